@@ -1,0 +1,28 @@
+"""Run all benchmarks: ``python -m benchmarks [--quick]``."""
+
+import argparse
+import sys
+
+from benchmarks import accuracy, sets, speed
+
+
+def main() -> int:
+    """Run everything; the number of missed goals decides the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="about two minutes instead of the full run")
+    parser.add_argument("--jobs", type=int, default=1, help="processes for the accuracy part")
+    given = parser.parse_args()
+    measured = speed.run(list(speed.SECTIONS), given.quick)
+    if given.quick:
+        setup = accuracy.Setup(epsilons=(0.1, 0.4, 1.6), folds=3, draws=1)
+        cells = accuracy.run(["adult", "a9a", "bank", "mushrooms"], setup, given.jobs)
+    else:
+        cells = accuracy.run(list(sets.SETS), accuracy.Setup(), given.jobs)
+    missed = [m.name for m in measured if m.verdict == "FAIL"]
+    missed += [f"{c.set} at epsilon {c.epsilon:g}" for c in cells if c.verdict == "FAIL"]
+    print(f"{len(missed)} goals missed" + (": " + "; ".join(missed) if missed else ""))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

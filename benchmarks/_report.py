@@ -1,0 +1,89 @@
+"""Tables that say where and when they were measured."""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "out"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One line of a table: a value, the most it may be, and how it came about."""
+
+    name: str
+    value: float
+    goal: float | None = None
+    unit: str = "x"
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return "-" if self.goal is None else "pass" if self.value <= self.goal else "FAIL"
+
+    def cells(self) -> list[str]:
+        goal = "-" if self.goal is None else f"<= {self.goal:g}"
+        return [self.name, f"{self.value:.4g} {self.unit}", goal, self.verdict, self.note]
+
+
+def machine() -> str:
+    """Processor, cores, how busy they are, and the date, for the head of a table."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    model = next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    return f"{model}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}, {now}"
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table that is readable both as text and as markdown."""
+    widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
+    lines = [
+        "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in (head, *rows)
+    ]
+    return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
+
+
+def speed_table(measurements: Sequence[Measurement]) -> str:
+    return markdown(["what", "value", "goal", "verdict", "how"], [m.cells() for m in measurements])
+
+
+def publish(name: str, title: str, table: str, data: Any) -> None:
+    """Print a table and keep it, with its numbers, in ``out/``."""
+    OUT.mkdir(exist_ok=True)
+    text = f"# {title}\n\n{machine()}\n\n{table}\n"
+    (OUT / f"{name}.md").write_text(text)
+    (OUT / f"{name}.json").write_text(json.dumps({"title": title, "machine": machine(), "data": data}, indent=1) + "\n")
+    print(f"\n{text}", flush=True)
+
+
+def plain(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
+    """Measurements for a JSON file."""
+    return [{**asdict(m), "verdict": m.verdict} for m in measurements]
+
+
+def seconds(task: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
+
+
+def side_by_side(tasks: Sequence[Callable[[], object]], repeats: int, warm_up: int = 1) -> list[float]:
+    """Median wall time of each task; the tasks take turns, so that a busy machine slows all of them alike."""
+    for _ in range(warm_up):
+        for task in tasks:
+            task()
+    times = [[seconds(task) for task in tasks] for _ in range(repeats)]
+    return [statistics.median(column) for column in zip(*times, strict=True)]

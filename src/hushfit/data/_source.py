@@ -1,0 +1,312 @@
+"""Rows as the queries see them: records of length one, in blocks.
+
+A record is ``scale * [x, unit]``. ``unit`` is 1 when the model has an intercept, so that the intercept is inside the norm;
+``scale`` makes the record a unit vector. A record that is empty, or has a value that is not a finite number, counts as the
+zero record: it stays in its place, contributes nothing, and moves no other record. Every map here is record by record.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit.errors import InvalidArgument
+from hushfit.kernels import gradient as gradient_kernels
+from hushfit.kernels import rows as row_kernels
+from hushfit.kernels.threads import parallel_map
+
+# What a block hands its kernel when every row of the block takes part. A sampled batch that happens to be empty
+# must not look like this: it has no blocks at all.
+ALL_ROWS: IntVector = np.empty(0, dtype=np.int64)
+# Both enter the rounding bound of docs/proofs/gradient.md. Blocks that must be copied are the smaller ones.
+MOST_BLOCK_ROWS = 16_384
+FEWEST_BLOCK_ROWS = 4_096
+
+
+class Block(Protocol):
+    """Some records of a source. ``place`` picks the entries of a per-row vector that belong to them."""
+
+    @property
+    def place(self) -> slice | IntVector: ...
+
+    def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
+        """Sum of the clipped gradients, each rounded to the grid."""
+
+    def second_moment(self, steps: float) -> Matrix:
+        """Sum of outer products in units of ``steps**-2``, the records' entries rounded to ``1 / steps``."""
+
+    def lengths(self, A: Matrix) -> Vector:
+        """Length of ``A`` times each record."""
+
+    def margins(self, w: Vector) -> Vector:
+        """Inner product of each record with ``w``; nan for the zero record."""
+
+
+class DataSource(Protocol):
+    """Private rows and labels. Only the queries of ``hushfit.release`` look inside."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def y(self) -> Vector: ...
+
+    def blocks(self, rows: IntVector | None = None) -> Iterator[Block]:
+        """The records in blocks: all of them, or those at ``rows``."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseBlock:
+    """Records in a C-ordered array."""
+
+    X: AnyArray
+    rows: IntVector
+    place: slice | IntVector
+    y: Vector
+    scale: Vector
+    unit: float
+
+    def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
+        kernel = gradient_kernels.scalar_dense if w.ndim == 1 else gradient_kernels.vector_dense
+        total = np.empty(w.shape)
+        kernel(self.X, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total)
+        return total
+
+    def second_moment(self, steps: float) -> Matrix:
+        records = self._records()
+        records *= steps
+        np.rint(records, out=records)
+        moment: Matrix = records.T @ records
+        return moment
+
+    def lengths(self, A: Matrix) -> Vector:
+        image = self._records() @ A
+        return np.sqrt(np.einsum("ij,ij->i", image, image))
+
+    def margins(self, w: Vector) -> Vector:
+        return np.where(self.scale == 0.0, np.nan, self._records() @ w)
+
+    def _records(self) -> Matrix:
+        records = np.empty((self.X.shape[0], self.X.shape[1] + 1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.multiply(self.X, self.scale[:, None], out=records[:, :-1])
+        np.multiply(self.scale, self.unit, out=records[:, -1])
+        records[self.scale == 0.0] = 0.0
+        return records
+
+
+@dataclass(frozen=True, eq=False)
+class SparseBlock:
+    """Records in compressed sparse rows; nothing is made dense."""
+
+    data: AnyArray
+    indices: AnyArray
+    indptr: AnyArray
+    rows: IntVector
+    place: slice | IntVector
+    y: Vector
+    scale: Vector
+    unit: float
+    n_features: int
+
+    @property
+    def _matrix(self) -> tuple[AnyArray, AnyArray, AnyArray]:
+        return self.data, self.indices, self.indptr
+
+    def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
+        kernel = gradient_kernels.scalar_csr if w.ndim == 1 else gradient_kernels.vector_csr
+        total = np.empty(w.shape)
+        kernel(*self._matrix, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total)
+        return total
+
+    def second_moment(self, steps: float) -> Matrix:
+        total = np.zeros((self.n_features + 1, self.n_features + 1))
+        row_kernels.second_moment_csr(*self._matrix, self.scale, self.unit, steps, total)
+        return total
+
+    def lengths(self, A: Matrix) -> Vector:
+        lengths = np.empty(len(self.scale))
+        row_kernels.lengths_csr(*self._matrix, self.scale, self.unit, A, lengths)
+        return lengths
+
+    def margins(self, w: Vector) -> Vector:
+        margins = np.empty(len(self.scale))
+        row_kernels.margins_csr(*self._matrix, self.scale, self.unit, w, margins)
+        return margins
+
+
+@dataclass(frozen=True)
+class FeatureBounds:
+    """Public range of every column; values are clipped to it and mapped to [0, 1]."""
+
+    low: Vector
+    high: Vector
+
+    @classmethod
+    def parse(cls, bounds: Any, n_features: int) -> "FeatureBounds":
+        """From ``(low, high)``, each a number or one number per column, or from one pair per column."""
+        try:
+            array = np.asarray(bounds, dtype=np.float64) if _is_rectangular(bounds) else None
+            pair = array.T if array is not None and array.shape == (n_features, 2) and n_features != 2 else bounds
+            low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), n_features).copy() for end in pair)
+        except (TypeError, ValueError):
+            raise InvalidArgument(
+                f"feature_bounds must be (low, high), each a number or one number for each of the {n_features} columns; "
+                f"got {bounds!r}."
+            ) from None
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise InvalidArgument("feature_bounds must be finite. Write down the range you know without looking at the rows.")
+        wrong = np.flatnonzero(low >= high)
+        if len(wrong):
+            j = int(wrong[0])
+            raise InvalidArgument(
+                f"feature_bounds of column {j} are reversed or empty: low={low[j]:g}, high={high[j]:g}. Give low < high."
+            )
+        return cls(low, high)
+
+    def apply(self, X: AnyArray) -> Matrix:
+        """Clip and map to [0, 1], as a new float64 array."""
+        clipped: Matrix = np.clip(X, self.low, self.high, dtype=np.float64)
+        clipped -= self.low
+        clipped /= self.high - self.low
+        return clipped
+
+
+def _is_rectangular(bounds: Any) -> bool:
+    return isinstance(bounds, np.ndarray | list | tuple) and len({np.size(part) for part in bounds}) == 1
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """Rows of a two-dimensional array, used where they lie: never copied as a whole.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features), float32 or float64, C- or F-ordered
+    y : float64 array; +-1 for two classes, class numbers for more, any real for regression
+    fit_intercept : bool
+    bounds : FeatureBounds or None
+        Applied to each block as it is read.
+    """
+
+    X: AnyArray
+    y: Vector
+    fit_intercept: bool = True
+    bounds: FeatureBounds | None = None
+    scale: Vector = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        scale = np.empty(len(self.X))
+
+        def fill(place: slice) -> None:
+            row_kernels.unit_scales_dense(self._packed(self.X[place]), self.unit, scale[place])
+
+        list(parallel_map(fill, _places(self.n_rows, self._block_rows)))
+        object.__setattr__(self, "scale", scale)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def unit(self) -> float:
+        return float(self.fit_intercept)
+
+    @property
+    def _as_it_lies(self) -> bool:
+        return self.bounds is None and self.X.flags.c_contiguous
+
+    @property
+    def _block_rows(self) -> int:
+        return MOST_BLOCK_ROWS if self._as_it_lies else FEWEST_BLOCK_ROWS
+
+    def _packed(self, X: AnyArray) -> AnyArray:
+        return np.ascontiguousarray(X) if self.bounds is None else self.bounds.apply(X)
+
+    def blocks(self, rows: IntVector | None = None) -> Iterator[DenseBlock]:
+        for place in _places(self.n_rows if rows is None else len(rows), self._block_rows):
+            if rows is None:
+                yield DenseBlock(
+                    self._packed(self.X[place]), ALL_ROWS, place, self.y[place], self.scale[place], self.unit
+                )
+            elif self._as_it_lies:
+                yield DenseBlock(self.X, rows[place], slice(None), self.y, self.scale, self.unit)
+            else:
+                chosen = rows[place]
+                yield DenseBlock(
+                    self._packed(self.X[chosen]), ALL_ROWS, chosen, self.y[chosen], self.scale[chosen], self.unit
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Rows of a scipy CSR matrix with sorted, unique indices; see ``DenseRows``."""
+
+    X: Any
+    y: Vector
+    fit_intercept: bool = True
+    bounds: FeatureBounds | None = None
+    scale: Vector = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None:
+            if np.any(self.bounds.low != 0.0):
+                j = int(np.flatnonzero(self.bounds.low)[0])
+                raise InvalidArgument(
+                    f"feature_bounds of column {j} start at {self.bounds.low[j]:g}, but a sparse matrix needs ranges "
+                    "that start at 0, or its zeros would not stay zeros. Shift the column, or pass a dense array."
+                )
+            column_high = self.bounds.high[self.X.indices]
+            values = np.clip(self.X.data, 0.0, column_high, dtype=np.float64) / column_high
+            object.__setattr__(self, "X", type(self.X)((values, self.X.indices, self.X.indptr), shape=self.X.shape))
+        scale = np.empty(self.n_rows)
+        row_kernels.unit_scales_csr(self.X.data, self.X.indptr, self.unit, scale)
+        object.__setattr__(self, "scale", scale)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def unit(self) -> float:
+        return float(self.fit_intercept)
+
+    def blocks(self, rows: IntVector | None = None) -> Iterator[SparseBlock]:
+        X, d = self.X, self.n_features
+        for place in _places(self.n_rows if rows is None else len(rows), MOST_BLOCK_ROWS):
+            if rows is None:
+                pointers = X.indptr[place.start : place.stop + 1]
+                yield SparseBlock(
+                    X.data, X.indices, pointers, ALL_ROWS, place, self.y[place], self.scale[place], self.unit, d
+                )
+            else:
+                yield SparseBlock(
+                    X.data, X.indices, X.indptr, rows[place], slice(None), self.y, self.scale, self.unit, d
+                )
+
+
+def _places(n_rows: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def as_source(
+    X: Any, y: ArrayLike, *, fit_intercept: bool = True, bounds: FeatureBounds | None = None
+) -> DenseRows | SparseRows:
+    """The source for a validated dense array or CSR matrix."""
+    labels = np.ascontiguousarray(y, dtype=np.float64)
+    kind = SparseRows if hasattr(X, "indptr") else DenseRows
+    return kind(X, labels, fit_intercept, bounds)

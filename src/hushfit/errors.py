@@ -1,0 +1,56 @@
+"""Everything hushfit raises or warns about.
+
+A message says what happened, names the value, and says what to do. No message is computed from private rows.
+"""
+
+
+class HushfitError(Exception):
+    """Base of all errors that hushfit raises on purpose."""
+
+
+class InvalidArgument(HushfitError, ValueError):
+    """An argument is outside what is allowed; the message names the value and the remedy."""
+
+
+class UnknownName(InvalidArgument):
+    """A solver, penalty or loss was asked for by a name that does not exist."""
+
+
+class BudgetExceeded(HushfitError):
+    """The ledger's budget does not cover the request. Nothing was released."""
+
+
+class LedgerError(HushfitError):
+    """The ledger cannot be used here, for instance in another process than the one that holds it."""
+
+
+class UndeclaredRelease(HushfitError):
+    """A solver asked for a release that its plan did not declare; the curator refused."""
+
+
+class UnsupportedRelation(InvalidArgument):
+    """No proof covers this mechanism under this adjacency relation."""
+
+
+class InfeasibleBudget(InvalidArgument):
+    """No amount of noise makes this plan fit the budget."""
+
+
+class TooFewRows(InvalidArgument):
+    """The plan needs more rows than there are."""
+
+
+class NonFiniteRecords(InvalidArgument):
+    """Some value is NaN or infinite and the caller asked to be told."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something that should be public was read from the rows, outside the guarantee."""
+
+
+class WeakGuaranteeWarning(UserWarning):
+    """The guarantee is formally valid but means little, for instance delta above 1/n."""
+
+
+class InsecureNoiseWarning(UserWarning):
+    """Noise came from a seeded generator: reproducible, hence removable by whoever knows the seed."""

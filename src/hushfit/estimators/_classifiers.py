@@ -1,0 +1,328 @@
+"""Linear classifiers with a privacy guarantee."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hushfit._typing import AnyArray, Matrix, Vector
+from hushfit.data import FeatureBounds, as_source
+from hushfit.errors import InvalidArgument, NonFiniteRecords
+from hushfit.estimators._fit import Terms, private_fit
+from hushfit.estimators._labels import encode_labels, public_classes
+from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
+from hushfit.penalties import Penalty, penalty_from_name
+from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.problem import Problem
+
+_NONFINITE = ("zero", "raise")
+
+
+class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
+    """What the linear classifiers share. They differ in their loss and in what they can predict."""
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        penalty: str | Penalty | None = None,
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.5,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        classes: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self, n_classes: int) -> Loss:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
+        """Fit the model and pay for it.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+
+        Returns
+        -------
+        self
+        """
+        _refuse(unsupported)
+        budget, relation, penalty = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self._penalty()
+        X, y = self._validated(X, y)
+        classes = public_classes(self.classes, y)
+        labels = encode_labels(y, classes)
+        bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
+        problem = Problem(
+            self._loss(len(classes)),
+            penalty,
+            X.shape[0],
+            X.shape[1],
+            relation,
+            bool(self.fit_intercept),
+            1 if len(classes) == 2 else len(classes),
+        )
+        source = as_source(X, labels, fit_intercept=problem.fit_intercept, bounds=bounds)
+        result, guarantee = private_fit(source, problem, self.solver, self._terms(budget))
+        self.classes_ = classes
+        self.coef_, self.intercept_ = _in_original_units(result.w, problem, bounds)
+        self.n_iter_ = result.steps
+        self.privacy_: Guarantee = guarantee
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Signed margin of each row: above zero speaks for ``classes_[1]``; one column for each of more classes.
+
+        Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)`` divided by each row's length
+        (with the intercept's 1 in it, after ``feature_bounds``).
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, n_classes)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
+        source = as_source(_canonical(X), np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds)
+        weights = _in_record_units(self.coef_, self.intercept_, bounds)
+        margins = np.empty((X.shape[0], len(weights)))
+        for block in source.blocks():
+            for k, w in enumerate(weights):
+                margins[block.place, k] = block.margins(w)
+        margins = np.nan_to_num(margins, copy=False)  # an empty row lies on every boundary
+        return margins[:, 0] if len(weights) == 1 else margins
+
+    def predict(self, X: Any) -> AnyArray:
+        """The most likely label of each row.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
+        margins = self.decision_function(X)
+        chosen = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def _penalty(self) -> Penalty:
+        if self.penalty is None or isinstance(self.penalty, str):
+            return penalty_from_name(self.penalty, self.alpha, self.l1_ratio)
+        if not hasattr(self.penalty, "prox"):
+            raise InvalidArgument(
+                f"penalty={self.penalty!r} is neither a name nor a penalty. Use None, 'l1', 'l2', 'elasticnet' or an object of "
+                "hushfit.penalties."
+            )
+        return self.penalty
+
+    def _validated(self, X: Any, y: Any) -> tuple[Any, AnyArray]:
+        if self.nonfinite not in _NONFINITE:
+            raise InvalidArgument(f"nonfinite={self.nonfinite!r} is not known. Use 'zero' or 'raise'.")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order=None if isinstance(X, np.ndarray) or issparse(X) else "C",
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+        )
+        check_classification_targets(y)
+        X = _canonical(X)
+        if self.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
+            raise NonFiniteRecords(
+                "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so that such a record counts "
+                "as the zero record. (That this error appears tells whoever sees it something about the rows.)"
+            )
+        return X, y
+
+    def _terms(self, budget: Budget) -> Terms:
+        given = "given by the caller"
+        public = [f"the classes, {given}" if self.classes is not None else "the classes, READ FROM THE ROWS"]
+        public.append("the names and number of the columns")
+        if self.feature_bounds is not None:
+            public.append(f"the range of every column, {given}")
+        notes = ["Records are scaled to unit length; one with a missing or infinite value counts as the zero record."]
+        if self.classes is None:
+            notes.append("The classes were read from the labels, outside the guarantee.")
+        return Terms(
+            budget, self.ledger, self.random_state, type(self).__name__, tuple(public), tuple(notes), self.verbose
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        # A private model of a few dozen rows is mostly noise, as it must be.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class PrivateLogisticRegression(_PrivateLinearClassifier):
+    r"""Logistic regression with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of this fit. ``inf`` fits without privacy, and says so in ``privacy_``.
+    delta : float, default=1e-6
+        Keep it well below one over the number of rows.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Which tables count as neighbours: one row exchanged for another, or for nothing.
+    penalty : None, "l1", "l2", "elasticnet", or a penalty of ``hushfit.penalties``
+    alpha : float, default=1e-4
+        Weight of a penalty given by name, against the mean loss.
+    l1_ratio : float, default=0.5
+        Share of L1 in "elasticnet".
+    solver : "auto", another name, or a solver of ``hushfit.solvers``
+    feature_bounds : (low, high), or one pair per column, or None
+        Public ranges: values are clipped to them and mapped to [0, 1]. None uses the rows as they are. Write down what is
+        known without looking at the rows; a range read from the rows is a leak.
+    classes : sequence, optional
+        Public label set. None reads it from ``y`` and warns: a label that only one row has would be revealed.
+    fit_intercept : bool, default=True
+    nonfinite : {"zero", "raise"}, default="zero"
+        What becomes of a record with a NaN or infinite value: it counts as the zero record, or the fit is refused.
+    ledger : Ledger, optional
+        The account of the data set; charged before the rows are looked at.
+    random_state : None or int, default=None
+        None is the only secure setting. A seed makes the noise reproducible and the guarantee say ``secure=False``.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : array of shape (1,) or (n_classes,)
+    classes_ : array
+    n_iter_ : int
+        Fixed in advance; it does not depend on the rows.
+    privacy_ : Guarantee
+        What was promised. Print it.
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLogisticRegression
+    >>> from hushfit.datasets import load_adult
+    >>> adult = load_adult()
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1])
+    >>> model.fit(adult.X, adult.y).privacy_.epsilon
+    1.0
+    """
+
+    def _loss(self, n_classes: int) -> Loss:
+        return Logistic() if n_classes == 2 else Softmax(n_classes)
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+        """
+        margins = self.decision_function(X)
+        if margins.ndim == 1:
+            positive = expit(margins)
+            return np.column_stack([1 - positive, positive])
+        return np.asarray(softmax(margins, axis=1))
+
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Logarithm of ``predict_proba``.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+        """
+        return np.log(self.predict_proba(X))
+
+
+class PrivateLinearSVC(_PrivateLinearClassifier):
+    """Linear support vector machine (huberised hinge loss) with a differential-privacy guarantee.
+
+    More than two classes are fitted one against the rest, in one model with one budget. Parameters and attributes are those of
+    `PrivateLogisticRegression`; there is no ``predict_proba``.
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLinearSVC
+    >>> PrivateLinearSVC(epsilon=0.5, classes=[0, 1])
+    PrivateLinearSVC(classes=[0, 1], epsilon=0.5)
+    """
+
+    def _loss(self, n_classes: int) -> Loss:
+        return HuberHinge() if n_classes == 2 else OneVsRest(HuberHinge(), n_classes)
+
+
+def _refuse(unsupported: dict[str, Any]) -> None:
+    if unsupported.get("sample_weight") is not None:
+        raise InvalidArgument(
+            "sample_weight is refused: a weight multiplies what one row can change, and the guarantee holds for rows of "
+            "weight one. Leave it out."
+        )
+    unknown = sorted(name for name in unsupported if name != "sample_weight")
+    if unknown:
+        raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
+
+
+def _canonical(X: Any) -> Any:
+    """Sparse rows with sorted indices, each once: an index that came twice would be too long for its record."""
+    if issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _in_original_units(w: Vector, problem: Problem, bounds: FeatureBounds | None) -> tuple[Matrix, Vector]:
+    coef = np.atleast_2d(problem.columns(w)).copy()
+    intercept = np.atleast_2d(w)[:, problem.n_features].copy() if problem.fit_intercept else np.zeros(len(coef))
+    if bounds is not None:
+        coef /= bounds.high - bounds.low
+        intercept -= coef @ bounds.low
+    return coef, intercept
+
+
+def _in_record_units(coef: Matrix, intercept: Vector, bounds: FeatureBounds | None) -> Matrix:
+    if bounds is not None:
+        intercept = intercept + coef @ bounds.low
+        coef = coef * (bounds.high - bounds.low)
+    return np.column_stack([coef, intercept])

@@ -1,0 +1,85 @@
+"""The life of a fit, after the arguments have been checked: plan, calibrate, pay, then look."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hushfit.data import DataSource, SecureCoins, SeededCoins
+from hushfit.errors import InsecureNoiseWarning, WeakGuaranteeWarning
+from hushfit.estimators._progress import progress_bar
+from hushfit.privacy import Budget, Guarantee, Ledger, Sampler, calibrate, sampler_for, usable
+from hushfit.problem import Problem
+from hushfit.release import Curator
+from hushfit.solvers import Result, run, solver_from
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms rows may be used: who pays, how much, and with which noise."""
+
+    budget: Budget
+    ledger: Ledger | None
+    random_state: Any
+    label: str
+    public: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    verbose: int = 0
+
+
+def private_fit(source: DataSource, problem: Problem, solver: Any, terms: Terms) -> tuple[Result, Guarantee]:
+    """Fit one model. Everything that can be refused is refused before the ledger is charged."""
+    n = problem.n_rows
+    chosen = solver_from(solver, problem, terms.budget)
+    plan = chosen.plan(problem)
+    sampler, coins = noise_and_coins(terms.random_state)
+    spendable, reserve = usable(terms.budget)
+    strength = calibrate(lambda mu: plan.cost(plan.multipliers(mu, n), n), spendable, problem.relation)
+    multipliers = plan.multipliers(strength, n)
+    cost = plan.cost(multipliers, n)
+    guarantee = Guarantee(
+        terms.budget.epsilon,
+        terms.budget.delta,
+        problem.relation,
+        public=(f"the number of rows, {n}", *terms.public),
+        releases=plan.records(multipliers),
+        cost=cost,
+        secure=sampler.secure,
+        notes=terms.notes,
+    )
+    _warn_about(terms.budget, n, sampler)
+    if terms.ledger is not None:
+        terms.ledger.charge(cost, terms.label, problem.relation)
+    curator = Curator(source, plan, multipliers, problem.relation, sampler, coins, reserve)
+    steps = max(part.count for part in plan.parts)
+    with progress_bar(terms.label, steps, shown=terms.verbose > 0) as watch:
+        return run(chosen, problem, curator, watch), guarantee
+
+
+def noise_and_coins(random_state: Any) -> tuple[Sampler, SecureCoins | SeededCoins]:
+    """Secure for None; for a seed, two independent reproducible streams."""
+    if random_state is None:
+        return sampler_for(None), SecureCoins()
+    if isinstance(random_state, np.random.RandomState | np.random.Generator):
+        draw = random_state.randint if isinstance(random_state, np.random.RandomState) else random_state.integers
+        random_state = int(draw(2**31 - 1))
+    noise, batches = np.random.SeedSequence(random_state).generate_state(2)
+    return sampler_for(int(noise)), SeededCoins(int(batches))
+
+
+def _warn_about(budget: Budget, n_rows: int, sampler: Sampler) -> None:
+    if budget.delta > 1 / n_rows and budget.is_private:
+        warnings.warn(
+            f"delta={budget.delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, chosen at random, would "
+            f"also keep that promise. Ask for a delta well below it, for instance {0.1 / n_rows:.0e}.",
+            WeakGuaranteeWarning,
+            stacklevel=4,
+        )
+    if not sampler.secure and budget.is_private:
+        warnings.warn(
+            "random_state makes the noise reproducible, so whoever knows the seed can subtract it: for tests and "
+            "simulations only. Leave random_state=None for a release.",
+            InsecureNoiseWarning,
+            stacklevel=4,
+        )

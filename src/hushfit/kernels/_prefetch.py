@@ -1,0 +1,27 @@
+"""Ask the processor for memory that will be needed soon; numba has no name for this instruction."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_READ, _KEEP_IN_ALL_CACHES, _DATA = 0, 3, 1
+
+
+@intrinsic
+def prefetch(typingctx: Any, array: Any, element: Any) -> Any:  # type: ignore[no-untyped-def]
+    """Fetch the cache line of ``array.flat[element]`` (C order). Reads nothing, so it may point past the end."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte_pointer = ir.IntType(8).as_pointer()
+        int32 = ir.IntType(32)
+        address = builder.bitcast(builder.gep(pointer, [args[1]]), byte_pointer)
+        kind = ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32])
+        instruction = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(instruction, [address, int32(_READ), int32(_KEEP_IN_ALL_CACHES), int32(_DATA)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen

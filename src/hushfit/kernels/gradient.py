@@ -1,0 +1,224 @@
+"""Fused passes over the rows: margin, slope, clip and accumulation while a row is still in the cache.
+
+Accumulators start at ``ROUNDER * grid``, where neighbouring floats are exactly ``grid`` apart, so that adding a contribution
+rounds it to a multiple of ``grid`` and the sum itself is exact. Two neighbouring tables therefore differ by one record's
+contribution and a few grid steps per coordinate, whatever the floating-point unit does (docs/proofs/gradient.md, lemma 1).
+
+Two rules keep that true. What a record contributes must not depend on the records around it: every margin comes from the
+same machine code (one call site), and accumulation is plain IEEE multiply-then-add in the order of the rows, so that it
+does not matter how rows are grouped. Only the dot product may be reassociated or contracted.
+
+A record is ``scale * [x, unit]``: ``unit`` is 1 with an intercept and 0 without; ``scale`` makes it a unit vector, or is 0
+for a record that counts as the zero record (its values, which may be nan, are then never touched).
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX
+from hushfit.kernels._prefetch import prefetch
+
+# In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units either way.
+ROUNDER = 1.5 * 2.0**52
+HEADROOM = 2.0**51
+
+_CHUNK = 16  # rows whose margins are taken before any of them is added: small enough for the first-level cache
+_LINE = 8  # float64 values in a cache line
+
+_STRICT = {"nogil": True, "cache": True, "error_model": "numpy"}
+_ANY_ORDER = {**_STRICT, "fastmath": {"contract", "reassoc", "nsz"}}
+
+
+@njit(**_STRICT)
+def _slope(code, parameter, t, y):
+    """Slope dl/dt of the pointwise loss named by ``code``."""
+    if code == LOGISTIC:
+        # exp of minus the size cannot overflow; choosing the numerator afterwards needs no branch to guess
+        e = math.exp(-abs(t))
+        return -y * ((e if y * t >= 0.0 else 1.0) / (1.0 + e))
+    if code == HUBER_HINGE:
+        return -y * min(1.0, max(0.0, (1.0 + parameter - y * t) / (2.0 * parameter)))
+    return min(parameter, max(-parameter, t - y))  # SQUARED
+
+
+@njit(**_STRICT)
+def _weight(code, parameter, margin, y, scale, cap):
+    """What multiplies the raw row in its clipped gradient, from the unscaled margin."""
+    slope = _slope(code, parameter, scale * margin, y)
+    return scale * min(cap, max(-cap, slope))
+
+
+@njit(**_STRICT)
+def _count(n_rows, rows):
+    return n_rows if rows.shape[0] == 0 else rows.shape[0]
+
+
+@njit(**_STRICT)
+def _pick(rows, k):
+    return k if rows.shape[0] == 0 else rows[k]
+
+
+@njit(**_STRICT)
+def _cap_of(caps, i):
+    return caps[i] if caps.shape[0] > 1 else caps[0]
+
+
+@njit(**_ANY_ORDER)
+def _dot(X, i, w):
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += X[i, j] * w[j]
+    return total
+
+
+@njit(**_ANY_ORDER)
+def _dot_sparse(data, indices, start, stop, w):
+    total = 0.0
+    for p in range(start, stop):  # unsigned, so that no index is tested for being negative
+        total += data[p] * w[np.uint64(indices[p])]
+    return total
+
+
+@njit(**_STRICT)
+def _add(X, i, weight, unit, total):
+    last = X.shape[1]
+    for j in range(last):
+        total[j] += weight * X[i, j]
+    total[last] += weight * unit
+
+
+@njit(**_STRICT)
+def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
+    """As four calls of ``_add``, with one visit to the accumulators."""
+    last = X.shape[1]
+    for j in range(last):
+        total[j] = (((total[j] + wa * X[a, j]) + wb * X[b, j]) + wc * X[c, j]) + wd * X[d, j]
+    total[last] = (((total[last] + wa * unit) + wb * unit) + wc * unit) + wd * unit
+
+
+@njit(**_STRICT)
+def _add_chunk(X, chosen, weights, count, unit, total):
+    k = 0
+    while k + 4 <= count:
+        a, b, c, d = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
+        _add_four(X, a, b, c, d, weights[k], weights[k + 1], weights[k + 2], weights[k + 3], unit, total)
+        k += 4
+    while k < count:
+        _add(X, chosen[k], weights[k], unit, total)
+        k += 1
+
+
+@njit(**_STRICT)
+def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
+    """Put the sum of the clipped gradients of ``rows`` (of all rows when empty) into ``total``.
+
+    ``w`` and ``total`` have one entry more than X has columns: the intercept. ``caps`` bounds |slope|, per row or for all.
+    """
+    width = X.shape[1]
+    intercept = unit * w[width]
+    chosen = np.empty(_CHUNK, np.int64)
+    weights = np.empty(_CHUNK)
+    total[:] = ROUNDER * grid
+    count = _count(X.shape[0], rows)
+    k = 0
+    while k < count:
+        filled = 0
+        stop = min(k + _CHUNK, count)
+        for q in range(k, stop):
+            if q + _CHUNK < count:  # the row that this one's successor in the next chunk will need
+                start = _pick(rows, q + _CHUNK) * width
+                for element in range(start, start + width, _LINE):
+                    prefetch(X, element)
+            i = _pick(rows, q)
+            if scale[i] != 0.0:
+                margin = _dot(X, i, w) + intercept
+                chosen[filled] = i
+                weights[filled] = _weight(code, parameter, margin, y[i], scale[i], _cap_of(caps, i))
+                filled += 1
+        _add_chunk(X, chosen, weights, filled, unit, total)
+        k = stop
+    total -= ROUNDER * grid
+
+
+@njit(**_STRICT)
+def scalar_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, parameter, grid, total):
+    """As ``scalar_dense`` for rows in compressed sparse form."""
+    last = w.shape[0] - 1
+    intercept = unit * w[last]
+    total[:] = ROUNDER * grid
+    for k in range(_count(indptr.shape[0] - 1, rows)):
+        i = _pick(rows, k)
+        if scale[i] == 0.0:
+            continue
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        margin = _dot_sparse(data, indices, start, stop, w) + intercept
+        weight = _weight(code, parameter, margin, y[i], scale[i], _cap_of(caps, i))
+        for p in range(start, stop):
+            total[np.uint64(indices[p])] += weight * data[p]
+        total[last] += weight * unit
+    total -= ROUNDER * grid
+
+
+@njit(**_STRICT)
+def _weigh_outputs(code, parameter, t, label, scale, cap):
+    """Turn one row's unscaled margins ``t`` into what multiplies it in each output's gradient, clipped as one vector."""
+    if code == SOFTMAX:
+        top = t.max()
+        mass = 0.0
+        for o in range(t.shape[0]):
+            t[o] = math.exp(scale * (t[o] - top))
+            mass += t[o]
+        for o in range(t.shape[0]):
+            t[o] /= mass
+        t[label] -= 1.0
+    else:
+        for o in range(t.shape[0]):
+            t[o] = _slope(code, parameter, scale * t[o], 1.0 if o == label else -1.0)
+    square = 0.0
+    for o in range(t.shape[0]):
+        square += t[o] * t[o]
+    length = math.sqrt(square)
+    factor = scale * (cap / length) if length > cap else scale
+    for o in range(t.shape[0]):
+        t[o] *= factor
+
+
+@njit(**_STRICT)
+def vector_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
+    """As ``scalar_dense`` for a loss with several outputs: ``w`` and ``total`` are (outputs, columns + 1)."""
+    outputs, last = w.shape[0], w.shape[1] - 1
+    t = np.empty(outputs)
+    total[:] = ROUNDER * grid
+    for k in range(_count(X.shape[0], rows)):
+        i = _pick(rows, k)
+        if scale[i] == 0.0:
+            continue
+        for o in range(outputs):
+            t[o] = _dot(X, i, w[o]) + unit * w[o, last]
+        _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _cap_of(caps, i))
+        for o in range(outputs):
+            _add(X, i, t[o], unit, total[o])
+    total -= ROUNDER * grid
+
+
+@njit(**_STRICT)
+def vector_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, parameter, grid, total):
+    """As ``vector_dense`` for rows in compressed sparse form."""
+    outputs, last = w.shape[0], w.shape[1] - 1
+    t = np.empty(outputs)
+    total[:] = ROUNDER * grid
+    for k in range(_count(indptr.shape[0] - 1, rows)):
+        i = _pick(rows, k)
+        if scale[i] == 0.0:
+            continue
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for o in range(outputs):
+            t[o] = _dot_sparse(data, indices, start, stop, w[o]) + unit * w[o, last]
+        _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _cap_of(caps, i))
+        for o in range(outputs):
+            for p in range(start, stop):
+                total[o, np.uint64(indices[p])] += t[o] * data[p]
+            total[o, last] += t[o] * unit
+    total -= ROUNDER * grid

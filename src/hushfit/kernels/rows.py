@@ -1,0 +1,89 @@
+"""Compiled loops over single rows: lengths, and the second moment of sparse rows."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
+
+
+@njit(**_OPTIONS)
+def _inverse_length(square):
+    """1 / length; 0 for the empty record and for one with a value that is not a finite number."""
+    if square > 0.0 and square < math.inf:
+        return 1.0 / math.sqrt(square)
+    return 0.0
+
+
+@njit(**_OPTIONS)
+def unit_scales_dense(X, unit, scale):
+    """What makes each record ``[x, unit]`` a unit vector."""
+    for i in range(X.shape[0]):
+        square = unit
+        for j in range(X.shape[1]):
+            square += np.float64(X[i, j]) * np.float64(X[i, j])
+        scale[i] = _inverse_length(square)
+
+
+@njit(**_OPTIONS)
+def unit_scales_csr(data, indptr, unit, scale):
+    """As ``unit_scales_dense`` for rows in compressed sparse form."""
+    for i in range(indptr.shape[0] - 1):
+        square = unit
+        for p in range(indptr[i], indptr[i + 1]):
+            square += np.float64(data[p]) * np.float64(data[p])
+        scale[i] = _inverse_length(square)
+
+
+@njit(**_OPTIONS)
+def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
+    """Add the outer products of the records, each entry first rounded to a multiple of 1 / ``steps``, in units of steps^-2."""
+    last = total.shape[0] - 1
+    for i in range(indptr.shape[0] - 1):
+        if scale[i] == 0.0:
+            continue
+        constant = np.rint(scale[i] * unit * steps)
+        for p in range(indptr[i], indptr[i + 1]):
+            a = np.rint(scale[i] * data[p] * steps)
+            row = total[indices[p]]
+            for q in range(indptr[i], indptr[i + 1]):
+                row[indices[q]] += a * np.rint(scale[i] * data[q] * steps)
+            row[last] += a * constant
+            total[last, indices[p]] += a * constant
+        total[last, last] += constant * constant
+
+
+@njit(**_OPTIONS)
+def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
+    """Length of ``A`` times each record."""
+    image = np.empty(A.shape[0])
+    last = A.shape[0] - 1
+    for i in range(indptr.shape[0] - 1):
+        lengths[i] = 0.0
+        if scale[i] == 0.0:
+            continue
+        for j in range(A.shape[0]):
+            image[j] = unit * A[last, j]
+        for p in range(indptr[i], indptr[i + 1]):
+            row = A[indices[p]]
+            for j in range(A.shape[0]):
+                image[j] += data[p] * row[j]
+        square = 0.0
+        for j in range(A.shape[0]):
+            square += image[j] * image[j]
+        lengths[i] = scale[i] * math.sqrt(square)
+
+
+@njit(**_OPTIONS)
+def margins_csr(data, indices, indptr, scale, unit, w, margins):
+    """Inner product of each record with ``w``; nan for the zero record."""
+    last = w.shape[0] - 1
+    for i in range(indptr.shape[0] - 1):
+        margins[i] = math.nan
+        if scale[i] == 0.0:
+            continue
+        total = unit * w[last]
+        for p in range(indptr[i], indptr[i + 1]):
+            total += data[p] * w[indices[p]]
+        margins[i] = scale[i] * total

@@ -1,0 +1,47 @@
+"""Huberised hinge loss."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.kernels._codes import HUBER_HINGE
+from hushfit.losses._loss import KernelLoss
+
+
+@dataclass(frozen=True)
+class HuberHinge:
+    r"""Hinge loss with its corner rounded, for labels -1 and +1.
+
+    With the margin :math:`m = y t` and the bend :math:`h`, the loss is :math:`1 - m` below :math:`1 - h`, zero above
+    :math:`1 + h` and the parabola :math:`(1 + h - m)^2 / (4 h)` between.
+
+    Parameters
+    ----------
+    bend : float, default=0.5
+        Half the width of the rounded part, positive. The smoothness is ``1 / (2 * bend)``.
+    """
+
+    bend: float = 0.5
+    slope_bound = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.bend > 0:
+            raise InvalidArgument(f"bend={self.bend} is not positive. Use 0.5, or a smaller bend for a sharper corner.")
+
+    @property
+    def smoothness(self) -> float:
+        return 1 / (2 * self.bend)
+
+    @property
+    def kernel(self) -> KernelLoss:
+        return KernelLoss(HUBER_HINGE, self.bend)
+
+    def value(self, t: Vector, y: Vector) -> Vector:
+        short = 1 + self.bend - y * t  # how far the margin falls short of the flat part
+        parabola = np.clip(short, 0.0, 2 * self.bend) ** 2 / (4 * self.bend)
+        return parabola + np.maximum(short - 2 * self.bend, 0.0)
+
+    def slope(self, t: Vector, y: Vector) -> Vector:
+        return -y * np.clip((1 + self.bend - y * t) / (2 * self.bend), 0.0, 1.0)

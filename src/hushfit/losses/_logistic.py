@@ -1,0 +1,34 @@
+"""Logistic loss."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from hushfit._typing import Vector
+from hushfit.kernels._codes import LOGISTIC
+from hushfit.losses._loss import KernelLoss
+
+
+@dataclass(frozen=True)
+class Logistic:
+    r"""Logistic loss :math:`\log(1 + e^{-y t})` for labels -1 and +1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.losses import Logistic
+    >>> Logistic().slope(np.array([0.0]), np.array([1.0]))
+    array([-0.5])
+    """
+
+    slope_bound = 1.0
+    smoothness = 0.25
+    kernel = KernelLoss(LOGISTIC, 0.0)
+
+    def value(self, t: Vector, y: Vector) -> Vector:
+        return np.logaddexp(0.0, -y * t)
+
+    def slope(self, t: Vector, y: Vector) -> Vector:
+        slope: Vector = -y * expit(-y * t)
+        return slope

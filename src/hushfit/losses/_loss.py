@@ -1,0 +1,50 @@
+"""What a loss is, to the rest of the library."""
+
+from typing import NamedTuple, Protocol
+
+from hushfit._typing import Vector
+
+
+class KernelLoss(NamedTuple):
+    """The name by which compiled code knows a loss.
+
+    Attributes
+    ----------
+    code : int
+        One of the constants of ``hushfit.kernels._codes``.
+    parameter : float
+        The number that shapes the loss; 0 when it has none.
+    """
+
+    code: int
+    parameter: float
+
+
+class Loss(Protocol):
+    """A pointwise loss l(t, y) of a margin ``t`` and a label ``y``: it never owns data.
+
+    Losses of one margin take ``t`` and ``y`` of length n. Losses of several margins take ``t`` of shape (n, K) and
+    labels 0, ..., K - 1, and their slope has the shape of ``t``.
+
+    Attributes
+    ----------
+    slope_bound : float
+        Supremum of the absolute slope, in the Euclidean norm when there are several margins. Sensitivities rest on it.
+    smoothness : float
+        Supremum of the second derivative, of its largest eigenvalue when there are several margins.
+    kernel : KernelLoss
+        How compiled code computes the slope.
+    """
+
+    @property
+    def slope_bound(self) -> float: ...
+
+    @property
+    def smoothness(self) -> float: ...
+
+    @property
+    def kernel(self) -> KernelLoss: ...
+
+    def value(self, t: Vector, y: Vector) -> Vector: ...
+
+    def slope(self, t: Vector, y: Vector) -> Vector: ...

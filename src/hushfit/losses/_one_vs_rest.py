@@ -1,0 +1,57 @@
+"""Several binary problems side by side."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.losses._loss import KernelLoss, Loss
+
+
+@dataclass(frozen=True)
+class OneVsRest:
+    """Sum of K binary losses, the k-th of which sees +1 for class k and -1 for all others.
+
+    All K problems are answered from one gradient of K blocks, so that one budget serves the whole model.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of one margin with labels -1 and +1.
+    n_classes : int
+        Number of classes K, at least 2; margins have shape (n, K), labels are 0, ..., K - 1.
+    """
+
+    loss: Loss
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        if self.n_classes < 2:
+            raise InvalidArgument(
+                f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes."
+            )
+
+    @property
+    def slope_bound(self) -> float:
+        return math.sqrt(self.n_classes) * self.loss.slope_bound
+
+    @property
+    def smoothness(self) -> float:
+        return self.loss.smoothness  # the Hessian is diagonal
+
+    @property
+    def kernel(self) -> KernelLoss:
+        return self.loss.kernel
+
+    def value(self, t: Vector, y: Vector) -> Vector:
+        value: Vector = self.loss.value(t, self._signs(y)).sum(axis=1)
+        return value
+
+    def slope(self, t: Vector, y: Vector) -> Vector:
+        return self.loss.slope(t, self._signs(y))
+
+    def _signs(self, y: Vector) -> Vector:
+        """Labels as an (n, K) array of -1 and +1."""
+        return np.where(y.astype(np.int64)[:, None] == np.arange(self.n_classes), 1.0, -1.0)

@@ -1,0 +1,43 @@
+"""Penalties by name, as estimators take them."""
+
+from collections.abc import Callable
+
+from hushfit.errors import UnknownName
+from hushfit.penalties._penalty import Penalty
+from hushfit.penalties._smooth import ScaledL2, Zero
+from hushfit.penalties._sparse import L1, ElasticNet
+
+_BY_NAME: dict[str | None, Callable[[float, float], Penalty]] = {
+    None: lambda alpha, l1_ratio: Zero(),
+    "l1": lambda alpha, l1_ratio: L1(alpha),
+    "l2": lambda alpha, l1_ratio: ScaledL2(alpha),
+    "elasticnet": lambda alpha, l1_ratio: ElasticNet(alpha, l1_ratio),
+}
+
+
+def penalty_from_name(name: str | None, alpha: float, l1_ratio: float) -> Penalty:
+    """Make the penalty that a name stands for.
+
+    Parameters
+    ----------
+    name : {None, "l1", "l2", "elasticnet"}
+        None is no penalty.
+    alpha : float
+        Weight of the penalty.
+    l1_ratio : float
+        Share of the lasso in ``"elasticnet"``; the others ignore it.
+
+    Returns
+    -------
+    Penalty
+        `Zero`, `L1`, `ScaledL2` or `ElasticNet`.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such name.
+    """
+    if name not in _BY_NAME:
+        names = ", ".join(repr(known) for known in _BY_NAME)
+        raise UnknownName(f"penalty={name!r} is not known. Use one of {names}, or an object of hushfit.penalties.")
+    return _BY_NAME[name](alpha, l1_ratio)

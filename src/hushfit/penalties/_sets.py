@@ -1,0 +1,93 @@
+"""Indicators of convex sets: 0 inside, infinite outside. The prox is the projection, whatever the step."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.penalties._penalty import check_radius
+from hushfit.penalties._sparse import soft_threshold
+
+# A projection computed in floating point may end a little outside its set; it still counts as inside.
+FEASIBILITY_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Box:
+    """Every coefficient stays between ``low`` and ``high``.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds, ``low <= high``; either may be infinite. ``Box(0, inf)`` keeps coefficients non-negative.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high or (math.isinf(self.low) and self.low == self.high):
+            raise InvalidArgument(f"Box({self.low}, {self.high}) is empty. Give low <= high.")
+
+    def value(self, z: Vector) -> float:
+        return _indicator(float(np.abs(z - self.prox(z, 1.0)).max(initial=0.0)), 1.0)
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        return np.clip(v, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class L2Ball:
+    """The Euclidean norm stays within ``radius``.
+
+    Parameters
+    ----------
+    radius : float
+        Positive.
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        check_radius(self.radius)
+
+    def value(self, z: Vector) -> float:
+        return _indicator(float(np.linalg.norm(z)) - self.radius, self.radius)
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        return v * (self.radius / max(self.radius, float(np.linalg.norm(v))))
+
+
+@dataclass(frozen=True)
+class L1Ball:
+    """The sum of absolute coefficients stays within ``radius``.
+
+    Parameters
+    ----------
+    radius : float
+        Positive.
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        check_radius(self.radius)
+
+    def value(self, z: Vector) -> float:
+        return _indicator(float(np.abs(z).sum()) - self.radius, self.radius)
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        size = np.abs(v)
+        if size.sum() <= self.radius:
+            return v.copy()
+        # The projection soft-thresholds. With the i largest entries left, the threshold that makes them sum to the
+        # radius is (their sum - radius) / i; the right i gives the largest of these.
+        largest = -np.sort(-size)
+        return soft_threshold(v, float(((np.cumsum(largest) - self.radius) / np.arange(1, len(v) + 1)).max()))
+
+
+def _indicator(excess: float, scale: float) -> float:
+    """0 if the excess over the bound is rounding error at this scale, else infinity."""
+    return 0.0 if excess <= FEASIBILITY_TOLERANCE * max(1.0, scale) else math.inf

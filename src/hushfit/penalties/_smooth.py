@@ -1,0 +1,39 @@
+"""Penalties without corners."""
+
+from dataclasses import dataclass
+
+from hushfit._typing import Vector
+from hushfit.penalties._penalty import check_alpha
+
+
+@dataclass(frozen=True)
+class Zero:
+    """No penalty; its prox changes nothing."""
+
+    def value(self, z: Vector) -> float:
+        return 0.0
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        return v.copy()
+
+
+@dataclass(frozen=True)
+class ScaledL2:
+    r"""Ridge penalty :math:`g(z) = \frac{\alpha}{2} \|z\|^2`; its prox shrinks.
+
+    Parameters
+    ----------
+    alpha : float
+        Weight, at least 0.
+    """
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+
+    def value(self, z: Vector) -> float:
+        return 0.5 * self.alpha * float(z @ z)
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        return v / (1 + step * self.alpha)

@@ -1,0 +1,56 @@
+"""How much privacy loss may be spent, and how much has been."""
+
+import math
+from dataclasses import dataclass
+
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import _check
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An (epsilon, delta) target.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive; ``math.inf`` asks for no privacy at all.
+    delta : float
+        Strictly between 0 and 1, and in earnest well below one over the number of rows.
+
+    Raises
+    ------
+    InvalidArgument
+        If a value is outside its range.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        epsilon = _check.number(self.epsilon, "epsilon")
+        if epsilon <= 0:
+            raise InvalidArgument(f"epsilon={epsilon:g} is not positive. Give a positive number, for instance 1.0.")
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", _check.probability(self.delta, "delta"))
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the target promises anything."""
+        return math.isfinite(self.epsilon)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a ledger has paid for so far: like a `Budget`, but zero is possible.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total privacy loss of everything recorded, composed (not summed).
+    delta : float
+        The delta at which epsilon is stated.
+    """
+
+    epsilon: float
+    delta: float

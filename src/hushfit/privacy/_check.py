@@ -1,0 +1,87 @@
+"""Argument checks shared by the privacy layer: each names the value and the remedy."""
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+from hushfit.errors import InvalidArgument
+
+
+def number(value: object, name: str) -> float:
+    """A real number that is not NaN."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InvalidArgument(f"{name}={value!r} is not a number. Give a float.")
+    real = float(value)
+    if math.isnan(real):
+        raise InvalidArgument(f"{name} is NaN. Give a number.")
+    return real
+
+
+def non_negative(value: object, name: str) -> float:
+    """A number at least 0; infinity is allowed."""
+    real = number(value, name)
+    if real < 0:
+        raise InvalidArgument(f"{name}={real:g} is negative. Give a value of at least 0.")
+    return real
+
+
+def fraction(value: object, name: str) -> float:
+    """A number in (0, 1]."""
+    real = number(value, name)
+    if not 0 < real <= 1:
+        raise InvalidArgument(f"{name}={real:g} is outside (0, 1]. Give the share of rows that a batch holds.")
+    return real
+
+
+def probability(value: object, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    real = number(value, name)
+    if not 0 < real < 1:
+        raise InvalidArgument(f"{name}={real:g} is outside (0, 1). Give a small probability, well below 1/n.")
+    return real
+
+
+def count(value: object, name: str = "count") -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidArgument(f"{name}={value!r} is not a whole number. Give an int of at least 1.")
+    whole = int(value)
+    if whole < 1:
+        raise InvalidArgument(f"{name}={whole} is too small. Give an int of at least 1.")
+    return whole
+
+
+def text(value: object, name: str) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name}={value!r} is not text. Give a str.")
+    return value
+
+
+def fields(data: object, names: set[str], what: str) -> Mapping[str, Any]:
+    """A mapping with exactly these keys."""
+    if not isinstance(data, Mapping):
+        raise InvalidArgument(f"{what} should be a JSON object, got {type(data).__name__}. Use what to_dict() wrote.")
+    if set(data) != names:
+        odd = sorted(map(str, set(data) ^ names))
+        raise InvalidArgument(f"{what} has missing or unknown fields {odd}. Use what to_dict() wrote, unedited.")
+    return data
+
+
+def to_json_number(value: float) -> float | str:
+    """Strict JSON has no infinity: write it as a word."""
+    return "inf" if value == math.inf else value
+
+
+def from_json_number(value: object, name: str) -> float:
+    """The inverse of `to_json_number`; any other word is refused."""
+    return math.inf if value == "inf" else number(value, name)
+
+
+def finite(value: object, name: str) -> float:
+    """A finite number at least 0."""
+    real = non_negative(value, name)
+    if real == math.inf:
+        raise InvalidArgument(f"{name} is infinite. Give a finite number.")
+    return real

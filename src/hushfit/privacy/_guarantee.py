@@ -1,0 +1,240 @@
+"""What a fit promises, in words and in JSON."""
+
+import json
+import math
+import textwrap
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
+from html import escape
+from typing import Any
+
+from hushfit._version import __version__
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import _check
+from hushfit.privacy._cost import ComposedCost, Cost, cost_from_dict, parts_of
+from hushfit.privacy._relation import Relation
+
+_WIDTH = 96
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """One kind of release that a fit made.
+
+    Parameters
+    ----------
+    name : str
+        What the solver calls it, for instance ``"gradient"``.
+    query : str
+        The query that was answered, for instance ``"ClippedGradient"``.
+    count : int
+        How many times.
+    noise_multiplier : float
+        Noise scale over L2 sensitivity under the relation of the guarantee.
+    sampling : str
+        Which rows were read, for instance ``"all rows"`` or ``"Poisson batches at rate 0.05"``.
+    share : float
+        Share of the budget, in (0, 1], that was set aside for it.
+    """
+
+    name: str
+    query: str
+    count: int
+    noise_multiplier: float
+    sampling: str = "all rows"
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("name", "query", "sampling"):
+            _check.text(getattr(self, name), name)
+        _put(self, count=_check.count(self.count), share=_check.fraction(self.share, "share"))
+        _put(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
+
+    def __str__(self) -> str:
+        times = "once" if self.count == 1 else f"{self.count} times"
+        noise = f"noise {self.noise_multiplier:.4g} times the sensitivity" if self.noise_multiplier else "no noise"
+        share = "" if self.share == 1 else f", {self.share:.3g} of the budget"
+        return f"{self.name} ({self.query}) {times} over {self.sampling} with {noise}{share}"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The privacy guarantee of a released model.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0; infinity means that nothing is promised.
+    delta : float
+        Strictly between 0 and 1.
+    relation : Relation or str
+        Which data sets are neighbours.
+    unit : str, default="one row"
+        What one record is: a row, a person, a query list.
+    public : tuple of str
+        What was taken as known to everybody, such as the number of rows or the feature ranges.
+    releases : tuple of ReleaseRecord
+        Everything that was computed from the rows and left the curator.
+    cost : Cost
+        The same, as the accountant sees it.
+    secure : bool, default=False
+        Whether the noise came from a cryptographic generator and an exact sampler.
+    version : str
+        Version of the library that made the releases.
+    notes : tuple of str
+        Anything else a reader should know.
+    """
+
+    epsilon: float
+    delta: float
+    relation: Relation
+    _: KW_ONLY
+    unit: str = "one row"
+    public: tuple[str, ...] = ()
+    releases: tuple[ReleaseRecord, ...] = ()
+    cost: Cost = field(default_factory=lambda: ComposedCost(()))
+    secure: bool = False
+    version: str = __version__
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _put(self, epsilon=_check.non_negative(self.epsilon, "epsilon"), delta=_check.probability(self.delta, "delta"))
+        _put(self, relation=Relation.parse(self.relation))
+        _put(self, public=_texts(self.public, "public"), notes=_texts(self.notes, "notes"))
+        _put(self, releases=tuple(self.releases))
+        _check.text(self.unit, "unit")
+        _check.text(self.version, "version")
+        if not isinstance(self.secure, bool):
+            raise InvalidArgument(f"secure={self.secure!r} is not a bool. Give True or False.")
+        if not all(isinstance(release, ReleaseRecord) for release in self.releases):
+            raise InvalidArgument("releases holds something else than ReleaseRecord. Give ReleaseRecord objects.")
+        list(parts_of(self.cost))  # refuses what is not a cost
+
+    @property
+    def nonprivate(self) -> bool:
+        """Whether the guarantee promises nothing."""
+        return self.epsilon == math.inf
+
+    def __str__(self) -> str:
+        return "\n".join(textwrap.fill(sentence, _WIDTH) for sentence in self._sentences())
+
+    def _repr_html_(self) -> str:
+        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
+        return f'<div class="hushfit-guarantee">{paragraphs}</div>'
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the guarantee in plain JSON values."""
+        return {
+            "epsilon": _check.to_json_number(self.epsilon),
+            "delta": self.delta,
+            "relation": str(self.relation),
+            "unit": self.unit,
+            "public": list(self.public),
+            "releases": [_release_to_dict(release) for release in self.releases],
+            "cost": self.cost.to_dict(),
+            "secure": self.secure,
+            "version": self.version,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """Write the guarantee as strict JSON.
+
+        Returns
+        -------
+        str
+            Infinity is written as the word ``"inf"``. `from_json` gives an equal guarantee back.
+        """
+        return json.dumps(self.to_dict(), allow_nan=False, indent=2)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Guarantee":
+        """Read back what `to_dict` wrote; raises `InvalidArgument` on anything else."""
+        names = {f.name for f in fields(cls)}
+        given = dict(_check.fields(data, names, "a guarantee"))
+        given["epsilon"] = _check.from_json_number(given["epsilon"], "epsilon")
+        for name in ("public", "notes", "releases"):
+            if not isinstance(given[name], list):
+                raise InvalidArgument(f"{name} of a guarantee should be a list. Use what to_json() wrote.")
+        given["releases"] = tuple(_release_from_dict(release) for release in given["releases"])
+        given["cost"] = cost_from_dict(given["cost"])
+        return cls(**given)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Guarantee":
+        """Read a guarantee from JSON.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` wrote.
+
+        Returns
+        -------
+        Guarantee
+
+        Raises
+        ------
+        InvalidArgument
+            If the text is not JSON, or a field is missing, unknown or out of range.
+        """
+        try:
+            data = json.loads(text, parse_constant=_no_constants)
+        except json.JSONDecodeError as error:
+            raise InvalidArgument(f"the guarantee is not JSON ({error}). Use what to_json() wrote.") from None
+        return cls.from_dict(data)
+
+    def _sentences(self) -> list[str]:
+        """The guarantee as short sentences, one topic each."""
+        return [self._promise(), *self._details(), f"Made with hushfit {self.version}."]
+
+    def _promise(self) -> str:
+        if self.nonprivate:
+            return (
+                "NOT PRIVATE: epsilon is infinite, so nothing is promised "
+                f"(delta={self.delta:g}, relation {self.relation}, unit {self.unit})."
+            )
+        return (
+            f"Differentially private with epsilon={self.epsilon:.6g} and delta={self.delta:g}: two data sets that "
+            f"differ by {self.relation.in_words} give any outcome with probabilities within a factor "
+            f"exp({self.epsilon:.6g}) of each other, up to {self.delta:g}. Relation: {self.relation}. "
+            f"The unit of privacy is {self.unit}."
+        )
+
+    def _details(self) -> list[str]:
+        public = "; ".join(self.public) or "nothing beyond the relation"
+        released = "; ".join(map(str, self.releases)) or "nothing"
+        secure = (
+            "Noise: secure=True, drawn exactly from a cryptographic generator."
+            if self.secure
+            else "Noise: secure=False. The noise can be reproduced or its floating-point form analysed, so whoever "
+            "knows the seed can remove it: use this result for tests and simulations, not for a release."
+        )
+        return [f"Taken as public: {public}.", f"Released: {released}.", secure, *(f"Note: {n}" for n in self.notes)]
+
+
+def _release_to_dict(release: ReleaseRecord) -> dict[str, Any]:
+    return {f.name: _check.to_json_number(getattr(release, f.name)) for f in fields(release)}
+
+
+def _release_from_dict(data: object) -> ReleaseRecord:
+    given = dict(_check.fields(data, {f.name for f in fields(ReleaseRecord)}, "a release record"))
+    given["noise_multiplier"] = _check.from_json_number(given["noise_multiplier"], "noise_multiplier")
+    return ReleaseRecord(**given)
+
+
+def _texts(values: object, name: str) -> tuple[str, ...]:
+    """A tuple of strings; a lone string would otherwise be split into letters."""
+    if not isinstance(values, tuple | list):
+        raise InvalidArgument(f"{name}={values!r} is not a tuple. Give a tuple of texts.")
+    return tuple(_check.text(value, name) for value in values)
+
+
+def _no_constants(word: str) -> float:
+    raise InvalidArgument(f"{word} is not strict JSON. Write infinity as the word 'inf'.")
+
+
+def _put(instance: Any, **values: Any) -> None:
+    """Store the checked, converted arguments of a frozen instance."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)

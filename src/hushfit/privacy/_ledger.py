@@ -1,0 +1,298 @@
+"""The account of one data set: what has been paid, and whether more may be.
+
+A `Ledger` decides; an `Account` remembers. The account is shared by every copy of the ledger and belongs to one
+process: two processes that both held it could each spend the whole budget.
+"""
+
+import math
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from hushfit.errors import BudgetExceeded, LedgerError
+from hushfit.privacy import _check
+from hushfit.privacy._budget import Budget, Spent
+from hushfit.privacy._cost import Cost, compose
+from hushfit.privacy._interpret import epsilon_of
+from hushfit.privacy._relation import Relation
+
+# Two halves that exactly fill the budget must pass whatever the rounding.
+_SLACK: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof of payment: one line of a ledger.
+
+    Parameters
+    ----------
+    number : int
+        Position in the ledger, from 1.
+    label : str
+        Who paid, for instance the name of an estimator.
+    cost : Cost
+        What was paid for.
+    relation : Relation
+        Under which relation.
+    total : Spent
+        What the ledger had spent after this payment.
+    """
+
+    number: int
+    label: str
+    cost: Cost
+    relation: Relation
+    total: Spent
+
+
+Decide = Callable[[tuple[Receipt, ...]], Receipt]
+
+
+class Account(Protocol):
+    """Where a ledger keeps its entries; one in memory, others on disk."""
+
+    @property
+    def budget(self) -> Budget: ...
+    @property
+    def relation(self) -> Relation: ...
+    @property
+    def name(self) -> str: ...
+    def entries(self) -> tuple[Receipt, ...]: ...
+    def append(self, decide: Decide) -> Receipt:
+        """Show the entries to ``decide`` and record its receipt, nobody in between; if it raises, nothing."""
+        ...
+
+
+class MemoryAccount:
+    """Entries in the memory of one process."""
+
+    def __init__(self, budget: Budget, relation: Relation, name: str) -> None:
+        self.budget, self.relation, self.name = budget, relation, name
+        self._entries: list[Receipt] = []
+        self._lock = threading.RLock()
+        self._key = secrets.token_hex(16)
+        self._process = os.getpid()
+
+    def entries(self) -> tuple[Receipt, ...]:
+        return tuple(self._entries)
+
+    def append(self, decide: Decide) -> Receipt:
+        # A forked child holds a copy of this object, hence the check on every call.
+        if os.getpid() != self._process:
+            raise _elsewhere(self.name)
+        with self._lock:
+            receipt = decide(self.entries())
+            self._entries.append(receipt)
+        return receipt
+
+    def __copy__(self) -> "MemoryAccount":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MemoryAccount":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # From here on the bytes may outlive every other reference: keep the account for when they come back.
+        _PICKLED[self._key] = self
+        return _reopen, (self._key, self.budget, self.relation, self.name, self.entries())
+
+
+@dataclass(frozen=True)
+class ClosedAccount:
+    """The history of an account that lives in another process: it can be read, not charged."""
+
+    budget: Budget
+    relation: Relation
+    name: str
+    history: tuple[Receipt, ...]
+
+    def entries(self) -> tuple[Receipt, ...]:
+        return self.history
+
+    def append(self, decide: Decide) -> Receipt:
+        raise _elsewhere(self.name)
+
+
+_PICKLED: dict[str, MemoryAccount] = {}
+
+
+def _reopen(key: str, budget: Budget, relation: Relation, name: str, history: tuple[Receipt, ...]) -> Account:
+    """Unpickle an account: the same one in its own process, its history anywhere else."""
+    account = _PICKLED.get(key)
+    if account is not None and account._process == os.getpid():
+        return account
+    return ClosedAccount(budget, relation, name, history)
+
+
+class Ledger:
+    """An append-only account of the privacy spent on one data set.
+
+    Copies, clones and pickles made in one process all share the account, and threads may race for it. In another
+    process a ledger shows its history and refuses to pay.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total budget; infinity only keeps the books.
+    delta : float
+        Delta at which the total is held.
+    adjacency : str, default="replace-one"
+        Which data sets are neighbours. Every charge must be stated under the same relation.
+    name : str, default=""
+        Which data set this is, for people.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, Ledger
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6, name="patients")
+    >>> receipt = ledger.charge(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+    >>> round(ledger.spent().epsilon, 3)
+    0.688
+    """
+
+    def __init__(self, epsilon: float, delta: float, adjacency: str = "replace-one", name: str = "") -> None:
+        relation = Relation.parse(adjacency)
+        self._account: Account = MemoryAccount(Budget(epsilon, delta), relation, _check.text(name, "name"))
+
+    @classmethod
+    def over(cls, account: Account) -> "Ledger":
+        """A ledger that keeps its entries in a given account.
+
+        Parameters
+        ----------
+        account : Account
+            Holds budget, relation, name and entries.
+
+        Returns
+        -------
+        Ledger
+        """
+        ledger = cls.__new__(cls)
+        ledger._account = account
+        return ledger
+
+    @property
+    def account(self) -> Account:
+        """Where the entries are kept."""
+        return self._account
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent in total."""
+        return self._account.budget
+
+    @property
+    def relation(self) -> Relation:
+        """The relation of every charge."""
+        return self._account.relation
+
+    @property
+    def name(self) -> str:
+        """Which data set this is."""
+        return self._account.name
+
+    @property
+    def entries(self) -> tuple[Receipt, ...]:
+        """Every payment so far, oldest first."""
+        return self._account.entries()
+
+    @property
+    def total_cost(self) -> Cost:
+        """Everything paid for, composed."""
+        return compose(entry.cost for entry in self.entries)
+
+    def spent(self) -> Spent:
+        """The composed privacy loss so far.
+
+        Returns
+        -------
+        Spent
+            Epsilon at the ledger's delta. Epsilons of single charges do not add up to it, and the budget minus it is
+            not what another charge may cost.
+        """
+        return _total(self.entries, self.budget)
+
+    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
+        """Pay for a release before it is made. There are no refunds.
+
+        Parameters
+        ----------
+        cost : Cost
+            What will be released.
+        label : str
+            Who pays, for instance the name of an estimator.
+        relation : Relation or str
+            The relation under which the cost is stated; must be the ledger's.
+
+        Returns
+        -------
+        Receipt
+
+        Raises
+        ------
+        BudgetExceeded
+            If the total would pass the budget. Nothing is recorded then.
+        LedgerError
+            If the relation differs from the ledger's, or the account lives in another process.
+        """
+        relation = Relation.parse(relation)
+        _check.text(label, "label")
+        if relation is not self.relation:
+            raise LedgerError(
+                f"{label} is stated under {str(relation)!r}, the ledger under {str(self.relation)!r}: they do not add "
+                f"up to one number. Use adjacency={str(self.relation)!r}, or a second ledger."
+            )
+
+        def decide(entries: tuple[Receipt, ...]) -> Receipt:
+            total = compose([*(entry.cost for entry in entries), cost])
+            epsilon = epsilon_of(total, self.budget.delta, relation)
+            if not epsilon <= self.budget.epsilon * (1 + _SLACK):
+                raise _over_budget(label, epsilon, self.budget, _total(entries, self.budget))
+            return Receipt(len(entries) + 1, label, cost, relation, Spent(epsilon, self.budget.delta))
+
+        return self._account.append(decide)
+
+    def __copy__(self) -> "Ledger":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Ledger":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Ledger.over, (self._account,)
+
+    def __repr__(self) -> str:
+        name = f"{self.name!r}: " if self.name else ""
+        many = len(self.entries)
+        return (
+            f"Ledger({name}spent epsilon={self.spent().epsilon:.4g}, budget epsilon={self.budget.epsilon:g}, "
+            f"delta={self.budget.delta:g}, {self.relation}, {many} {'entry' if many == 1 else 'entries'})"
+        )
+
+
+def _total(entries: tuple[Receipt, ...], budget: Budget) -> Spent:
+    """The last total on record: each receipt carries it, so nothing is composed again."""
+    return entries[-1].total if entries else Spent(0.0, budget.delta)
+
+
+def _over_budget(label: str, epsilon: float, budget: Budget, spent: Spent) -> BudgetExceeded:
+    """The refusal, with as many digits as it takes to tell the total from the budget."""
+    digits = next((k for k in range(3, 17) if f"{epsilon:.{k}g}" != f"{budget.epsilon:.{k}g}"), 17)
+    total = f"{epsilon:.{digits}g}" if math.isfinite(epsilon) else "inf (no privacy)"
+    return BudgetExceeded(
+        f"{label} would bring the total to epsilon={total}, over the ledger's {budget.epsilon:g} "
+        f"(spent so far: {spent.epsilon:.3g}). Nothing was released. "
+        "Ask for a smaller epsilon, or reuse a model you have already paid for."
+    )
+
+
+def _elsewhere(name: str) -> LedgerError:
+    """The refusal outside the process that holds the account."""
+    which = f"the ledger {name!r}" if name else "this ledger"
+    return LedgerError(
+        f"{which} lives in the memory of another process, so paying here could spend the budget twice. Nothing was "
+        "released. Fit in that process, or keep a ledger on disk, which processes can share."
+    )

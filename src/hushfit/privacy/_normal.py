@@ -1,0 +1,66 @@
+"""A cost sorted by what its parts can be accounted with."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from hushfit.privacy._cost import (
+    Cost,
+    FixedSizeGaussianCost,
+    GaussianCost,
+    PoissonGaussianCost,
+    PureCost,
+    RdpCost,
+    parts_of,
+)
+from hushfit.privacy._rdp import fixed_size_refused
+from hushfit.privacy._relation import Relation
+
+# Outside this range sampling changes nothing that matters, and floating point gives up: below, the batch counts as all
+# rows; above, as published without noise. Both err on the safe side.
+_LEAST_MU: Final = 1e-7
+_MOST_MU: Final = 1e3
+
+
+@dataclass(frozen=True)
+class NormalForm:
+    """The Gaussian releases as one mu, the others as they are; parts that reveal nothing are gone."""
+
+    mu: float
+    pure: tuple[PureCost, ...]
+    sampled: tuple[PoissonGaussianCost | FixedSizeGaussianCost, ...]
+    tabulated: tuple[RdpCost, ...]
+
+    @property
+    def is_gaussian(self) -> bool:
+        return not (self.pure or self.sampled or self.tabulated)
+
+    @property
+    def reveals_all(self) -> bool:
+        """Whether some part has no noise to speak of."""
+        without = any(part.mu > _MOST_MU for part in self.sampled)
+        return without or math.inf in (self.mu, *(part.epsilon for part in self.pure))
+
+
+def normal_form(cost: Cost, relation: Relation) -> NormalForm:
+    """Sort the parts of a cost; refuse those without a proof under the relation."""
+    squares: list[float] = []
+    pure: list[PureCost] = []
+    sampled: list[PoissonGaussianCost | FixedSizeGaussianCost] = []
+    tabulated: list[RdpCost] = []
+    for part in parts_of(cost):
+        match part:
+            case FixedSizeGaussianCost() if relation is Relation.ADD_REMOVE:
+                raise fixed_size_refused()
+            case GaussianCost():
+                squares.append(part.count * part.mu * part.mu)
+            case PoissonGaussianCost() | FixedSizeGaussianCost() if part.rate == 1 or part.mu < _LEAST_MU:
+                # Every row is in every batch, or might as well be.
+                squares.append(part.count * part.mu * part.mu)
+            case PoissonGaussianCost() | FixedSizeGaussianCost():
+                sampled.append(part)
+            case PureCost() if part.epsilon > 0:
+                pure.append(part)
+            case RdpCost():
+                tabulated.append(part)
+    return NormalForm(math.sqrt(math.fsum(squares)), tuple(pure), tuple(sampled), tuple(tabulated))

@@ -1,0 +1,57 @@
+"""The public half of a fit: everything about it that is not a row."""
+
+from dataclasses import dataclass
+
+from hushfit._typing import Vector
+from hushfit.losses import Loss
+from hushfit.penalties import Penalty
+from hushfit.privacy import Relation
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise the mean loss over the records plus the penalty of the weights.
+
+    Weights have one entry for each column and, with ``fit_intercept``, a last one for the intercept, which no penalty
+    touches. With several outputs they are an array of shape (outputs, entries).
+
+    Parameters
+    ----------
+    loss : Loss
+    penalty : Penalty
+    n_rows : int
+        Taken as public under both relations; sums are divided by it.
+    n_features : int
+    relation : Relation
+    fit_intercept : bool, default=True
+    outputs : int, default=1
+        1 for two classes or regression, the number of classes otherwise.
+    """
+
+    loss: Loss
+    penalty: Penalty
+    n_rows: int
+    n_features: int
+    relation: Relation
+    fit_intercept: bool = True
+    outputs: int = 1
+
+    @property
+    def dimension(self) -> int:
+        """Length of a record: columns and intercept."""
+        return self.n_features + self.fit_intercept
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return (self.dimension,) if self.outputs == 1 else (self.outputs, self.dimension)
+
+    def columns(self, w: Vector) -> Vector:
+        """The weights that the penalty sees: a view without the intercept."""
+        return w[..., : self.n_features]
+
+    def prox(self, w: Vector, step: float) -> Vector:
+        """Proximal step of the penalty; the intercept passes unchanged."""
+        moved = w.copy()
+        moved[..., : self.n_features] = self.penalty.prox(self.columns(w), step)
+        return moved

@@ -1,0 +1,178 @@
+"""The door: the only place where rows meet noise, and the only way out. Proof: docs/proofs/noise.md and composition.md."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from hushfit._typing import IntVector, Vector
+from hushfit.data import Coins, DataSource
+from hushfit.errors import InvalidArgument, UndeclaredRelease
+from hushfit.privacy import Relation, Sampler, discretisation_loss
+from hushfit.release._plan import Plan, Planned
+from hushfit.release._query import Query
+
+# Noise has a standard deviation of 2**31 grid steps, or fewer where integers of 64 bits would not hold the answer.
+_LOG2_DEVIATION = 31
+_LOG2_LARGEST = 61
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """One noisy answer: public from the moment it exists."""
+
+    name: str
+    answer: Vector
+
+
+@dataclass(frozen=True)
+class NoiseGrid:
+    """Where an answer is rounded and noise is drawn: ``scale`` is the standard deviation, ``2**log2_deviation`` steps of it."""
+
+    scale: float
+    log2_deviation: int
+
+    @property
+    def step(self) -> float:
+        return math.ldexp(self.scale, -self.log2_deviation)
+
+    @classmethod
+    def of(cls, query: Query, multiplier: float, relation: Relation, n_rows: int) -> "NoiseGrid":
+        """The grid on which noise is ``multiplier`` times the sensitivity, rounding to that very grid included."""
+        log2_deviation = min(_LOG2_DEVIATION, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0))))
+        if log2_deviation < 0:
+            raise InvalidArgument(
+                f"A noise multiplier of {multiplier:.3g} with {n_rows} rows is too small to draw exactly. Ask for a smaller "
+                "epsilon, or for epsilon=inf if no privacy is meant."
+            )
+        entries = query.size + (0 if query.doubled is None else int(query.doubled.sum()))
+        # Half a step for rounding, and the error of dividing by the step, on each of two answers.
+        lost_steps = 2 * math.sqrt(entries) * (1 + math.ldexp(n_rows / multiplier, log2_deviation - 52))
+        lost = multiplier * math.ldexp(lost_steps, -log2_deviation)
+        if lost >= 0.5:
+            raise InvalidArgument(
+                f"A noise multiplier of {multiplier:.3g} on {query.size} coordinates is too large for the grid. Ask for a "
+                "larger epsilon or fewer columns."
+            )
+        return cls(multiplier * query.sensitivity(relation) / (1 - lost), log2_deviation)
+
+
+class Curator:
+    """Holds the rows and answers only what the plan declared, with the noise that was paid for.
+
+    Parameters
+    ----------
+    source : DataSource
+        The private rows. Nobody else needs them from here on.
+    plan : Plan
+    multipliers : mapping from release name to noise multiplier
+        As given by ``plan.multipliers``; 0 means no noise, for fits that claim no privacy.
+    relation : Relation
+    sampler : Sampler
+    coins : Coins
+        Secret coins for sampled batches.
+    epsilon_reserve : float, default=inf
+        What the budget has set aside for the difference between discrete and continuous noise.
+    replay : iterable of Released, default=()
+        Answers already released by an interrupted run of the same plan; they are given again instead of new ones.
+    """
+
+    def __init__(
+        self,
+        source: DataSource,
+        plan: Plan,
+        multipliers: Mapping[str, float],
+        relation: Relation,
+        sampler: Sampler,
+        coins: Coins,
+        epsilon_reserve: float = math.inf,
+        replay: Iterable[Released] = (),
+    ) -> None:
+        self.__source = source
+        self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
+        self._left = {part.name: part.count for part in plan.parts}
+        self._multipliers = dict(multipliers)
+        self._sampler = sampler
+        self._coins = coins
+        self._reserve = epsilon_reserve
+        self._replay = list(replay)
+        self.relation = relation
+        self.transcript: list[Released] = []
+
+    def noise_multiplier(self, name: str) -> float:
+        """Noise scale over sensitivity of the releases under this name; public."""
+        return self._multipliers[name]
+
+    def count(self, name: str) -> int:
+        """How many releases the plan declared under this name; public."""
+        return self._parts[name].count
+
+    def release(self, name: str, query: Query) -> Vector:
+        """Answer a declared query with noise.
+
+        Raises
+        ------
+        UndeclaredRelease
+            If the plan has no release of that name left, or declared another kind of query. Nothing is computed.
+        """
+        self._take(name, query)
+        answer = self._replayed(name, query) if self._replay else self._noisy(name, query)
+        self.transcript.append(Released(name, answer))
+        return answer
+
+    def _take(self, name: str, query: Query) -> None:
+        if name not in self._parts:
+            raise UndeclaredRelease(_refusal(f"declares no release named {name!r}"))
+        declared = self._parts[name]
+        if not isinstance(query, declared.query):
+            raise UndeclaredRelease(
+                _refusal(f"declares {name!r} as {declared.query.__name__}, not as {type(query).__name__}")
+            )
+        if self._left[name] < 1:
+            raise UndeclaredRelease(_refusal(f"declares {declared.count} releases of {name!r}, and they have been made"))
+        self._left[name] -= 1
+
+    def _replayed(self, name: str, query: Query) -> Vector:
+        released = self._replay.pop(0)
+        if released.name != name or released.answer.shape != (query.size,):
+            raise InvalidArgument(
+                f"The checkpoint has a release of {released.name!r} where the solver asks for {name!r}: it belongs to another "
+                "fit. Delete it or give its own settings."
+            )
+        return released.answer
+
+    def _noisy(self, name: str, query: Query) -> Vector:
+        multiplier, sampling = self._multipliers[name], self._parts[name].sampling
+        n_rows = self.__source.n_rows
+        if multiplier == 0:
+            return query(self.__source, sampling.rows(n_rows, self._coins))
+        grid = NoiseGrid.of(query, multiplier, self.relation, n_rows)
+        self._reserve -= discretisation_loss(query.size, 2 * grid.log2_deviation - 1)
+        if self._reserve < 0:
+            raise InvalidArgument(
+                "This fit draws more noise than its reserve for discrete noise covers. Ask for a larger epsilon or fewer steps."
+            )
+        answer = query(self.__source, sampling.rows(n_rows, self._coins))
+        steps = np.rint(answer / grid.step).astype(np.int64) + self._noise(query, grid.log2_deviation)
+        return steps * grid.step
+
+    def _noise(self, query: Query, log2_deviation: int) -> IntVector:
+        if query.doubled is None:
+            return self._sampler.gaussian(2 * log2_deviation, query.size)
+        noise = np.empty(query.size, dtype=np.int64)
+        twice = int(query.doubled.sum())
+        noise[query.doubled] = self._sampler.gaussian(2 * log2_deviation - 1, twice)
+        noise[~query.doubled] = self._sampler.gaussian(2 * log2_deviation, query.size - twice)
+        return noise
+
+    def __repr__(self) -> str:
+        return f"Curator(relation={self.relation.value!r}, left={self._left})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A curator cannot be copied or pickled: a copy could release everything twice.")
+
+
+def _refusal(reason: str) -> str:
+    return f"The plan {reason}. Nothing was released. Declare in the solver's plan all that it will ask."

@@ -1,0 +1,130 @@
+"""Sum of clipped gradients, in a public metric. Proof: docs/proofs/gradient.md."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hushfit._typing import IntVector, Matrix, Vector
+from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource
+from hushfit.kernels.gradient import HEADROOM
+from hushfit.kernels.threads import parallel_map
+from hushfit.losses import Loss
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+
+# Covers the rounding of a record's own arithmetic: a few hundred operations of relative error 2**-53 each.
+ARITHMETIC_SLACK = 1e-9
+_UNIT_ROUNDOFF = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A public symmetric matrix: lengths of gradients are measured, clipped and noised after multiplying by it."""
+
+    A: Matrix
+
+    @cached_property
+    def norm(self) -> float:
+        """Bound on the factor by which it stretches a vector: its Frobenius norm."""
+        return float(np.linalg.norm(self.A)) * (1 + ARITHMETIC_SLACK)
+
+    @cached_property
+    def error(self) -> float:
+        """Bound on the rounding error of multiplying a unit vector by it in float64."""
+        return 2 * len(self.A) * _UNIT_ROUNDOFF * self.norm
+
+
+# Lengths of the records in a metric, kept beside the source they belong to for as long as both live.
+_lengths: WeakKeyDictionary[Metric, WeakKeyDictionary[DataSource, Vector]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedGradient:
+    r"""Sum over the records of :math:`A g_i`, each scaled to length ``clip`` at most.
+
+    The gradient of a record is slope times record, so its length is the product of two numbers and no array of gradients
+    ever exists. Capping the slope is the gradient of a convex loss again.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : array of shape ``problem.shape``
+        Where the gradient is taken; public.
+    clip : float
+    metric : Metric or None
+        The identity when None.
+    """
+
+    problem: Problem
+    w: Vector
+    clip: float
+    metric: Metric | None = None
+
+    doubled = None
+
+    @property
+    def size(self) -> int:
+        return self.w.size
+
+    @property
+    def loss(self) -> Loss:
+        return self.problem.loss
+
+    @property
+    def grid(self) -> float:
+        """Step to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
+        rows = max(self.problem.n_rows, MOST_BLOCK_ROWS)
+        return 2.0 ** math.ceil(math.log2(self.loss.slope_bound * rows / HEADROOM))
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        kernel, caps = self.loss.kernel, self._caps(source)
+        w = np.ascontiguousarray(_with_intercept(self.w, self.problem))
+
+        def of_block(block: Block) -> Vector:
+            own_caps = caps if len(caps) == 1 else caps[block.place]
+            return block.gradient_sum(w, own_caps, kernel.code, kernel.parameter, self.grid)
+
+        total = sum(parallel_map(of_block, source.blocks(rows)), start=np.zeros(w.shape))
+        total = total[..., : self.problem.dimension]
+        return (total if self.metric is None else total @ self.metric.A).ravel()
+
+    def _caps(self, source: DataSource) -> Vector:
+        """Largest slope each record may have. Records are unit vectors; in a metric they have their own lengths."""
+        if self.metric is None:
+            return np.array([self.clip])
+        lengths = _lengths_in(self.metric, source, self.problem)
+        # The measured length may be too short by the error of measuring it.
+        return self.clip / (lengths + self.metric.error)
+
+    def radius(self) -> float:
+        # Lemma 1: rounding the record, and ties in the blocks after it, move a coordinate by so many grid steps.
+        grid_steps = 2 * math.ceil(self.problem.n_rows / FEWEST_BLOCK_ROWS) + 2
+        stretch, error = (1.0, 0.0) if self.metric is None else (self.metric.norm, self.metric.error)
+        rounding = grid_steps * self.grid * math.sqrt(self.size) * stretch
+        product = error * self.loss.slope_bound * self.problem.n_rows
+        return self.clip * (1 + ARITHMETIC_SLACK) + rounding + product
+
+    def sensitivity(self, relation: Relation) -> float:
+        # Replacing a record takes one contribution away and adds another; exchanging it for nothing only takes one away.
+        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+
+
+def _with_intercept(w: Vector, problem: Problem) -> Vector:
+    """Kernels always have a slot for the intercept, empty for a model without one."""
+    if problem.fit_intercept:
+        return w
+    return np.concatenate([w, np.zeros((*w.shape[:-1], 1))], axis=-1)
+
+
+def _lengths_in(metric: Metric, source: DataSource, problem: Problem) -> Vector:
+    of_sources = _lengths.setdefault(metric, WeakKeyDictionary())
+    if source not in of_sources:
+        A = metric.A if problem.fit_intercept else np.pad(metric.A, (0, 1))
+        lengths = np.empty(source.n_rows)
+        for block in source.blocks():
+            lengths[block.place] = block.lengths(A)
+        of_sources[source] = lengths
+    return of_sources[source]

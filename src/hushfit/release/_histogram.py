@@ -1,0 +1,51 @@
+"""How many records have their signed margin in each cell. Proof: docs/proofs/histogram.md."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import IntVector, Vector
+from hushfit.data import DataSource
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class MarginHistogram:
+    """Counts of the signed margin ``y * (w . x)``, for two classes. The zero record is in no cell.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : array of shape ``problem.shape``
+        Public weights.
+    edges : increasing array
+        Public inner edges of the cells; the first and the last cell are unbounded.
+    """
+
+    problem: Problem
+    w: Vector
+    edges: Vector
+
+    doubled = None
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) + 1
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        w = self.w if self.problem.fit_intercept else np.append(self.w, 0.0)
+        total = np.zeros(self.size)
+        for block in source.blocks(rows):
+            signed = source.y[block.place] * block.margins(w)
+            cells = np.searchsorted(self.edges, signed[~np.isnan(signed)])
+            total += np.bincount(cells, minlength=self.size)
+        return total
+
+    def radius(self) -> float:
+        return 1.0
+
+    def sensitivity(self, relation: Relation) -> float:
+        # A replaced record leaves one cell and enters another.
+        return math.sqrt(2) if relation is Relation.REPLACE_ONE else 1.0

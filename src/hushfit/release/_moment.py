@@ -1,0 +1,62 @@
+"""Sum of outer products of the records. Proof: docs/proofs/second_moment.md."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hushfit._typing import BoolVector, IntVector, Matrix, Vector
+from hushfit.data import DataSource
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+
+_EXACT_BITS = 52
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMoment:
+    r"""Upper triangle of :math:`\sum_i x_i x_i^T`, records of length one.
+
+    An off-diagonal entry stands for two, so it carries half the variance of a diagonal one: then the noise is spherical
+    in the Frobenius norm, where a record has length one and two records are at most :math:`\sqrt 2` apart.
+    """
+
+    problem: Problem
+
+    @property
+    def size(self) -> int:
+        return self.problem.dimension * (self.problem.dimension + 1) // 2
+
+    @cached_property
+    def doubled(self) -> BoolVector:
+        row, column = np.triu_indices(self.problem.dimension)
+        off_diagonal: BoolVector = row != column
+        return off_diagonal
+
+    @property
+    def steps(self) -> float:
+        """Entries of a record are rounded to multiples of 1/steps, so that all products and sums are exact integers."""
+        return 2.0 ** ((_EXACT_BITS - math.ceil(math.log2(max(self.problem.n_rows, 2)))) // 2)
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        d = self.problem.dimension
+        total = np.zeros((d, d))
+        for block in source.blocks(rows):
+            total += block.second_moment(self.steps)[:d, :d]
+        return total[np.triu_indices(d)] / self.steps**2
+
+    def matrix(self, answer: Vector) -> Matrix:
+        """The symmetric matrix of a released answer."""
+        d = self.problem.dimension
+        M = np.zeros((d, d))
+        M[np.triu_indices(d)] = answer
+        return M + np.triu(M, 1).T
+
+    def radius(self) -> float:
+        # A rounded record is longer than one by at most half a step in every coordinate; its square is its outer product.
+        return (1.0 + 1e-12 + 0.5 * math.sqrt(self.problem.dimension) / self.steps) ** 2
+
+    def sensitivity(self, relation: Relation) -> float:
+        # |aa' - bb'|^2 = |a|^4 + |b|^4 - 2 (a.b)^2
+        return math.sqrt(2) * self.radius() if relation is Relation.REPLACE_ONE else self.radius()

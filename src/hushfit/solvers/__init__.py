@@ -1,0 +1,24 @@
+"""Solvers: each says what it will ask of the rows, then works with the noisy answers alone."""
+
+from hushfit.solvers._auto import SOLVERS, choose_solver, solver_from
+from hushfit.solvers._exact import ExactMinimiser
+from hushfit.solvers._prox_newton import ProxNewton
+from hushfit.solvers._proximal import ProximalGradient
+from hushfit.solvers._recalibrated import Recalibrated
+from hushfit.solvers._run import Iterate, Result, Solver, run
+from hushfit.solvers._whitened import WhitenedGradientDescent
+
+__all__ = [
+    "SOLVERS",
+    "ExactMinimiser",
+    "Iterate",
+    "ProxNewton",
+    "ProximalGradient",
+    "Recalibrated",
+    "Result",
+    "Solver",
+    "WhitenedGradientDescent",
+    "choose_solver",
+    "run",
+    "solver_from",
+]

@@ -1,0 +1,69 @@
+"""The minimiser itself, for fits that claim no privacy (epsilon = inf): the yardstick for everything else."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.errors import InvalidArgument
+from hushfit.problem import Problem
+from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
+from hushfit.solvers._metric_prox import MetricProx, extrapolated, is_smooth
+from hushfit.solvers._run import Iterate
+
+_MOST_PRECONDITIONED_COLUMNS = 600
+
+
+@dataclass(frozen=True)
+class ExactMinimiser:
+    """Accelerated proximal descent, preconditioned by the second moment, until it stands still.
+
+    It refuses to run with noise: when it stops depends on the rows.
+
+    Parameters
+    ----------
+    most_steps : int, default=5000
+    tolerance : float, default=1e-8
+        Stop when no weight moves by more than this, relative to the largest one.
+    """
+
+    most_steps: int = 5_000
+    tolerance: float = 1e-8
+
+    def plan(self, problem: Problem) -> Plan:
+        return Plan((Planned("second moment", SecondMoment, 1), Planned("gradient", ClippedGradient, self.most_steps)))
+
+    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+        if curator.noise_multiplier("gradient") > 0:
+            raise InvalidArgument(
+                "ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose another solver."
+            )
+        H = self._curvature(problem, curator)
+        inverse_H, prox = np.linalg.inv(H), MetricProx(problem, H)
+        whole = problem.loss.slope_bound  # nothing is clipped
+        w = ahead = np.zeros(problem.shape)
+        momentum = 1.0
+        for _ in range(self.most_steps):
+            g = curator.release("gradient", ClippedGradient(problem, ahead, whole)).reshape(problem.shape)
+            target = ahead - (g / problem.n_rows) @ inverse_H
+            previous, w = w, prox(target, 1.0)
+            moved = w - previous
+            if np.abs(moved).max() <= self.tolerance * (1 + np.abs(w).max()):
+                break
+            ahead, momentum = extrapolated(w, moved, (ahead - w) @ H, momentum)
+            yield Iterate(w, weight=0.0)
+        yield Iterate(w)
+
+    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+        return average
+
+    def _curvature(self, problem: Problem, curator: Curator) -> Matrix:
+        """A bound on the Hessian: the second moment, or for many columns the identity."""
+        d = problem.dimension
+        if d > _MOST_PRECONDITIONED_COLUMNS:
+            return problem.loss.smoothness * np.eye(d)
+        query = SecondMoment(problem)
+        M = query.matrix(curator.release("second moment", query)) / problem.n_rows
+        # Directions that no row has must still be solvable, and for a prox with corners quickly so.
+        return problem.loss.smoothness * (M + (1e-9 if is_smooth(problem) else 1e-4) * np.eye(d))

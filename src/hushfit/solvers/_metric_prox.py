@@ -1,0 +1,72 @@
+"""The proximal step of a penalty in a metric: what a variable-metric method has to solve at each step."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.penalties import ScaledL2, Zero
+from hushfit.problem import Problem
+
+_MOST_STEPS = 1000
+_TOLERANCE = 1e-12
+
+
+def is_smooth(problem: Problem) -> bool:
+    """Whether the penalty is a multiple of the squared norm (or nothing), so that steps are linear solves."""
+    return isinstance(problem.penalty, Zero | ScaledL2)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricProx:
+    """Minimises ``(z - target) H (z - target) / 2 + step * penalty(z)``.
+
+    Parameters
+    ----------
+    problem : Problem
+    H : symmetric positive matrix of the records' dimension
+    """
+
+    problem: Problem
+    H: Matrix
+
+    def __call__(self, target: Vector, step: float) -> Vector:
+        if is_smooth(self.problem):
+            return self._ridge(target, step)
+        return self._accelerated(target, step)
+
+    def _ridge(self, target: Vector, step: float) -> Vector:
+        alpha = getattr(self.problem.penalty, "alpha", 0.0)
+        if alpha == 0.0:
+            return target
+        penalised = np.zeros(self.problem.dimension)
+        penalised[: self.problem.n_features] = step * alpha
+        solved = np.linalg.solve(self.H + np.diag(penalised), (target @ self.H).T)
+        return np.asarray(solved.T)
+
+    @cached_property
+    def _largest(self) -> float:
+        return float(np.linalg.eigvalsh(self.H)[-1])
+
+    def _accelerated(self, target: Vector, step: float) -> Vector:
+        """Accelerated proximal steps in the ordinary metric, restarted when they overshoot."""
+        z = ahead = target
+        momentum = 1.0
+        for _ in range(_MOST_STEPS):
+            descended = ahead - (ahead - target) @ self.H / self._largest
+            previous, z = z, self.problem.prox(descended, step / self._largest)
+            moved = z - previous
+            if np.abs(moved).max() <= _TOLERANCE * (1 + np.abs(z).max()):
+                break
+            ahead, momentum = extrapolated(z, moved, ahead - z, momentum)
+        return z
+
+
+def extrapolated(z: Vector, moved: Vector, overshoot: Vector, momentum: float) -> tuple[Vector, float]:
+    """Nesterov's next point and momentum; the momentum starts afresh when the last one pointed uphill."""
+    if np.sum(overshoot * moved) > 0:
+        momentum = 1.0
+    following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+    return z + (momentum - 1) / following * moved, following

@@ -1,0 +1,80 @@
+"""Probabilities that can be believed: rescale the weights of another solver by one number, found privately.
+
+Clipping, shrinking and early stopping leave weights that rank well but are too long or too short for their probabilities.
+The right factor ``a`` makes the derivative of the log-loss along the weights vanish. A noisy histogram of the signed margins
+gives that derivative for every ``a`` at once; where its noise drowns it, a prior decides. The factor is positive, so no
+prediction changes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit
+
+from hushfit._typing import Vector
+from hushfit.problem import Problem
+from hushfit.release import Curator, MarginHistogram, Plan, Planned, SecondMoment
+from hushfit.solvers._run import Iterate, Solver
+
+_NAME = "calibration"
+# Cells of the signed margin, in units of its root mean square, on either side of zero.
+_EDGES = np.array([0.3, 0.8, 1.6])
+_OUTER_CELL = 1.1  # where an unbounded cell is taken to lie, in units of its edge
+# Prior of log a: half way between "nearly right already" and "margins of about 3.6".
+_USUAL_FACTOR, _USUAL_MARGIN, _PRIOR_DEVIATION = 0.85, 3.6, 0.4
+_LOG_FACTORS = np.linspace(-3, 3, 601)
+
+
+@dataclass(frozen=True)
+class Recalibrated:
+    """A solver that releases a second moment, followed by a private rescaling of its weights; for two classes.
+
+    Parameters
+    ----------
+    solver : Solver
+        Its plan must name a ``"second moment"``, from which the size of the margins is known.
+    share : float, default=0.05
+        Part of the budget (of mu squared) for the histogram; the solver's own releases share the rest.
+    """
+
+    solver: Solver
+    share: float = 0.05
+
+    def plan(self, problem: Problem) -> Plan:
+        inner = self.solver.plan(problem)
+        shares = inner.shares()
+        kept = [replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts]
+        return Plan((*kept, Planned(_NAME, MarginHistogram, 1, self.share)))
+
+    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+        return self.solver.iterates(problem, curator)
+
+    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+        w = self.solver.finish(problem, curator, average)
+        spread = _margin_spread(problem, curator, w)
+        edges = spread * np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
+        query = MarginHistogram(problem, w, edges)
+        counts = curator.release(_NAME, query)
+        noise = curator.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
+        return w * _factor(counts, edges, noise, spread)
+
+
+def _margin_spread(problem: Problem, curator: Curator, w: Vector) -> float:
+    """Root mean square of the margins, by the second moment that was released."""
+    moment = next(released.answer for released in curator.transcript if released.name == "second moment")
+    M = SecondMoment(problem).matrix(moment) / problem.n_rows
+    floor = float(w @ w) / problem.dimension / problem.n_rows + 1e-300
+    return float(np.sqrt(max(float(w @ M @ w), floor)))
+
+
+def _factor(counts: Vector, edges: Vector, noise: float, spread: float) -> float:
+    """Most probable factor on the weights, given noisy counts of the cells."""
+    middles = (edges[1:] + edges[:-1]) / 2
+    margins = np.concatenate([[_OUTER_CELL * edges[0]], middles, [_OUTER_CELL * edges[-1]]])
+    slopes = margins * expit(-np.exp(_LOG_FACTORS)[:, None] * margins)
+    derivative = slopes @ counts
+    deviation = max(noise, 1.0) * np.linalg.norm(slopes, axis=1)
+    usual = 0.5 * np.log(_USUAL_FACTOR) + 0.5 * np.log(_USUAL_MARGIN / spread)
+    surprise = (derivative / deviation) ** 2 + ((_LOG_FACTORS - usual) / _PRIOR_DEVIATION) ** 2
+    return float(np.exp(_LOG_FACTORS[surprise.argmin()]))

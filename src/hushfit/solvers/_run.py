@@ -1,0 +1,68 @@
+"""What a solver is, and the one loop that runs them all."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.problem import Problem
+from hushfit.release import Curator, Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """Where a solver is, and how much of it belongs into the average that becomes the result."""
+
+    w: Vector
+    weight: float = 1.0
+
+
+class Solver(Protocol):
+    """Says what it will ask, then asks it. It sees noisy answers only, so it needs no privacy proof of its own."""
+
+    def plan(self, problem: Problem) -> Plan:
+        """All releases it will make, whatever the answers."""
+
+    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+        """Make the releases; one item for each step."""
+
+    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+        """The weights to hand out, from the weighted average of the iterates."""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came of a run: weights, and the number of steps, which is public because the plan fixed it."""
+
+    w: Vector
+    steps: int
+
+
+Watch = Callable[[int], None]
+
+
+def run(solver: Solver, problem: Problem, curator: Curator, watch: Watch | None = None) -> Result:
+    """Run a solver to its end and average its iterates.
+
+    Parameters
+    ----------
+    solver : Solver
+    problem : Problem
+    curator : Curator
+    watch : callable, optional
+        Called after each step with the number of steps done: a progress bar, a checkpoint.
+
+    Returns
+    -------
+    Result
+    """
+    total, weight, steps = np.zeros(problem.shape), 0.0, 0
+    for steps, iterate in enumerate(solver.iterates(problem, curator), start=1):
+        if iterate.weight:
+            total += iterate.weight * iterate.w
+            weight += iterate.weight
+        if watch is not None:
+            watch(steps)
+    return Result(solver.finish(problem, curator, total / weight), steps)

@@ -1,0 +1,65 @@
+"""From a noisy second moment to a metric in which the data look round. All of it is post-processing of one release."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+from hushfit.release import Curator, SecondMoment
+
+_SMALLEST_EIGENVALUE = 1e-5
+_FLOOR = 0.3  # of the noise edge: below it an eigenvalue says nothing
+_BULK_ROUNDS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvectors of the released second moment, its eigenvalues as released and as believed."""
+
+    vectors: Matrix
+    released: Vector
+    believed: Vector
+
+    @property
+    def effective_dimension(self) -> float:
+        """About the mean squared length of a whitened record."""
+        return max(float((self.released / self.believed).sum()), 1.0)
+
+    def power(self, exponent: float) -> Matrix:
+        """The believed second moment raised to a power."""
+        return (self.vectors * self.believed**exponent) @ self.vectors.T
+
+
+def release_spectrum(problem: Problem, curator: Curator, name: str, floor: float = _SMALLEST_EIGENVALUE) -> Spectrum:
+    """Ask for the second moment once, and undo what the noise did to its spectrum as far as that can be known.
+
+    Records are unit vectors, so the trace is known to be one. Noise spreads eigenvalues by up to ``edge``; those that stand
+    out from the bulk are pulled back by it, the others are taken to be equal.
+    """
+    query = SecondMoment(problem)
+    d, n = problem.dimension, problem.n_rows
+    M = query.matrix(curator.release(name, query)) / n
+    M -= (np.trace(M) - 1) / d * np.eye(d)
+    released, vectors = np.linalg.eigh(M)
+    noise = curator.noise_multiplier(name) * query.sensitivity(problem.relation) / n
+    edge = noise * math.sqrt(2 * d)
+    bulk = _bulk_mean(released, edge)
+    believed = np.maximum(released - bulk - edge, 0) + max(_FLOOR * edge, bulk)
+    return Spectrum(vectors, released, np.maximum(believed, floor))
+
+
+def _bulk_mean(eigenvalues: Vector, edge: float) -> float:
+    """Mean of the eigenvalues that noise hides: what the spikes leave of the trace."""
+    bulk = 0.0
+    for _ in range(_BULK_ROUNDS):
+        spikes = eigenvalues > bulk + edge
+        bulk = max(1 - float(eigenvalues[spikes].sum()), 0.0) / max(int((~spikes).sum()), 1)
+    return bulk
+
+
+def relation_factor(problem: Problem) -> float:
+    """Sensitivity of a sum of vectors of length one."""
+    return 2.0 if problem.relation is Relation.REPLACE_ONE else 1.0

@@ -1,0 +1,147 @@
+"""The guarantee as text and as JSON."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushfit import _version
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import GaussianCost, Guarantee, PureCost, Relation, ReleaseRecord, compose
+
+FULL = Guarantee(
+    1.25,
+    1e-6,
+    "replace-one",
+    unit="one patient",
+    public=("the number of rows, 30162", "feature ranges"),
+    releases=(
+        ReleaseRecord("moment", "SecondMoment", 1, 12.5, share=0.1),
+        ReleaseRecord("gradient", "ClippedGradient", 40, 31.0, "Poisson batches at rate 0.05", 0.9),
+    ),
+    cost=compose([GaussianCost(12.5), GaussianCost(31.0, 40)]),
+    secure=True,
+    notes=("Delta exceeds 1/n.",),
+)
+
+texts = st.text(max_size=12)
+releases = st.builds(
+    ReleaseRecord, texts, texts, st.integers(1, 99), st.floats(0, 1e9) | st.just(math.inf), texts, st.floats(0.01, 1)
+)
+guarantees = st.builds(
+    Guarantee,
+    st.floats(0, 1e12) | st.just(math.inf),
+    st.floats(1e-300, 0.999),
+    st.sampled_from(Relation),
+    unit=texts,
+    public=st.lists(texts, max_size=3).map(tuple),
+    releases=st.lists(releases, max_size=3).map(tuple),
+    cost=st.sampled_from([FULL.cost, GaussianCost(0.0), PureCost(math.inf, 3), compose([])]),
+    secure=st.booleans(),
+    version=texts,
+    notes=st.lists(texts, max_size=2).map(tuple),
+)
+
+
+@given(guarantees)
+def test_json_round_trip_is_exact(guarantee):
+    text = guarantee.to_json()
+    assert Guarantee.from_json(text) == guarantee
+    constants = []
+    json.loads(text, parse_constant=constants.append)
+    assert constants == []
+
+
+def flat(guarantee):
+    return " ".join(str(guarantee).split())
+
+
+def test_text_says_everything():
+    words = flat(FULL)
+    for part in (
+        "epsilon=1.25",
+        "delta=1e-06",
+        "replacing one record by any other",
+        "replace-one",
+        "one patient",
+        "30162",
+        "feature ranges",
+        "ClippedGradient",
+        "40 times",
+        "Poisson batches at rate 0.05",
+        "31 times the sensitivity",
+        "0.1 of the budget",
+        "secure=True",
+        "Delta exceeds 1/n.",
+        f"hushfit {_version.__version__}",
+    ):
+        assert part in words, part
+    assert max(map(len, str(FULL).splitlines())) <= 96
+
+
+def test_text_names_the_other_relation():
+    assert "adding or removing one record" in flat(replace(FULL, relation=Relation.ADD_REMOVE))
+
+
+def test_insecure_noise_is_explained():
+    words = flat(replace(FULL, secure=False))
+    assert "secure=False" in words
+    assert "whoever knows the seed can remove it" in words
+
+
+def test_no_privacy_is_said_first():
+    guarantee = replace(FULL, epsilon=math.inf)
+    assert guarantee.nonprivate
+    assert not FULL.nonprivate
+    assert str(guarantee).startswith("NOT PRIVATE")
+    assert "Differentially private" not in flat(guarantee)
+
+
+def test_html_is_escaped():
+    html = replace(FULL, unit="<b>row</b>")._repr_html_()
+    assert "&lt;b&gt;row" in html
+    assert "<b>" not in html
+
+
+def edited(**changes):
+    data = FULL.to_dict() | changes
+    return json.dumps({key: value for key, value in data.items() if value is not ...})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not json",
+        "[]",
+        edited(extra=1),
+        edited(epsilon=...),
+        edited(epsilon="large"),
+        edited(epsilon=-1),
+        edited(epsilon=math.inf),
+        edited(delta=math.nan),
+        edited(delta=0),
+        edited(relation="both"),
+        edited(public="n"),
+        edited(public=[1]),
+        edited(secure="yes"),
+        edited(cost={"kind": "unknown"}),
+        edited(releases=[{"name": "x"}]),
+        edited(releases=[FULL.to_dict()["releases"][0] | {"count": 0}]),
+        edited(version=1),
+    ],
+)
+def test_reading_is_strict(text):
+    with pytest.raises(InvalidArgument):
+        Guarantee.from_json(text)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(InvalidArgument, match="ReleaseRecord"):
+        replace(FULL, releases=("gradient",))
+    with pytest.raises(InvalidArgument, match="not a cost"):
+        replace(FULL, cost=1.0)
+    with pytest.raises(InvalidArgument, match="share"):
+        ReleaseRecord("a", "b", 1, 1.0, share=0.0)

@@ -1,0 +1,36 @@
+"""What importing costs: a Gaussian fit must not pay for dp_accounting."""
+
+import subprocess
+import sys
+
+QUIET = """
+import sys
+from hushfit.privacy import Budget, GaussianCost, Ledger, PureCost, calibrate, compose, epsilon_of
+strength = calibrate(lambda s: compose([GaussianCost(1 / s, 50), PureCost(0.01)]), Budget(1.0, 1e-6), "replace-one")
+Ledger(1.0, 1e-6).charge(GaussianCost(1 / strength, 50), "fit", "replace-one")
+slow_to_import = ("dp_accounting", "scipy.stats", "scipy.optimize", "pandas", "sklearn", "opendp")
+heavy = [name for name in slow_to_import if name in sys.modules]
+assert not heavy, heavy
+"""
+
+LOUD = """
+import sys
+from hushfit.privacy import PoissonGaussianCost, epsilon_of
+assert "dp_accounting" not in sys.modules
+epsilon_of(PoissonGaussianCost(1.0, 0.01, 10), 1e-6, "add-remove")
+assert "dp_accounting" in sys.modules
+"""
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_closed_forms_do_not_import_dp_accounting():
+    done = run(QUIET)
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_is_imported_when_a_number_needs_it():
+    done = run(LOUD)
+    assert done.returncode == 0, done.stderr
