@@ -38,7 +38,7 @@ class SeededCoins:
 
 
 def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
-    """Each row on its own with probability ``rate``, rounded down to a multiple of 2**-64 (less sampling is never less private)."""
+    """Each row on its own with probability ``rate``, rounded down to a multiple of 2**-64: less is never less private."""
     if rate >= 1.0:
         return np.arange(n_rows)
     threshold = np.uint64(int(rate * 2.0**64))

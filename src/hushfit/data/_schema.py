@@ -174,9 +174,7 @@ class CategoricalColumn:
 
 
 Column: TypeAlias = NumericColumn | CategoricalColumn
-KINDS: dict[str, type[NumericColumn] | type[CategoricalColumn]] = {
-    c.kind: c for c in (NumericColumn, CategoricalColumn)
-}
+KINDS: dict[str, type[NumericColumn] | type[CategoricalColumn]] = {c.kind: c for c in (NumericColumn, CategoricalColumn)}
 
 
 @dataclass(frozen=True)
@@ -293,9 +291,7 @@ def encode(columns: Mapping[str, Any], schema: Schema) -> tuple[Matrix, list[str
 def _cells(columns: Mapping[str, Any], name: str) -> AnyArray:
     """One column of the table as a one-dimensional array."""
     if name not in columns:
-        raise InvalidArgument(
-            f"the table has no column {name!r}, which the schema lists. Add it or drop it from the schema."
-        )
+        raise InvalidArgument(f"the table has no column {name!r}, which the schema lists. Add it or drop it from the schema.")
     cells = columns[name]
     # numpy would turn the 1.0 of a mixed list into text because of another row.
     cells = np.array(cells, dtype=object) if isinstance(cells, list | tuple) else np.asarray(cells)

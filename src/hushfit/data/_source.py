@@ -87,7 +87,8 @@ class DenseBlock:
 
     def lengths(self, A: Matrix) -> Vector:
         image = self._records() @ A
-        return np.sqrt(np.einsum("ij,ij->i", image, image))
+        squares: Vector = np.einsum("ij,ij->i", image, image)
+        return np.sqrt(squares)
 
     def margins(self, w: Vector) -> Vector:
         return np.where(self.scale == 0.0, np.nan, self._records() @ w)
@@ -236,16 +237,12 @@ class DenseRows:
     def blocks(self, rows: IntVector | None = None) -> Iterator[DenseBlock]:
         for place in _places(self.n_rows if rows is None else len(rows), self._block_rows):
             if rows is None:
-                yield DenseBlock(
-                    self._packed(self.X[place]), ALL_ROWS, place, self.y[place], self.scale[place], self.unit
-                )
+                yield DenseBlock(self._packed(self.X[place]), ALL_ROWS, place, self.y[place], self.scale[place], self.unit)
             elif self._as_it_lies:
                 yield DenseBlock(self.X, rows[place], slice(None), self.y, self.scale, self.unit)
             else:
                 chosen = rows[place]
-                yield DenseBlock(
-                    self._packed(self.X[chosen]), ALL_ROWS, chosen, self.y[chosen], self.scale[chosen], self.unit
-                )
+                yield DenseBlock(self._packed(self.X[chosen]), ALL_ROWS, chosen, self.y[chosen], self.scale[chosen], self.unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,13 +287,9 @@ class SparseRows:
         for place in _places(self.n_rows if rows is None else len(rows), MOST_BLOCK_ROWS):
             if rows is None:
                 pointers = X.indptr[place.start : place.stop + 1]
-                yield SparseBlock(
-                    X.data, X.indices, pointers, ALL_ROWS, place, self.y[place], self.scale[place], self.unit, d
-                )
+                yield SparseBlock(X.data, X.indices, pointers, ALL_ROWS, place, self.y[place], self.scale[place], self.unit, d)
             else:
-                yield SparseBlock(
-                    X.data, X.indices, X.indptr, rows[place], slice(None), self.y, self.scale, self.unit, d
-                )
+                yield SparseBlock(X.data, X.indices, X.indptr, rows[place], slice(None), self.y, self.scale, self.unit, d)
 
 
 def _places(n_rows: int, size: int) -> list[slice]:

@@ -54,9 +54,7 @@ ADULT_SCHEMA = Schema(
                 *("Priv-house-serv", "Protective-serv", "Armed-Forces"),
             ),
         ),
-        CategoricalColumn(
-            "relationship", ("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried")
-        ),
+        CategoricalColumn("relationship", ("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried")),
         CategoricalColumn("race", ("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black")),
         CategoricalColumn("sex", ("Female", "Male")),
         NumericColumn("capital-gain", low=0, high=99_999, transform="log1p"),

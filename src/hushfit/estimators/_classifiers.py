@@ -141,8 +141,8 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             return penalty_from_name(self.penalty, self.alpha, self.l1_ratio)
         if not hasattr(self.penalty, "prox"):
             raise InvalidArgument(
-                f"penalty={self.penalty!r} is neither a name nor a penalty. Use None, 'l1', 'l2', 'elasticnet' or an object of "
-                "hushfit.penalties."
+                f"penalty={self.penalty!r} is neither a name nor a penalty. Use None, 'l1', 'l2', 'elasticnet' or an object "
+                "of hushfit.penalties."
             )
         return self.penalty
 
@@ -163,8 +163,8 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         X = _canonical(X)
         if self.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
             raise NonFiniteRecords(
-                "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so that such a record counts "
-                "as the zero record. (That this error appears tells whoever sees it something about the rows.)"
+                "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so that such a record "
+                "counts as the zero record. (That this error appears tells whoever sees it something about the rows.)"
             )
         return X, y
 
@@ -177,9 +177,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         notes = ["Records are scaled to unit length; one with a missing or infinite value counts as the zero record."]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")
-        return Terms(
-            budget, self.ledger, self.random_state, type(self).__name__, tuple(public), tuple(notes), self.verbose
-        )
+        return Terms(budget, self.ledger, self.random_state, type(self).__name__, tuple(public), tuple(notes), self.verbose)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -29,9 +29,7 @@ class OneVsRest:
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
-            raise InvalidArgument(
-                f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes."
-            )
+            raise InvalidArgument(f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes.")
 
     @property
     def slope_bound(self) -> float:

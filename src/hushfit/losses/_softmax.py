@@ -34,9 +34,7 @@ class Softmax:
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
-            raise InvalidArgument(
-                f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes."
-            )
+            raise InvalidArgument(f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes.")
 
     def value(self, t: Vector, y: Vector) -> Vector:
         value: Vector = logsumexp(t, axis=1) - t[np.arange(len(t)), y.astype(np.int64)]

@@ -178,9 +178,7 @@ def _swap_pair(mu: float, rate: float, count: int) -> _Pair:
 def _fixed_size_pair(mu: float, rate: float, count: int) -> _Pair:
     """The symmetric profile that dominates a batch drawn without replacement."""
     remove = _remove_pair(mu, rate, count)
-    return _Pair(
-        lambda e: fixed_size_profile(e, mu, rate), -remove.high, remove.high, remove.losses, remove.weights, count
-    )
+    return _Pair(lambda e: fixed_size_profile(e, mu, rate), -remove.high, remove.high, remove.losses, remove.weights, count)
 
 
 def _pure_pair(part: PureCost) -> _Pair:

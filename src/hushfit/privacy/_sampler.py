@@ -203,9 +203,7 @@ def discretisation_loss(coordinates: int, log2_variance: int) -> float:
     return 2 * LOG_RATIO_BOUND * coordinates / 2.0**log2_variance
 
 
-def _draw(
-    fill: _Fill, exponent: int, size: int, entropy: Entropy = os.urandom, words_at_once: int | None = None
-) -> IntVector:
+def _draw(fill: _Fill, exponent: int, size: int, entropy: Entropy = os.urandom, words_at_once: int | None = None) -> IntVector:
     """Run a kernel over a stream of fresh words, handing it more whenever it runs out."""
     _check_size(size)
     out, done, at = np.empty(size, np.int64), 0, np.zeros(1, np.int64)

@@ -29,7 +29,7 @@ class Released:
 
 @dataclass(frozen=True)
 class NoiseGrid:
-    """Where an answer is rounded and noise is drawn: ``scale`` is the standard deviation, ``2**log2_deviation`` steps of it."""
+    """Where an answer is rounded and noise drawn: ``scale`` is the standard deviation, ``2**log2_deviation`` steps."""
 
     scale: float
     log2_deviation: int
@@ -127,9 +127,7 @@ class Curator:
             raise UndeclaredRelease(_refusal(f"declares no release named {name!r}"))
         declared = self._parts[name]
         if not isinstance(query, declared.query):
-            raise UndeclaredRelease(
-                _refusal(f"declares {name!r} as {declared.query.__name__}, not as {type(query).__name__}")
-            )
+            raise UndeclaredRelease(_refusal(f"declares {name!r} as {declared.query.__name__}, not as {type(query).__name__}"))
         if self._left[name] < 1:
             raise UndeclaredRelease(_refusal(f"declares {declared.count} releases of {name!r}, and they have been made"))
         self._left[name] -= 1
@@ -152,11 +150,13 @@ class Curator:
         self._reserve -= discretisation_loss(query.size, 2 * grid.log2_deviation - 1)
         if self._reserve < 0:
             raise InvalidArgument(
-                "This fit draws more noise than its reserve for discrete noise covers. Ask for a larger epsilon or fewer steps."
+                "This fit draws more noise than its reserve for discrete noise covers. Ask for a larger epsilon, or take "
+                "fewer steps."
             )
         answer = query(self.__source, sampling.rows(n_rows, self._coins))
         steps = np.rint(answer / grid.step).astype(np.int64) + self._noise(query, grid.log2_deviation)
-        return steps * grid.step
+        noisy: Vector = np.multiply(steps, grid.step, dtype=np.float64)
+        return noisy
 
     def _noise(self, query: Query, log2_deviation: int) -> IntVector:
         if query.doubled is None:

@@ -46,9 +46,7 @@ class ProximalGradient:
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.clip <= 0 or not 0 <= self.momentum < 1 or not 0 <= self.average_last <= 1:
-            raise InvalidArgument(
-                f"{self} needs steps >= 1, clip > 0, 0 <= momentum < 1 and 0 <= average_last <= 1."
-            )
+            raise InvalidArgument(f"{self} needs steps >= 1, clip > 0, 0 <= momentum < 1 and 0 <= average_last <= 1.")
 
     def plan(self, problem: Problem) -> Plan:
         return Plan((Planned("gradient", ClippedGradient, self.steps, sampling=self.sampling),))

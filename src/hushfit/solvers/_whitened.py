@@ -107,7 +107,7 @@ class _Shrinkage:
     def of(cls, problem: Problem, A: Matrix) -> "_Shrinkage":
         if not is_smooth(problem):
             raise InvalidArgument(
-                f"WhitenedGradientDescent takes no penalty or a squared one, not {problem.penalty!r}. Use solver='prox-newton'."
+                f"WhitenedGradientDescent takes a squared penalty or none, not {problem.penalty!r}. Use solver='prox-newton'."
             )
         penalised = A[:, : problem.n_features]
         curvatures, vectors = np.linalg.eigh(penalised @ penalised.T)
