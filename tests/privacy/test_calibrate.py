@@ -114,9 +114,7 @@ def test_no_privacy_asks_for_no_noise():
     assert calibrate(lambda s: GaussianCost(1 / s), Budget(math.inf, 1e-6), REPLACE) == math.inf
 
 
-@pytest.mark.parametrize(
-    "fixed", [GaussianCost(0.5), PureCost(5.0), FixedSizeGaussianCost(0.3, 0.5, 10), GaussianCost(0.0)]
-)
+@pytest.mark.parametrize("fixed", [GaussianCost(0.5), PureCost(5.0), FixedSizeGaussianCost(0.3, 0.5, 10), GaussianCost(0.0)])
 def test_fixed_parts_over_budget_are_reported(fixed):
     with pytest.raises(InfeasibleBudget, match="Raise epsilon"):
         calibrate(lambda s: compose([GaussianCost(1 / s), fixed]), Budget(1.0, 1e-6), REPLACE)
@@ -130,3 +128,10 @@ def test_cost_that_ignores_strength_is_reported():
 def test_unproved_relation_is_refused():
     with pytest.raises(UnsupportedRelation):
         calibrate(lambda s: FixedSizeGaussianCost(1 / s, 0.1), Budget(1.0, 1e-6), ADD)
+
+
+@pytest.mark.parametrize(("steps", "noise"), [(200, 0.003606), (2000, 0.011405), (100, 0.002550)])
+def test_full_batches_of_the_same_table(steps, noise):
+    """Noise on the mean gradient of 40000 rows with C = 1: multiplier times the sensitivity 2C/n."""
+    strength = calibrate(lambda s: GaussianCost(1 / s, steps), Budget(1.0, 1e-8), REPLACE)
+    assert 2 / 40_000 / strength == pytest.approx(noise, abs=1e-6)

@@ -36,9 +36,7 @@ COSTS = [
 multipliers = st.one_of(st.floats(0, 1e6), st.just(math.inf))
 rates = st.floats(0, 1, exclude_min=True)
 counts = st.integers(1, 10**9)
-tables = st.lists(
-    st.tuples(st.floats(1.01, 100), st.one_of(st.floats(0, 9), st.just(math.inf))), min_size=1, max_size=4
-)
+tables = st.lists(st.tuples(st.floats(1.01, 100), st.one_of(st.floats(0, 9), st.just(math.inf))), min_size=1, max_size=4)
 
 
 def rdp_of(table, count, label):

@@ -56,11 +56,14 @@ class NumericColumn:
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
+        _refuse_nameless(self.name)
+        for name in ("low", "high", *(() if self.fill is None else ("fill",))):
+            _refuse_what_is_no_number(getattr(self, name), f"{name} of column {self.name!r}")
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise InvalidArgument(
                 f"column {self.name!r} has the range [{self.low}, {self.high}]. Give finite numbers with low < high."
             )
-        if self.transform not in TRANSFORMS:
+        if not isinstance(self.transform, str) or self.transform not in TRANSFORMS:
             raise InvalidArgument(
                 f"column {self.name!r} asks for transform={self.transform!r}. Choose one of {', '.join(TRANSFORMS)}."
             )
@@ -126,7 +129,8 @@ class CategoricalColumn:
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        if isinstance(self.categories, str):
+        _refuse_nameless(self.name)
+        if not isinstance(self.categories, list | tuple) or isinstance(self.categories, str):
             raise InvalidArgument(f"column {self.name!r} has categories={self.categories!r}. Give a list of labels.")
         categories = tuple(_text(c).strip() for c in self.categories)
         object.__setattr__(self, "categories", categories)  # a list from JSON or TOML becomes hashable
@@ -210,6 +214,8 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
+        if not isinstance(self.unit, str) or not self.unit.strip():
+            raise InvalidArgument(f"the schema has unit={self.unit!r}. Say what one row stands for, such as 'person'.")
         names = [column.name for column in self.columns]
         if not names or len(set(names)) < len(names):
             raise InvalidArgument(f"the schema lists the columns {names}. Give at least one, each once.")
@@ -248,9 +254,10 @@ class Schema:
         schema : Schema
             The schema it describes.
         """
-        _refuse_unknown_keys(description, ("unit", "target", "columns"), "the schema")
-        columns = tuple(_column(name, settings) for name, settings in description.get("columns", {}).items())
-        target = None if "target" not in description else _target(description["target"])
+        _refuse_unknown_keys(_table(description, "the schema"), ("unit", "target", "columns"), "the schema")
+        listed = _table(description.get("columns", {}), "columns")
+        columns = tuple(_column(name, settings) for name, settings in listed.items())
+        target = None if "target" not in description else _target(_table(description["target"], "target"))
         return cls(columns=columns, target=target, unit=description.get("unit", "row"))
 
 
@@ -338,8 +345,8 @@ def _settings(column: Column) -> dict[str, Any]:
 
 def _column(name: str, settings: Mapping[str, Any]) -> Column:
     """A column from its plain values."""
-    kind = settings.get("kind")
-    if kind not in KINDS:
+    kind = _table(settings, f"column {name!r}").get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidArgument(f"column {name!r} has kind={kind!r}. Choose one of {', '.join(KINDS)}.")
     given = {k: v for k, v in settings.items() if k != "kind"}
     _refuse_unknown_keys(given, [f.name for f in fields(KINDS[kind]) if f.name != "name"], f"column {name!r}")
@@ -363,8 +370,29 @@ def _target(settings: Mapping[str, Any]) -> Column:
     return _column(settings["name"], {k: v for k, v in settings.items() if k != "name"})
 
 
+def _table(value: Any, where: str) -> Mapping[str, Any]:
+    """A table of keys and values, as TOML calls it."""
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(f"{where} should be a table of keys and values, got {type(value).__name__}.")
+    return value
+
+
+def _refuse_nameless(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(f"a column is named {name!r}. Give the name it has in the table, as text.")
+
+
+def _refuse_what_is_no_number(value: Any, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InvalidArgument(f"{what} is {value!r}. Give a number.")
+    try:
+        float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{what} is too large. Give a number below 1e308.") from None
+
+
 def _refuse_unknown_keys(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     """A misspelt key must not be ignored silently: it may be a bound."""
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(map(str, set(given) - set(known)))
     if unknown:
         raise InvalidArgument(f"{where} has the unknown keys {unknown}. Known keys are {', '.join(known)}.")

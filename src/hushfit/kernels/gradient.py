@@ -180,6 +180,9 @@ def _weigh_outputs(code, parameter, t, label, scale, cap):
     for o in range(t.shape[0]):
         square += t[o] * t[o]
     length = math.sqrt(square)
+    if not length < math.inf:  # the margins overflowed; a nan here would erase the sum of all records
+        t[:] = 0.0
+        return
     factor = scale * (cap / length) if length > cap else scale
     for o in range(t.shape[0]):
         t[o] *= factor

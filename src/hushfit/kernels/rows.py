@@ -7,11 +7,14 @@ from numba import njit
 
 _OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
 
+_SMALLEST_SQUARE = 1e-280
+
 
 @njit(**_OPTIONS)
 def _inverse_length(square):
     """1 / length; 0 for the empty record and for one with a value that is not a finite number."""
-    if square > 0.0 and square < math.inf:
+    # Squares of smaller entries underflow one by one, and the record would come out longer than one.
+    if square > _SMALLEST_SQUARE and square < math.inf:
         return 1.0 / math.sqrt(square)
     return 0.0
 

@@ -1,9 +1,11 @@
 """One pool of threads for the compiled loops, which all release the interpreter lock."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from itertools import chain, islice
 from typing import TypeVar
 
 In = TypeVar("In")
@@ -24,7 +26,19 @@ def _pool(process: int) -> ThreadPoolExecutor:
 
 def parallel_map(function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
     """Map on all cores, in order; a single item stays on the calling thread."""
-    items = list(items)
-    if len(items) <= 1 or thread_count() == 1:
-        return map(function, items)
-    return _pool(os.getpid()).map(function, items)
+    items = iter(items)
+    first = list(islice(items, 2))
+    if len(first) < 2 or thread_count() == 1:
+        return map(function, chain(first, items))
+    return _a_few_at_a_time(function, chain(first, items))
+
+
+def _a_few_at_a_time(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:
+    """Items may be copies of rows: taking all of them before the first is done would copy the whole table."""
+    pool, waiting = _pool(os.getpid()), deque[Future[Out]]()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) > 2 * thread_count():
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

@@ -10,17 +10,19 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
-from hushfit.errors import BudgetExceeded, LedgerError
+from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._cost import Cost, compose
 from hushfit.privacy._interpret import epsilon_of
 from hushfit.privacy._relation import Relation
+from hushfit.privacy._reserve import RESERVED_SHARE
 
-# Two halves that exactly fill the budget must pass whatever the rounding.
-_SLACK: Final = 1e-9
+# Two halves that exactly fill the budget must pass whatever the rounding; the reserve for discrete noise is kept back.
+_SLACK: Final = 1e-9 - RESERVED_SHARE
 
 
 @dataclass(frozen=True)
@@ -130,19 +132,23 @@ def _reopen(key: str, budget: Budget, relation: Relation, name: str, history: tu
 class Ledger:
     """An append-only account of the privacy spent on one data set.
 
-    Copies, clones and pickles made in one process all share the account, and threads may race for it. In another
-    process a ledger shows its history and refuses to pay.
+    ``Ledger(epsilon, delta)`` lives in memory: copies, clones and pickles made in one process all share the account, and
+    threads may race for it; in another process it shows its history and refuses to pay. ``Ledger("ledger.db",
+    dataset="patients")`` opens one on disk, made with `Ledger.create`, which any number of processes may charge.
 
     Parameters
     ----------
-    epsilon : float
-        Total budget; infinity only keeps the books.
+    epsilon : float, path or str
+        Total budget; infinity only keeps the books. A path or a ``postgresql://`` address opens a ledger on disk, whose
+        budget and relation were fixed when it was made.
     delta : float
-        Delta at which the total is held.
+        Delta at which the total is held. Not given for a ledger on disk.
     adjacency : str, default="replace-one"
         Which data sets are neighbours. Every charge must be stated under the same relation.
     name : str, default=""
         Which data set this is, for people.
+    dataset : str, optional
+        Which data set of a ledger on disk; may be left out if it has only one.
 
     Examples
     --------
@@ -150,12 +156,68 @@ class Ledger:
     >>> ledger = Ledger(epsilon=1.0, delta=1e-6, name="patients")
     >>> receipt = ledger.charge(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
     >>> round(ledger.spent().epsilon, 3)
-    0.688
+    0.686
     """
 
-    def __init__(self, epsilon: float, delta: float, adjacency: str = "replace-one", name: str = "") -> None:
-        relation = Relation.parse(adjacency)
-        self._account: Account = MemoryAccount(Budget(epsilon, delta), relation, _check.text(name, "name"))
+    def __init__(
+        self,
+        epsilon: float | str | os.PathLike[str],
+        delta: float | None = None,
+        adjacency: str = "replace-one",
+        name: str = "",
+        *,
+        dataset: str | None = None,
+    ) -> None:
+        self._account: Account
+        if isinstance(epsilon, str | os.PathLike):
+            from hushfit.privacy._disk_ledger import open_account
+
+            if delta is not None:
+                raise InvalidArgument(
+                    f"delta={delta!r} was given for a ledger on disk, whose budget is fixed. Leave it out, or make another "
+                    "one with Ledger.create."
+                )
+            self._account = open_account(epsilon, dataset)
+            return
+        if dataset is not None:
+            raise InvalidArgument(f"dataset={dataset!r} names an account on disk. Give the path of the ledger, or use name.")
+        budget = Budget(epsilon, _check.number(delta, "delta"))
+        self._account = MemoryAccount(budget, Relation.parse(adjacency), _check.text(name, "name"))
+
+    @classmethod
+    def create(
+        cls,
+        location: str | os.PathLike[str],
+        dataset: str,
+        epsilon: float,
+        delta: float,
+        adjacency: str = "replace-one",
+    ) -> "Ledger":
+        """Open an account on disk for a data set; its budget is fixed from then on.
+
+        Parameters
+        ----------
+        location : path or str
+            SQLite file, made if there is none, or a ``postgresql://`` address.
+        dataset : str
+            Name of the data set.
+        epsilon, delta : float
+            Total budget.
+        adjacency : str, default="replace-one"
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        Ledger
+
+        Raises
+        ------
+        LedgerError
+            If the data set has an account already, or the place cannot be written.
+        """
+        from hushfit.privacy._disk_ledger import create_account
+
+        return cls.over(create_account(location, dataset, Budget(epsilon, delta), Relation.parse(adjacency)))
 
     @classmethod
     def over(cls, account: Account) -> "Ledger":
@@ -213,7 +275,9 @@ class Ledger:
             Epsilon at the ledger's delta. Epsilons of single charges do not add up to it, and the budget minus it is
             not what another charge may cost.
         """
-        return _total(self.entries, self.budget)
+        # Composed again rather than read off the last receipt: an accountant that has become tighter lowers it.
+        entries = self.entries
+        return Spent(_composed(compose(e.cost for e in entries), self.budget.delta, self.relation), self.budget.delta)
 
     def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
         """Pay for a release before it is made. There are no refunds.
@@ -271,6 +335,12 @@ class Ledger:
             f"Ledger({name}spent epsilon={self.spent().epsilon:.4g}, budget epsilon={self.budget.epsilon:g}, "
             f"delta={self.budget.delta:g}, {self.relation}, {many} {'entry' if many == 1 else 'entries'})"
         )
+
+
+@lru_cache(maxsize=64)
+def _composed(cost: Cost, delta: float, relation: Relation) -> float:
+    """Epsilon of a total that is asked for again and again."""
+    return epsilon_of(cost, delta, relation)
 
 
 def _total(entries: tuple[Receipt, ...], budget: Budget) -> Spent:

@@ -98,8 +98,8 @@ def rdp_delta(cost: Cost, epsilon: float, relation: Relation) -> float:
 def fixed_size_refused() -> UnsupportedRelation:
     """Why a fixed-size batch has no add-remove statement here."""
     return UnsupportedRelation(
-        "a fixed-size batch has no proof under 'add-remove': leaving one record out draws another one into the batch, "
-        "which moves the sum by 2C while the multiplier counts C. Use adjacency='replace-one', or Poisson batches."
+        "a fixed-size batch has no proof under 'add-remove': when the record leaves the batch another one takes its "
+        "place, which moves the sum by 2C while the multiplier counts C. Use adjacency='replace-one', or Poisson batches."
     )
 
 

@@ -119,6 +119,7 @@ class Curator:
         """
         self._take(name, query)
         answer = self._replayed(name, query) if self._replay else self._noisy(name, query)
+        answer.setflags(write=False)  # a solver that wrote into its answer would rewrite the transcript
         self.transcript.append(Released(name, answer))
         return answer
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -64,6 +65,7 @@ class ClippedGradient:
     metric: Metric | None = None
 
     doubled = None
+    sampled: ClassVar[bool] = True
 
     @property
     def size(self) -> int:

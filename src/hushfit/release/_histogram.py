@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
+from hushfit.release._query import refuse_batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +31,17 @@ class MarginHistogram:
     edges: Vector
 
     doubled = None
+    sampled: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
         return len(self.edges) + 1
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
         w = self.w if self.problem.fit_intercept else np.append(self.w, 0.0)
         total = np.zeros(self.size)
-        for block in source.blocks(rows):
+        for block in source.blocks():
             signed = source.y[block.place] * block.margins(w)
             cells = np.searchsorted(self.edges, signed[~np.isnan(signed)])
             total += np.bincount(cells, minlength=self.size)

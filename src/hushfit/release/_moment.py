@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import DataSource
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
+from hushfit.release._query import refuse_batch
 
 _EXACT_BITS = 52
 
@@ -23,6 +25,8 @@ class SecondMoment:
     """
 
     problem: Problem
+
+    sampled: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
@@ -40,9 +44,10 @@ class SecondMoment:
         return 2.0 ** ((_EXACT_BITS - math.ceil(math.log2(max(self.problem.n_rows, 2)))) // 2)
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
         d = self.problem.dimension
         total = np.zeros((d, d))
-        for block in source.blocks(rows):
+        for block in source.blocks():
             total += block.second_moment(self.steps)[:d, :d]
         return total[np.triu_indices(d)] / self.steps**2
 

@@ -117,6 +117,13 @@ class Planned:
     share: float = 1.0
     sampling: Sampling = FullBatch()
 
+    def __post_init__(self) -> None:
+        if not (self.query.sampled or isinstance(self.sampling, FullBatch)):
+            raise InvalidArgument(
+                f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but its proof covers all rows only. "
+                "Use FullBatch()."
+            )
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -62,8 +62,16 @@ def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
         if solver not in SOLVERS:
             names = ", ".join(repr(name) for name in ("auto", *SOLVERS))
             raise UnknownName(f"solver={solver!r} is not known. Use one of {names}, or an object of hushfit.solvers.")
-        return SOLVERS[solver]()
+        return _fit_for(budget, SOLVERS[solver]())
     if not (hasattr(solver, "plan") and hasattr(solver, "iterates")):
         raise InvalidArgument(f"solver={solver!r} is neither a name nor a solver. Use 'auto' or an object of hushfit.solvers.")
-    made: Solver = solver
-    return made
+    return _fit_for(budget, solver)
+
+
+def _fit_for(budget: Budget, solver: Solver) -> Solver:
+    """Refuse before anything is paid what would only be refused when it runs."""
+    if isinstance(solver, ExactMinimiser) and budget.is_private:
+        raise InvalidArgument(
+            f"solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not {budget.epsilon:g}. Use 'auto'."
+        )
+    return solver

@@ -13,11 +13,14 @@ import numpy as np
 from scipy.special import expit
 
 from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
 from hushfit.problem import Problem
-from hushfit.release import Curator, MarginHistogram, Plan, Planned, SecondMoment
+from hushfit.release import Curator, MarginHistogram, Plan, Planned
 from hushfit.solvers._run import Iterate, Solver
+from hushfit.solvers._whitening import margin_spread
 
 _NAME = "calibration"
+_MOMENT = "second moment"
 # Cells of the signed margin, in units of its root mean square, on either side of zero.
 _EDGES = np.array([0.3, 0.8, 1.6])
 _OUTER_CELL = 1.1  # where an unbounded cell is taken to lie, in units of its edge
@@ -34,16 +37,21 @@ class Recalibrated:
     ----------
     solver : Solver
         Its plan must name a ``"second moment"``, from which the size of the margins is known.
-    share : float, default=0.05
+    share : float, default=0.03
         Part of the budget (of mu squared) for the histogram; the solver's own releases share the rest.
     """
 
     solver: Solver
-    share: float = 0.05
+    share: float = 0.03
 
     def plan(self, problem: Problem) -> Plan:
         inner = self.solver.plan(problem)
         shares = inner.shares()
+        if problem.outputs > 1 or _MOMENT not in shares:
+            raise InvalidArgument(
+                f"Recalibrated needs two classes and a solver that releases a {_MOMENT!r}, not {problem.outputs} outputs and "
+                f"{sorted(shares)}. Use the solver alone."
+            )
         kept = [replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts]
         return Plan((*kept, Planned(_NAME, MarginHistogram, 1, self.share)))
 
@@ -52,20 +60,12 @@ class Recalibrated:
 
     def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
         w = self.solver.finish(problem, curator, average)
-        spread = _margin_spread(problem, curator, w)
+        spread = max(margin_spread(w, problem, curator, "second moment"), 1e-12)
         edges = spread * np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
         query = MarginHistogram(problem, w, edges)
         counts = curator.release(_NAME, query)
         noise = curator.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
         return w * _factor(counts, edges, noise, spread)
-
-
-def _margin_spread(problem: Problem, curator: Curator, w: Vector) -> float:
-    """Root mean square of the margins, by the second moment that was released."""
-    moment = next(released.answer for released in curator.transcript if released.name == "second moment")
-    M = SecondMoment(problem).matrix(moment) / problem.n_rows
-    floor = float(w @ w) / problem.dimension / problem.n_rows + 1e-300
-    return float(np.sqrt(max(float(w @ M @ w), floor)))
 
 
 def _factor(counts: Vector, edges: Vector, noise: float, spread: float) -> float:

@@ -7,7 +7,7 @@ sixty clipped steps suffice. All settings follow from public numbers and from th
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,10 @@ class Settings:
             largest_step=4.0 / looseness,
         )
 
+    def stretched(self, factor: float) -> "Settings":
+        """The same with longer steps: several outputs share a record's slope, so each sees less of it."""
+        return replace(self, first_step=factor * self.first_step, largest_step=factor * self.largest_step)
+
     def step(self, t: int, steps: int) -> float:
         return min(self.first_step, self.largest_step * (1 - t / steps))
 
@@ -60,6 +64,10 @@ class WhitenedGradientDescent:
     moment_share: float = 0.1
 
     def plan(self, problem: Problem) -> Plan:
+        if not is_smooth(problem):
+            raise InvalidArgument(
+                f"WhitenedGradientDescent takes a squared penalty or none, not {problem.penalty!r}. Use solver='prox-newton'."
+            )
         return Plan(
             (
                 Planned("second moment", SecondMoment, 1, self.moment_share),
@@ -90,7 +98,8 @@ class WhitenedGradientDescent:
     def _settings(self, problem: Problem, curator: Curator, dimension: float) -> Settings:
         per_step = curator.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows
         nu = dimension * per_step / math.sqrt(self.steps)
-        return Settings.for_noise(nu, dimension, self.steps)
+        settings = Settings.for_noise(nu, dimension, self.steps)
+        return settings if problem.outputs == 1 else settings.stretched(2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +114,6 @@ class _Shrinkage:
 
     @classmethod
     def of(cls, problem: Problem, A: Matrix) -> "_Shrinkage":
-        if not is_smooth(problem):
-            raise InvalidArgument(
-                f"WhitenedGradientDescent takes a squared penalty or none, not {problem.penalty!r}. Use solver='prox-newton'."
-            )
         penalised = A[:, : problem.n_features]
         curvatures, vectors = np.linalg.eigh(penalised @ penalised.T)
         return cls(vectors, getattr(problem.penalty, "alpha", 0.0) * np.maximum(curvatures, 0.0))

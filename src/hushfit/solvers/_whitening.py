@@ -39,12 +39,23 @@ def release_spectrum(problem: Problem, curator: Curator, name: str, floor: float
     Records are unit vectors, so the trace is known to be one. Noise spreads eigenvalues by up to ``edge``; those that stand
     out from the bulk are pulled back by it, the others are taken to be equal.
     """
+    return _shrunk(curator.release(name, SecondMoment(problem)), problem, curator.noise_multiplier(name), floor)
+
+
+def margin_spread(w: Vector, problem: Problem, curator: Curator, name: str) -> float:
+    """Root mean square of the margins of public weights, as the second moment on the curator's transcript has it."""
+    answer = next(released.answer for released in curator.transcript if released.name == name)
+    spectrum = _shrunk(answer, problem, curator.noise_multiplier(name), _SMALLEST_EIGENVALUE)
+    return float(np.sqrt(w @ spectrum.power(1.0) @ w))
+
+
+def _shrunk(answer: Vector, problem: Problem, noise_multiplier: float, floor: float) -> Spectrum:
     query = SecondMoment(problem)
     d, n = problem.dimension, problem.n_rows
-    M = query.matrix(curator.release(name, query)) / n
+    M = query.matrix(answer) / n
     M -= (np.trace(M) - 1) / d * np.eye(d)
     released, vectors = np.linalg.eigh(M)
-    noise = curator.noise_multiplier(name) * query.sensitivity(problem.relation) / n
+    noise = noise_multiplier * query.sensitivity(problem.relation) / n
     edge = noise * math.sqrt(2 * d)
     bulk = _bulk_mean(released, edge)
     believed = np.maximum(released - bulk - edge, 0) + max(_FLOOR * edge, bulk)

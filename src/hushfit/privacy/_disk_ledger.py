@@ -1,0 +1,372 @@
+"""Ledgers that outlive a process.
+
+An entry is a line of canonical JSON and a hash over it and the hash before it; the first entry of a data set states its
+budget. A table of heads says which entry is the last. So an entry that was edited, added, or removed, the last one
+included, is found by `verify_ledger`. Whoever can rewrite the whole file can also rewrite the hashes: model files carry the hash of the
+entry that paid for them, which pins the history up to there from outside.
+"""
+
+import getpass
+import hashlib
+import json
+import os
+import re
+import shlex
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import Any, Final
+
+from hushfit.errors import HushfitError, InvalidArgument, LedgerError
+from hushfit.privacy import _check
+from hushfit.privacy._budget import Budget, Spent
+from hushfit.privacy._cost import Cost, compose, cost_from_dict
+from hushfit.privacy._interpret import epsilon_of
+from hushfit.privacy._ledger import Decide, Receipt
+from hushfit.privacy._relation import Relation
+from hushfit.privacy._sqlite import Database, Execute, SqliteDatabase
+
+FORMAT: Final = 1
+_START: Final = "0" * 64
+_LONGEST_COMMAND: Final = 1000
+# Re-deriving a total may differ from the recorded one by rounding between machines.
+_ROUNDING: Final = 1e-6
+
+_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS hushfit_format (version INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS hushfit_heads (dataset TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS hushfit_entries (dataset TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL, "
+    "hash TEXT NOT NULL, PRIMARY KEY (dataset, number))",
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a ledger on disk.
+
+    Parameters
+    ----------
+    number : int
+        Place in the chain of its data set; 0 opens it.
+    body : dict
+        What was recorded: ``kind`` is "open", "charge" or "model".
+    hash : str
+        SHA-256 over the previous hash and the body.
+    """
+
+    number: int
+    body: dict[str, Any]
+    hash: str
+
+    @property
+    def kind(self) -> str:
+        """What the line records."""
+        return str(self.body["kind"])
+
+
+@dataclass(frozen=True)
+class DiskAccount:
+    """The account of one data set in a database; any process may hold it.
+
+    Parameters
+    ----------
+    location : str
+        Path of an SQLite file, or a ``postgresql://`` address.
+    dataset : str
+        Which data set.
+    budget : Budget
+    relation : Relation
+    """
+
+    location: str
+    dataset: str
+    budget: Budget
+    relation: Relation
+
+    @property
+    def name(self) -> str:
+        """Which data set."""
+        return self.dataset
+
+    def history(self) -> tuple[Entry, ...]:
+        """Every line, oldest first, after the chain has been checked."""
+        with _database(self.location).transaction(writing=False) as execute:
+            return _sound_chain(execute, self.dataset)
+
+    def entries(self) -> tuple[Receipt, ...]:
+        return _receipts(self.history(), self.budget, self.relation)
+
+    def append(self, decide: Decide) -> Receipt:
+        with _database(self.location).transaction(writing=True) as execute:
+            chain = _sound_chain(execute, self.dataset)
+            receipt = decide(_receipts(chain, self.budget, self.relation))
+            body = {
+                "kind": "charge",
+                "receipt": receipt.number,
+                "label": receipt.label,
+                "cost": receipt.cost.to_dict(),
+                "total": _check.to_json_number(receipt.total.epsilon),
+            }
+            _add(execute, self.dataset, chain, body)
+        return receipt
+
+    def record_model(self, receipt: Receipt, digest: str) -> None:
+        """Note which model a payment led to.
+
+        Parameters
+        ----------
+        receipt : Receipt
+            Of the payment.
+        digest : str
+            Hash of the model file.
+        """
+        with _database(self.location).transaction(writing=True) as execute:
+            chain = _sound_chain(execute, self.dataset)
+            _add(execute, self.dataset, chain, {"kind": "model", "receipt": receipt.number, "model": digest})
+
+    def hash_of(self, receipt: Receipt) -> str:
+        """The chain's hash at a payment: whoever keeps it can tell whether the history before it was rewritten."""
+        return next(e.hash for e in self.history() if e.kind == "charge" and e.body["receipt"] == receipt.number)
+
+
+def create_account(location: str | os.PathLike[str], dataset: str, budget: Budget, relation: Relation) -> DiskAccount:
+    """Open the account of a data set in a database, which is made if there is none."""
+    place, dataset = os.fspath(location), _named(dataset)
+    with _database(place).transaction(writing=True, creating=True) as execute:
+        for statement in _TABLES:
+            execute(statement, {})
+        if not execute("SELECT version FROM hushfit_format", {}):
+            execute("INSERT INTO hushfit_format VALUES (:version)", {"version": FORMAT})
+        _check_format(execute)
+        if execute("SELECT 1 FROM hushfit_heads WHERE dataset = :dataset", {"dataset": dataset}):
+            raise LedgerError(
+                f"the ledger already has a data set {dataset!r}, whose budget is fixed. Nothing was changed. Use it as it is, "
+                "or choose another name for other rows."
+            )
+        body = {
+            "kind": "open",
+            "dataset": dataset,
+            "epsilon": _check.to_json_number(budget.epsilon),
+            "delta": budget.delta,
+            "relation": str(relation),
+        }
+        _add(execute, dataset, (), body)
+    return DiskAccount(place, dataset, budget, relation)
+
+
+def open_account(location: str | os.PathLike[str], dataset: str | None = None) -> DiskAccount:
+    """The account of a data set; its name may be left out if the ledger has only one."""
+    place = os.fspath(location)
+    with _database(place).transaction(writing=False) as execute:
+        known = _datasets(execute)
+        if dataset is None and len(known) == 1:
+            dataset = known[0]
+        if dataset not in known:
+            asked = "no dataset was named" if dataset is None else f"there is no data set {dataset!r}"
+            raise LedgerError(
+                f"{asked} in the ledger {_database(place).title}. Nothing was spent or released. It has: "
+                f"{', '.join(known) or 'none'}. Name one of them, or open an account with `hushfit ledger init`."
+            )
+        return _account(place, dataset, _sound_chain(execute, dataset))
+
+
+def ledger_datasets(location: str | os.PathLike[str]) -> list[str]:
+    """Names of the data sets that a ledger on disk has accounts for.
+
+    Parameters
+    ----------
+    location : path or str
+        SQLite file or ``postgresql://`` address.
+
+    Returns
+    -------
+    list of str
+    """
+    with _database(os.fspath(location)).transaction(writing=False) as execute:
+        return _datasets(execute)
+
+
+def verify_ledger(location: str | os.PathLike[str]) -> dict[str, list[str]]:
+    """Check every hash of a ledger on disk and re-derive every total from the recorded costs.
+
+    Parameters
+    ----------
+    location : path or str
+        SQLite file or ``postgresql://`` address.
+
+    Returns
+    -------
+    dict of str to list of str
+        What is wrong with each data set; empty lists are good news.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be read at all.
+    """
+    place = os.fspath(location)
+    with _database(place).transaction(writing=False) as execute:
+        _check_format(execute)
+        orphans = execute(
+            "SELECT DISTINCT dataset FROM hushfit_entries WHERE dataset NOT IN (SELECT dataset FROM hushfit_heads)", {}
+        )
+        found = {str(name): ["its account was removed, but entries of it are left"] for (name,) in orphans}
+        for dataset in _datasets(execute):
+            chain, problems = _read_chain(execute, dataset)
+            found[dataset] = problems or list(_wrong_totals(place, dataset, chain))
+    return found
+
+
+def redacted(command: str) -> str:
+    """A command line without the passwords of database addresses."""
+    return re.sub(r"://[^/@\s]*@", "://***@", command)
+
+
+def _database(location: str) -> Database:
+    if location.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
+        from hushfit.privacy._postgres import PostgresDatabase
+
+        return PostgresDatabase(location.replace("postgres://", "postgresql://", 1))
+    return SqliteDatabase(location)
+
+
+def _named(dataset: object) -> str:
+    if not isinstance(dataset, str) or not dataset.strip() or not dataset.isprintable() or len(dataset) > 200:
+        raise InvalidArgument(f"dataset={dataset!r} is not a name. Give a printable text of at most 200 letters.")
+    return dataset
+
+
+def _check_format(execute: Execute) -> None:
+    versions = [version for (version,) in execute("SELECT version FROM hushfit_format", {})]
+    if versions != [FORMAT]:
+        raise LedgerError(
+            f"the ledger has format {versions}, this hushfit reads format {FORMAT}. Nothing was spent or released. Use the "
+            "version of hushfit that wrote it, or a newer one."
+        )
+
+
+def _datasets(execute: Execute) -> list[str]:
+    _check_format(execute)
+    return [str(name) for (name,) in execute("SELECT dataset FROM hushfit_heads ORDER BY dataset", {})]
+
+
+def _link(previous: str, body: str) -> str:
+    return hashlib.sha256(f"{previous}\n{body}".encode()).hexdigest()
+
+
+def _read_chain(execute: Execute, dataset: str) -> tuple[tuple[Entry, ...], list[str]]:
+    """The lines of a data set, and what is wrong with their hashes and numbers."""
+    key = {"dataset": dataset}
+    rows = execute("SELECT number, body, hash FROM hushfit_entries WHERE dataset = :dataset ORDER BY number", key)
+    heads = execute("SELECT number, hash FROM hushfit_heads WHERE dataset = :dataset", key)
+    chain: list[Entry] = []
+    problems: list[str] = []
+    previous = _START
+    for expected, (number, body, recorded) in enumerate(rows):
+        if number != expected:
+            problems.append(f"entry {expected} is missing")
+            break
+        if _link(previous, body) != recorded:
+            problems.append(f"entry {number} was edited, or the one before it was")
+            break
+        try:
+            chain.append(Entry(number, json.loads(body), recorded))
+        except ValueError:
+            problems.append(f"entry {number} is not JSON")
+            break
+        previous = recorded
+    if not problems and heads != [(len(rows) - 1, previous)]:
+        problems.append("the last entries were removed, or others were added")
+    return tuple(chain), problems
+
+
+def _sound_chain(execute: Execute, dataset: str) -> tuple[Entry, ...]:
+    """The lines of a data set whose hashes agree; a ledger that was tampered with is not paid into."""
+    _check_format(execute)
+    chain, problems = _read_chain(execute, dataset)
+    if problems:
+        raise LedgerError(
+            f"the ledger of {dataset!r} does not verify: {problems[0]}. Nothing was spent or released. Restore it from a "
+            "backup; `hushfit ledger verify` tells more."
+        )
+    return chain
+
+
+def _add(execute: Execute, dataset: str, chain: tuple[Entry, ...], body: dict[str, Any]) -> None:
+    """Append one line and move the head, inside the caller's transaction."""
+    signed = {**body, "at": datetime.now(UTC).isoformat(timespec="seconds"), **_who()}
+    line = json.dumps(signed, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    link = _link(chain[-1].hash if chain else _START, line)
+    values = {"dataset": dataset, "number": len(chain), "body": line, "hash": link}
+    execute("INSERT INTO hushfit_entries VALUES (:dataset, :number, :body, :hash)", values)
+    execute("DELETE FROM hushfit_heads WHERE dataset = :dataset", {"dataset": dataset})
+    head = {"dataset": dataset, "number": len(chain), "hash": link}
+    execute("INSERT INTO hushfit_heads VALUES (:dataset, :number, :hash)", head)
+
+
+def _who() -> dict[str, str]:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as in some containers
+        user = f"uid {os.getuid()}"
+    command = redacted(shlex.join(sys.argv))[:_LONGEST_COMMAND].encode("utf-8", "replace").decode()
+    return {"user": user, "host": socket.gethostname(), "command": command}
+
+
+def _account(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccount:
+    try:
+        opening = chain[0].body
+        epsilon = _check.from_json_number(opening["epsilon"], "epsilon")
+        return DiskAccount(place, dataset, Budget(epsilon, opening["delta"]), Relation.parse(opening["relation"]))
+    except (KeyError, IndexError, InvalidArgument) as error:
+        raise _unreadable(dataset, error) from error
+
+
+def _receipts(chain: tuple[Entry, ...], budget: Budget, relation: Relation) -> tuple[Receipt, ...]:
+    """The payments among the lines, as a ledger wants them."""
+    try:
+        return tuple(
+            Receipt(
+                entry.body["receipt"],
+                entry.body["label"],
+                cost_from_dict(entry.body["cost"]),
+                relation,
+                Spent(_check.from_json_number(entry.body["total"], "total"), budget.delta),
+            )
+            for entry in chain
+            if entry.kind == "charge"
+        )
+    except (KeyError, InvalidArgument) as error:
+        raise _unreadable(chain[0].body.get("dataset"), error) from error
+
+
+def _unreadable(dataset: object, error: Exception) -> LedgerError:
+    return LedgerError(
+        f"the ledger of {dataset!r} has an entry that this hushfit cannot read ({error}). Nothing was spent or released. A "
+        "newer hushfit may have written it: use that one."
+    )
+
+
+def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterator[str]:
+    """Compose the recorded costs again, payment by payment."""
+    try:
+        account = _account(place, dataset, chain)
+        receipts = _receipts(chain, account.budget, account.relation)
+    except HushfitError as error:
+        yield str(error)
+        return
+    for number, (receipt, cost) in enumerate(zip(receipts, _running(receipts), strict=True), start=1):
+        epsilon = epsilon_of(cost, account.budget.delta, account.relation)
+        if receipt.number != number:
+            yield f"payment {number} is numbered {receipt.number}"
+        if not epsilon <= receipt.total.epsilon * (1 + _ROUNDING):
+            yield f"after payment {number} the record says epsilon={receipt.total.epsilon:g}, its costs give {epsilon:g}"
+        if not epsilon <= account.budget.epsilon * (1 + _ROUNDING):
+            yield f"payment {number} brought the total to epsilon={epsilon:g}, over the budget of {account.budget.epsilon:g}"
+
+
+def _running(receipts: tuple[Receipt, ...]) -> Iterator[Cost]:
+    return accumulate((receipt.cost for receipt in receipts), lambda total, cost: compose([total, cost]))

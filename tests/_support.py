@@ -1,0 +1,114 @@
+"""Builders that several test files share: small tables, the layouts they come in, and plain numpy answers about them."""
+
+import numpy as np
+from scipy import sparse
+
+from hushfit.data import SeededCoins, as_source
+from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
+from hushfit.penalties import Zero
+from hushfit.privacy import Relation, SeededSampler
+from hushfit.problem import Problem
+from hushfit.release import Curator
+
+RELATIONS = list(Relation)
+# Every loss that compiled code knows, with the number of outputs of its model.
+LOSSES = [
+    (Logistic(), 1),
+    (HuberHinge(), 1),
+    (HuberHinge(bend=0.1), 1),
+    (Squared(slope_bound=0.7), 1),
+    (Softmax(3), 3),
+    (OneVsRest(Logistic(), 3), 3),
+    (OneVsRest(HuberHinge(), 4), 4),
+]
+
+
+def _csr_with(index):
+    def layout(X):
+        made = sparse.csr_array(X)
+        made.indices, made.indptr = made.indices.astype(index), made.indptr.astype(index)
+        return made
+
+    return layout
+
+
+# How the same rows may lie in memory. A new kind of source goes here and inherits the tests.
+SOURCES = {
+    "C float64": np.ascontiguousarray,
+    "F float64": np.asfortranarray,
+    "C float32": lambda X: np.ascontiguousarray(X, dtype=np.float32),
+    "F float32": lambda X: np.asfortranarray(X, dtype=np.float32),
+    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "CSR int32": _csr_with(np.int32),
+    "CSR int64": _csr_with(np.int64),
+    "CSR float32": lambda X: sparse.csr_array(X.astype(np.float32)),
+    "CSR matrix": sparse.csr_matrix,
+}
+
+
+def table(n=60, d=5, seed=0):
+    """Rows that float32 holds exactly and of which half the entries are zero, so that every layout has the same ones."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)
+    return X.astype(np.float32).astype(np.float64)
+
+
+def labels_for(loss, outputs, n, seed=0):
+    """Labels of the kind that a loss takes."""
+    rng = np.random.default_rng(seed + 1)
+    if outputs > 1:
+        return rng.integers(outputs, size=n).astype(float)
+    return rng.normal(size=n) if isinstance(loss, Squared) else rng.choice([-1.0, 1.0], size=n)
+
+
+def two_classes(n=400, d=5, seed=0, sharpness=4.0):
+    """Rows and labels +-1 that a linear model explains in part."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    chance = 1 / (1 + np.exp(-sharpness * X @ rng.normal(size=d) / np.sqrt(d)))
+    return X, np.where(rng.random(n) < chance, 1.0, -1.0)
+
+
+def three_classes(n=300, d=4, seed=0):
+    """Rows and labels 0, 1, 2 that a linear model explains in part."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, (2 * X @ rng.normal(size=(d, 3)) + rng.gumbel(size=(n, 3))).argmax(axis=1).astype(float)
+
+
+def problem_for(X, loss=None, outputs=1, relation=Relation.REPLACE_ONE, fit_intercept=True, penalty=None):
+    """The public half of a fit to ``X``."""
+    return Problem(loss or Logistic(), penalty or Zero(), *X.shape, relation, fit_intercept, outputs)
+
+
+def records_of(X, fit_intercept=True):
+    """Unit records in plain numpy; rows that are empty or not finite become zero."""
+    Z = np.column_stack([X, np.ones(len(X))]) if fit_intercept else np.array(X, dtype=float)
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.linalg.norm(Z, axis=1)
+    good = np.isfinite(length) & (length > 0)
+    Z[~good] = 0.0
+    return Z / np.where(good, length, 1.0)[:, None]
+
+
+def clipped_gradient_sum(loss, Z, y, w, clip, A=None):
+    """Sum of A times slope times record, each of length at most ``clip``, one row at a time."""
+    slopes = loss.slope(Z @ w.T, y)
+    slopes = slopes[:, None] if slopes.ndim == 1 else slopes
+    images = Z if A is None else Z @ A
+    length = np.linalg.norm(slopes, axis=1) * np.linalg.norm(images, axis=1)
+    factor = np.minimum(1.0, clip / np.maximum(length, 1e-300))
+    return np.squeeze((factor[:, None] * slopes).T @ images)
+
+
+def curator_over(source, plan, multiplier, relation=Relation.REPLACE_ONE, seed=0, **settings):
+    """A curator with reproducible noise, one multiplier for all names."""
+    sampler = settings.pop("sampler", None) or SeededSampler(seed)
+    coins = settings.pop("coins", None) or SeededCoins(seed)
+    multipliers = {part.name: multiplier for part in plan.parts}
+    return Curator(source, plan, multipliers, relation, sampler, coins, **settings)
+
+
+def source_of(X, y, fit_intercept=True, bounds=None):
+    """Short for the library's own constructor."""
+    return as_source(X, y, fit_intercept=fit_intercept, bounds=bounds)

@@ -1,0 +1,16 @@
+"""Settings for all tests."""
+
+import pytest
+
+from hushfit.errors import InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning
+
+
+@pytest.fixture
+def quiet_fits():
+    """Let small, seeded fits pass without the warnings that they deserve."""
+    import warnings
+
+    with warnings.catch_warnings():
+        for category in (InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning):
+            warnings.simplefilter("ignore", category)
+        yield

@@ -1,0 +1,187 @@
+"""Records are made one by one, in every layout; coins are fair and never repeat a row.
+
+False alarms: the statistical checks reject at level 1e-6 each (``LEVEL``). Secure coins cannot be seeded, so for them these
+are real chances: six checks, about 6e-6 for the file. Seeded coins always give the same verdict.
+"""
+
+import numpy as np
+import pytest
+from _support import SOURCES, records_of, source_of, table
+from scipy import sparse, stats
+
+from hushfit.data import FeatureBounds, SecureCoins, SeededCoins, fixed_size_rows, poisson_rows
+from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema, encode
+from hushfit.errors import InvalidArgument
+
+LEVEL = 1e-6
+COINS = {"secure": SecureCoins(), "seeded": SeededCoins(0)}
+SAMPLERS = {
+    "poisson": lambda n, rate, coins: poisson_rows(n, rate, coins),
+    "fixed size": lambda n, rate, coins: fixed_size_rows(n, round(rate * n), coins),
+}
+
+over_layouts = pytest.mark.parametrize("layout", SOURCES.values(), ids=SOURCES)
+over_intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+over_coins = pytest.mark.parametrize("coins", COINS.values(), ids=COINS)
+over_samplers = pytest.mark.parametrize("draw", SAMPLERS.values(), ids=SAMPLERS)
+
+
+@over_layouts
+@over_intercepts
+def test_blocks_answer_as_plain_numpy(layout, fit_intercept):
+    X, y = table(), np.ones(60)
+    Z = records_of(X, fit_intercept)
+    full = Z if fit_intercept else np.column_stack([Z, np.zeros(60)])
+    A, w = np.random.default_rng(0).normal(size=(6, 6)), np.arange(6.0)
+    A = A + A.T
+    (block,) = source_of(layout(X), y, fit_intercept).blocks()
+    steps = 2.0**20
+    rounded = np.rint(full * steps)
+    np.testing.assert_array_equal(block.second_moment(steps), rounded.T @ rounded)
+    np.testing.assert_allclose(block.lengths(A), np.linalg.norm(full @ A, axis=1), rtol=1e-12)
+    filled = np.abs(full).sum(axis=1) > 0
+    np.testing.assert_allclose(block.margins(w)[filled], (full @ w)[filled], rtol=1e-12, atol=1e-14)
+    assert np.isnan(block.margins(w)[~filled]).all()
+
+
+@over_layouts
+@over_intercepts
+@pytest.mark.parametrize("newcomer", [[np.nan] * 5, [np.inf, 0, 0, 0, 1], [1e20, 0, 0, 0, 0], [0.0] * 5], ids=str)
+def test_replacing_one_row_moves_no_other_record(layout, fit_intercept, newcomer):
+    X, y = table(), np.ones(60)
+    other = X.copy()
+    other[17] = newcomer
+    before, after = (source_of(layout(rows), y, fit_intercept) for rows in (X, other))
+    rest = np.arange(60) != 17
+    assert (after.n_rows, after.n_features) == (before.n_rows, before.n_features) == (60, 5)
+    np.testing.assert_array_equal(before.scale[rest], after.scale[rest])
+
+
+@over_layouts
+@over_intercepts
+def test_no_record_is_longer_than_one(layout, fit_intercept):
+    """Canary for the intercept: rows of length one already, to which a 1 is appended inside the norm."""
+    X = records_of(table(), fit_intercept=False)
+    X[0], X[1], X[2] = 1e15, 1e-15, [1, 0, 0, 0, 0]
+    source = source_of(layout(X), np.ones(60), fit_intercept)
+    stored = np.asarray(layout(X).todense() if sparse.issparse(layout(X)) else layout(X), dtype=float)
+    full = np.column_stack([stored, np.full(60, source.unit)]) * source.scale[:, None]
+    length = np.linalg.norm(full, axis=1)
+    assert length.max() <= 1 + 1e-12
+    np.testing.assert_allclose(length[source.scale > 0], 1.0, rtol=1e-12)
+
+
+SCHEMA = Schema((NumericColumn("age", 0, 100, fill=40), CategoricalColumn("colour", ("red", "blue"))))
+TABLE = {"age": [10.0, 20.0, 30.0, 40.0], "colour": ["red", "blue", "red", "mauve"]}
+NEWCOMERS = [(np.nan, "red"), (np.inf, "blue"), (1e300, "green"), (None, None), (-5.0, "a category nobody else has")]
+
+
+@pytest.mark.parametrize("newcomer", NEWCOMERS, ids=str)
+def test_encoding_moves_no_other_row_and_keeps_its_width(newcomer):
+    before, names = encode(TABLE, SCHEMA)
+    changed = {name: [*column[:2], value, *column[3:]] for (name, column), value in zip(TABLE.items(), newcomer, strict=True)}
+    after, names_after = encode(changed, SCHEMA)
+    rest = [0, 1, 3]
+    np.testing.assert_array_equal(before[rest], after[rest])
+    assert after.shape == before.shape == (4, 4)
+    assert names == names_after
+    assert np.isfinite(after).all()
+
+
+@over_layouts
+def test_bounds_clip_and_map_to_the_unit_interval(layout):
+    X, y = np.abs(table()), np.ones(60)
+    source = source_of(layout(X), y, bounds=FeatureBounds.parse((0, 0.5), 5))
+    w = np.arange(1.0, 7.0)
+    expected = records_of(np.clip(X, 0, 0.5) / 0.5) @ w
+    np.testing.assert_allclose(np.concatenate([block.margins(w) for block in source.blocks()]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(0, 2), ([0, 0, 0], 2), (0, [2, 2, 2]), (np.zeros(3), np.full(3, 2)), [(0, 2)] * 3, np.array([[0, 2]] * 3)],
+    ids=str,
+)
+def test_bounds_may_be_written_in_several_ways(given):
+    bounds = FeatureBounds.parse(given, 3)
+    np.testing.assert_array_equal(bounds.low, [0, 0, 0])
+    np.testing.assert_array_equal(bounds.high, [2, 2, 2])
+
+
+@pytest.mark.parametrize("given", [5, (1, 2, 3, 4), ([0, 0], [1, 1]), "ab", (0, None), (0, [1, 2])], ids=str)
+def test_bounds_of_the_wrong_shape_are_refused(given):
+    with pytest.raises(InvalidArgument, match="3 columns"):
+        FeatureBounds.parse(given, 3)
+
+
+def test_sparse_bounds_start_at_zero():
+    with pytest.raises(InvalidArgument, match="column 0 start at -1"):
+        source_of(sparse.csr_array(table()), np.ones(60), bounds=FeatureBounds.parse((-1, 1), 5))
+
+
+@over_coins
+@over_samplers
+def test_batches_hold_different_rows_of_the_table(draw, coins):
+    for _ in range(50):
+        rows = draw(100, 0.3, coins)
+        assert len(np.unique(rows)) == len(rows)
+        assert (rows >= 0).all()
+        assert (rows < 100).all()
+
+
+@over_coins
+def test_fixed_size_batches_have_their_size(coins):
+    assert {len(fixed_size_rows(100, 30, coins)) for _ in range(50)} == {30}
+    assert fixed_size_rows(7, 7, coins).tolist() == list(range(7))
+
+
+@over_coins
+def test_poisson_batches_vary_in_size(coins):
+    """All fifty sizes equal would have a chance below 1e-40."""
+    assert len({len(poisson_rows(100, 0.3, coins)) for _ in range(50)}) > 1
+    assert poisson_rows(7, 1.0, coins).tolist() == list(range(7))
+
+
+def inclusions(draw, coins, n, rate, steps):
+    """Which rows took part in which step."""
+    took_part = np.zeros((steps, n))
+    for t in range(steps):
+        took_part[t, draw(n, rate, coins)] = 1.0
+    return took_part
+
+
+@over_coins
+@over_samplers
+def test_every_row_is_taken_equally_often_and_steps_are_independent(draw, coins):
+    """Chi-square of the counts of each row, and of the products of consecutive steps; each rejects at 1e-6."""
+    n, rate, steps = 40, 0.25, 4000
+    centred = inclusions(draw, coins, n, rate, steps) - rate
+    variance = rate * (1 - rate)
+    fixed = draw is SAMPLERS["fixed size"]
+    # Rows of a batch of fixed size are a little negatively correlated: one degree of freedom is lost.
+    counts = (centred.sum(axis=0) ** 2).sum() / (steps * variance) * ((n - 1) / n if fixed else 1)
+    degrees = n - 1 if fixed else n
+    assert LEVEL / 2 < stats.chi2.sf(counts, degrees) < 1 - LEVEL / 2
+    consecutive = (centred[1:] * centred[:-1]).sum() ** 2 / ((steps - 1) * n * variance**2) * ((n - 1) / n if fixed else 1)
+    assert stats.chi2.sf(consecutive, 1) > LEVEL
+
+
+def test_sampling_less_often_than_asked_is_what_rounding_does():
+    """A rate below 2**-64 takes nobody, rather than somebody too often."""
+    assert len(poisson_rows(10_000, 1e-20, SeededCoins(0))) == 0
+
+
+class _Script:
+    """Coins that say what they are told, once each."""
+
+    def __init__(self, *draws):
+        self.draws = list(draws)
+
+    def words(self, count):
+        return np.array(self.draws.pop(0), dtype=np.uint64)
+
+
+def test_a_tie_for_the_last_place_is_drawn_again():
+    coins = _Script([5, 1, 5, 9], [5, 1, 6, 9])
+    assert fixed_size_rows(4, 2, coins).tolist() == [0, 1]
+    assert coins.draws == []
