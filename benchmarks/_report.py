@@ -38,9 +38,7 @@ def machine() -> str:
     """Processor, cores, how busy they are, and the date, for the head of a table."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    model = next(
-        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     return f"{model}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}, {now}"
@@ -49,9 +47,7 @@ def machine() -> str:
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table that is readable both as text and as markdown."""
     widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
-    lines = [
-        "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in (head, *rows)
-    ]
+    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in (head, *rows)]
     return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
 
 
@@ -73,17 +69,28 @@ def plain(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
     return [{**asdict(m), "verdict": m.verdict} for m in measurements]
 
 
+# A BLAS keeps its threads spinning for some tens of milliseconds after a call, on cores that the next task needs.
+REST = 0.1
+
+
 def seconds(task: Callable[[], object]) -> float:
-    """Wall time of one call."""
+    """Wall time of one call, after a moment of rest."""
+    time.sleep(REST)
     start = time.perf_counter()
     task()
     return time.perf_counter() - start
 
 
-def side_by_side(tasks: Sequence[Callable[[], object]], repeats: int, warm_up: int = 1) -> list[float]:
-    """Median wall time of each task; the tasks take turns, so that a busy machine slows all of them alike."""
-    for _ in range(warm_up):
-        for task in tasks:
-            task()
-    times = [[seconds(task) for task in tasks] for _ in range(repeats)]
+def side_by_side(tasks: Sequence[Callable[[], object]], repeats: int, burst: int = 1) -> list[float]:
+    """Median wall time of each task; the tasks take turns, so that a busy machine slows all of them alike.
+
+    A turn is a ``burst`` of calls in a row, for tasks that a fit calls in a row.
+    """
+
+    def turn(task: Callable[[], object]) -> float:
+        return seconds(lambda: [task() for _ in range(burst)]) / burst
+
+    for task in tasks:
+        task()
+    times = [[turn(task) for task in tasks] for _ in range(repeats)]
     return [statistics.median(column) for column in zip(*times, strict=True)]

@@ -38,8 +38,7 @@ REFERENCE = {
     "kddcup99": (0.9981, (0.9868, 0.9869, 0.9892, 0.9911, 0.9942, 0.9962)),
 }
 GAPS = {
-    name: dict(zip(EPSILONS, (best - a for a in accuracies), strict=True))
-    for name, (best, accuracies) in REFERENCE.items()
+    name: dict(zip(EPSILONS, (best - a for a in accuracies), strict=True)) for name, (best, accuracies) in REFERENCE.items()
 }
 
 

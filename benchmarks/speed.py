@@ -62,7 +62,8 @@ def two_products(X: np.ndarray | sp.csr_array, w: np.ndarray) -> Callable[[], np
 
 def passes(quick: bool) -> list[Measurement]:
     """A fused clipped pass reads X once; two products read it twice."""
-    n, d, repeats = (100_000 if quick else 500_000), 124, (5 if quick else 11)
+    # Not smaller in a quick run: X has to be larger than the processor's caches.
+    n, d, repeats = 500_000, 124, (5 if quick else 11)
     rng = np.random.default_rng(0)
     dense = rng.random((n, d))
     y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
@@ -75,7 +76,7 @@ def passes(quick: bool) -> list[Measurement]:
     ]
     found = []
     for name, X, goal in forms:
-        ours, theirs = side_by_side([gradient_pass(X, y, w), two_products(X, w[:d].astype(X.dtype))], repeats)
+        ours, theirs = side_by_side([gradient_pass(X, y, w), two_products(X, w[:d].astype(X.dtype))], repeats, burst=10)
         note = f"{n:,} x {d}: {ours * 1e3:.1f} ms against {theirs * 1e3:.1f} ms for X @ w and X.T @ s"
         found.append(Measurement(f"clipped gradient pass, {name}", ours / theirs, goal, note=note))
     return found
@@ -157,9 +158,7 @@ def search_opacus(arrays: Path, target: float, quick: bool) -> tuple[OpacusResul
     likely = sorted((r for r in tried if r["accuracy"] >= target - 0.0015), key=total_time)[: 2 if quick else 6]
     likely = likely or sorted(tried, key=lambda r: -r["accuracy"])[:2]
     seeds = range(1, 4 if quick else 6)
-    again = [
-        OpacusResult.of(opacus_fits(arrays, [(r["batch"], r["epochs"], r["lr"], s) for s in seeds])) for r in likely
-    ]
+    again = [OpacusResult.of(opacus_fits(arrays, [(r["batch"], r["epochs"], r["lr"], s) for s in seeds])) for r in likely]
     reached = [r for r in again if r.accuracy >= target]
     best = min(reached, key=lambda r: r.time) if reached else max(again, key=lambda r: r.accuracy)
     return best, tried
@@ -212,9 +211,7 @@ def noise(quick: bool) -> list[Measurement]:
     ]
     repeats = 3 if quick else 7
     found = [
-        Measurement(
-            f"noise coordinate, {name}", per_coordinate(sampler, size, repeats), unit="us", note="discrete Gaussian"
-        )
+        Measurement(f"noise coordinate, {name}", per_coordinate(sampler, size, repeats), unit="us", note="discrete Gaussian")
         for name, sampler, size in samplers
     ]
     X, y = load_adult(return_X_y=True)
@@ -233,11 +230,10 @@ def noise(quick: bool) -> list[Measurement]:
     with mock.patch.object(SecureSampler, "gaussian", timed):
         model = default_fit(X, y)
     work = gradient_pass(X, np.where(y == 1, 1.0, -1.0), np.zeros(X.shape[1] + 1))
-    (one,) = side_by_side([work], 5)
+    (one,) = side_by_side([work], 5, burst=10)
     gradients = one * model.n_iter_
     note = (
-        f"{sum(drawn):,} coordinates in {sum(spent) * 1e3:.1f} ms "
-        f"against {model.n_iter_} passes in {gradients * 1e3:.0f} ms"
+        f"{sum(drawn):,} coordinates in {sum(spent) * 1e3:.1f} ms against {model.n_iter_} passes in {gradients * 1e3:.0f} ms"
     )
     return [*found, Measurement("noise of a default Adult fit / its gradient work", sum(spent) / gradients, note=note)]
 
@@ -271,9 +267,7 @@ def calibration(quick: bool) -> list[Measurement]:
         took[name] = time.perf_counter() - start
     case = f"Poisson rate {rate}, {count} steps"
     budget = Budget(EPSILON, DELTA)
-    repeats = [
-        seconds(lambda: calibrate(lambda mu: GaussianCost(1 / mu, 60), budget, Relation.REPLACE_ONE)) for _ in range(9)
-    ]
+    repeats = [seconds(lambda: calibrate(lambda mu: GaussianCost(1 / mu, 60), budget, Relation.REPLACE_ONE)) for _ in range(9)]
     return [
         Measurement("subsampled calibration / stock search, time", took["ours"] / took["stock"], note=(
             f"{case}: {took['ours']:.2f} s against {took['stock']:.2f} s")),
@@ -363,9 +357,7 @@ def memory(quick: bool) -> list[Measurement]:
     if not Path("/proc/self/clear_refs").exists():
         raise Skipped("the peak is read from /proc, which this system does not have")
     value = statistics.median(float(python(PEAK_MEMORY)) for _ in range(1 if quick else 3))
-    return [
-        Measurement("peak extra memory of a fit / size of X", value, 0.25, note="300,000 x 100 float64, resident set")
-    ]
+    return [Measurement("peak extra memory of a fit / size of X", value, 0.25, note="300,000 x 100 float64, resident set")]
 
 
 SECTIONS: dict[str, Callable[[bool], list[Measurement]]] = {

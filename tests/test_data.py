@@ -6,9 +6,9 @@ are real chances: six checks, about 6e-6 for the file. Seeded coins always give 
 
 import numpy as np
 import pytest
-from _support import SOURCES, records_of, source_of, table
 from scipy import sparse, stats
 
+from _support import SOURCES, records_of, source_of, table
 from hushfit.data import FeatureBounds, SecureCoins, SeededCoins, fixed_size_rows, poisson_rows
 from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.errors import InvalidArgument
@@ -108,7 +108,7 @@ def test_bounds_may_be_written_in_several_ways(given):
     np.testing.assert_array_equal(bounds.high, [2, 2, 2])
 
 
-@pytest.mark.parametrize("given", [5, (1, 2, 3, 4), ([0, 0], [1, 1]), "ab", (0, None), (0, [1, 2])], ids=str)
+@pytest.mark.parametrize("given", [5, (1, 2, 3, 4), ([0, 0], [1, 1]), "ab", (0, [1, 2])], ids=str)
 def test_bounds_of_the_wrong_shape_are_refused(given):
     with pytest.raises(InvalidArgument, match="3 columns"):
         FeatureBounds.parse(given, 3)

@@ -7,13 +7,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from _support import LOSSES, SOURCES, clipped_gradient_sum, labels_for, problem_for, records_of, source_of, table
 from scipy import sparse
 
+from _support import LOSSES, SOURCES, clipped_gradient_sum, labels_for, problem_for, records_of, source_of, table
 from hushfit import PrivateLogisticRegression
 from hushfit.data import FEWEST_BLOCK_ROWS, FeatureBounds, as_source
 from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SQUARED
-from hushfit.kernels.gradient import _slope, _weight, _weigh_outputs
+from hushfit.kernels.gradient import _slope, _weigh_outputs, _weight
 from hushfit.losses import HuberHinge, Logistic, Softmax, Squared
 from hushfit.release import ClippedGradient, Metric
 from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
 from hushfit.losses import Loss
 from hushfit.penalties import Penalty
 from hushfit.privacy import Relation
@@ -19,6 +22,7 @@ class Problem:
     ----------
     loss : Loss
     penalty : Penalty
+        Of one output's weights; the penalties of several outputs add up.
     n_rows : int
         Taken as public under both relations; sums are divided by it.
     n_features : int
@@ -36,6 +40,14 @@ class Problem:
     fit_intercept: bool = True
     outputs: int = 1
 
+    def __post_init__(self) -> None:
+        try:
+            self.penalty.prox(np.zeros(self.n_features), 1.0)
+        except (IndexError, ValueError) as error:
+            raise InvalidArgument(
+                f"penalty={self.penalty!r} does not suit {self.n_features} columns ({error}). Make it for that many."
+            ) from None
+
     @property
     def dimension(self) -> int:
         """Length of a record: columns and intercept."""
@@ -51,7 +63,8 @@ class Problem:
         return w[..., : self.n_features]
 
     def prox(self, w: Vector, step: float) -> Vector:
-        """Proximal step of the penalty; the intercept passes unchanged."""
+        """Proximal step of the penalty, on each output by itself; the intercepts pass unchanged."""
         moved = w.copy()
-        moved[..., : self.n_features] = self.penalty.prox(self.columns(w), step)
+        for output in np.atleast_2d(self.columns(moved)):  # views
+            output[:] = self.penalty.prox(output, step)
         return moved

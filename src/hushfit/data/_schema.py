@@ -97,7 +97,7 @@ class NumericColumn:
             The encoded column.
         """
         shape = TRANSFORMS[self.transform]
-        v = _as_numbers(values)
+        v = as_numbers(values)
         v = np.where(np.isnan(v), self.low if self.fill is None else self.fill, v)
         bottom, top = shape(np.array([self.low, self.high], dtype=np.float64))
         share: Vector = (shape(np.clip(v, self.low, self.high)) - bottom) / (top - bottom)
@@ -328,7 +328,7 @@ def _number(value: Any) -> float:
         return np.nan
 
 
-def _as_numbers(values: AnyArray) -> Vector:
+def as_numbers(values: AnyArray) -> Vector:
     """The values as floats, unreadable ones as NaN."""
     array = np.asarray(values)
     if array.dtype.kind in "biuf":

@@ -12,6 +12,7 @@ from hushfit.data._schema import Schema
 from hushfit.errors import InvalidArgument
 
 _MARK = "confirm"
+UNIT = "the unit of privacy"
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class SchemaFile:
     ----------
     schema : Schema
     unconfirmed : tuple of str
-        Columns whose ranges or vocabularies were read from the rows; "unit" stands for the unit of privacy.
+        Columns whose ranges or vocabularies were read from the rows, and perhaps "the unit of privacy".
     """
 
     schema: Schema
@@ -51,10 +52,10 @@ def parse_schema(text: str) -> SchemaFile:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise InvalidArgument(f"the schema is not valid TOML: {_brief(error)}. Fix that place.") from None
     columns, target = description.get("columns"), description.get("target")
-    tables = dict(columns) if isinstance(columns, dict) else {}
+    tables = [*columns.items()] if isinstance(columns, dict) else []
     if isinstance(target, dict):
-        tables[str(target.get("name"))] = target
-    unconfirmed = [name for name, table in {**tables, "unit": description}.items() if _take_mark(table, name)]
+        tables.append((str(target.get("name")), target))
+    unconfirmed = [name for name, table in [*tables, (UNIT, description)] if _take_mark(table, name)]
     return SchemaFile(Schema.from_dict(description), tuple(unconfirmed))
 
 
@@ -98,7 +99,7 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
         What `parse_schema` reads back.
     """
     notes, schema = comments or {}, file.schema
-    lines = [*_comment(notes.get("")), f"unit = {_value(schema.unit)}", *_mark("unit", file)]
+    lines = [*_comment(notes.get("")), f"unit = {_value(schema.unit)}", *_mark(UNIT, file)]
     described = schema.to_dict()
     if schema.target is not None:
         lines += ["", *_comment(notes.get(schema.target.name)), "[target]", *_pairs(described["target"])]

@@ -1,6 +1,7 @@
 """Solvers: each says what it will ask of the rows, then works with the noisy answers alone."""
 
 from hushfit.solvers._auto import SOLVERS, choose_solver, solver_from
+from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint
 from hushfit.solvers._exact import ExactMinimiser
 from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
@@ -19,6 +20,8 @@ __all__ = [
     "Solver",
     "WhitenedGradientDescent",
     "choose_solver",
+    "load_checkpoint",
     "run",
+    "save_checkpoint",
     "solver_from",
 ]

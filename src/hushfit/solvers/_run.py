@@ -1,5 +1,6 @@
 """What a solver is, and the one loop that runs them all."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,6 +10,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.problem import Problem
 from hushfit.release import Curator, Plan
+from hushfit.solvers._checkpoint import save_checkpoint
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,13 @@ class Result:
 Watch = Callable[[int], None]
 
 
-def run(solver: Solver, problem: Problem, curator: Curator, watch: Watch | None = None) -> Result:
+def run(
+    solver: Solver,
+    problem: Problem,
+    curator: Curator,
+    watch: Watch | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Result:
     """Run a solver to its end and average its iterates.
 
     Parameters
@@ -52,7 +60,10 @@ def run(solver: Solver, problem: Problem, curator: Curator, watch: Watch | None 
     problem : Problem
     curator : Curator
     watch : callable, optional
-        Called after each step with the number of steps done: a progress bar, a checkpoint.
+        Called after each step with the number of steps done, for instance by a progress bar.
+    checkpoint : path, optional
+        File to keep the releases in after each step. After an interruption, ``load_checkpoint`` reads them for
+        ``Curator(..., replay=...)`` and the run goes on where it stopped.
 
     Returns
     -------
@@ -63,6 +74,8 @@ def run(solver: Solver, problem: Problem, curator: Curator, watch: Watch | None 
         if iterate.weight:
             total += iterate.weight * iterate.w
             weight += iterate.weight
+        if checkpoint is not None:
+            save_checkpoint(checkpoint, curator.transcript)
         if watch is not None:
             watch(steps)
     return Result(solver.finish(problem, curator, total / weight), steps)

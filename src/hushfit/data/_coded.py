@@ -1,0 +1,270 @@
+"""Rows of a table on disk in their smallest form, decoded block by block while the queries read them.
+
+A row becomes one float for each number and one code for each category, in an unnamed temporary file that vanishes with the
+process, however it ends. Blocks are read and unpacked into sparse rows when a query touches them, so a pass costs what the
+codes weigh and memory holds a few blocks, however long the table is.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_matrix
+
+from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema, as_numbers
+from hushfit.data._source import ALL_ROWS, MOST_BLOCK_ROWS, SparseBlock
+from hushfit.data._tables import Table, Watch, table_batches
+from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.kernels import rows as row_kernels
+
+
+@dataclass(frozen=True)
+class RowCodec:
+    """How one row of a table is packed, and how packed rows unpack into sparse features.
+
+    Parameters
+    ----------
+    schema : Schema
+    """
+
+    schema: Schema
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """A packed row: numbers, codes, and whether its label is one of the public ones."""
+        widest = max((len(c.categories) for c in self.schema.columns if isinstance(c, CategoricalColumn)), default=0)
+        code = np.min_scalar_type(widest)
+        return np.dtype([("numbers", "<f4", (len(self._numeric),)), ("codes", code, (len(self._coded),)), ("known", "u1")])
+
+    @cached_property
+    def n_features(self) -> int:
+        return len(self.schema.feature_names)
+
+    @cached_property
+    def _numeric(self) -> list[int]:
+        return [k for k, column in enumerate(self.schema.columns) if isinstance(column, NumericColumn)]
+
+    @cached_property
+    def _coded(self) -> list[int]:
+        return [k for k, column in enumerate(self.schema.columns) if isinstance(column, CategoricalColumn)]
+
+    @cached_property
+    def _starts(self) -> IntVector:
+        """First feature of each column."""
+        widths = [len(column.feature_names) for column in self.schema.columns]
+        return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int64)
+
+    def pack(self, batch: Any, known: AnyArray) -> AnyArray:
+        """Pack a record batch; a row depends on its own cells and the schema only."""
+        packed = np.empty(batch.num_rows, self.dtype)
+        packed["known"] = known
+        columns = self.schema.columns
+        for place, k in enumerate(self._numeric):
+            packed["numbers"][:, place] = _encoded(batch.column(columns[k].name), columns[k])
+        for place, k in enumerate(self._coded):
+            packed["codes"][:, place] = codes_of(batch.column(columns[k].name), columns[k])
+        return packed
+
+    def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Sparse rows: one entry for each column of the table."""
+        n, width = len(packed), len(self.schema.columns)
+        data = np.ones((n, width), dtype=np.float32)
+        indices = np.empty((n, width), dtype=np.int32)
+        indices[:] = self._starts
+        data[:, self._numeric] = packed["numbers"]
+        indices[:, self._coded] += packed["codes"]
+        return data.ravel(), indices.ravel(), np.arange(0, n * width + 1, width, dtype=np.int64)
+
+    def matrix(self, batch: Any) -> Any:
+        """The features of a record batch as a CSR matrix."""
+        parts = self.unpack(self.pack(batch, np.ones(batch.num_rows)))
+        return csr_matrix(parts, shape=(batch.num_rows, self.n_features))
+
+
+@dataclass(frozen=True, eq=False)
+class CodedBlock:
+    """Rows of a table that are fetched when a query asks for them, and forgotten afterwards."""
+
+    table: "CodedRows"
+    start: int
+    stop: int
+    place: slice | IntVector
+
+    def _fetched(self) -> SparseBlock:
+        packed = self.table.fetch(self.start, self.stop)
+        if not isinstance(self.place, slice):
+            packed = packed[self.place - self.start]
+        data, indices, indptr = self.table.codec.unpack(packed)
+        scale = np.empty(len(packed))
+        row_kernels.unit_scales_csr(data, indptr, self.table.unit, scale)
+        scale *= packed["known"]
+        y, d = self.table.y[self.place], self.table.n_features
+        return SparseBlock(data, indices, indptr, ALL_ROWS, self.place, y, scale, self.table.unit, d)
+
+    def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
+        return self._fetched().gradient_sum(w, caps, code, parameter, grid)
+
+    def second_moment(self, steps: float) -> Matrix:
+        return self._fetched().second_moment(steps)
+
+    def lengths(self, A: Matrix) -> Vector:
+        return self._fetched().lengths(A)
+
+    def margins(self, w: Vector) -> Vector:
+        return self._fetched().margins(w)
+
+
+class CodedRows:
+    """The rows of one or more tables as a source: packed once, unpacked at each pass.
+
+    A row whose label is not among the public classes counts as the zero record: it stays in its place and adds nothing.
+
+    Parameters
+    ----------
+    schema : Schema
+        Must have a categorical target.
+    fit_intercept : bool, default=True
+    """
+
+    def __init__(self, schema: Schema, fit_intercept: bool = True) -> None:
+        if not isinstance(schema.target, CategoricalColumn) or len(schema.target.categories) < 2:
+            raise InvalidArgument(
+                "the schema needs a categorical [target] with at least two categories: the classes to tell apart. Write it."
+            )
+        self.codec = RowCodec(schema)
+        self.target: CategoricalColumn = schema.target
+        self.unit = float(fit_intercept)
+        self.n_rows = 0
+        self.n_features = self.codec.n_features
+        self.y: Vector = np.empty(0)
+        # The file has no name: it is gone when the process is, whatever ends it.
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by close()
+
+    @classmethod
+    def from_tables(
+        cls, tables: Sequence[Table], schema: Schema, fit_intercept: bool = True, watch: Watch | None = None
+    ) -> "CodedRows":
+        """Read and pack tables.
+
+        Parameters
+        ----------
+        tables : sequence of Table
+        schema : Schema
+        fit_intercept : bool, default=True
+        watch : callable, optional
+            Called with the number of bytes read since the last call.
+
+        Returns
+        -------
+        CodedRows
+
+        Raises
+        ------
+        TooFewRows
+            If there are fewer than two rows.
+        """
+        rows = cls(schema, fit_intercept)
+        try:
+            rows._fill(tables, watch)
+        except OSError as error:
+            rows.close()
+            raise InvalidArgument(
+                f"the encoded rows cannot be kept in {tempfile.gettempdir()} ({error.strerror}). Nothing was spent. Free some "
+                "space, or set TMPDIR to a folder with more."
+            ) from None
+        except BaseException:
+            rows.close()
+            raise
+        return rows
+
+    def _fill(self, tables: Sequence[Table], watch: Watch | None) -> None:
+        names = [column.name for column in (*self.codec.schema.columns, self.target)]
+        classes = len(self.target.categories)
+        labels: list[AnyArray] = []
+        for table in tables:
+            for batch in table_batches(table, names, watch):
+                label = codes_of(batch.column(self.target.name), self.target)
+                labels.append(label.astype(np.min_scalar_type(classes)))
+                self._file.write(self.codec.pack(batch, label < classes).tobytes())
+        self.n_rows = sum(map(len, labels))
+        if self.n_rows < 2:
+            raise TooFewRows(f"the tables have {self.n_rows} rows; a fit needs at least 2. Check that these are the files.")
+        self.y = np.empty(self.n_rows)
+        # The label of a row that counts for nothing is never looked at; zero is a class number like any other.
+        np.concatenate([np.where(label < classes, label, 0) for label in labels], out=self.y)
+        if classes == 2:
+            self.y *= 2.0
+            self.y -= 1.0
+
+    def fetch(self, start: int, stop: int) -> AnyArray:
+        """Packed rows from the file; safe in several threads at once."""
+        size = self.codec.dtype.itemsize
+        raw = os.pread(self._file.fileno(), (stop - start) * size, start * size)
+        return np.frombuffer(raw, dtype=self.codec.dtype)
+
+    def blocks(self, rows: IntVector | None = None) -> Iterator[CodedBlock]:
+        chosen = None if rows is None else np.sort(rows)
+        for start in range(0, self.n_rows, MOST_BLOCK_ROWS):
+            stop = min(start + MOST_BLOCK_ROWS, self.n_rows)
+            if chosen is None:
+                yield CodedBlock(self, start, stop, slice(start, stop))
+                continue
+            own = chosen[np.searchsorted(chosen, start) : np.searchsorted(chosen, stop)]
+            if len(own):
+                yield CodedBlock(self, start, stop, own)
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._file.close()
+
+    def __enter__(self) -> "CodedRows":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+
+def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:
+    """Position of each cell in the vocabulary, by way of the distinct cells of the batch."""
+    distinct, place = _distinct(cells)
+    return np.append(column.codes(distinct), len(column.categories))[place]
+
+
+def _encoded(cells: Any, column: NumericColumn) -> Vector:
+    return column.encode(_numbers(cells, column))
+
+
+def _numbers(cells: Any, column: Column) -> Vector:
+    """Cells as floats, NaN for what is missing or unreadable."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if pa.types.is_temporal(cells.type) or pa.types.is_nested(cells.type):
+        raise InvalidArgument(
+            f"column {column.name!r} is of type {cells.type}, the schema says it is a number. Store it as a number, or make it "
+            "categorical."
+        )
+    texts = pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)
+    try:
+        if texts:
+            cells = pc.utf8_trim_whitespace(cells)
+            cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
+        return np.asarray(pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    except pa.ArrowInvalid:
+        # Some cell is not a plain number: read the distinct ones as Python does. Both readers agree wherever both can read.
+        distinct, place = _distinct(cells)
+        return np.append(as_numbers(distinct), np.nan)[place]
+
+
+def _distinct(cells: Any) -> tuple[AnyArray, IntVector]:
+    """The distinct cells, and for each cell its place among them; -1 for a missing one."""
+    coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
+    distinct = np.empty(len(coded.dictionary), dtype=object)
+    distinct[:] = coded.dictionary.to_pylist()
+    return distinct, np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
