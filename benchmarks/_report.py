@@ -69,13 +69,8 @@ def plain(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
     return [{**asdict(m), "verdict": m.verdict} for m in measurements]
 
 
-# A BLAS keeps its threads spinning for some tens of milliseconds after a call, on cores that the next task needs.
-REST = 0.1
-
-
 def seconds(task: Callable[[], object]) -> float:
-    """Wall time of one call, after a moment of rest."""
-    time.sleep(REST)
+    """Wall time of one call."""
     start = time.perf_counter()
     task()
     return time.perf_counter() - start

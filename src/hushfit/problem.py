@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushfit._typing import Vector
+from hushfit.constraints import Constraint
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Loss
 from hushfit.penalties import Penalty
@@ -13,7 +14,7 @@ from hushfit.privacy import Relation
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise the mean loss over the records plus the penalty of the weights.
+    """Minimise the mean loss over the records plus the penalty: of the weights, or of a public linear map of them.
 
     Weights have one entry for each column and, with ``fit_intercept``, a last one for the intercept, which no penalty
     touches. With several outputs they are an array of shape (outputs, entries).
@@ -30,6 +31,9 @@ class Problem:
     fit_intercept : bool, default=True
     outputs : int, default=1
         1 for two classes or regression, the number of classes otherwise.
+    constraint : Constraint or None
+        Public ``A w + B z = c`` between the columns' weights and the variable ``z`` that the penalty is a function of; None
+        penalises the weights themselves. Only the ADMM solvers take one.
     """
 
     loss: Loss
@@ -39,13 +43,15 @@ class Problem:
     relation: Relation
     fit_intercept: bool = True
     outputs: int = 1
+    constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
+        penalised = self.n_features if self.constraint is None else self.constraint.B.shape[1]
         try:
-            self.penalty.prox(np.zeros(self.n_features), 1.0)
+            self.penalty.prox(np.zeros(penalised), 1.0)
         except (IndexError, ValueError) as error:
             raise InvalidArgument(
-                f"penalty={self.penalty!r} does not suit {self.n_features} columns ({error}). Make it for that many."
+                f"penalty={self.penalty!r} does not suit {penalised} weights ({error}). Make it for that many."
             ) from None
 
     @property

@@ -39,7 +39,7 @@ class RowCodec:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """A packed row: numbers, codes, and whether its label is one of the public ones."""
-        widest = max((len(c.categories) for c in self.schema.columns if isinstance(c, CategoricalColumn)), default=0)
+        widest = max((len(column.categories) for column in self._coded.values()), default=0)
         code = np.min_scalar_type(widest)
         return np.dtype([("numbers", "<f4", (len(self._numeric),)), ("codes", code, (len(self._coded),)), ("known", "u1")])
 
@@ -48,12 +48,12 @@ class RowCodec:
         return len(self.schema.feature_names)
 
     @cached_property
-    def _numeric(self) -> list[int]:
-        return [k for k, column in enumerate(self.schema.columns) if isinstance(column, NumericColumn)]
+    def _numeric(self) -> dict[int, NumericColumn]:
+        return {k: column for k, column in enumerate(self.schema.columns) if isinstance(column, NumericColumn)}
 
     @cached_property
-    def _coded(self) -> list[int]:
-        return [k for k, column in enumerate(self.schema.columns) if isinstance(column, CategoricalColumn)]
+    def _coded(self) -> dict[int, CategoricalColumn]:
+        return {k: column for k, column in enumerate(self.schema.columns) if isinstance(column, CategoricalColumn)}
 
     @cached_property
     def _starts(self) -> IntVector:
@@ -65,11 +65,10 @@ class RowCodec:
         """Pack a record batch; a row depends on its own cells and the schema only."""
         packed = np.empty(batch.num_rows, self.dtype)
         packed["known"] = known
-        columns = self.schema.columns
-        for place, k in enumerate(self._numeric):
-            packed["numbers"][:, place] = _encoded(batch.column(columns[k].name), columns[k])
-        for place, k in enumerate(self._coded):
-            packed["codes"][:, place] = codes_of(batch.column(columns[k].name), columns[k])
+        for place, number in enumerate(self._numeric.values()):
+            packed["numbers"][:, place] = number.encode(numbers_of(batch.column(number.name), number))
+        for place, label in enumerate(self._coded.values()):
+            packed["codes"][:, place] = codes_of(batch.column(label.name), label)
         return packed
 
     def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -78,8 +77,8 @@ class RowCodec:
         data = np.ones((n, width), dtype=np.float32)
         indices = np.empty((n, width), dtype=np.int32)
         indices[:] = self._starts
-        data[:, self._numeric] = packed["numbers"]
-        indices[:, self._coded] += packed["codes"]
+        data[:, list(self._numeric)] = packed["numbers"]
+        indices[:, list(self._coded)] += packed["codes"]
         return data.ravel(), indices.ravel(), np.arange(0, n * width + 1, width, dtype=np.int64)
 
     def matrix(self, batch: Any) -> Any:
@@ -237,18 +236,14 @@ def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:
     return np.append(column.codes(distinct), len(column.categories))[place]
 
 
-def _encoded(cells: Any, column: NumericColumn) -> Vector:
-    return column.encode(_numbers(cells, column))
-
-
-def _numbers(cells: Any, column: Column) -> Vector:
+def numbers_of(cells: Any, column: Column) -> Vector:
     """Cells as floats, NaN for what is missing or unreadable."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if pa.types.is_temporal(cells.type) or pa.types.is_nested(cells.type):
         raise InvalidArgument(
-            f"column {column.name!r} is of type {cells.type}, the schema says it is a number. Store it as a number, or make it "
-            "categorical."
+            f"column {column.name!r} is of type {cells.type}, the schema says it is a number. Store it as a number, or "
+            "make it categorical."
         )
     texts = pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)
     try:

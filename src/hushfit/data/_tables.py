@@ -29,11 +29,14 @@ _BATCH_ROWS = 1 << 16
 _LONGEST_HEADER = 1 << 24
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 FORMATS = ("csv", "tsv", "parquet", "arrow")
-_SUFFIXES = {
-    **{".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"},
-    **{".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow"},
+_ENDINGS = {
+    "csv": (".csv", ".txt"),
+    "tsv": (".tsv", ".tab"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
 }
-_PACKED: dict[str, Callable[[str], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_SUFFIXES = {ending: format for format, endings in _ENDINGS.items() for ending in endings}
+_PACKED: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 Watch = Callable[[int], None]
 
@@ -82,7 +85,7 @@ def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Tabl
         raise InvalidArgument(f"format={format!r} is not known. Use one of {', '.join(FORMATS)}.")
     paths = [path for pattern in patterns for path in _expanded(pattern)]
     if len(set(paths)) < len(paths):
-        raise InvalidArgument("a file is named twice: its rows would count twice, and be protected half as well. Name it once.")
+        raise InvalidArgument("a file is named twice, so its rows would count twice and lose protection. Name it once.")
     return [Table(path, format or _format_of(path)) for path in paths]
 
 
@@ -164,7 +167,7 @@ class _Counted(io.RawIOBase):
 
 
 @contextmanager
-def _stream(table: Table, watch: Watch) -> Iterator[io.BufferedReader]:
+def _stream(table: Table, watch: Watch) -> Iterator[Any]:
     """The bytes of a table, unpacked; progress counts packed bytes, as the file's size does."""
     if table.path == STDIN:
         yield io.BufferedReader(_Counted(sys.stdin.buffer, watch), _BLOCK_BYTES)
@@ -172,7 +175,8 @@ def _stream(table: Table, watch: Watch) -> Iterator[io.BufferedReader]:
     with open(table.path, "rb", buffering=0) as raw:
         counted = io.BufferedReader(_Counted(raw, watch), _BLOCK_BYTES)
         unpack = _PACKED.get(Path(table.path).suffix.lower())
-        yield counted if unpack is None else io.BufferedReader(unpack(counted), _BLOCK_BYTES)  # type: ignore[arg-type]
+        unpacked: Any = counted if unpack is None else io.BufferedReader(unpack(counted), _BLOCK_BYTES)
+        yield unpacked
 
 
 def _delimited(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterator[Any]:
@@ -186,7 +190,8 @@ def _delimited(table: Table, columns: Sequence[str] | None, watch: Watch) -> Ite
         def complain(row: Any) -> str:
             where = f"row {row.number}" if row.number is not None else f"a row after row {rows_before}"
             raise InvalidArgument(
-                f"{table.title}: {where} has {row.actual_columns} cells, the header has {row.expected_columns}. Repair that row."
+                f"{table.title}: {where} has {row.actual_columns} cells, the header has {row.expected_columns}. "
+                "Repair that row."
             )
 
         try:
@@ -207,7 +212,7 @@ def _delimited(table: Table, columns: Sequence[str] | None, watch: Watch) -> Ite
             yield batch
 
 
-def _header(stream: io.BufferedReader, delimiter: str, table: Table) -> list[str]:
+def _header(stream: Any, delimiter: str, table: Table) -> list[str]:
     """The names in the first line, which may hold line breaks inside quotation marks."""
     line = stream.readline(_LONGEST_HEADER)
     while line.count(b'"') % 2 and len(line) < _LONGEST_HEADER and (more := stream.readline(_LONGEST_HEADER)):
@@ -232,14 +237,13 @@ def _refuse_absent(wanted: Sequence[str], names: Sequence[str], table: Table) ->
 
 def _parquet(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterator[Any]:
     if table.path == STDIN:
-        raise InvalidArgument("Parquet cannot be read from a pipe: its index is at the end. Give a file, or pipe Arrow or CSV.")
+        raise InvalidArgument("Parquet has its index at the end and cannot be piped. Give a file, or pipe Arrow or CSV.")
     with pa.parquet.ParquetFile(table.path) as file:
         wanted = file.schema_arrow.names if columns is None else list(columns)
         _refuse_absent(wanted, file.schema_arrow.names, table)
-        done, size = 0, Path(table.path).stat().st_size
+        bytes_per_row = Path(table.path).stat().st_size / max(file.metadata.num_rows, 1)
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
-            watch(int(size * (done + batch.num_rows) / max(file.metadata.num_rows, 1)) - int(size * done / max(file.metadata.num_rows, 1)))
-            done += batch.num_rows
+            watch(round(bytes_per_row * batch.num_rows))
             yield batch.select(wanted)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -271,7 +271,11 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         -------
         array of shape (n_rows, n_classes)
         """
-        return np.log(self.predict_proba(X))
+        margins = self.decision_function(X)
+        # Not the logarithm of the probabilities, which far from the boundary are 0 as floats.
+        if margins.ndim == 1:
+            return np.column_stack([log_expit(-margins), log_expit(margins)])
+        return np.asarray(log_softmax(margins, axis=1))
 
 
 class PrivateLinearSVC(_PrivateLinearClassifier):

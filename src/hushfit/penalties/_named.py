@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from hushfit.errors import UnknownName
+from hushfit.penalties._folded import MCP, SCAD, LHalf
 from hushfit.penalties._penalty import Penalty
 from hushfit.penalties._smooth import ScaledL2, Zero
 from hushfit.penalties._sparse import L1, ElasticNet
@@ -12,6 +13,9 @@ _BY_NAME: dict[str | None, Callable[[float, float], Penalty]] = {
     "l1": lambda alpha, l1_ratio: L1(alpha),
     "l2": lambda alpha, l1_ratio: ScaledL2(alpha),
     "elasticnet": lambda alpha, l1_ratio: ElasticNet(alpha, l1_ratio),
+    "l1/2": lambda alpha, l1_ratio: LHalf(alpha),
+    "scad": lambda alpha, l1_ratio: SCAD(alpha),
+    "mcp": lambda alpha, l1_ratio: MCP(alpha),
 }
 
 
@@ -20,8 +24,9 @@ def penalty_from_name(name: str | None, alpha: float, l1_ratio: float) -> Penalt
 
     Parameters
     ----------
-    name : {None, "l1", "l2", "elasticnet"}
-        None is no penalty.
+    name : {None, "l1", "l2", "elasticnet", "l1/2", "scad", "mcp"}
+        None is no penalty. The last three are not convex. Names exist where alpha (and `l1_ratio`) says everything; SCAD and
+        MCP get their usual second parameter, a = 3.7 and gamma = 3. For the others make the object.
     alpha : float
         Weight of the penalty.
     l1_ratio : float
@@ -30,7 +35,7 @@ def penalty_from_name(name: str | None, alpha: float, l1_ratio: float) -> Penalt
     Returns
     -------
     Penalty
-        `Zero`, `L1`, `ScaledL2` or `ElasticNet`.
+        `Zero`, `L1`, `ScaledL2`, `ElasticNet`, `LHalf`, `SCAD` or `MCP`.
 
     Raises
     ------

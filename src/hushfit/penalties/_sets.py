@@ -26,6 +26,7 @@ class Box:
 
     low: float
     high: float
+    convex = True
 
     def __post_init__(self) -> None:
         if not self.low <= self.high or (math.isinf(self.low) and self.low == self.high):
@@ -49,15 +50,16 @@ class L2Ball:
     """
 
     radius: float
+    convex = True
 
     def __post_init__(self) -> None:
         check_radius(self.radius)
 
     def value(self, z: Vector) -> float:
-        return _indicator(float(np.linalg.norm(z)) - self.radius, self.radius)
+        return _indicator(float(np.linalg.norm(z, axis=-1).max()) - self.radius, self.radius)
 
     def prox(self, v: Vector, step: float) -> Vector:
-        return v * (self.radius / max(self.radius, float(np.linalg.norm(v))))
+        return v * (self.radius / np.maximum(self.radius, np.linalg.norm(v, axis=-1, keepdims=True)))
 
 
 @dataclass(frozen=True)
@@ -71,21 +73,20 @@ class L1Ball:
     """
 
     radius: float
+    convex = True
 
     def __post_init__(self) -> None:
         check_radius(self.radius)
 
     def value(self, z: Vector) -> float:
-        return _indicator(float(np.abs(z).sum()) - self.radius, self.radius)
+        return _indicator(float(np.abs(z).sum(axis=-1).max()) - self.radius, self.radius)
 
     def prox(self, v: Vector, step: float) -> Vector:
-        size = np.abs(v)
-        if size.sum() <= self.radius:
-            return v.copy()
         # The projection soft-thresholds. With the i largest entries left, the threshold that makes them sum to the
-        # radius is (their sum - radius) / i; the right i gives the largest of these.
-        largest = -np.sort(-size)
-        return soft_threshold(v, float(((np.cumsum(largest) - self.radius) / np.arange(1, len(v) + 1)).max()))
+        # radius is (their sum - radius) / i; the right i gives the largest of these. Inside the ball none is positive.
+        largest = -np.sort(-np.abs(v), axis=-1)
+        thresholds = (np.cumsum(largest, axis=-1) - self.radius) / np.arange(1, v.shape[-1] + 1)
+        return soft_threshold(v, np.maximum(thresholds.max(axis=-1, keepdims=True), 0.0))
 
 
 def _indicator(excess: float, scale: float) -> float:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from hushfit._typing import Vector
 from hushfit.penalties._penalty import check_alpha
 
@@ -9,6 +11,8 @@ from hushfit.penalties._penalty import check_alpha
 @dataclass(frozen=True)
 class Zero:
     """No penalty; its prox changes nothing."""
+
+    convex = True
 
     def value(self, z: Vector) -> float:
         return 0.0
@@ -28,12 +32,13 @@ class ScaledL2:
     """
 
     alpha: float
+    convex = True
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
 
     def value(self, z: Vector) -> float:
-        return 0.5 * self.alpha * float(z @ z)
+        return 0.5 * self.alpha * float(np.vdot(z, z))
 
     def prox(self, v: Vector, step: float) -> Vector:
         return v / (1 + step * self.alpha)

@@ -1,13 +1,13 @@
-"""Penalties that set coefficients to zero."""
+"""Penalties that set coefficients to zero, one by one."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties._penalty import check_alpha
+from hushfit.kernels.prox import decreasing
+from hushfit.penalties._penalty import as_rows, check_alpha, check_fits, check_ratio, checked_weights
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class L1:
     """
 
     alpha: float
+    convex = True
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -30,6 +31,36 @@ class L1:
 
     def prox(self, v: Vector, step: float) -> Vector:
         return soft_threshold(v, step * self.alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedL1:
+    r"""Lasso with a weight for each coefficient, :math:`g(z) = \sum_j \omega_j |z_j|`.
+
+    Parameters
+    ----------
+    weights : array
+        Finite and at least 0; 0 leaves a coefficient free. Either one for each feature, the same for all outputs, or an
+        array of the shape of the coefficients. A copy is kept.
+
+    See Also
+    --------
+    FoldedConcave : penalties whose linearisation is a weighted lasso.
+    """
+
+    weights: Vector
+    convex = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", checked_weights(self.weights))
+
+    def value(self, z: Vector) -> float:
+        check_fits(self.weights, z)
+        return float((self.weights * np.abs(z)).sum())
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        check_fits(self.weights, v)
+        return soft_threshold(v, step * self.weights)
 
 
 @dataclass(frozen=True)
@@ -46,56 +77,59 @@ class ElasticNet:
 
     alpha: float
     l1_ratio: float
+    convex = True
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
-        if not 0 <= self.l1_ratio <= 1:
-            raise InvalidArgument(f"l1_ratio={self.l1_ratio} is outside [0, 1]. Use 1 for the lasso and 0 for ridge.")
+        check_ratio(self.l1_ratio, "ridge")
 
     def value(self, z: Vector) -> float:
-        return self.alpha * float(self.l1_ratio * np.abs(z).sum() + 0.5 * (1 - self.l1_ratio) * (z @ z))
+        return self.alpha * float(self.l1_ratio * np.abs(z).sum() + 0.5 * (1 - self.l1_ratio) * np.vdot(z, z))
 
     def prox(self, v: Vector, step: float) -> Vector:
         weight = step * self.alpha
         return soft_threshold(v, weight * self.l1_ratio) / (1 + weight * (1 - self.l1_ratio))
 
 
-@dataclass(frozen=True)
-class GroupLasso:
-    r"""Group lasso :math:`g(z) = \alpha \sum_G \sqrt{|G|} \, \|z_G\|`: a group enters or leaves the model as a whole.
+@dataclass(frozen=True, eq=False)
+class Slope:
+    r"""Ordered lasso :math:`g(z) = \sum_i \omega_i |z|_{(i)}`: the largest coefficient pays the largest weight.
+
+    Coefficients that are nearly equal in size become equal.
 
     Parameters
     ----------
-    alpha : float
-        Weight, at least 0.
-    groups : tuple of tuples of int
-        Disjoint sets of coefficient indices. Coefficients in no group are not penalised.
+    weights : array
+        One for each feature, finite, at least 0, never increasing. A copy is kept.
+
+    Notes
+    -----
+    The prox keeps signs and order. On sorted sizes it subtracts ``step * weights`` and takes the nearest vector that
+    never increases and never falls below zero, found by pooling adjacent violators.
     """
 
-    alpha: float
-    groups: tuple[tuple[int, ...], ...]
+    weights: Vector
+    convex = True
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha)
-        members = [i for group in self.groups for i in group]
-        if not all(self.groups) or len(set(members)) < len(members) or min(members, default=0) < 0:
-            raise InvalidArgument(
-                f"groups={self.groups} are not disjoint, non-empty sets of indices >= 0. Name every index at most once."
-            )
+        object.__setattr__(self, "weights", checked_weights(self.weights))
+        if self.weights.ndim > 1 or (np.diff(self.weights) > 0).any():
+            raise InvalidArgument(f"weights={self.weights} are not a vector that never increases. Sort them, largest first.")
 
     def value(self, z: Vector) -> float:
-        return self.alpha * sum(math.sqrt(len(group)) * float(np.linalg.norm(z[list(group)])) for group in self.groups)
+        check_fits(self.weights, z)
+        return float((-np.sort(-np.abs(z), axis=-1) @ self.weights).sum())
 
     def prox(self, v: Vector, step: float) -> Vector:
-        z = v.copy()
-        for group in self.groups:
-            index = list(group)
-            threshold = step * self.alpha * math.sqrt(len(group))
-            length = float(np.linalg.norm(v[index]))
-            z[index] *= 1 - threshold / length if length > threshold else 0.0
-        return z
+        check_fits(self.weights, v)
+        rows = as_rows(v)
+        order = np.argsort(-np.abs(rows), axis=1, kind="stable")
+        sizes = decreasing(np.take_along_axis(np.abs(rows), order, axis=1) - step * self.weights)
+        z = np.empty_like(rows)
+        np.put_along_axis(z, order, sizes, axis=1)
+        return np.copysign(z, rows).reshape(v.shape)
 
 
-def soft_threshold(v: Vector, threshold: float) -> Vector:
+def soft_threshold(v: Vector, threshold: float | Vector) -> Vector:
     """Move every entry towards zero by ``threshold``, stopping at zero."""
     return np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)

@@ -2,8 +2,8 @@
 
 An entry is a line of canonical JSON and a hash over it and the hash before it; the first entry of a data set states its
 budget. A table of heads says which entry is the last. So an entry that was edited, added, or removed, the last one
-included, is found by `verify_ledger`. Whoever can rewrite the whole file can also rewrite the hashes: model files carry the hash of the
-entry that paid for them, which pins the history up to there from outside.
+included, is found by `verify_ledger`. Whoever can rewrite the whole file can also rewrite the hashes: model files carry
+the hash of the entry that paid for them, which pins the history up to there from outside.
 """
 
 import getpass

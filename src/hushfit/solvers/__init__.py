@@ -3,14 +3,18 @@
 from hushfit.solvers._auto import SOLVERS, choose_solver, solver_from
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint
 from hushfit.solvers._exact import ExactMinimiser
+from hushfit.solvers._mp_admm import MPADMM
 from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
 from hushfit.solvers._recalibrated import Recalibrated
 from hushfit.solvers._run import Iterate, Result, Solver, run
+from hushfit.solvers._ss_admm import SSADMM
 from hushfit.solvers._whitened import WhitenedGradientDescent
 
 __all__ = [
+    "MPADMM",
     "SOLVERS",
+    "SSADMM",
     "ExactMinimiser",
     "Iterate",
     "ProxNewton",

@@ -11,10 +11,12 @@ from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.solvers._exact import ExactMinimiser
 from hushfit.solvers._metric_prox import is_smooth
+from hushfit.solvers._mp_admm import MPADMM
 from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
 from hushfit.solvers._recalibrated import Recalibrated
 from hushfit.solvers._run import Solver
+from hushfit.solvers._ss_admm import SSADMM
 from hushfit.solvers._whitened import WhitenedGradientDescent
 
 # A second moment has d(d+1)/2 noisy entries; beyond this many columns it says too little for its price.
@@ -51,6 +53,8 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "prox-newton": ProxNewton,
     "proximal-gd": ProximalGradient,
     "exact": ExactMinimiser,
+    "ss-admm": SSADMM,
+    "mp-admm": MPADMM,
 }
 
 

@@ -1,0 +1,299 @@
+"""Model files: strict JSON under a hash, written whole or not at all, read with suspicion."""
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hushfit.data._schema import Schema
+from hushfit.errors import InvalidArgument
+from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
+from hushfit.models._model import Model, PaidReceipt, Provenance
+from hushfit.privacy import Guarantee
+
+FORMAT = "hushfit-model"
+VERSION = 1
+_KINDS: dict[str, Any] = {"logistic-regression": PrivateLogisticRegression, "linear-svc": PrivateLinearSVC}
+_SETTINGS = (
+    *("epsilon", "delta", "adjacency", "penalty", "alpha", "l1_ratio", "solver"),
+    *("feature_bounds", "fit_intercept", "nonfinite"),
+)
+_FIELDS = (
+    *("format", "version", "kind", "settings", "classes", "features", "coef", "intercept", "standard_error"),
+    *("steps", "schema", "guarantee", "receipt", "provenance", "hash"),
+)
+_MOST_BYTES = 1 << 30
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> str:
+    """Write a model to a file: all of it or nothing.
+
+    Parameters
+    ----------
+    model : Model, or a fitted estimator
+    path : path or str
+        Replaced if it exists.
+
+    Returns
+    -------
+    str
+        SHA-256 of the contents, as the file states it.
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLogisticRegression, load_model, save_model
+    >>> from hushfit.datasets import load_adult
+    >>> adult = load_adult()
+    >>> fitted = PrivateLogisticRegression(classes=[0, 1]).fit(adult.X, adult.y)
+    >>> digest = save_model(fitted, "model.json")  # doctest: +SKIP
+    >>> load_model("model.json").estimator.coef_.shape  # doctest: +SKIP
+    (1, 112)
+    """
+    text, digest = model_json(model if isinstance(model, Model) else Model(model, provenance=Provenance.now()))
+    write_whole(Path(path), text)
+    return digest
+
+
+def load_model(path: str | os.PathLike[str]) -> Model:
+    """Read a model from a file. No code in it is run, and one that was changed is refused.
+
+    Parameters
+    ----------
+    path : path or str
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InvalidArgument
+        If the file cannot be read, is of another version, does not match its hash, or is not a model.
+    """
+    try:
+        if os.stat(path).st_size > _MOST_BYTES:
+            raise InvalidArgument(f"{os.fspath(path)} is larger than any model file. Check the path.")
+        return parse_model(Path(path).read_bytes())
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{os.fspath(path)}: {error}") from None
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or type(error).__name__
+        raise InvalidArgument(f"the model {os.fspath(path)} cannot be read ({said}). Check the path.") from None
+
+
+def model_json(model: Model) -> tuple[str, str]:
+    """A model as JSON, and its hash.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    text : str
+        The contents of a model file.
+    digest : str
+        SHA-256 over everything but the hash itself, in canonical form.
+    """
+    fitted = model.estimator
+    kind = next((kind for kind, cls in _KINDS.items() if type(fitted) is cls), None)
+    if kind is None or not hasattr(fitted, "coef_"):
+        raise InvalidArgument(f"{type(fitted).__name__} is not a fitted hushfit classifier. Fit one, then save it.")
+    contents = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "settings": {name: _plain(getattr(fitted, name)) for name in _SETTINGS},
+        "classes": fitted.classes_.tolist(),
+        "features": model.feature_names,
+        "coef": fitted.coef_.tolist(),
+        "intercept": fitted.intercept_.tolist(),
+        "standard_error": None if model.standard_error is None else model.standard_error.tolist(),
+        "steps": int(fitted.n_iter_),
+        "schema": None if model.schema is None else model.schema.to_dict(),
+        "guarantee": model.guarantee.to_dict(),
+        "receipt": None if model.receipt is None else asdict(model.receipt),
+        "provenance": asdict(model.provenance),
+    }
+    digest = _digest(contents)
+    return json.dumps({**contents, "hash": digest}, indent=1, allow_nan=False) + "\n", digest
+
+
+def parse_model(raw: bytes) -> Model:
+    """Read a model from the bytes of its file."""
+    try:
+        contents = json.loads(raw, parse_constant=_no_constants)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument("this is not JSON, so not a model file. Use what save_model wrote.") from None
+    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
+        raise InvalidArgument("this is JSON, but not a model file. Use what save_model wrote.")
+    if contents.get("version") != VERSION:
+        raise InvalidArgument(
+            f"the model file has version {contents.get('version')!r}, this hushfit reads version {VERSION}. Use the hushfit "
+            "that wrote it, or a newer one."
+        )
+    if sorted(contents) != sorted(_FIELDS):
+        odd = sorted(set(contents) ^ set(_FIELDS))
+        raise InvalidArgument(f"the model file has missing or unknown fields {odd}. Use what save_model wrote, unedited.")
+    stated = contents.pop("hash")
+    if stated != (found := _digest(contents)):
+        raise InvalidArgument(
+            f"the model file was changed after it was written: it states the hash {str(stated)[:12]}..., its contents have "
+            f"{found[:12]}.... Get the original, or fit again."
+        )
+    try:
+        return _model(contents)
+    except InvalidArgument:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise InvalidArgument(f"the model file has a field of the wrong type ({type(error).__name__}).") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file so that a reader, or a crash, sees the old one or the new one and nothing between."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise _unwritable(path, error) from None
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _unwritable(path: Path, error: OSError) -> InvalidArgument:
+    return InvalidArgument(f"{path} cannot be written ({error.strerror}). Choose another place with -o.")
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _digest(contents: Mapping[str, Any]) -> str:
+    canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"), allow_nan=True)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it; an object is described, and a model that is read back cannot be refitted with it."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(item) for item in np.asarray(value).tolist()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def _model(contents: dict[str, Any]) -> Model:
+    kind = contents["kind"]
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InvalidArgument(f"the model file has kind={kind!r}. Known kinds: {', '.join(_KINDS)}.")
+    schema = None if contents["schema"] is None else Schema.from_dict(contents["schema"])
+    estimator = _estimator(_KINDS[kind], contents)
+    features = contents["features"]
+    if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
+        raise InvalidArgument("the features of the model file are not a list of names.")
+    if len(features) != estimator.n_features_in_ or (schema is not None and schema.feature_names != features):
+        raise InvalidArgument("the features, coefficients and schema of the model file do not belong together.")
+    return Model(
+        estimator,
+        schema,
+        _standard_error(contents["standard_error"], estimator),
+        None if contents["receipt"] is None else _receipt(contents["receipt"]),
+        _provenance(contents["provenance"]),
+    )
+
+
+def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
+    settings = contents["settings"]
+    if not isinstance(settings, dict) or sorted(settings) != sorted(_SETTINGS):
+        raise InvalidArgument("the settings of the model file are incomplete. Use what save_model wrote, unedited.")
+    classes = contents["classes"]
+    if not isinstance(classes, list) or len(classes) < 2 or not _one_type(classes):
+        raise InvalidArgument("the classes of the model file are not a list of at least two labels of one type.")
+    given = {**settings, "epsilon": math.inf if settings["epsilon"] == "inf" else settings["epsilon"]}
+    fitted = cls(**given, classes=classes)
+    outputs = 1 if len(classes) == 2 else len(classes)
+    fitted.coef_ = _numbers(contents["coef"], "coef", outputs, None)
+    fitted.intercept_ = _numbers([contents["intercept"]], "intercept", 1, outputs)[0]
+    fitted.classes_ = np.array(classes)
+    fitted.n_features_in_ = fitted.coef_.shape[1]
+    steps = contents["steps"]
+    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
+        raise InvalidArgument(f"the model file has steps={steps!r}. It should be a count.")
+    fitted.n_iter_ = steps
+    fitted.privacy_ = Guarantee.from_dict(contents["guarantee"])
+    return fitted
+
+
+def _one_type(labels: list[Any]) -> bool:
+    kinds = {type(label) for label in labels}
+    return len(kinds) == 1 and kinds <= {str, int, float, bool} and labels == sorted(set(labels))
+
+
+def _numbers(value: Any, name: str, rows: int, columns: int | None) -> Any:
+    array = np.array(value, dtype=object)
+    if array.ndim != 2 or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in array.flat):
+        raise InvalidArgument(f"{name} of the model file is not a table of numbers.")
+    numbers = array.astype(np.float64)
+    if numbers.shape[0] != rows or (columns is not None and numbers.shape[1] != columns) or numbers.size == 0:
+        raise InvalidArgument(f"{name} of the model file has the shape {numbers.shape}, which does not fit its classes.")
+    if not np.isfinite(numbers).all():
+        raise InvalidArgument(f"{name} of the model file has a number that is not finite.")
+    return numbers
+
+
+def _standard_error(value: Any, estimator: Any) -> Any:
+    if value is None:
+        return None
+    outputs, features = estimator.coef_.shape
+    return _numbers(value, "standard_error", outputs, features + 1)
+
+
+def _receipt(value: Any) -> PaidReceipt:
+    receipt = PaidReceipt(**value)
+    if not (isinstance(receipt.dataset, str) and isinstance(receipt.number, int) and isinstance(receipt.hash, str)):
+        raise InvalidArgument("the receipt of the model file has a field of the wrong type.")
+    return receipt
+
+
+def _provenance(value: Any) -> Provenance:
+    made = Provenance(**value)
+    texts = [made.command, made.created, made.schema_hash, *made.versions, *made.versions.values()]
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidArgument("the provenance of the model file has a field that is not text.")
+    return made
+
+
+def _no_constants(word: str) -> float:
+    raise InvalidArgument(f"{word} is not strict JSON. Use what save_model wrote.")

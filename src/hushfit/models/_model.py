@@ -1,0 +1,155 @@
+"""A fitted model with everything that belongs to it: what it was told, what it promises, and who paid."""
+
+import platform
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from hushfit._typing import AnyArray, Matrix
+from hushfit._version import __version__
+from hushfit.data._schema import Schema, encode
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Guarantee
+
+
+@dataclass(frozen=True)
+class PaidReceipt:
+    """Which entry of which ledger paid for a model.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set in the ledger.
+    number : int
+        Number of the payment, from 1.
+    hash : str
+        The ledger's hash at that entry; it pins the ledger's history from outside.
+    """
+
+    dataset: str
+    number: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a model came from.
+
+    Parameters
+    ----------
+    command : str
+        How it was made, without passwords.
+    created : str
+        When, in UTC.
+    versions : dict of str to str
+        Of the libraries that took part.
+    schema_hash : str
+        SHA-256 of the schema, empty without one.
+    """
+
+    command: str = ""
+    created: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    schema_hash: str = ""
+
+    @classmethod
+    def now(cls, command: str = "", schema_hash: str = "") -> "Provenance":
+        """The provenance of something made at this moment.
+
+        Parameters
+        ----------
+        command : str, default=""
+        schema_hash : str, default=""
+
+        Returns
+        -------
+        Provenance
+        """
+        libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+        versions = {"hushfit": __version__, "python": platform.python_version(), **libraries}
+        return cls(command, datetime.now(UTC).isoformat(timespec="seconds"), versions, schema_hash)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted estimator and its papers.
+
+    Parameters
+    ----------
+    estimator : PrivateLogisticRegression or PrivateLinearSVC
+        Fitted.
+    schema : Schema, optional
+        How tables are encoded; without one, the model takes arrays only.
+    standard_error : array of shape (n_outputs, n_features + 1), optional
+        Spread of each coefficient, and last of the intercept, that the privacy noise implies.
+    receipt : PaidReceipt, optional
+    provenance : Provenance
+    """
+
+    estimator: Any
+    schema: Schema | None = None
+    standard_error: Matrix | None = None
+    receipt: PaidReceipt | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised."""
+        guarantee: Guarantee = self.estimator.privacy_
+        return guarantee
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels it tells apart."""
+        classes: list[Any] = self.estimator.classes_.tolist()
+        return classes
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the encoded features."""
+        if self.schema is not None:
+            return self.schema.feature_names
+        count = int(self.estimator.n_features_in_)
+        names = getattr(self.estimator, "feature_names_in_", None)
+        return [f"x{j}" for j in range(count)] if names is None else [str(name) for name in names]
+
+    def predict(self, table: Any) -> AnyArray:
+        """The most likely label of each row of a table.
+
+        Parameters
+        ----------
+        table : mapping of str to array, data frame, or array
+            Raw columns for a model with a schema, features otherwise.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
+        return np.asarray(self.estimator.predict(self._features(table)))
+
+    def predict_proba(self, table: Any) -> Matrix:
+        """The probability of each class for each row of a table.
+
+        Parameters
+        ----------
+        table : mapping of str to array, data frame, or array
+            Raw columns for a model with a schema, features otherwise.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+
+        Raises
+        ------
+        InvalidArgument
+            If the model gives no probabilities, as a support vector machine does not.
+        """
+        if not hasattr(self.estimator, "predict_proba"):
+            raise InvalidArgument(f"{type(self.estimator).__name__} gives labels but no probabilities. Use predict.")
+        return np.asarray(self.estimator.predict_proba(self._features(table)))
+
+    def _features(self, table: Any) -> Any:
+        return table if self.schema is None else encode(table, self.schema)[0]

@@ -1,0 +1,144 @@
+"""How far the privacy noise may have moved each weight: the run replayed with fresh noise on its released answers.
+
+A replay hands the solver the answers it was given, moved by what the released second moment says a gradient changes when the
+weights do, plus noise of the size that was paid for. The spread of the weights over replays is the standard error. No row is
+read, so this is post-processing. Sampling error (that other people might have been asked) is not in it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from scipy.special import expit
+
+from hushfit._typing import Matrix, Vector
+from hushfit.problem import Problem
+from hushfit.release import ClippedGradient, Curator, Plan, Query, Released, SecondMoment
+from hushfit.solvers import Iterate, Solver, run
+
+REPLAYS: Final = 40
+_MOMENT: Final = "second moment"
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One question of a solver and the noisy answer it got."""
+
+    name: str
+    query: Query
+    answer: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """A curator that remembers what was asked."""
+
+    curator: Any
+    log: list[Asked]
+
+    def release(self, name: str, query: Query) -> Vector:
+        answer: Vector = self.curator.release(name, query)
+        self.log.append(Asked(name, query, answer))
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.curator, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A solver that keeps what it asked and was told: public, all of it."""
+
+    solver: Solver
+    log: list[Asked] = field(default_factory=list)
+
+    def plan(self, problem: Problem) -> Plan:
+        return self.solver.plan(problem)
+
+    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+        return self.solver.iterates(problem, Witness(curator, self.log))  # type: ignore[arg-type]
+
+    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+        return self.solver.finish(problem, Witness(curator, self.log), average)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Stands in for the curator of a finished run: its answers again, with fresh noise."""
+
+    problem: Problem
+    log: list[Asked]
+    multipliers: dict[str, float]
+    curvature: Matrix
+    generator: np.random.Generator
+    transcript: list[Released] = field(default_factory=list)
+
+    @property
+    def relation(self) -> Any:
+        return self.problem.relation
+
+    def noise_multiplier(self, name: str) -> float:
+        return self.multipliers[name]
+
+    def count(self, name: str) -> int:
+        return sum(asked.name == name for asked in self.log)
+
+    def release(self, name: str, query: Query) -> Vector:
+        asked = self.log[len(self.transcript)]
+        answer = asked.answer + self._moved(asked.query, query) + self._noise(name, query)
+        self.transcript.append(Released(name, answer))
+        return answer
+
+    def _moved(self, before: Query, now: Query) -> Vector | float:
+        """What the answer changes because the replay asks at other weights; the second moment is not asked again."""
+        if not isinstance(before, ClippedGradient) or not isinstance(now, ClippedGradient):
+            return 0.0
+        change = (now.w - before.w) @ self.curvature
+        return (change if now.metric is None else change @ now.metric.A).ravel()
+
+    def _noise(self, name: str, query: Query) -> Vector | float:
+        if isinstance(query, SecondMoment):  # its noise is in the answer already, and in everything that followed
+            return 0.0
+        scale = self.multipliers[name] * query.sensitivity(self.problem.relation)
+        return scale * self.generator.standard_normal(query.size)
+
+
+def noise_spread(recorded: Recorded, problem: Problem, multipliers: dict[str, float], w: Vector) -> Matrix | None:
+    """Standard error of each weight that the noise implies; None for a fit without noise.
+
+    Parameters
+    ----------
+    recorded : Recorded
+        The solver, after the fit.
+    problem : Problem
+    multipliers : dict of str to float
+        Noise multiplier of each release.
+    w : array
+        The released weights.
+
+    Returns
+    -------
+    array of shape (n_outputs, n_features + 1) or None
+        The intercept comes last; it is zero for a model without one.
+    """
+    if not any(multipliers.values()):
+        return None
+    curvature = _curvature(problem, recorded.log, w)
+    replays = [Replay(problem, recorded.log, multipliers, curvature, np.random.default_rng(k)) for k in range(REPLAYS)]
+    weights = [run(recorded.solver, problem, replay).w for replay in replays]  # type: ignore[arg-type]
+    spread = np.atleast_2d(np.std(weights, axis=0, ddof=1))
+    return spread if problem.fit_intercept else np.column_stack([spread, np.zeros(len(spread))])
+
+
+def _curvature(problem: Problem, log: list[Asked], w: Vector) -> Matrix:
+    """What a sum of gradients changes per change of the weights: second moment times the mean curvature of the loss."""
+    moment = next((asked for asked in log if asked.name == _MOMENT), None)
+    d = problem.dimension
+    # Records are unit vectors, so without a release the best guess is round with trace one.
+    M = np.eye(d) * problem.n_rows / d if moment is None else SecondMoment(problem).matrix(moment.answer)
+    values, vectors = np.linalg.eigh(M)
+    M = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    margins = np.sqrt(np.einsum("kj,ji,ki->k", np.atleast_2d(w), M, np.atleast_2d(w)) / problem.n_rows)
+    odds = expit(margins.max() * np.random.default_rng(0).standard_normal(2_000))
+    return M * float((odds * (1 - odds)).mean())

@@ -1,0 +1,134 @@
+"""Penalties that set whole groups of coefficients to zero."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from hushfit._typing import IntVector, Vector
+from hushfit.errors import InvalidArgument
+from hushfit.penalties._penalty import check_alpha, check_ratio
+from hushfit.penalties._sparse import soft_threshold
+
+Groups: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class GroupLasso:
+    r"""Group lasso :math:`g(z) = \alpha \sum_G \sqrt{|G|} \, \|z_G\|`: a group enters or leaves the model as a whole.
+
+    Parameters
+    ----------
+    alpha : float
+        Weight, at least 0.
+    groups : tuple of tuples of int
+        Disjoint sets of coefficient indices. Coefficients in no group are not penalised.
+
+    See Also
+    --------
+    hushfit.constraints.group : how to penalise groups that overlap.
+    """
+
+    alpha: float
+    groups: Groups
+    convex = True
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        _check_groups(self.groups)
+
+    @cached_property
+    def _layout(self) -> "_Layout":
+        return _layout(self.groups)
+
+    def value(self, z: Vector) -> float:
+        return self.alpha * _sum_of_lengths(z, self._layout)
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        return _shorten(v, self._layout, step * self.alpha)
+
+
+@dataclass(frozen=True)
+class SparseGroup:
+    r"""Sparse group lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_G \sqrt{|G|} \, \|z_G\|)`.
+
+    Groups leave as a whole, and the groups that stay are sparse inside. The prox thresholds the entries and then shortens
+    the groups: in this order the two proxes compose exactly.
+
+    Parameters
+    ----------
+    alpha : float
+        Weight, at least 0.
+    groups : tuple of tuples of int
+        Disjoint sets of coefficient indices. Coefficients in no group pay the lasso only.
+    l1_ratio : float
+        Share r of the lasso, between 0 and 1.
+    """
+
+    alpha: float
+    groups: Groups
+    l1_ratio: float
+    convex = True
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        check_ratio(self.l1_ratio, "the group lasso")
+        _check_groups(self.groups)
+
+    @cached_property
+    def _layout(self) -> "_Layout":
+        return _layout(self.groups)
+
+    def value(self, z: Vector) -> float:
+        lengths = _sum_of_lengths(z, self._layout)
+        return self.alpha * (self.l1_ratio * float(np.abs(z).sum()) + (1 - self.l1_ratio) * lengths)
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        weight = step * self.alpha
+        return _shorten(soft_threshold(v, weight * self.l1_ratio), self._layout, weight * (1 - self.l1_ratio))
+
+
+class _Layout(NamedTuple):
+    """Groups as flat arrays: all members, where each group starts among them, how many members it has."""
+
+    members: IntVector
+    starts: IntVector
+    sizes: IntVector
+
+
+def _layout(groups: Groups) -> _Layout:
+    """Lay out groups as flat arrays."""
+    sizes = np.array([len(group) for group in groups], dtype=np.int64)
+    members = np.array([i for group in groups for i in group], dtype=np.int64)
+    return _Layout(members, np.cumsum(sizes) - sizes, sizes)
+
+
+def _lengths(z: Vector, layout: _Layout) -> Vector:
+    """Norm of each group of each row."""
+    squares = z[..., layout.members] ** 2
+    return np.sqrt(np.add.reduceat(squares, layout.starts, axis=-1))
+
+
+def _sum_of_lengths(z: Vector, layout: _Layout) -> float:
+    """Norms of the groups, each times the root of its size."""
+    return float((_lengths(z, layout) @ np.sqrt(layout.sizes)).sum())
+
+
+def _shorten(v: Vector, layout: _Layout, weight: float) -> Vector:
+    """Shorten each group by ``weight`` times the root of its size, stopping at zero."""
+    length, threshold = _lengths(v, layout), weight * np.sqrt(layout.sizes)
+    share = np.divide(length - threshold, length, out=np.zeros_like(length), where=length > threshold)
+    z = v.copy()
+    z[..., layout.members] *= np.repeat(share, layout.sizes, axis=-1)
+    return z
+
+
+def _check_groups(groups: Groups) -> None:
+    """Refuse groups that overlap, are empty or count from the end."""
+    members = [i for group in groups for i in group]
+    if not all(groups) or len(set(members)) < len(members) or min(members, default=0) < 0:
+        raise InvalidArgument(
+            f"groups={groups} are not disjoint, non-empty sets of indices >= 0. Name every index at most once; "
+            "for groups that overlap see hushfit.constraints.group."
+        )

@@ -1,0 +1,179 @@
+"""Steps of linearised ADMM taken inside the boundary, for mpADMM. Proof: docs/proofs/admm.md."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hushfit._typing import IntVector, Vector
+from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
+
+
+@dataclass(frozen=True, eq=False)
+class AdmmState:
+    """The three variables of ADMM with the constraint x = z; ``y`` is the dual."""
+
+    x: Vector
+    z: Vector
+    y: Vector
+
+    @classmethod
+    def zero(cls, problem: Problem) -> "AdmmState":
+        nought = np.zeros(problem.shape)
+        return cls(nought, nought, nought)
+
+
+def admm_step(problem: Problem, state: AdmmState, gradient: Vector, eta: float, rho: float) -> AdmmState:
+    """One step from a mean gradient at ``state.x``: gradient step, prox, dual step."""
+    x = (-gradient - state.y + rho * state.z + state.x / eta) / (rho + 1 / eta)
+    z = problem.prox(x + state.y / rho, 1 / rho)
+    return AdmmState(x, z, state.y + rho * (x - z))
+
+
+def primal_step(eta: float, rho: float) -> float:
+    """How far x moves per unit of gradient: the derivative of ``admm_step``."""
+    return eta / (1 + eta * rho)
+
+
+@dataclass(frozen=True, eq=False)
+class AdmmStep:
+    """All three variables after one step from a public state: the published form of mpADMM, with its sensitivity mended.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a convex penalty, whose prox then moves no further than its argument.
+    state : AdmmState
+        Public.
+    eta, rho, clip : float
+    """
+
+    problem: Problem
+    state: AdmmState
+    eta: float
+    rho: float
+    clip: float
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _require_convex(self.problem)
+
+    @property
+    def size(self) -> int:
+        return 3 * self.state.x.size
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        g = _mean_gradient(self.problem, self.state.x, self.clip, source)
+        new = admm_step(self.problem, self.state, g, self.eta, self.rho)
+        return np.concatenate([new.x.ravel(), new.z.ravel(), new.y.ravel()])
+
+    def radius(self) -> float:
+        # x moves by tau |dg|; per coordinate dz = r dx and dy = rho (1 - r) dx with r in [0, 1]: worst at an end of the range.
+        moved = primal_step(self.eta, self.rho) * _gradient_radius(self.problem, self.state.x, self.clip)
+        return moved * math.sqrt(1 + max(1.0, self.rho**2))
+
+    def sensitivity(self, relation: Relation) -> float:
+        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+
+
+@dataclass(frozen=True, eq=False)
+class AdmmRun:
+    r"""Primal variable and previous dual after ``inner`` noiseless steps from a public state, in the metric of the iteration.
+
+    In the metric M = [[1/tau, 1], [1, 1/rho]] a step is nonexpansive for eta <= 2/L, and one record moves it by at most
+    sqrt(eta) times its share of the gradient. The answer is :math:`L^T v`, :math:`M = L L^T`, whose Euclidean length is the M-length of v.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a convex penalty.
+    x, dual : arrays of shape ``problem.shape``
+        Public state: x and the dual of the step before.
+    eta, rho, clip : float
+    inner : int
+    """
+
+    problem: Problem
+    x: Vector
+    dual: Vector
+    eta: float
+    rho: float
+    clip: float
+    inner: int
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _require_convex(self.problem)
+        largest = 2 / self.problem.loss.smoothness
+        if not 0 < self.eta <= largest:
+            raise InvalidArgument(
+                f"eta={self.eta:g} is outside (0, {largest:g}], where a step is known not to expand. Take a smaller step."
+            )
+
+    @property
+    def size(self) -> int:
+        return 2 * self.x.size
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        tau = primal_step(self.eta, self.rho)
+        x, before = self.x, self.dual
+        for _ in range(self.inner):
+            dual = dual_step(self.problem, x, before, self.rho)
+            g = _mean_gradient(self.problem, x, self.clip, source)
+            x, before = x - tau * (g + 2 * dual - before), dual
+        (a, b), (_, c) = self._factor()
+        return np.concatenate([(a * x + b * before).ravel(), (c * before).ravel()])
+
+    def state(self, answer: Vector) -> tuple[Vector, Vector]:
+        """x and the previous dual, from a released answer."""
+        (a, b), (_, c) = self._factor()
+        first, second = answer.reshape(2, *self.x.shape)
+        before = second / c
+        return (first - b * before) / a, before
+
+    def _factor(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Transpose of the Cholesky factor of M: upper triangular."""
+        a = math.sqrt(1 / primal_step(self.eta, self.rho))
+        b = 1 / a
+        return (a, b), (0.0, math.sqrt(1 / self.rho - b**2))
+
+    def radius(self) -> float:
+        # Each inner step adds sqrt(eta) of one record's share; rounding of all records' contributions is a few grid steps more.
+        gradient = ClippedGradient(self.problem, self.x, self.clip)
+        rounding = 2 * gradient.grid * math.sqrt(self.x.size)
+        share = gradient.radius() / self.problem.n_rows * (1 + ARITHMETIC_SLACK) + rounding
+        return self.inner * math.sqrt(self.eta) * share
+
+    def sensitivity(self, relation: Relation) -> float:
+        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+
+
+def dual_step(problem: Problem, x: Vector, dual: Vector, rho: float) -> Vector:
+    """The next dual: what the prox takes away from ``dual + rho x``."""
+    moved = dual + rho * x
+    return moved - rho * problem.prox(moved / rho, 1 / rho)
+
+
+def _mean_gradient(problem: Problem, x: Vector, clip: float, source: DataSource) -> Vector:
+    return ClippedGradient(problem, x, clip)(source, None).reshape(problem.shape) / problem.n_rows
+
+
+def _gradient_radius(problem: Problem, x: Vector, clip: float) -> float:
+    return ClippedGradient(problem, x, clip).radius() / problem.n_rows * (1 + ARITHMETIC_SLACK)
+
+
+def _require_convex(problem: Problem) -> None:
+    if not getattr(problem.penalty, "convex", True):
+        raise InvalidArgument(
+            f"{problem.penalty!r} is not convex, and the prox of such a penalty can pull neighbours apart, so this form has no proof. "
+            "Use mp-admm in its default form, where the prox is post-processing, or another solver."
+        )

@@ -1,0 +1,123 @@
+"""ssADMM: stochastic ADMM with noisy gradients (Renyi Differentially Private ADMM, Algorithm 1).
+
+    g = mean of clipped gradients at x + noise
+    x <- (-g - y + rho z + x / eta) / (rho + 1 / eta)
+    z <- prox(x + y / rho, 1 / rho)
+    y <- y + rho (x - z)
+
+What the paper got wrong, and what is guaranteed here: docs/algorithms/ss-admm.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.losses import Logistic
+from hushfit.problem import Problem
+from hushfit.release import (
+    AdmmState,
+    ClippedGradient,
+    Curator,
+    FullBatch,
+    LogisticGradient,
+    Plan,
+    Planned,
+    PoissonBatch,
+    Sampling,
+    admm_step,
+)
+from hushfit.solvers._admm_steps import AdmmSteps
+from hushfit.solvers._run import Iterate
+
+_OUTPUTS = ("z", "x", "average")
+_SCHEDULES = ("constant", "sqrt", "epoch")
+
+
+@dataclass(frozen=True)
+class SSADMM:
+    """Stochastic ADMM on noisy gradients, for any penalty with a prox.
+
+    Parameters
+    ----------
+    steps : int, default=100
+    clip : float, default=0.5
+        Largest length of a record's gradient; ignored with ``tighten``.
+    eta, rho : float or None
+        Primal step and ADMM penalty; None chooses both from the noise level.
+    schedule : {"constant", "sqrt", "epoch"}, default="constant"
+        eta stays, shrinks with the square root of the step, or with the number of (expected) passes over the rows.
+    output : {"z", "x", "average"}, default="z"
+        ``z`` is sparse. ``x`` carries the raw noise of the last step. ``average`` is the prox of the mean, over the second half,
+        of what the prox was applied to. All three are functions of the releases and cost the same.
+    tighten : bool, default=False
+        Use the sensitivity that the logistic gradient has at the public point instead of a clip.
+    sampling : Sampling, default=FullBatch()
+        Sampling saves time, not budget.
+    """
+
+    steps: int = 100
+    clip: float = 0.5
+    eta: float | None = None
+    rho: float | None = None
+    schedule: str = "constant"
+    output: str = "z"
+    tighten: bool = False
+    sampling: Sampling = FullBatch()
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("output", self.output, _OUTPUTS), ("schedule", self.schedule, _SCHEDULES)):
+            if value not in known:
+                raise InvalidArgument(f"{name}={value!r} is not known. Use one of {', '.join(map(repr, known))}.")
+        if self.steps < 1 or self.clip <= 0 or not (self.eta is None or self.eta > 0) or not (self.rho is None or self.rho > 0):
+            raise InvalidArgument(f"{self} needs steps >= 1 and positive clip, eta and rho.")
+
+    def plan(self, problem: Problem) -> Plan:
+        if problem.constraint is not None:
+            raise InvalidArgument("SSADMM ties z to the weights themselves. Use solver='dp-sadmm' for other constraints.")
+        if self.tighten and not isinstance(problem.loss, Logistic):
+            raise InvalidArgument(f"tighten=True is proved for the logistic loss, not for {problem.loss!r}. Leave it off.")
+        query = LogisticGradient if self.tighten else ClippedGradient
+        return Plan((Planned("gradient", query, self.steps, sampling=self.sampling),))
+
+    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+        expected_rows = self.sampling.expected_rows(problem.n_rows)
+        first = self._first_steps(problem, curator, expected_rows)
+        state = AdmmState.zero(problem)
+        second_half = self.steps // 2
+        aimed = np.zeros(problem.shape)
+
+        for k in range(self.steps):
+            g = curator.release("gradient", self._query(problem, state.x)).reshape(problem.shape) / expected_rows
+            before = state
+            state = admm_step(problem, before, g, first.eta / self._slowdown(k, expected_rows / problem.n_rows), first.rho)
+            if k >= second_half:
+                aimed += state.x + before.y / first.rho
+            last = k == self.steps - 1
+            yield Iterate(self._chosen(problem, state, aimed / (self.steps - second_half), first.rho), weight=float(last))
+
+    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+        return average
+
+    def _query(self, problem: Problem, x: Vector) -> ClippedGradient | LogisticGradient:
+        if not self.tighten:
+            return ClippedGradient(problem, x, self.clip)
+        return LogisticGradient(problem, x, pairwise=not isinstance(self.sampling, PoissonBatch))
+
+    def _first_steps(self, problem: Problem, curator: Curator, expected_rows: float) -> AdmmSteps:
+        query = self._query(problem, np.zeros(problem.shape))
+        noise = curator.noise_multiplier("gradient") * query.sensitivity(problem.relation) / expected_rows
+        chosen = AdmmSteps.for_noise(noise, self.steps, problem)
+        return AdmmSteps(self.eta or chosen.eta, self.rho or chosen.rho)
+
+    def _slowdown(self, k: int, rate: float) -> float:
+        if self.schedule == "sqrt":
+            return float(np.sqrt(k + 1))
+        return 1.0 + int(k * rate) if self.schedule == "epoch" else 1.0
+
+    def _chosen(self, problem: Problem, state: AdmmState, aimed: Vector, rho: float) -> Vector:
+        if self.output == "average":
+            return problem.prox(aimed, 1 / rho)
+        return state.z if self.output == "z" else state.x

@@ -1,0 +1,183 @@
+"""Bad input is refused by name, with the value and the remedy, before anything is paid."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from _support import three_classes, two_classes
+from hushfit import Ledger, PrivateLinearSVC, PrivateLogisticRegression
+from hushfit.errors import (
+    BudgetExceeded,
+    HushfitError,
+    InsecureNoiseWarning,
+    InvalidArgument,
+    LedgerError,
+    NonFiniteRecords,
+    PrivacyLeakWarning,
+    TooFewRows,
+    UnknownName,
+    UnsupportedRelation,
+    WeakGuaranteeWarning,
+)
+from hushfit.penalties import L1, GroupLasso
+from hushfit.release import FixedSizeBatch, PoissonBatch
+from hushfit.solvers import ExactMinimiser, ProximalGradient, Recalibrated
+
+X, y = two_classes(n=100, d=3)
+HOLED = np.where(np.arange(300).reshape(100, 3) == 7, np.nan, X)
+SPARSE = sparse.csr_array(np.abs(X))
+LETTERS = np.where(y > 0, "a", "b")
+
+# Case, settings of the estimator, rows, labels, what is raised, and words of its message: the value and the remedy.
+CASES = [
+    # shapes
+    ("a vector for X", {}, X[:, 0], y, ValueError, ["1D array", "reshape"]),
+    ("three dimensions", {}, X[None], y, ValueError, ["dim 3"]),
+    ("no columns", {}, X[:, :0], y, ValueError, ["0 feature"]),
+    ("one row", {}, X[:1], y[:1], ValueError, ["1 sample", "minimum of 2"]),
+    ("no rows", {}, X[:0], y[:0], ValueError, ["0 sample"]),
+    ("too few labels", {}, X, y[:50], ValueError, ["100", "50"]),
+    ("a table of labels", {}, X, np.column_stack([y, y]), ValueError, ["2) instead"]),
+    ("complex numbers", {}, X + 1j, y, ValueError, ["Complex data"]),
+    ("words for numbers", {}, np.full((100, 3), "word"), y, ValueError, ["word"]),
+    # values
+    ("nan, when told to raise", {"nonfinite": "raise"}, HOLED, y, NonFiniteRecords, ["NaN", "nonfinite='zero'"]),
+    ("unknown treatment of nan", {"nonfinite": "drop"}, X, y, InvalidArgument, ["'drop'", "'zero' or 'raise'"]),
+    # labels
+    ("one class in y", {"classes": None}, X, np.ones(100), InvalidArgument, ["got 1 class", "classes=[...]"]),
+    ("one public class", {"classes": [1.0]}, X, np.ones(100), InvalidArgument, ["got 1 class", "classes=[...]"]),
+    ("a class named twice", {"classes": [1.0, -1.0, 1.0]}, X, y, InvalidArgument, ["twice", "once"]),
+    ("a label that is not public", {"classes": [1.0, 2.0]}, X, y, InvalidArgument, ["1.0", "2.0", "Add it to classes"]),
+    ("letters where numbers are public", {"classes": [0, 1]}, X, LETTERS, InvalidArgument, ["not in classes", "Add it"]),
+    ("real numbers as labels", {}, X, X[:, 0], ValueError, ["continuous"]),
+    # budget
+    ("epsilon zero", {"epsilon": 0.0}, X, y, InvalidArgument, ["epsilon=0", "positive"]),
+    ("epsilon negative", {"epsilon": -1.0}, X, y, InvalidArgument, ["epsilon=-1", "positive"]),
+    ("epsilon nan", {"epsilon": float("nan")}, X, y, InvalidArgument, ["epsilon is NaN", "number"]),
+    ("epsilon a word", {"epsilon": "small"}, X, y, InvalidArgument, ["epsilon='small'", "float"]),
+    ("delta zero", {"delta": 0.0}, X, y, InvalidArgument, ["delta=0", "small probability"]),
+    ("delta one", {"delta": 1.0}, X, y, InvalidArgument, ["delta=1", "small probability"]),
+    ("delta negative", {"delta": -0.1}, X, y, InvalidArgument, ["delta=-0.1", "small probability"]),
+    ("delta above 1/n", {"delta": 0.02}, X, y, WeakGuaranteeWarning, ["delta=0.02", "0.01", "well below"]),
+    ("more than the ledger has", {"epsilon": 9.0}, X, y, BudgetExceeded, ["epsilon=9", "ledger's 3", "smaller epsilon"]),
+    ("no privacy on a private account", {"epsilon": np.inf}, X, y, BudgetExceeded, ["no privacy", "smaller epsilon"]),
+    ("another relation", {"adjacency": "add-remove"}, X, y, LedgerError, ["'add-remove'", "adjacency='replace-one'"]),
+    ("unknown relation", {"adjacency": "nearby"}, X, y, InvalidArgument, ["'nearby'", "'replace-one' or 'add-remove'"]),
+    # bounds
+    ("bounds reversed", {"feature_bounds": (2, -1)}, X, y, InvalidArgument, ["low=2", "high=-1", "low < high"]),
+    ("one bound reversed", {"feature_bounds": ([0, 5, 0], 3)}, X, y, InvalidArgument, ["column 1", "low=5", "low < high"]),
+    ("bounds empty", {"feature_bounds": (1, 1)}, X, y, InvalidArgument, ["low=1", "low < high"]),
+    ("bounds for other columns", {"feature_bounds": ([0, 0], [1, 1])}, X, y, InvalidArgument, ["3 columns", "[0, 0]"]),
+    ("bounds without end", {"feature_bounds": (0, np.inf)}, X, y, InvalidArgument, ["finite", "Write down"]),
+    ("bounds that are no pair", {"feature_bounds": 7}, X, y, InvalidArgument, ["got 7", "(low, high)"]),
+    ("sparse, bounds off zero", {"feature_bounds": (-1, 1)}, SPARSE, y, InvalidArgument, ["start at -1", "dense array"]),
+    # plans
+    (
+        "fewer rows than a batch",
+        {"solver": ProximalGradient(sampling=FixedSizeBatch(500))},
+        X,
+        y,
+        TooFewRows,
+        ["500", "100", "smaller batch"],
+    ),
+    # names
+    ("unknown solver", {"solver": "magic"}, X, y, UnknownName, ["'magic'", "'auto'"]),
+    ("no solver at all", {"solver": 5}, X, y, InvalidArgument, ["solver=5", "'auto'"]),
+    ("exact with privacy", {"solver": "exact"}, X, y, InvalidArgument, ["epsilon=inf, not 1", "'auto'"]),
+    ("exact object with privacy", {"solver": ExactMinimiser()}, X, y, InvalidArgument, ["epsilon=inf, not 1", "'auto'"]),
+    (
+        "recalibration of what cannot be",
+        {"solver": Recalibrated(ProximalGradient())},
+        X,
+        y,
+        InvalidArgument,
+        ["second moment", "Use the solver alone"],
+    ),
+    ("unknown penalty", {"penalty": "l3"}, X, y, UnknownName, ["'l3'", "'l1'", "hushfit.penalties"]),
+    ("no penalty at all", {"penalty": 5}, X, y, InvalidArgument, ["penalty=5", "hushfit.penalties"]),
+    ("alpha negative", {"penalty": "l2", "alpha": -1.0}, X, y, InvalidArgument, ["alpha=-1", "Use 0"]),
+    ("l1_ratio above one", {"penalty": "elasticnet", "l1_ratio": 2.0}, X, y, InvalidArgument, ["l1_ratio=2", "Use 1"]),
+    (
+        "a corner for whitened descent",
+        {"penalty": L1(0.1), "solver": "whitened-gd"},
+        X,
+        y,
+        InvalidArgument,
+        ["L1(alpha=0.1)", "prox-newton"],
+    ),
+    (
+        "groups of other columns",
+        {"penalty": GroupLasso(0.1, ((0, 9),))},
+        X,
+        y,
+        InvalidArgument,
+        ["GroupLasso", "does not suit 3", "Make it for that many"],
+    ),
+    ("a seed that is none", {"random_state": "seven"}, X, y, InvalidArgument, ["'seven'", "None for secure noise"]),
+    ("a negative seed", {"random_state": -3}, X, y, InvalidArgument, ["-3", "None for secure noise"]),
+    ("a small epsilon for the grid", {"epsilon": 1e-12}, X, y, InvalidArgument, ["larger epsilon"]),
+]
+
+
+@pytest.mark.parametrize("Estimator", [PrivateLogisticRegression, PrivateLinearSVC], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("settings", "rows", "labels", "error", "words"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_bad_input_is_refused_before_anything_is_paid(Estimator, settings, rows, labels, error, words):
+    ledger = Ledger(3.0, 1e-6)
+    model = Estimator(**{"classes": [-1.0, 1.0], "ledger": ledger, "random_state": 0, **settings})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", InsecureNoiseWarning)
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        with pytest.raises(error) as refusal:
+            model.fit(rows, labels)
+    missing = [word for word in words if word not in str(refusal.value)]
+    assert not missing, f"{missing} not in {refusal.value}"
+    assert ledger.entries == ()
+    assert not hasattr(model, "coef_")
+
+
+def test_fixed_size_batches_have_no_proof_for_adding_and_removing():
+    ledger = Ledger(3.0, 1e-6, adjacency="add-remove")
+    model = PrivateLogisticRegression(
+        solver=ProximalGradient(sampling=FixedSizeBatch(10)), adjacency="add-remove", classes=[-1.0, 1.0], ledger=ledger
+    )
+    with pytest.raises(UnsupportedRelation, match="replace-one"):
+        model.fit(X, y)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("make", [lambda: PoissonBatch(0.0), lambda: PoissonBatch(1.5), lambda: FixedSizeBatch(0)])
+def test_batches_that_cannot_be_are_refused_when_written_down(make):
+    with pytest.raises(InvalidArgument, match=r"=(0\.0|1\.5|0) must"):
+        make()
+
+
+def test_a_ledger_that_is_none_is_refused_before_the_rows_are_used():
+    with pytest.raises(InvalidArgument, match=r"ledger=5.*Ledger\("):
+        PrivateLogisticRegression(ledger=5, classes=[-1.0, 1.0]).fit(X, y)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_predicting_checks_its_rows():
+    model = PrivateLogisticRegression(classes=[-1.0, 1.0], random_state=0).fit(X, y)
+    for rows, words in ((X[:, :2], "2 features"), (HOLED, "NaN"), (X[0], "1D array")):
+        with pytest.raises(ValueError, match=words):
+            model.predict(rows)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_more_classes_are_checked_like_two():
+    rows, labels = three_classes(n=100, d=3)
+    ledger = Ledger(3.0, 1e-6)
+    with pytest.raises(InvalidArgument, match="not in classes"):
+        PrivateLogisticRegression(classes=[0, 1, 5], ledger=ledger, random_state=0).fit(rows, labels)
+    assert ledger.entries == ()
+
+
+def test_errors_have_one_base():
+    raised = {case[4] for case in CASES if case[4].__module__ == "hushfit.errors"}
+    errors = {kind for kind in raised if not issubclass(kind, Warning)}
+    assert errors
+    assert all(issubclass(kind, HushfitError) for kind in errors)
