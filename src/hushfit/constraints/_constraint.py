@@ -1,26 +1,30 @@
 """Linear constraints that tie the two blocks of an ADMM splitting together."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from hushfit._typing import Vector
+from hushfit.constraints._spectrum import gram_bound, has_full_row_rank
 from hushfit.errors import InvalidArgument
 
 # A two-dimensional array or a scipy.sparse array: anything with .shape, .T and @.
 LinearMap: TypeAlias = Any
 
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    r"""The constraint :math:`A x + B z = c`.
+    r"""The constraint :math:`A x + B z = c`, public: nothing in it may come from private rows without being paid for.
 
     Parameters
     ----------
     A, B : array or scipy.sparse array
-        Matrices with as many rows as ``c`` has entries.
+        Matrices with as many rows as ``c`` has entries. Sparse ones are kept as CSR arrays, dense ones as they are.
     c : array
         Right-hand side.
 
@@ -37,9 +41,12 @@ class Constraint:
     c: Vector
 
     def __post_init__(self) -> None:
-        if not self.A.shape[0] == self.B.shape[0] == len(self.c):
+        object.__setattr__(self, "A", _as_map("A", self.A))
+        object.__setattr__(self, "B", _as_map("B", self.B))
+        object.__setattr__(self, "c", np.asarray(self.c, dtype=np.float64))
+        if self.c.ndim != 1 or not self.A.shape[0] == self.B.shape[0] == len(self.c):
             raise InvalidArgument(
-                f"A, B and c have {self.A.shape[0]}, {self.B.shape[0]} and {len(self.c)} rows. "
+                f"A and B have {self.A.shape[0]} and {self.B.shape[0]} rows and c has shape {self.c.shape}. "
                 "Give one row of each per equation."
             )
 
@@ -48,48 +55,50 @@ class Constraint:
         residual: Vector = self.A @ x + self.B @ z - self.c
         return residual
 
+    @cached_property
+    def gram_bound(self) -> float:
+        """A number that the largest eigenvalue of A'A does not exceed, for step sizes.
 
-def identity(d: int) -> Constraint:
-    """Tie ``z`` to ``x`` itself, for penalties on the coefficients.
+        It is that eigenvalue but for rounding if A is dense or has few rows or columns, or if its columns can be given
+        signs that leave no entry negative after multiplying rows by signs too (identity, chain, trees, grids and other graphs
+        without odd cycles, consensus). Otherwise it is at most the eigenvalue for the absolute values of A.
+        """
+        return gram_bound(self.A)
 
-    Parameters
-    ----------
-    d : int
-        Number of coefficients, at least 1.
+    @cached_property
+    def has_full_row_rank(self) -> bool:
+        """Whether the rows of A are linearly independent, clearly so in floating point."""
+        return has_full_row_rank(self.A)
 
-    Returns
-    -------
-    Constraint
-        ``x - z = 0``.
-    """
-    _check_count("d", d, 1)
-    return _split(sparse.eye_array(d, format="csr"))
+    @cached_property
+    def z_weight(self) -> float:
+        """The b for which B'B is b times the identity.
 
+        With it the z-step of ADMM is a prox: of all ``z``, ``penalty.prox(-B'(A x - c + u) / b, 1 / (rho b))`` minimises
+        ``penalty(z) + rho / 2 * ||A x + B z - c + u||^2``. It is 1 where ``z`` is ``A x``.
 
-def chain(d: int) -> Constraint:
-    """Tie ``z`` to the differences of neighbouring coefficients, for the fused lasso.
-
-    Parameters
-    ----------
-    d : int
-        Number of coefficients, at least 2.
-
-    Returns
-    -------
-    Constraint
-        ``x[i + 1] - x[i] - z[i] = 0`` for every i below ``d - 1``.
-    """
-    _check_count("d", d, 2)
-    return _split(sparse.diags_array([-np.ones(d - 1), np.ones(d - 1)], offsets=[0, 1], shape=(d - 1, d), format="csr"))
-
-
-def _split(A: LinearMap) -> Constraint:
-    """The constraint A x - z = 0."""
-    rows = A.shape[0]
-    return Constraint(A, -sparse.eye_array(rows, format="csr"), np.zeros(rows))
+        Raises
+        ------
+        InvalidArgument
+            If B'B is no positive multiple of the identity.
+        """
+        gram = sparse.csr_array(self.B.T @ self.B)
+        weight = float(gram.diagonal().max(initial=0.0))
+        excess = abs(gram - weight * sparse.eye_array(gram.shape[0], format="csr")).max()
+        if not (weight > 0 and excess <= _ROUNDING * weight):
+            raise InvalidArgument(
+                f"B of shape {self.B.shape} has columns that are not orthogonal and of equal length, so that no prox gives the "
+                "z-step. Introduce z as a copy of what the penalty sees, for instance with hushfit.constraints.generalised."
+            )
+        return weight
 
 
-def _check_count(name: str, value: int, least: int) -> None:
-    """Refuse sizes that leave no equation."""
-    if value < least:
-        raise InvalidArgument(f"{name}={value} leaves no equation. Give at least {least}.")
+def _as_map(name: str, matrix: LinearMap) -> LinearMap:
+    """A CSR array or a plain array of floats; refuse what is not a finite matrix."""
+    kept: LinearMap = sparse.csr_array(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
+    if kept.ndim != 2:
+        raise InvalidArgument(f"{name} has shape {kept.shape}. Give a matrix with one row per equation.")
+    kept = kept.astype(np.float64, copy=False)
+    if not np.isfinite(kept.data if sparse.issparse(kept) else kept).all():
+        raise InvalidArgument(f"{name} has entries that are NaN or infinite. Give finite numbers.")
+    return kept

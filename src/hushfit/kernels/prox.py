@@ -48,11 +48,11 @@ def power_threshold(v, weight, q):
 def _fuse(y, weight, z, at, slope, offset, low, high):
     """Minimise ``weight * sum |z[i + 1] - z[i]| + ||z - y||**2 / 2`` by dynamic programming, in time O(n).
 
-    Let D_k(t) be the derivative of the best cost of entries 0..k given ``z[k] = t``. It is increasing and piecewise linear, and
-    D_{k+1}(t) = t - y[k + 1] + D_k(t) clipped to [-weight, weight]. Clipping cuts off both ends at ``low[k]`` and
-    ``high[k]``: these bound the best ``z[k]`` given ``z[k + 1]``, which is the latter moved into [low[k], high[k]].
-    The knots of the clipped D_k lie at ``at[first:last]``; passing one from left to right adds (slope, offset) to the line.
-    A knot is put in once and taken out once.
+    Let D_k(t) be the derivative of the best cost of entries 0..k given ``z[k] = t``. It is increasing and piecewise
+    linear, and D_{k+1}(t) is t - y[k + 1] plus D_k(t) clipped to [-weight, weight]. Clipping cuts off both ends, at
+    ``low[k]`` and ``high[k]``: the best ``z[k]`` given ``z[k + 1]`` is the latter moved into [low[k], high[k]]. The knots
+    of the clipped D_k lie at ``at[first:last]``; passing one from left to right adds (slope, offset) to the line. A knot
+    is put in once and taken out at most once.
     """
     n = y.shape[0]
     first = last = n  # two knots are added per entry, one at either end

@@ -139,6 +139,14 @@ def _curvature(problem: Problem, log: list[Asked], w: Vector) -> Matrix:
     M = np.eye(d) * problem.n_rows / d if moment is None else SecondMoment(problem).matrix(moment.answer)
     values, vectors = np.linalg.eigh(M)
     M = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    margins = np.sqrt(np.einsum("kj,ji,ki->k", np.atleast_2d(w), M, np.atleast_2d(w)) / problem.n_rows)
-    odds = expit(margins.max() * np.random.default_rng(0).standard_normal(2_000))
-    return M * float((odds * (1 - odds)).mean())
+    return M * _mean_slope_of_slope(problem, log, M / problem.n_rows, np.atleast_2d(w))
+
+
+def _mean_slope_of_slope(problem: Problem, log: list[Asked], M: Matrix, w: Matrix) -> float:
+    """Mean second derivative of the logistic loss over margins of the released size; a clipped record has none."""
+    largest = float(np.sqrt(np.einsum("kj,ji,ki->k", w, M, w).max()))
+    slopes = expit(largest * np.random.default_rng(0).standard_normal(2_000))
+    gradient = next((asked.query for asked in log if isinstance(asked.query, ClippedGradient)), None)
+    length = 1.0 if gradient is None or gradient.metric is None else np.sqrt(np.trace(gradient.metric.A @ M @ gradient.metric.A))
+    cap = np.inf if gradient is None else gradient.clip / length
+    return float((slopes * (1 - slopes) * (slopes < cap)).mean())

@@ -59,7 +59,8 @@ class L2Ball:
         return _indicator(float(np.linalg.norm(z, axis=-1).max()) - self.radius, self.radius)
 
     def prox(self, v: Vector, step: float) -> Vector:
-        return v * (self.radius / np.maximum(self.radius, np.linalg.norm(v, axis=-1, keepdims=True)))
+        lengths: Vector = np.linalg.norm(v, axis=-1, keepdims=True)
+        return v * (self.radius / np.maximum(self.radius, lengths))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def calibrate(cost_at: Callable[[float], Cost], budget: Budget, relation: Relati
     form = normal_form(cost_at(1.0), relation)
     if is_exact(form):
         return _largest(measured, target, start=target, width=_EXACT_WIDTH)
-    if form.tabulated:
+    if form.by_curve:
         return _largest(measured, target, start=target, width=_WIDTH)
     from hushfit.privacy._accounting import rough_mu
 

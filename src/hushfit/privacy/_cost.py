@@ -16,6 +16,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
+from hushfit.privacy._objective_cost import ObjectiveCost
 
 
 def _order_grid() -> tuple[float, ...]:
@@ -227,10 +228,11 @@ class ComposedCost:
         return {"kind": "composed", "parts": [part.to_dict() for part in self.parts]}
 
 
-SimpleCost: TypeAlias = GaussianCost | PoissonGaussianCost | FixedSizeGaussianCost | PureCost | RdpCost
+SimpleCost: TypeAlias = GaussianCost | PoissonGaussianCost | FixedSizeGaussianCost | PureCost | RdpCost | ObjectiveCost
 Cost: TypeAlias = SimpleCost | ComposedCost
-SIMPLE: Final = (GaussianCost, PoissonGaussianCost, FixedSizeGaussianCost, PureCost, RdpCost)
-_KINDS: Final = dict(zip(("gaussian", "poisson-gaussian", "fixed-size-gaussian", "pure", "rdp"), SIMPLE, strict=True))
+SIMPLE: Final = (GaussianCost, PoissonGaussianCost, FixedSizeGaussianCost, PureCost, RdpCost, ObjectiveCost)
+_NAMES: Final = ("gaussian", "poisson-gaussian", "fixed-size-gaussian", "pure", "rdp", "objective")
+_KINDS: Final = dict(zip(_NAMES, SIMPLE, strict=True))
 _KIND_OF: Final = {cls: kind for kind, cls in _KINDS.items()}
 
 
@@ -331,12 +333,12 @@ def _to_json(value: Any) -> Any:
 
 
 def _from_json(value: Any, name: str) -> Any:
-    """The inverse of `_to_json`; labels and counts are left to the constructor."""
+    """The inverse of `_to_json`; labels and whole numbers are left to the constructor."""
     if name in ("orders", "values"):
         if not isinstance(value, list):
             raise InvalidArgument(f"{name} should be a list of numbers. Use what to_dict() wrote.")
         return tuple(_check.from_json_number(item, name) for item in value)
-    return value if name in ("label", "count") else _check.from_json_number(value, name)
+    return value if name in ("label", "rank", "count") else _check.from_json_number(value, name)
 
 
 def _place(cost: SimpleCost) -> tuple[Any, ...]:

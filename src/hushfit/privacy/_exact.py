@@ -17,7 +17,7 @@ MAX_ATOMS = 20_000
 
 def is_exact(form: NormalForm) -> bool:
     """Whether the closed form applies and is small enough."""
-    return not (form.sampled or form.tabulated) and math.prod(p.count + 1 for p in form.pure) <= MAX_ATOMS
+    return not (form.sampled or form.by_curve) and math.prod(p.count + 1 for p in form.pure) <= MAX_ATOMS
 
 
 def exact_delta(form: NormalForm, epsilon: float) -> float:

@@ -36,7 +36,9 @@ def epsilon_of(cost: Cost, delta: float, relation: Relation | str) -> float:
     if is_exact(form) or form.reveals_all:
         return exact_epsilon(form, delta)
     by_rdp = rdp_epsilon(cost, delta, relation)
-    if form.tabulated:
+    if is_single_objective(form):
+        return min(by_rdp, single_objective_epsilon(form, delta))
+    if form.by_curve:
         return by_rdp
     # Both are proved; Renyi wins where delta is too small for floating-point convolutions.
     from hushfit.privacy._accounting import pld_epsilon
@@ -71,7 +73,9 @@ def delta_of(cost: Cost, epsilon: float, relation: Relation | str) -> float:
     if is_exact(form) or form.reveals_all:
         return exact_delta(form, epsilon)
     by_rdp = rdp_delta(cost, epsilon, relation)
-    if form.tabulated:
+    if is_single_objective(form):
+        return min(by_rdp, single_objective_delta(form, epsilon))
+    if form.by_curve:
         return by_rdp
     from hushfit.privacy._accounting import pld_delta
 

@@ -13,6 +13,7 @@ from hushfit.privacy._cost import (
     RdpCost,
     parts_of,
 )
+from hushfit.privacy._objective_cost import ObjectiveCost
 from hushfit.privacy._rdp import fixed_size_refused
 from hushfit.privacy._relation import Relation
 
@@ -30,16 +31,22 @@ class NormalForm:
     pure: tuple[PureCost, ...]
     sampled: tuple[PoissonGaussianCost | FixedSizeGaussianCost, ...]
     tabulated: tuple[RdpCost, ...]
+    objective: tuple[ObjectiveCost, ...] = ()
 
     @property
     def is_gaussian(self) -> bool:
-        return not (self.pure or self.sampled or self.tabulated)
+        return not (self.pure or self.sampled or self.by_curve)
+
+    @property
+    def by_curve(self) -> bool:
+        """Whether some part has a Renyi curve but no dominating pair."""
+        return bool(self.tabulated or self.objective)
 
     @property
     def reveals_all(self) -> bool:
         """Whether some part has no noise to speak of."""
         without = any(part.mu > _MOST_MU for part in self.sampled)
-        return without or math.inf in (self.mu, *(part.epsilon for part in self.pure))
+        return without or math.inf in (self.mu, *(part.epsilon for part in self.pure), *(part.mu for part in self.objective))
 
 
 def normal_form(cost: Cost, relation: Relation) -> NormalForm:
@@ -48,6 +55,7 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
     pure: list[PureCost] = []
     sampled: list[PoissonGaussianCost | FixedSizeGaussianCost] = []
     tabulated: list[RdpCost] = []
+    objective: list[ObjectiveCost] = []
     for part in parts_of(cost):
         match part:
             case FixedSizeGaussianCost() if relation is Relation.ADD_REMOVE:
@@ -63,4 +71,6 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
                 pure.append(part)
             case RdpCost():
                 tabulated.append(part)
-    return NormalForm(math.sqrt(math.fsum(squares)), tuple(pure), tuple(sampled), tuple(tabulated))
+            case ObjectiveCost():
+                objective.append(part)
+    return NormalForm(math.sqrt(math.fsum(squares)), tuple(pure), tuple(sampled), tuple(tabulated), tuple(objective))

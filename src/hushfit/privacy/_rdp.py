@@ -1,4 +1,4 @@
-"""Renyi curves of every cost, and their conversion. Proofs: docs/proofs/{poisson,fixed_size,composition}.md.
+"""Renyi curves of every cost, and their conversion. Proofs: docs/proofs/{poisson,fixed_size,objective,composition}.md.
 
 The moments below are known at whole orders. In between, (order - 1) times the divergence is the logarithm of a moment,
 hence convex in the order, hence at most the chord between its neighbours; at order 1 it is 0.
@@ -23,6 +23,7 @@ from hushfit.privacy._cost import (
     SimpleCost,
     parts_of,
 )
+from hushfit.privacy._objective_cost import ObjectiveCost, objective_curve
 from hushfit.privacy._relation import Relation
 
 
@@ -126,6 +127,8 @@ def _one(part: SimpleCost, orders: Vector, relation: Relation) -> Vector:
             return _pure(orders, part.epsilon)
         case RdpCost():
             return _tabulated(orders, part)
+        case ObjectiveCost():
+            return objective_curve(orders, part)
 
 
 def _gaussian(orders: Vector, mu: float) -> Vector:

@@ -84,6 +84,4 @@ def _explained(path: str) -> Iterator[None]:
     except (sqlite3.Error, UnicodeError) as error:
         said = str(error)
         remedy = next((text for sign, text in _REMEDIES.items() if sign in said.lower()), "verify the ledger")
-        raise LedgerError(
-            f"the ledger at {path!r} cannot be used ({said}): {remedy}. Nothing was released."
-        ) from error
+        raise LedgerError(f"the ledger at {path!r} cannot be used ({said}): {remedy}. Nothing was released.") from error

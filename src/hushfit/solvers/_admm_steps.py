@@ -31,4 +31,4 @@ class AdmmSteps:
 def _total_time(noise: float, steps: int, problem: Problem) -> float:
     quiet = ASSUMED_LENGTH * math.sqrt(steps) / noise
     coordinates = problem.dimension * problem.outputs
-    return max(2 ** (1 / 3) * quiet ** (2 / 3), quiet / math.sqrt(coordinates))
+    return float(max(math.cbrt(2 * quiet**2), quiet / math.sqrt(coordinates)))

@@ -28,7 +28,7 @@ class MPADMM:
 
     Parameters
     ----------
-    steps : int, default=100
+    steps : int, default=500
         Number of releases.
     form : {"plus", "published", "multi-step"}, default="plus"
     inner : int, default=5
@@ -39,7 +39,7 @@ class MPADMM:
         Primal step and ADMM penalty; None chooses both from the noise level.
     """
 
-    steps: int = 100
+    steps: int = 500
     form: str = "plus"
     inner: int = 5
     clip: float = 0.5

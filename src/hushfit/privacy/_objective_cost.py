@@ -1,0 +1,104 @@
+"""What noise inside an objective costs: its description, its Renyi curve, its profile. Proof: docs/proofs/objective.md."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from scipy.special import erf, log_ndtr
+
+from hushfit._typing import Vector
+from hushfit.privacy import _check
+
+# The profile is a maximum over an angle: one bound for each of these arcs of [0, pi/4].
+_ARCS: Final = 40
+# Beyond so many deviations (mass below 1e-20) the loss counts as infinite; below, as that of the upper end of its cell.
+_REACH: Final = 9.5
+_CELLS: Final = 2000
+
+
+@dataclass(frozen=True)
+class ObjectiveCost:
+    r"""The exact minimiser of an objective to which Gaussian noise was added as a linear term.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Scale of the noise over the bound on how far a neighbour moves the gradient of the objective.
+    kappa : float
+        Largest curvature that one record gives the objective, over the curvature that it has without any record.
+    rank : int, default=1
+        Largest rank of one record's Hessian: 1 for a model with one output.
+    count : int, default=1
+        How many such releases, each with fresh noise.
+    """
+
+    noise_multiplier: float
+    kappa: float
+    rank: int = 1
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        checked = {
+            "noise_multiplier": _check.non_negative(self.noise_multiplier, "noise_multiplier"),
+            "kappa": _check.finite(self.kappa, "kappa"),
+            "rank": _check.count(self.rank, "rank"),
+            "count": _check.count(self.count),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def mu(self) -> float:
+        """Shift of the gradient over noise scale of one release."""
+        return 1 / self.noise_multiplier if self.noise_multiplier > 0 else math.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the cost in plain JSON values."""
+        return {
+            "kind": "objective",
+            "noise_multiplier": _check.to_json_number(self.noise_multiplier),
+            "kappa": self.kappa,
+            "rank": self.rank,
+            "count": self.count,
+        }
+
+
+def objective_curve(orders: Vector, cost: ObjectiveCost) -> Vector:
+    """Renyi curve of one release: the smaller of theorems A and A'."""
+    second_order = _theorem_a(orders, cost)
+    return second_order if cost.rank > 1 else np.minimum(second_order, _theorem_a_prime(orders, cost))
+
+
+def _theorem_a(orders: Vector, cost: ObjectiveCost) -> Vector:
+    """A Gaussian release and a correction of second order in kappa; below the order 1 + 1/kappa only."""
+    shrink = orders * (orders - 1) * cost.kappa**2 / (1 + cost.kappa)
+    valid = ((orders - 1) * cost.kappa < 1) & (shrink < 1)
+    correction = np.full_like(orders, math.inf)
+    correction[valid] = -cost.rank * np.log1p(-shrink[valid]) / (orders[valid] - 1)
+    return orders * (cost.mu**2 / 2) + correction
+
+
+def _theorem_a_prime(orders: Vector, cost: ObjectiveCost) -> Vector:
+    """For records with Hessians of rank one, at every order; first order in kappa and in mu."""
+    half_normal = (math.log(2) + log_ndtr((orders - 1) * cost.mu)) / (orders - 1)
+    return orders * (cost.mu**2 / 2) + math.log1p(cost.kappa) + half_normal
+
+
+def objective_losses(cost: ObjectiveCost) -> Iterator[tuple[Vector, Vector]]:
+    """Privacy losses and their probabilities, one pair for each arc of angles; the worst of them bounds one release of rank one.
+
+    The loss is at most ``log(1 + kappa) + mu^2/2 + mu M`` with M the larger of ``cos(psi) |Z1|`` and ``sin(psi) |Z2|``.
+    """
+    upper_ends = np.linspace(0.0, _REACH, _CELLS + 1)[1:]
+    losses = np.append(math.log1p(cost.kappa) + cost.mu**2 / 2 + cost.mu * upper_ends, math.inf)
+    arcs = np.linspace(0.0, math.pi / 4, _ARCS + 1)
+    for low, high in zip(arcs[:-1], arcs[1:], strict=True):
+        within = _within(upper_ends, math.cos(low)) * _within(upper_ends, math.sin(high))
+        yield losses, np.diff(within, prepend=0.0, append=1.0)
+
+
+def _within(size: Vector, scale: float) -> Vector:
+    """P(scale |Z| <= size)."""
+    return np.asarray(erf(size / (scale * math.sqrt(2))))
