@@ -26,19 +26,27 @@ ADJACENCY = "replace-one"
 # The accuracy to reach on ADULT in LIBSVM's encoding.
 ADULT_GOALS = dict(zip(EPSILONS, (0.827, 0.836, 0.842, 0.845, 0.8465, 0.848), strict=True))
 
-# Elsewhere the goal is a distance from the non-private accuracy: what the reference implementation of the rule behind
-# solver="auto" lost (three folds, two noise draws), plus SLACK and two standard errors.
+# Elsewhere the goal is a distance from the non-private fit, in accuracy and in AUC: what the reference implementation of the
+# rule behind solver="auto" lost (three folds, two noise draws), plus SLACK or two standard errors, whichever is more. The
+# reference figures for bank belong to another encoding, so bank is only reported.
 SLACK = 0.003
 REFERENCE = {
-    "adult": (0.8491, (0.8299, 0.8367, 0.8427, 0.8462, 0.8470, 0.8490)),
-    "bank": (0.8985, (0.8850, 0.8914, 0.8931, 0.8954, 0.8985, 0.8991)),
-    "mushrooms": (1.0000, (0.9031, 0.9105, 0.9505, 0.9696, 0.9793, 0.9927)),
-    "w8a": (0.9856, (0.9700, 0.9710, 0.9725, 0.9745, 0.9779, 0.9814)),
-    "covtype": (0.7875, (0.7472, 0.7798, 0.7886, 0.7895, 0.7887, 0.7885)),
-    "kddcup99": (0.9981, (0.9868, 0.9869, 0.9892, 0.9911, 0.9942, 0.9962)),
-}
-GAPS = {
-    name: dict(zip(EPSILONS, (best - a for a in accuracies), strict=True)) for name, (best, accuracies) in REFERENCE.items()
+    "mushrooms": (
+        (1.0000, (0.9031, 0.9105, 0.9505, 0.9696, 0.9793, 0.9927)),
+        (1.0000, (0.9622, 0.9789, 0.9879, 0.9935, 0.9980, 0.9982)),
+    ),
+    "w8a": (
+        (0.9856, (0.9700, 0.9710, 0.9725, 0.9745, 0.9779, 0.9814)),
+        (0.9662, (0.7491, 0.7756, 0.8348, 0.8786, 0.9210, 0.9382)),
+    ),
+    "covtype": (
+        (0.7875, (0.7472, 0.7798, 0.7886, 0.7895, 0.7887, 0.7885)),
+        (0.8424, (0.8091, 0.8299, 0.8375, 0.8394, 0.8399, 0.8408)),
+    ),
+    "kddcup99": (
+        (0.9981, (0.9868, 0.9869, 0.9892, 0.9911, 0.9942, 0.9962)),
+        (0.9996, (0.9959, 0.9959, 0.9979, 0.9991, 0.9994, 0.9994)),
+    ),
 }
 
 
@@ -75,10 +83,12 @@ class Cell:
     reference_log_loss: float
     majority: float
     goal: float | None
+    auc_goal: float | None
 
     @property
     def verdict(self) -> str:
-        return "-" if self.goal is None else "pass" if self.accuracy >= self.goal else "FAIL"
+        missed = [goal for goal, value in ((self.goal, self.accuracy), (self.auc_goal, self.auc)) if goal and value < goal]
+        return "FAIL" if missed else "-" if self.goal is None else "pass"
 
 
 @dataclass(frozen=True)
@@ -152,12 +162,14 @@ def score_fold(name: str, fold: int, setup: Setup) -> FoldScores:
     return FoldScores(private, reference_score(X, y, train, test), max(share, 1 - share))
 
 
-def goal_for(name: str, epsilon: float, reference: float, error: float) -> float | None:
-    """The accuracy to reach, or None where none was set."""
+def goal_for(name: str, measure: int, epsilon: float, reference: float, error: float) -> float | None:
+    """The accuracy (measure 0) or AUC (1) to reach, or None where none was set."""
+    if epsilon not in EPSILONS or name not in (*REFERENCE, "a9a"):
+        return None
     if name == "a9a":
-        return ADULT_GOALS.get(epsilon)
-    gap = GAPS.get(name, {}).get(epsilon)
-    return None if gap is None else reference - gap - SLACK - 2 * error
+        return ADULT_GOALS[epsilon] if measure == 0 else None
+    best, reached = REFERENCE[name][measure]
+    return reference - (best - reached[EPSILONS.index(epsilon)]) - max(SLACK, 2 * error)
 
 
 def standard_error(values: list[float]) -> float:
@@ -172,43 +184,30 @@ def summarise(name: str, folds: list[FoldScores], setup: Setup) -> Iterator[Cell
         private = mean_score(f.private[epsilon] for f in folds)
         error = standard_error([f.private[epsilon].accuracy for f in folds])
         gap_error = standard_error([f.reference.accuracy - f.private[epsilon].accuracy for f in folds])
+        auc_error = standard_error([f.reference.auc - f.private[epsilon].auc for f in folds])
         yield Cell(
             set=name, epsilon=epsilon, accuracy=private.accuracy, error=error,
             auc=private.auc, log_loss=private.log_loss,
             reference=reference.accuracy, reference_auc=reference.auc, reference_log_loss=reference.log_loss,
-            majority=majority, goal=goal_for(name, epsilon, reference.accuracy, gap_error),
+            majority=majority, goal=goal_for(name, 0, epsilon, reference.accuracy, gap_error),
+            auc_goal=goal_for(name, 1, epsilon, reference.auc, auc_error),
         )  # fmt: skip
 
 
+HEAD = ["set", "epsilon", "accuracy", "s.e.", "goal", "AUC", "goal", "verdict", "log-loss", "non-private", "majority"]
+
+
 def table(cells: list[Cell]) -> str:
-    head = [
-        "set",
-        "epsilon",
-        "accuracy",
-        "s.e.",
-        "goal",
-        "verdict",
-        "AUC",
-        "log-loss",
-        "non-private acc/AUC/loss",
-        "majority",
+    """The non-private column has accuracy, AUC and log-loss."""
+    return markdown(HEAD, [row(cell) for cell in cells])
+
+
+def row(c: Cell) -> list[str]:
+    goals = ["-" if goal is None else f"{goal:.4f}" for goal in (c.goal, c.auc_goal)]
+    return [
+        *(c.set, f"{c.epsilon:g}", f"{c.accuracy:.4f}", f"{c.error:.4f}", goals[0], f"{c.auc:.4f}", goals[1], c.verdict),
+        *(f"{c.log_loss:.3f}", f"{c.reference:.4f} / {c.reference_auc:.4f} / {c.reference_log_loss:.3f}", f"{c.majority:.4f}"),
     ]
-    rows = [
-        [
-            *(
-                c.set,
-                f"{c.epsilon:g}",
-                f"{c.accuracy:.4f}",
-                f"{c.error:.4f}",
-                "-" if c.goal is None else f"{c.goal:.4f}",
-            ),
-            *(c.verdict, f"{c.auc:.4f}", f"{c.log_loss:.3f}"),
-            f"{c.reference:.4f} / {c.reference_auc:.4f} / {c.reference_log_loss:.3f}",
-            f"{c.majority:.4f}",
-        ]
-        for c in cells
-    ]
-    return markdown(head, rows)
 
 
 def progress(done: int, total: int, what: str) -> None:

@@ -1,5 +1,7 @@
 """Settings for all tests."""
 
+import warnings
+
 import pytest
 
 from hushfit.errors import InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning
@@ -8,8 +10,6 @@ from hushfit.errors import InsecureNoiseWarning, PrivacyLeakWarning, WeakGuarant
 @pytest.fixture
 def quiet_fits():
     """Let small, seeded fits pass without the warnings that they deserve."""
-    import warnings
-
     with warnings.catch_warnings():
         for category in (InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning):
             warnings.simplefilter("ignore", category)

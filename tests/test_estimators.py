@@ -347,9 +347,11 @@ def test_log_probabilities_stay_finite_far_from_the_boundary():
 
 @quiet
 @over_estimators
-def test_the_empty_row_lies_on_the_boundary(Estimator):
-    model = fitted(Estimator, fit_intercept=False)
-    assert model.decision_function(np.zeros((1, 5))).tolist() == [0.0]
+@over_bounds
+def test_a_row_that_counts_as_zero_lies_on_the_boundary(Estimator, bounds):
+    model = fitted(Estimator, feature_bounds=bounds)
+    assert model.decision_function([[np.nan, 1, 1, 1, 1]]).tolist() == [0.0]
+    assert fitted(Estimator, fit_intercept=False).decision_function(np.zeros((1, 5))).tolist() == [0.0]
 
 
 def test_svc_has_no_probabilities():
@@ -460,7 +462,6 @@ def test_bounded_records_do_not_depend_on_each_other():
     rest = np.arange(400) != 11
     np.testing.assert_array_equal(bounds.apply(X)[rest], bounds.apply(other)[rest])
     model = fitted(feature_bounds=(-1, 1))
-    other[11, 2] = 5.0  # predicting asks for finite rows
     np.testing.assert_array_equal(model.decision_function(X)[rest], model.decision_function(other)[rest])
 
 
@@ -524,6 +525,32 @@ def test_a_refused_fit_releases_nothing():
         model.fit(*two_classes())
     assert ledger.entries == ()
     assert not [name for name in vars(model) if name in ("coef_", "intercept_", "privacy_", "n_iter_")]
+
+
+class _Stumbling:
+    """A solver that notes what the ledger has when its turn comes, and breaks."""
+
+    def __init__(self, ledger):
+        self.ledger, self.paid = ledger, None
+
+    def plan(self, problem):
+        return ProximalGradient().plan(problem)
+
+    def iterates(self, problem, curator):
+        self.paid = len(self.ledger.entries)
+        raise RuntimeError("out of luck")
+
+    def finish(self, problem, curator, average):
+        return average
+
+
+@quiet
+def test_a_fit_pays_before_it_looks_and_is_not_refunded():
+    ledger = Ledger(2.0, 1e-6)
+    solver = _Stumbling(ledger)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        fitted(solver=solver, ledger=ledger)
+    assert solver.paid == len(ledger.entries) == 1
 
 
 @quiet

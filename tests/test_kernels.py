@@ -11,9 +11,10 @@ from scipy import sparse
 
 from _support import LOSSES, SOURCES, clipped_gradient_sum, labels_for, problem_for, records_of, source_of, table
 from hushfit import PrivateLogisticRegression
-from hushfit.data import FEWEST_BLOCK_ROWS, FeatureBounds, as_source
+from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, FeatureBounds, as_source
 from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SQUARED
 from hushfit.kernels.gradient import _slope, _weigh_outputs, _weight
+from hushfit.kernels.threads import parallel_map, thread_count
 from hushfit.losses import HuberHinge, Logistic, Softmax, Squared
 from hushfit.release import ClippedGradient, Metric
 from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent
@@ -225,7 +226,7 @@ POISONS = {
 }
 
 
-@over_losses
+@pytest.mark.parametrize(("loss", "outputs"), [(Logistic(), 1), (Softmax(3), 3)], ids=["one output", "three outputs"])
 @over_layouts
 @pytest.mark.parametrize("poison", POISONS.values(), ids=POISONS)
 def test_records_that_count_as_zero_touch_nothing(loss, outputs, layout, poison):
@@ -280,6 +281,52 @@ def test_ties_move_neighbours_apart_by_two_grid_steps_at_most(n_blocks):
         worst = max(worst, abs((answers[0] - answers[1]) - 0.5 * (halves[i] - other[i])))
     assert 1 <= worst <= 2
     assert (query.radius() - query.clip) / query.grid >= 2  # what the sensitivity allows for
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, sparse.csr_array], ids=["C", "F", "CSR"])
+def test_a_record_that_leaves_a_batch_shifts_the_blocks_within_the_proved_steps(layout):
+    """Poisson sampling: with and without one record, all later records change places, and every one of them is a tie."""
+    n = 2 * MOST_BLOCK_ROWS + 5
+    X = layout(np.ones((n, 1)))
+    problem = problem_for(X, Squared(1.0), fit_intercept=False)
+    query = ClippedGradient(problem, np.zeros(1), 1.0)
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(25):
+        halves = 2 * rng.integers(-8, 8, size=n) + 1
+        source = source_of(X, -0.5 * query.grid * halves, fit_intercept=False)
+        i = rng.integers(8)
+        with_it, without = (query(source, rows)[0] / query.grid for rows in (np.arange(n), np.delete(np.arange(n), i)))
+        worst = max(worst, abs(with_it - without - 0.5 * halves[i]))
+    allowed = (query.radius() - query.clip) / query.grid
+    assert 0.5 <= worst <= 2 * np.ceil(n / FEWEST_BLOCK_ROWS) + 2 <= allowed
+
+
+def test_parallel_map_keeps_the_order_and_takes_a_few_items_at_a_time(monkeypatch):
+    """Items may be copies of rows, so they must not all be taken before the first result is there."""
+    monkeypatch.setenv("HUSHFIT_THREADS", "2")
+    taken = []
+
+    def items():
+        for item in range(100):
+            taken.append(item)
+            yield item
+
+    results = parallel_map(lambda item: item**2, items())
+    assert next(results) == 0
+    assert len(taken) <= 6
+    assert list(results) == [item**2 for item in range(1, 100)]
+
+
+def test_parallel_map_hands_errors_on():
+    with pytest.raises(ZeroDivisionError):
+        list(parallel_map(lambda item: 1 / item, [3, 2, 1, 0]))
+
+
+@pytest.mark.parametrize(("asked", "threads"), [("3", 3), ("0", None), ("many", None), ("", None)])
+def test_the_number_of_threads_is_what_was_asked_or_that_of_the_cores(monkeypatch, asked, threads):
+    monkeypatch.setenv("HUSHFIT_THREADS", asked)
+    assert thread_count() == (threads or len(os.sched_getaffinity(0)))
 
 
 def peak_over(action):

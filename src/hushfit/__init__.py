@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from hushfit._version import __version__
 
 if TYPE_CHECKING:
-    from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
+    from hushfit.estimators import PrivateGraphLogisticRegression, PrivateLinearSVC, PrivateLogisticRegression
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
 
 # Where each public name lives. Importing hushfit loads none of them until it is asked for.
@@ -14,6 +14,7 @@ _HOMES = {
     "Budget": "hushfit.privacy",
     "Guarantee": "hushfit.privacy",
     "Ledger": "hushfit.privacy",
+    "PrivateGraphLogisticRegression": "hushfit.estimators",
     "PrivateLinearSVC": "hushfit.estimators",
     "PrivateLogisticRegression": "hushfit.estimators",
     "Relation": "hushfit.privacy",
@@ -23,6 +24,7 @@ __all__ = [
     "Budget",
     "Guarantee",
     "Ledger",
+    "PrivateGraphLogisticRegression",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "Relation",

@@ -36,6 +36,10 @@ class InfeasibleBudget(InvalidArgument):
     """No amount of noise makes this plan fit the budget."""
 
 
+class NotCertified(HushfitError):
+    """A minimiser could not be proved to be one; it was not released."""
+
+
 class TooFewRows(InvalidArgument):
     """The plan needs more rows than there are."""
 

@@ -44,9 +44,11 @@ class Constraint:
         object.__setattr__(self, "A", _as_map("A", self.A))
         object.__setattr__(self, "B", _as_map("B", self.B))
         object.__setattr__(self, "c", np.asarray(self.c, dtype=np.float64))
-        if self.c.ndim != 1 or not self.A.shape[0] == self.B.shape[0] == len(self.c):
+        if self.c.ndim != 1:
+            raise InvalidArgument(f"c has shape {self.c.shape}. Give a vector with one entry per equation.")
+        if not self.A.shape[0] == self.B.shape[0] == len(self.c):
             raise InvalidArgument(
-                f"A and B have {self.A.shape[0]} and {self.B.shape[0]} rows and c has shape {self.c.shape}. "
+                f"A, B and c have {self.A.shape[0]}, {self.B.shape[0]} and {len(self.c)} rows. "
                 "Give one row of each per equation."
             )
 
@@ -59,9 +61,9 @@ class Constraint:
     def gram_bound(self) -> float:
         """A number that the largest eigenvalue of A'A does not exceed, for step sizes.
 
-        It is that eigenvalue but for rounding if A is dense or has few rows or columns, or if its columns can be given
-        signs that leave no entry negative after multiplying rows by signs too (identity, chain, trees, grids and other graphs
-        without odd cycles, consensus). Otherwise it is at most the eigenvalue for the absolute values of A.
+        It is that eigenvalue but for rounding if A is dense or has at most 500 rows or columns. For larger sparse
+        matrices it comes close to the eigenvalue for the absolute values of the entries, which is the same for graphs
+        without odd cycles (chains, trees, grids) and for entries of one sign.
         """
         return gram_bound(self.A)
 
@@ -87,8 +89,8 @@ class Constraint:
         excess = abs(gram - weight * sparse.eye_array(gram.shape[0], format="csr")).max()
         if not (weight > 0 and excess <= _ROUNDING * weight):
             raise InvalidArgument(
-                f"B of shape {self.B.shape} has columns that are not orthogonal and of equal length, so that no prox gives the "
-                "z-step. Introduce z as a copy of what the penalty sees, for instance with hushfit.constraints.generalised."
+                f"B of shape {self.B.shape} has columns that are not orthogonal and of equal length, so that no prox gives "
+                "the z-step. Make z a copy of what the penalty sees, for instance with hushfit.constraints.generalised."
             )
         return weight
 

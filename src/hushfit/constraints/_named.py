@@ -57,9 +57,9 @@ def graph(edges: ArrayLike, d: int, signs: ArrayLike | None = None, *, with_iden
     signs : array of shape (n_edges,), optional
         +1 for coefficients that should be equal (the default), -1 for coefficients that should be opposite.
     with_identity : bool, default=False
-        Whether to put the identity below the edges, so that ``z`` also holds the coefficients themselves and one lasso on ``z``
-        makes them both smooth along the graph and sparse. This is the ``A = [phi; I]`` of the papers on stochastic ADMM.
-        It has more rows than columns, hence never full row rank.
+        Whether to put the identity below the edges, so that ``z`` also holds the coefficients themselves and one lasso
+        on ``z`` makes them both smooth along the graph and sparse. This is the ``A = [phi; I]`` of the papers on
+        stochastic ADMM. It has more rows than columns, hence never full row rank.
 
     Returns
     -------
@@ -128,8 +128,8 @@ def group(groups: Sequence[Sequence[int]], d: int) -> Constraint:
     --------
     >>> from hushfit.constraints import copied_groups, group
     >>> groups = [(0, 1), (1, 2)]
-    >>> group(groups, 3).A.indices, copied_groups(groups)
-    (array([0, 1, 1, 2], dtype=int32), ((0, 1), (2, 3)))
+    >>> group(groups, 3).A.indices.tolist(), copied_groups(groups)
+    ([0, 1, 1, 2], ((0, 1), (2, 3)))
     """
     if not groups or not all(len(set(members)) == len(members) > 0 for members in groups):
         raise InvalidArgument(f"groups={groups} are not non-empty sets of coefficients. Name every index once in a group.")
@@ -198,7 +198,7 @@ def _checked_signs(signs: ArrayLike | None, count: int) -> Vector:
     """One sign per edge; all +1 if not given."""
     kept = np.ones(count) if signs is None else np.asarray(signs, dtype=np.float64)
     if kept.shape != (count,) or not (np.abs(kept) == 1).all():
-        raise InvalidArgument(f"signs={signs} are not {count} numbers +1 or -1. Give one for each edge.")
+        raise InvalidArgument(f"signs={kept} are not {count} numbers +1 or -1. Give one for each edge.")
     return kept
 
 

@@ -8,10 +8,14 @@ from scipy import sparse
 from scipy.sparse.csgraph import structural_rank
 from scipy.sparse.linalg import MatrixRankWarning, splu
 
+from hushfit._typing import Matrix
+
 LinearMap: TypeAlias = Any
 
-# A sparse matrix with at most so many rows or columns is made dense: the exact answer then takes milliseconds.
-_FEW = 300
+# With at most so many rows or columns the Gram matrix of the shorter side is made dense and its eigenvalues are computed.
+_FEW = 500
+# A sparse matrix with at most so many entries, zeros included, is made dense to find its rank.
+_SMALL = 10**6
 _STEPS = 100
 # More than rounding can take away from a sum of squares of a million entries.
 _MARGIN = 1 + 1e-10
@@ -23,11 +27,9 @@ def gram_bound(A: LinearMap) -> float:
     """An upper bound of the largest eigenvalue of A'A: exact but for rounding if A is dense or small."""
     if 0 in A.shape:
         return 0.0
-    if not sparse.issparse(A):
-        return _MARGIN * float(np.linalg.norm(A, 2)) ** 2
-    if min(A.shape) <= _FEW:
-        gram = (A @ A.T if A.shape[0] < A.shape[1] else A.T @ A).toarray()
-        return _MARGIN * max(float(np.linalg.eigvalsh(gram)[-1]), 0.0)
+    if not sparse.issparse(A) or min(A.shape) <= _FEW:
+        gram = A @ A.T if A.shape[0] < A.shape[1] else A.T @ A
+        return _MARGIN * max(float(np.linalg.eigvalsh(_dense(gram))[-1]), 0.0)
     return _MARGIN * min(_ratio_bound(abs(A)), float(sparse.linalg.norm(A.T @ A)))
 
 
@@ -54,15 +56,16 @@ def has_full_row_rank(A: LinearMap) -> bool:
     rows, columns = A.shape
     if rows > columns:
         return False
-    if not sparse.issparse(A) or rows <= _FEW:
-        dense = A.toarray() if sparse.issparse(A) else A
-        return bool(np.linalg.matrix_rank(dense) == rows)
+    if not sparse.issparse(A) or rows * columns <= _SMALL:
+        return bool(np.linalg.matrix_rank(_dense(A)) == rows)
     return bool(structural_rank(A) == rows) and _is_positive(A)
 
 
 def _is_positive(A: LinearMap) -> bool:
     """Whether no pivot of AA' vanishes; rows are scaled to length 1 first, which changes no rank."""
     lengths = sparse.linalg.norm(A, axis=1)
+    if not lengths.all():
+        return False
     A = sparse.diags_array(1 / lengths) @ A
     with warnings.catch_warnings():
         warnings.simplefilter("error", MatrixRankWarning)
@@ -71,3 +74,7 @@ def _is_positive(A: LinearMap) -> bool:
         except (RuntimeError, MatrixRankWarning):  # how SuperLU says "exactly singular"
             return False
     return bool(pivots.min() > _NO_PIVOT * pivots.max())
+
+
+def _dense(matrix: LinearMap) -> Matrix:
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)

@@ -110,11 +110,6 @@ class CodedBlock:
     def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
         return self._fetched().gradient_sum(w, caps, code, parameter, grid)
 
-    def difference_sum(
-        self, w: Vector, v: Vector, cap: float, bound: float, code: int, parameter: float, grid: float
-    ) -> Vector:
-        return self._fetched().difference_sum(w, v, cap, bound, code, parameter, grid)
-
     def second_moment(self, steps: float) -> Matrix:
         return self._fetched().second_moment(steps)
 

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.errors import InvalidArgument
-from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
@@ -23,7 +22,7 @@ from hushfit.kernels.threads import parallel_map
 # must not look like this: it has no blocks at all.
 ALL_ROWS: IntVector = np.empty(0, dtype=np.int64)
 # Both enter the rounding bound of docs/proofs/gradient.md. Blocks that must be copied are the smaller ones.
-MOST_BLOCK_ROWS = 16_384
+MOST_BLOCK_ROWS = 8_192
 FEWEST_BLOCK_ROWS = 4_096
 
 
@@ -35,11 +34,6 @@ class Block(Protocol):
 
     def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
         """Sum of the clipped gradients, each rounded to the grid."""
-
-    def difference_sum(
-        self, w: Vector, v: Vector, cap: float, bound: float, code: int, parameter: float, grid: float
-    ) -> Vector:
-        """Sum of the clipped differences between the gradients at ``w`` and at ``v``, each rounded to the grid."""
 
     def second_moment(self, steps: float) -> Matrix:
         """Sum of outer products in units of ``steps**-2``, the records' entries rounded to ``1 / steps``."""
@@ -82,14 +76,6 @@ class DenseBlock:
         kernel = gradient_kernels.scalar_dense if w.ndim == 1 else gradient_kernels.vector_dense
         total = np.empty(w.shape)
         kernel(self.X, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total)
-        return total
-
-    def difference_sum(
-        self, w: Vector, v: Vector, cap: float, bound: float, code: int, parameter: float, grid: float
-    ) -> Vector:
-        kernel = difference_kernels.scalar_dense if w.ndim == 1 else difference_kernels.vector_dense
-        total = np.empty(w.shape)
-        kernel(self.X, self.rows, self.y, self.scale, self.unit, w, v, cap, bound, code, parameter, grid, total)
         return total
 
     def second_moment(self, steps: float) -> Matrix:
@@ -138,14 +124,6 @@ class SparseBlock:
         kernel = gradient_kernels.scalar_csr if w.ndim == 1 else gradient_kernels.vector_csr
         total = np.empty(w.shape)
         kernel(*self._matrix, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total)
-        return total
-
-    def difference_sum(
-        self, w: Vector, v: Vector, cap: float, bound: float, code: int, parameter: float, grid: float
-    ) -> Vector:
-        kernel = difference_kernels.scalar_csr if w.ndim == 1 else difference_kernels.vector_csr
-        total = np.empty(w.shape)
-        kernel(*self._matrix, self.rows, self.y, self.scale, self.unit, w, v, cap, bound, code, parameter, grid, total)
         return total
 
     def second_moment(self, steps: float) -> Matrix:

@@ -99,7 +99,8 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         """Signed margin of each row: above zero speaks for ``classes_[1]``; one column for each of more classes.
 
         Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)`` divided by each row's length
-        (with the intercept's 1 in it, after ``feature_bounds``).
+        (with the intercept's 1 in it, after ``feature_bounds``). A row with a missing or infinite value is the zero record here
+        too: it lies on every boundary, unless ``nonfinite="raise"``.
 
         Parameters
         ----------
@@ -110,7 +111,14 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         array of shape (n_rows,) or (n_rows, n_classes)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=self.nonfinite == "raise",
+        )
         bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
         source = as_source(_canonical(X), np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds)
         weights = _in_record_units(self.coef_, self.intercept_, bounds)

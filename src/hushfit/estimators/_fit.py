@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hushfit.data import DataSource, SecureCoins, SeededCoins
-from hushfit.errors import InsecureNoiseWarning, WeakGuaranteeWarning
+from hushfit.errors import InsecureNoiseWarning, InvalidArgument, WeakGuaranteeWarning
 from hushfit.estimators._progress import progress_bar
 from hushfit.privacy import Budget, Guarantee, Ledger, Sampler, calibrate, sampler_for, usable
 from hushfit.problem import Problem
@@ -30,6 +30,8 @@ class Terms:
 
 def private_fit(source: DataSource, problem: Problem, solver: Any, terms: Terms) -> tuple[Result, Guarantee]:
     """Fit one model. Everything that can be refused is refused before the ledger is charged."""
+    if not isinstance(terms.ledger, Ledger | None):
+        raise InvalidArgument(f"ledger={terms.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
     n = problem.n_rows
     chosen = solver_from(solver, problem, terms.budget)
     plan = chosen.plan(problem)
@@ -64,7 +66,12 @@ def noise_and_coins(random_state: Any) -> tuple[Sampler, SecureCoins | SeededCoi
     if isinstance(random_state, np.random.RandomState | np.random.Generator):
         draw = random_state.randint if isinstance(random_state, np.random.RandomState) else random_state.integers
         random_state = int(draw(2**31 - 1))
-    noise, batches = np.random.SeedSequence(random_state).generate_state(2)
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise InvalidArgument(
+            f"random_state={random_state!r} is not a seed. Use None for secure noise, or an int of at least 0 or a numpy "
+            "generator for reproducible, insecure noise."
+        )
+    noise, batches = np.random.SeedSequence(int(random_state)).generate_state(2)
     return sampler_for(int(noise)), SeededCoins(int(batches))
 
 

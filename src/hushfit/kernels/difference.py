@@ -57,10 +57,10 @@ def _weight(code, parameter, margin, other, y, scale, cap, bound):
 
 @njit(**_STRICT)
 def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
-    """Put the sum over ``rows`` (over all rows when empty) of the clipped gradient at ``w`` less that at ``v`` into ``total``.
+    """Put the sum, over ``rows`` or over all when empty, of clipped gradients at ``w`` less those at ``v`` into ``total``.
 
-    ``w``, ``v`` and ``total`` have one entry more than X has columns: the intercept. ``cap`` bounds each slope, ``bound`` their
-    difference.
+    ``w``, ``v`` and ``total`` have one entry more than X has columns: the intercept. ``cap`` bounds each slope and ``bound``
+    their difference.
     """
     width = X.shape[1]
     chosen = np.empty(_CHUNK, np.int64)

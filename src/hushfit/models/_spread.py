@@ -5,19 +5,21 @@ weights do, plus noise of the size that was paid for. The spread of the weights 
 read, so this is post-processing. Sampling error (that other people might have been asked) is not in it.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
 from hushfit._typing import Matrix, Vector
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Plan, Query, Released, SecondMoment
 from hushfit.solvers import Iterate, Solver, run
 
-REPLAYS: Final = 40
+REPLAYS: Final = 24
 _MOMENT: Final = "second moment"
 
 
@@ -124,22 +126,31 @@ def noise_spread(recorded: Recorded, problem: Problem, multipliers: dict[str, fl
     """
     if not any(multipliers.values()):
         return None
-    curvature = _curvature(problem, recorded.log, w)
+    curvature = _curvature(problem, recorded.log, multipliers, w)
     replays = [Replay(problem, recorded.log, multipliers, curvature, np.random.default_rng(k)) for k in range(REPLAYS)]
-    weights = [run(recorded.solver, problem, replay).w for replay in replays]  # type: ignore[arg-type]
+    with threadpool_limits(1):  # matrices this small only lose by being shared between threads
+        weights = [run(recorded.solver, problem, replay).w for replay in replays]  # type: ignore[arg-type]
     spread = np.atleast_2d(np.std(weights, axis=0, ddof=1))
     return spread if problem.fit_intercept else np.column_stack([spread, np.zeros(len(spread))])
 
 
-def _curvature(problem: Problem, log: list[Asked], w: Vector) -> Matrix:
+def _largest_noise_eigenvalue(problem: Problem, multiplier: float) -> float:
+    """Edge of the semicircle that the eigenvalues of the noise fill."""
+    return multiplier * SecondMoment(problem).sensitivity(problem.relation) * math.sqrt(2 * problem.dimension)
+
+
+def _curvature(problem: Problem, log: list[Asked], multipliers: dict[str, float], w: Vector) -> Matrix:
     """What a sum of gradients changes per change of the weights: second moment times the mean curvature of the loss."""
     moment = next((asked for asked in log if asked.name == _MOMENT), None)
     d = problem.dimension
     # Records are unit vectors, so without a release the best guess is round with trace one.
     M = np.eye(d) * problem.n_rows / d if moment is None else SecondMoment(problem).matrix(moment.answer)
     values, vectors = np.linalg.eigh(M)
-    M = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return M * _mean_slope_of_slope(problem, log, M / problem.n_rows, np.atleast_2d(w))
+    # Where noise hides the second moment there may be no row at all to pull a weight back: no curvature is the safe guess.
+    hidden = 0.0 if moment is None else _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
+    M = (vectors * np.where(values > hidden, values, 0.0)) @ vectors.T
+    bend = _mean_slope_of_slope(problem, log, M / problem.n_rows, np.atleast_2d(w))
+    return np.asarray(bend * M)
 
 
 def _mean_slope_of_slope(problem: Problem, log: list[Asked], M: Matrix, w: Matrix) -> float:
@@ -147,6 +158,7 @@ def _mean_slope_of_slope(problem: Problem, log: list[Asked], M: Matrix, w: Matri
     largest = float(np.sqrt(np.einsum("kj,ji,ki->k", w, M, w).max()))
     slopes = expit(largest * np.random.default_rng(0).standard_normal(2_000))
     gradient = next((asked.query for asked in log if isinstance(asked.query, ClippedGradient)), None)
-    length = 1.0 if gradient is None or gradient.metric is None else np.sqrt(np.trace(gradient.metric.A @ M @ gradient.metric.A))
+    A = None if gradient is None or gradient.metric is None else gradient.metric.A
+    length = 1.0 if A is None else np.sqrt(np.trace(A @ M @ A))
     cap = np.inf if gradient is None else gradient.clip / length
     return float((slopes * (1 - slopes) * (slopes < cap)).mean())

@@ -19,6 +19,7 @@ from hushfit.privacy._gaussian import gaussian_delta, gaussian_mu
 from hushfit.privacy._guarantee import Guarantee, ReleaseRecord
 from hushfit.privacy._interpret import delta_of, epsilon_of
 from hushfit.privacy._ledger import Account, Ledger, Receipt
+from hushfit.privacy._objective_cost import ObjectiveCost
 from hushfit.privacy._rdp import rdp_curve, rdp_delta, rdp_epsilon
 from hushfit.privacy._relation import Relation
 from hushfit.privacy._reserve import usable
@@ -41,6 +42,7 @@ __all__ = [
     "GaussianCost",
     "Guarantee",
     "Ledger",
+    "ObjectiveCost",
     "OpenDPSampler",
     "PoissonGaussianCost",
     "PureCost",

@@ -2,7 +2,7 @@
 
 Only its discretiser and its convolutions are used, never its events: a Gaussian event has different units in different
 accountants of that library. The hockey-stick profiles of the dominating pairs are ours, in units where
-*mu = sensitivity / noise scale*. Proofs: docs/proofs/{gaussian,poisson,fixed_size,composition}.md.
+*mu = sensitivity / noise scale*. Proofs: docs/proofs/{gaussian,poisson,fixed_size,mixture,composition}.md.
 """
 
 import math
@@ -15,9 +15,15 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from hushfit._typing import Vector
-from hushfit.privacy._cost import FixedSizeGaussianCost, PoissonGaussianCost, PureCost
+from hushfit.privacy._cost import FixedSizeGaussianCost, PureCost
 from hushfit.privacy._gaussian import gaussian_profile
-from hushfit.privacy._normal import NormalForm
+from hushfit.privacy._mixture_cost import (
+    MixtureGaussianCost,
+    mixture_add_profile,
+    mixture_loss,
+    mixture_remove_profile,
+)
+from hushfit.privacy._normal import NormalForm, SampledCost
 from hushfit.privacy._relation import Relation
 
 Profile: TypeAlias = Callable[[Vector], Vector]
@@ -132,9 +138,11 @@ def _directions(form: NormalForm, relation: Relation) -> list[_Directions]:
     return found
 
 
-def _sampled(part: PoissonGaussianCost | FixedSizeGaussianCost, relation: Relation) -> _Directions:
+def _sampled(part: SampledCost, relation: Relation) -> _Directions:
     """Pairs of a subsampled Gaussian under the relation."""
     mu, rate, count = part.mu, part.rate, part.count
+    if isinstance(part, MixtureGaussianCost):
+        return _mixture_pairs(part)
     if isinstance(part, FixedSizeGaussianCost):
         return _Directions(_fixed_size_pair(mu, rate, count))
     if relation is Relation.REPLACE_ONE:
@@ -179,6 +187,20 @@ def _fixed_size_pair(mu: float, rate: float, count: int) -> _Pair:
     """The symmetric profile that dominates a batch drawn without replacement."""
     remove = _remove_pair(mu, rate, count)
     return _Pair(lambda e: fixed_size_profile(e, mu, rate), -remove.high, remove.high, remove.losses, remove.weights, count)
+
+
+def _mixture_pairs(part: MixtureGaussianCost) -> _Directions:
+    """(1-q) N(ratio mu) + q N(mu) against N(0), and the reverse."""
+    mu, rate, ratio, count = part.mu, part.rate, part.ratio, part.count
+    x = np.linspace(-8.0, mu + 8.0, 801)
+    density = (1 - rate) * np.exp(-0.5 * (x - ratio * mu) ** 2) + rate * np.exp(-0.5 * (x - mu) ** 2)
+    weights = density / density.sum()
+    losses = mixture_loss(x, mu, rate, ratio)
+    low, high = mixture_loss(np.array([-_REACH, mu + _REACH]), mu, rate, ratio).tolist()
+    return _Directions(
+        _Pair(lambda e: mixture_remove_profile(e, mu, rate, ratio), low, high, losses, weights, count),
+        _Pair(lambda e: mixture_add_profile(e, mu, rate, ratio), -high, -low, -losses, weights, count),
+    )
 
 
 def _pure_pair(part: PureCost) -> _Pair:

@@ -118,7 +118,7 @@ def _largest(measure: _Measure, target: float, start: float, width: float) -> fl
 def _infeasible() -> InfeasibleBudget:
     return InfeasibleBudget(
         "the parts of this plan whose noise is fixed already exceed the budget. "
-        "Raise epsilon or delta, or give those parts a smaller share."
+        "Raise epsilon or delta, or give those parts a smaller share (for noise inside an objective: raise its mu)."
     )
 
 

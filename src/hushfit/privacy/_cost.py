@@ -16,6 +16,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
+from hushfit.privacy._mixture_cost import MixtureGaussianCost
 from hushfit.privacy._objective_cost import ObjectiveCost
 
 
@@ -215,7 +216,7 @@ class ComposedCost:
         None of them composed. The empty tuple is the cost of doing nothing.
     """
 
-    parts: tuple["SimpleCost", ...]
+    parts: tuple["Entry", ...]
 
     def __post_init__(self) -> None:
         _set(self, parts=tuple(self.parts))
@@ -229,9 +230,19 @@ class ComposedCost:
 
 
 SimpleCost: TypeAlias = GaussianCost | PoissonGaussianCost | FixedSizeGaussianCost | PureCost | RdpCost | ObjectiveCost
-Cost: TypeAlias = SimpleCost | ComposedCost
-SIMPLE: Final = (GaussianCost, PoissonGaussianCost, FixedSizeGaussianCost, PureCost, RdpCost, ObjectiveCost)
-_NAMES: Final = ("gaussian", "poisson-gaussian", "fixed-size-gaussian", "pure", "rdp", "objective")
+# What a composed cost may hold: a mixture has a dominating pair of its own, but no Renyi curve of its own.
+Entry: TypeAlias = SimpleCost | MixtureGaussianCost
+Cost: TypeAlias = Entry | ComposedCost
+SIMPLE: Final = (
+    GaussianCost,
+    PoissonGaussianCost,
+    FixedSizeGaussianCost,
+    PureCost,
+    RdpCost,
+    ObjectiveCost,
+    MixtureGaussianCost,
+)
+_NAMES: Final = ("gaussian", "poisson-gaussian", "fixed-size-gaussian", "pure", "rdp", "objective", "mixture-gaussian")
 _KINDS: Final = dict(zip(_NAMES, SIMPLE, strict=True))
 _KIND_OF: Final = {cls: kind for kind, cls in _KINDS.items()}
 
@@ -250,9 +261,9 @@ def compose(costs: Iterable[Cost]) -> Cost:
         Flat, equal releases counted together, in an order that does not depend on that of the input. Gaussian releases
         with different multipliers stay apart here, for the record; `epsilon_of` adds them in squares.
     """
-    tally: Counter[SimpleCost] = Counter()
+    tally: Counter[Entry] = Counter()
     for cost in costs:
-        for part in parts_of(cost):
+        for part in entries_of(cost):
             tally[replace(part, count=1)] += part.count
     parts = tuple(sorted((replace(one, count=count) for one, count in tally.items()), key=_place))
     return parts[0] if len(parts) == 1 else ComposedCost(parts)
@@ -273,17 +284,35 @@ def repeat(cost: Cost, times: int) -> Cost:
     Cost
     """
     times = _check.count(times, "times")
-    return compose(replace(part, count=times * part.count) for part in parts_of(cost))
+    return compose(replace(part, count=times * part.count) for part in entries_of(cost))
 
 
 def parts_of(cost: Cost) -> Iterator[SimpleCost]:
-    """The simple costs that a cost is made of."""
+    """The simple costs that a cost is made of; a mixture counts as the two releases that it is no worse than."""
+    for entry in entries_of(cost):
+        if isinstance(entry, MixtureGaussianCost):
+            yield from _split(entry)
+        else:
+            yield entry
+
+
+def entries_of(cost: Cost) -> Iterator[Entry]:
+    """What was composed, as it is."""
     if isinstance(cost, ComposedCost):
         yield from cost.parts
     elif isinstance(cost, SIMPLE):
         yield cost
     else:
         raise InvalidArgument(f"{type(cost).__name__} is not a cost. Use GaussianCost or its kin.")
+
+
+def _split(mixture: MixtureGaussianCost) -> tuple[GaussianCost, PoissonGaussianCost]:
+    """The full gradient and the batch, each with a part of the noise; their sum is the mixture (docs/proofs/mixture.md)."""
+    rate, ratio, z = mixture.rate, mixture.ratio, mixture.noise_multiplier
+    # Any split of the variance is valid; this one is best when there are many releases.
+    share = ratio / (ratio + rate * (1 + ratio))
+    everybody = GaussianCost(z * math.sqrt(share) / ratio, mixture.count)
+    return everybody, PoissonGaussianCost(z * math.sqrt(1 - share) / (1 + ratio), rate, mixture.count)
 
 
 def cost_from_dict(data: Mapping[str, Any]) -> Cost:
@@ -315,7 +344,7 @@ def cost_from_dict(data: Mapping[str, Any]) -> Cost:
     cls = _KINDS[kind]
     names = {field.name for field in fields(cls)}
     given = _check.fields(data, names | {"kind"}, f"a {kind} cost")
-    read_one: Callable[..., SimpleCost] = _KINDS[kind]
+    read_one: Callable[..., Entry] = _KINDS[kind]
     return read_one(**{name: _from_json(given[name], name) for name in names})
 
 
@@ -341,7 +370,7 @@ def _from_json(value: Any, name: str) -> Any:
     return value if name in ("label", "rank", "count") else _check.from_json_number(value, name)
 
 
-def _place(cost: SimpleCost) -> tuple[Any, ...]:
+def _place(cost: Entry) -> tuple[Any, ...]:
     """Sort key: kind first, then the fields, of which only `RdpCost` has tuples."""
     return (SIMPLE.index(type(cost)), *(getattr(cost, field.name) for field in fields(cost)))
 

@@ -1,6 +1,10 @@
-"""Gaussian and pure releases together, exactly. Proof: docs/proofs/composition.md."""
+"""Gaussian and pure releases together, exactly; one noisy objective among Gaussians, nearly so.
+
+Proofs: docs/proofs/{composition,objective}.md.
+"""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.special import expit, gammaln
@@ -9,10 +13,13 @@ from hushfit._typing import Vector
 from hushfit.privacy._cost import PureCost
 from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._normal import NormalForm
+from hushfit.privacy._objective_cost import objective_losses
 from hushfit.privacy._root import root
 
 # Beyond this many distinct losses a privacy loss distribution is cheaper.
 MAX_ATOMS = 20_000
+# The tail that an objective's losses leave out is below this.
+_LEAST_DELTA = 1e-18
 
 
 def is_exact(form: NormalForm) -> bool:
@@ -20,17 +27,23 @@ def is_exact(form: NormalForm) -> bool:
     return not (form.sampled or form.by_curve) and math.prod(p.count + 1 for p in form.pure) <= MAX_ATOMS
 
 
+def is_single_objective(form: NormalForm) -> bool:
+    """Whether there are Gaussian releases and one noisy objective whose loss is bounded by that of a known variable."""
+    others = form.pure or form.sampled or form.tabulated
+    return not others and [(part.rank, part.count) for part in form.objective] == [(1, 1)]
+
+
 def exact_delta(form: NormalForm, epsilon: float) -> float:
-    """Mixture of Gaussian profiles over the losses of the pure parts, each as bad as randomised response."""
+    """Mixture of Gaussian profiles over the losses of the other parts; the worst one where several are possible."""
     if form.reveals_all:
         return 1.0
-    losses, weights = _atoms(form.pure)
-    return min(1.0, float(weights @ gaussian_profile(epsilon - losses, form.mu)))
+    mixtures: Iterable[tuple[Vector, Vector]] = objective_losses(form.objective[0]) if form.objective else [_atoms(form.pure)]
+    return min(1.0, max(float(weights @ gaussian_profile(epsilon - losses, form.mu)) for losses, weights in mixtures))
 
 
 def exact_epsilon(form: NormalForm, delta: float) -> float:
     """Root of `exact_delta` in epsilon, at its safe end."""
-    if form.reveals_all:
+    if form.reveals_all or (form.objective and delta <= _LEAST_DELTA):
         return math.inf
     if exact_delta(form, 0.0) <= delta:
         return 0.0
@@ -49,7 +62,7 @@ def exact_epsilon(form: NormalForm, delta: float) -> float:
 
 
 def _atoms(pure: tuple[PureCost, ...]) -> tuple[Vector, Vector]:
-    """Total losses of the pure parts and their probabilities."""
+    """Total losses of the pure parts, each as bad as randomised response, and their probabilities."""
     losses, weights = np.zeros(1), np.ones(1)
     for part in pure:
         j = np.arange(part.count + 1)

@@ -2,7 +2,7 @@
 
 from hushfit.privacy import _check
 from hushfit.privacy._cost import Cost
-from hushfit.privacy._exact import exact_delta, exact_epsilon, is_exact
+from hushfit.privacy._exact import exact_delta, exact_epsilon, is_exact, is_single_objective
 from hushfit.privacy._normal import normal_form
 from hushfit.privacy._rdp import rdp_delta, rdp_epsilon
 from hushfit.privacy._relation import Relation
@@ -37,7 +37,7 @@ def epsilon_of(cost: Cost, delta: float, relation: Relation | str) -> float:
         return exact_epsilon(form, delta)
     by_rdp = rdp_epsilon(cost, delta, relation)
     if is_single_objective(form):
-        return min(by_rdp, single_objective_epsilon(form, delta))
+        return min(by_rdp, exact_epsilon(form, delta))
     if form.by_curve:
         return by_rdp
     # Both are proved; Renyi wins where delta is too small for floating-point convolutions.
@@ -74,7 +74,7 @@ def delta_of(cost: Cost, epsilon: float, relation: Relation | str) -> float:
         return exact_delta(form, epsilon)
     by_rdp = rdp_delta(cost, epsilon, relation)
     if is_single_objective(form):
-        return min(by_rdp, single_objective_delta(form, epsilon))
+        return min(by_rdp, exact_delta(form, epsilon))
     if form.by_curve:
         return by_rdp
     from hushfit.privacy._accounting import pld_delta

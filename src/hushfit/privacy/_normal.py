@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from hushfit.privacy._cost import (
     Cost,
@@ -11,11 +11,14 @@ from hushfit.privacy._cost import (
     PoissonGaussianCost,
     PureCost,
     RdpCost,
-    parts_of,
+    entries_of,
 )
+from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.privacy._objective_cost import ObjectiveCost
 from hushfit.privacy._rdp import fixed_size_refused
 from hushfit.privacy._relation import Relation
+
+SampledCost: TypeAlias = PoissonGaussianCost | FixedSizeGaussianCost | MixtureGaussianCost
 
 # Outside this range sampling changes nothing that matters, and floating point gives up: below, the batch counts as all
 # rows; above, as published without noise. Both err on the safe side.
@@ -29,7 +32,7 @@ class NormalForm:
 
     mu: float
     pure: tuple[PureCost, ...]
-    sampled: tuple[PoissonGaussianCost | FixedSizeGaussianCost, ...]
+    sampled: tuple[SampledCost, ...]
     tabulated: tuple[RdpCost, ...]
     objective: tuple[ObjectiveCost, ...] = ()
 
@@ -53,19 +56,23 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
     """Sort the parts of a cost; refuse those without a proof under the relation."""
     squares: list[float] = []
     pure: list[PureCost] = []
-    sampled: list[PoissonGaussianCost | FixedSizeGaussianCost] = []
+    sampled: list[SampledCost] = []
     tabulated: list[RdpCost] = []
     objective: list[ObjectiveCost] = []
-    for part in parts_of(cost):
+    for part in entries_of(cost):
         match part:
             case FixedSizeGaussianCost() if relation is Relation.ADD_REMOVE:
                 raise fixed_size_refused()
+            case MixtureGaussianCost() if relation is Relation.REPLACE_ONE:
+                raise mixture_refused()
             case GaussianCost():
                 squares.append(part.count * part.mu * part.mu)
-            case PoissonGaussianCost() | FixedSizeGaussianCost() if part.rate == 1 or part.mu < _LEAST_MU:
+            case PoissonGaussianCost() | FixedSizeGaussianCost() | MixtureGaussianCost() if (
+                part.rate == 1 or part.mu < _LEAST_MU
+            ):
                 # Every row is in every batch, or might as well be.
                 squares.append(part.count * part.mu * part.mu)
-            case PoissonGaussianCost() | FixedSizeGaussianCost():
+            case PoissonGaussianCost() | FixedSizeGaussianCost() | MixtureGaussianCost():
                 sampled.append(part)
             case PureCost() if part.epsilon > 0:
                 pure.append(part)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -82,19 +83,19 @@ def _theorem_a(orders: Vector, cost: ObjectiveCost) -> Vector:
 
 def _theorem_a_prime(orders: Vector, cost: ObjectiveCost) -> Vector:
     """For records with Hessians of rank one, at every order; first order in kappa and in mu."""
-    half_normal = (math.log(2) + log_ndtr((orders - 1) * cost.mu)) / (orders - 1)
+    half_normal: Vector = (math.log(2) + log_ndtr((orders - 1) * cost.mu)) / (orders - 1)
     return orders * (cost.mu**2 / 2) + math.log1p(cost.kappa) + half_normal
 
 
 def objective_losses(cost: ObjectiveCost) -> Iterator[tuple[Vector, Vector]]:
-    """Privacy losses and their probabilities, one pair for each arc of angles; the worst of them bounds one release of rank one.
+    """Privacy losses and their probabilities, for each arc of angles; the worst pair bounds one release of rank one.
 
     The loss is at most ``log(1 + kappa) + mu^2/2 + mu M`` with M the larger of ``cos(psi) |Z1|`` and ``sin(psi) |Z2|``.
     """
     upper_ends = np.linspace(0.0, _REACH, _CELLS + 1)[1:]
     losses = np.append(math.log1p(cost.kappa) + cost.mu**2 / 2 + cost.mu * upper_ends, math.inf)
     arcs = np.linspace(0.0, math.pi / 4, _ARCS + 1)
-    for low, high in zip(arcs[:-1], arcs[1:], strict=True):
+    for low, high in pairwise(arcs):
         within = _within(upper_ends, math.cos(low)) * _within(upper_ends, math.sin(high))
         yield losses, np.diff(within, prepend=0.0, append=1.0)
 

@@ -2,9 +2,18 @@
 
 from hushfit.release._admm import AdmmRun, AdmmState, AdmmStep, admm_step, dual_step, primal_step
 from hushfit.release._curator import Curator, Released
+from hushfit.release._difference import (
+    AnchoredBatch,
+    GradientDifference,
+    Snapshot,
+    VarianceReducedGradient,
+    anchored_batch,
+    difference_bound,
+)
 from hushfit.release._gradient import ClippedGradient, Metric
 from hushfit.release._histogram import MarginHistogram
 from hushfit.release._logistic import LogisticGradient, gradient_diameter
+from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser, hessian_rank
 from hushfit.release._moment import SecondMoment
 from hushfit.release._plan import FixedSizeBatch, FullBatch, Plan, Planned, PoissonBatch, Sampling
 from hushfit.release._query import Query
@@ -13,13 +22,18 @@ __all__ = [
     "AdmmRun",
     "AdmmState",
     "AdmmStep",
+    "AnchoredBatch",
     "ClippedGradient",
     "Curator",
     "FixedSizeBatch",
     "FullBatch",
+    "GaussianInside",
+    "GradientDifference",
+    "LaplaceInside",
     "LogisticGradient",
     "MarginHistogram",
     "Metric",
+    "PerturbedMinimiser",
     "Plan",
     "Planned",
     "PoissonBatch",
@@ -27,8 +41,13 @@ __all__ = [
     "Released",
     "Sampling",
     "SecondMoment",
+    "Snapshot",
+    "VarianceReducedGradient",
     "admm_step",
+    "anchored_batch",
+    "difference_bound",
     "dual_step",
     "gradient_diameter",
+    "hessian_rank",
     "primal_step",
 ]

@@ -11,6 +11,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import Coins, DataSource
 from hushfit.errors import InvalidArgument, UndeclaredRelease
 from hushfit.privacy import Relation, Sampler, discretisation_loss
+from hushfit.release._minimiser import CertifiedMinimiser, InsideNoise, PerturbedMinimiser
 from hushfit.release._plan import Plan, Planned
 from hushfit.release._query import Query
 
@@ -39,24 +40,39 @@ class NoiseGrid:
         return math.ldexp(self.scale, -self.log2_deviation)
 
     @classmethod
-    def of(cls, query: Query, multiplier: float, relation: Relation, n_rows: int) -> "NoiseGrid":
-        """The grid on which noise is ``multiplier`` times the sensitivity, rounding to that very grid included."""
+    def of(cls, query: Query, multiplier: float, relation: Relation, n_rows: float, stretch: float = 1.0) -> "NoiseGrid":
+        """The grid on which noise is ``multiplier`` times the sensitivity, rounding to that very grid included.
+
+        An answer is at most ``n_rows`` sensitivities long; ``stretch`` is the most by which the norm that the noise is
+        measured in exceeds the Euclidean one.
+        """
         log2_deviation = min(_LOG2_DEVIATION, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0))))
         if log2_deviation < 0:
             raise InvalidArgument(
-                f"A noise multiplier of {multiplier:.3g} with {n_rows} rows is too small to draw exactly. Ask for a smaller "
-                "epsilon, or for epsilon=inf if no privacy is meant."
+                f"A noise multiplier of {multiplier:.3g} with {n_rows:.0f} rows is too small to draw exactly. Ask for a "
+                "smaller epsilon, or for epsilon=inf if no privacy is meant."
             )
         entries = query.size + (0 if query.doubled is None else int(query.doubled.sum()))
         # Half a step for rounding, and the error of dividing by the step, on each of two answers.
         lost_steps = 2 * math.sqrt(entries) * (1 + math.ldexp(n_rows / multiplier, log2_deviation - 52))
-        lost = multiplier * math.ldexp(lost_steps, -log2_deviation)
+        lost = multiplier * math.ldexp(stretch * lost_steps, -log2_deviation)
         if lost >= 0.5:
             raise InvalidArgument(
                 f"A noise multiplier of {multiplier:.3g} on {query.size} coordinates is too large for the grid. Ask for a "
                 "larger epsilon or fewer columns."
             )
-        return cls(multiplier * query.sensitivity(relation) / (1 - lost), log2_deviation)
+        return cls(multiplier * stretch * query.sensitivity(relation) / (1 - lost), log2_deviation)
+
+    @classmethod
+    def inside(cls, query: PerturbedMinimiser, multiplier: float, relation: Relation, stretch: float) -> "NoiseGrid":
+        """The grid of noise inside an objective; being a grid costs one step in each coordinate, in the norm of the noise."""
+        lost = multiplier * math.ldexp(stretch**2, -_LOG2_DEVIATION)
+        if lost >= 0.5:
+            raise InvalidArgument(
+                f"A noise multiplier of {multiplier:.3g} on {query.size} coordinates is too large for the grid. Ask for a "
+                "larger epsilon or fewer columns."
+            )
+        return cls(multiplier * stretch * query.gradient_shift(relation) / (1 - lost), _LOG2_DEVIATION)
 
 
 class Curator:
@@ -131,6 +147,8 @@ class Curator:
             raise UndeclaredRelease(_refusal(f"declares {name!r} as {declared.query.__name__}, not as {type(query).__name__}"))
         if self._left[name] < 1:
             raise UndeclaredRelease(_refusal(f"declares {declared.count} releases of {name!r}, and they have been made"))
+        if isinstance(query, PerturbedMinimiser) and not query.is_covered_by(declared.sampling):
+            raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, not with kappa={query.kappa:g}"))
         self._left[name] -= 1
 
     def _replayed(self, name: str, query: Query) -> Vector:
@@ -147,17 +165,33 @@ class Curator:
         n_rows = self.__source.n_rows
         if multiplier == 0:
             return query(self.__source, sampling.rows(n_rows, self._coins))
+        if isinstance(query, PerturbedMinimiser) and isinstance(sampling, InsideNoise):
+            return self._minimiser(query, multiplier, sampling)
         grid = NoiseGrid.of(query, multiplier, self.relation, n_rows)
-        self._reserve -= discretisation_loss(query.size, 2 * grid.log2_deviation - 1)
+        self._take_from_reserve(query.size, grid)
+        answer = query(self.__source, sampling.rows(n_rows, self._coins))
+        return _on_grid(answer, grid, self._noise(query, grid.log2_deviation))
+
+    def _minimiser(self, query: PerturbedMinimiser, multiplier: float, noise: InsideNoise) -> Vector:
+        """Noise in the objective, then noise on what was found to minimise it."""
+        stretch = noise.stretch(query.size)
+        inside = NoiseGrid.inside(query, multiplier, self.relation, stretch)
+        zero = np.zeros(query.size)
+        bounds = CertifiedMinimiser(query, zero, inside.scale, inside.step)
+        reach = bounds.largest / bounds.sensitivity(self.relation)
+        grid = NoiseGrid.of(bounds, noise.output_multiplier(multiplier), self.relation, reach, stretch)
+        self._take_from_reserve(2 * query.size, grid)
+        drawn = _on_grid(zero, inside, noise.draw(self._sampler, inside.log2_deviation, query.size))
+        answer = CertifiedMinimiser(query, drawn, inside.scale, inside.step)(self.__source, None)
+        return _on_grid(answer, grid, noise.draw(self._sampler, grid.log2_deviation, query.size))
+
+    def _take_from_reserve(self, coordinates: int, grid: NoiseGrid) -> None:
+        self._reserve -= discretisation_loss(coordinates, 2 * grid.log2_deviation - 1)
         if self._reserve < 0:
             raise InvalidArgument(
                 "This fit draws more noise than its reserve for discrete noise covers. Ask for a larger epsilon, or take "
                 "fewer steps."
             )
-        answer = query(self.__source, sampling.rows(n_rows, self._coins))
-        steps = np.rint(answer / grid.step).astype(np.int64) + self._noise(query, grid.log2_deviation)
-        noisy: Vector = np.multiply(steps, grid.step, dtype=np.float64)
-        return noisy
 
     def _noise(self, query: Query, log2_deviation: int) -> IntVector:
         if query.doubled is None:
@@ -173,6 +207,13 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A curator cannot be copied or pickled: a copy could release everything twice.")
+
+
+def _on_grid(answer: Vector, grid: NoiseGrid, noise: IntVector) -> Vector:
+    """Round to the grid, add integers, scale back."""
+    steps = np.rint(answer / grid.step).astype(np.int64) + noise
+    noisy: Vector = np.multiply(steps, grid.step, dtype=np.float64)
+    return noisy
 
 
 def _refusal(reason: str) -> str:

@@ -8,6 +8,7 @@ from hushfit._typing import IntVector
 from hushfit.data import Coins, fixed_size_rows, poisson_rows
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.privacy import Cost, FixedSizeGaussianCost, GaussianCost, PoissonGaussianCost, ReleaseRecord, compose
+from hushfit.release._minimiser import InsideNoise, PerturbedMinimiser
 from hushfit.release._query import Query
 
 
@@ -118,7 +119,12 @@ class Planned:
     sampling: Sampling = FullBatch()
 
     def __post_init__(self) -> None:
-        if not (self.query.sampled or isinstance(self.sampling, FullBatch)):
+        if (self.query is PerturbedMinimiser) != isinstance(self.sampling, InsideNoise):
+            raise InvalidArgument(
+                f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but noise inside an objective has its own "
+                "price. Plan PerturbedMinimiser with GaussianInside or LaplaceInside, and nothing else with them."
+            )
+        if not (self.query.sampled or isinstance(self.sampling, FullBatch | InsideNoise)):
             raise InvalidArgument(
                 f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but its proof covers all rows only. "
                 "Use FullBatch()."

@@ -2,23 +2,34 @@
 
 from hushfit.solvers._auto import SOLVERS, choose_solver, solver_from
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint
+from hushfit.solvers._dpsc import DPSC
 from hushfit.solvers._exact import ExactMinimiser
 from hushfit.solvers._mp_admm import MPADMM
+from hushfit.solvers._objective import ObjectivePerturbation
+from hushfit.solvers._private_graph import PrivateGraph, PublicGraph
 from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
 from hushfit.solvers._recalibrated import Recalibrated
 from hushfit.solvers._run import Iterate, Result, Solver, run
+from hushfit.solvers._sadmm import DPSADMM
 from hushfit.solvers._ss_admm import SSADMM
+from hushfit.solvers._vradmm import DPVRADMM
 from hushfit.solvers._whitened import WhitenedGradientDescent
 
 __all__ = [
+    "DPSADMM",
+    "DPSC",
+    "DPVRADMM",
     "MPADMM",
     "SOLVERS",
     "SSADMM",
     "ExactMinimiser",
     "Iterate",
+    "ObjectivePerturbation",
+    "PrivateGraph",
     "ProxNewton",
     "ProximalGradient",
+    "PublicGraph",
     "Recalibrated",
     "Result",
     "Solver",

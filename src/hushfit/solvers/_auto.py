@@ -9,14 +9,18 @@ from hushfit.losses import Logistic
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
+from hushfit.solvers._dpsc import DPSC
 from hushfit.solvers._exact import ExactMinimiser
 from hushfit.solvers._metric_prox import is_smooth
 from hushfit.solvers._mp_admm import MPADMM
+from hushfit.solvers._objective import ObjectivePerturbation
 from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
 from hushfit.solvers._recalibrated import Recalibrated
 from hushfit.solvers._run import Solver
+from hushfit.solvers._sadmm import DPSADMM
 from hushfit.solvers._ss_admm import SSADMM
+from hushfit.solvers._vradmm import DPVRADMM
 from hushfit.solvers._whitened import WhitenedGradientDescent
 
 # A second moment has d(d+1)/2 noisy entries; beyond this many columns it says too little for its price.
@@ -36,8 +40,10 @@ def choose_solver(problem: Problem, budget: Budget) -> Solver:
     Solver
         Without privacy the exact minimiser. Otherwise whitened gradient descent for smooth penalties and the
         variable-metric prox for others; without a penalty, recalibrated where there are probabilities of two classes.
-        Proximal gradient descent for many columns.
+        Proximal gradient descent for many columns; stochastic ADMM where there is a constraint.
     """
+    if problem.constraint is not None:
+        return DPSADMM()
     if math.isinf(budget.epsilon):
         return ExactMinimiser()
     if problem.dimension > MOST_WHITENED_COLUMNS:
@@ -55,6 +61,10 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "exact": ExactMinimiser,
     "ss-admm": SSADMM,
     "mp-admm": MPADMM,
+    "objective": ObjectivePerturbation,
+    "dpsc": DPSC,
+    "dp-sadmm": DPSADMM,
+    "dp-vradmm": DPVRADMM,
 }
 
 
@@ -66,16 +76,20 @@ def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
         if solver not in SOLVERS:
             names = ", ".join(repr(name) for name in ("auto", *SOLVERS))
             raise UnknownName(f"solver={solver!r} is not known. Use one of {names}, or an object of hushfit.solvers.")
-        return _fit_for(budget, SOLVERS[solver]())
+        return _fit_for(budget, problem, SOLVERS[solver]())
     if not (hasattr(solver, "plan") and hasattr(solver, "iterates")):
         raise InvalidArgument(f"solver={solver!r} is neither a name nor a solver. Use 'auto' or an object of hushfit.solvers.")
-    return _fit_for(budget, solver)
+    return _fit_for(budget, problem, solver)
 
 
-def _fit_for(budget: Budget, solver: Solver) -> Solver:
-    """Refuse before anything is paid what would only be refused when it runs."""
+def _fit_for(budget: Budget, problem: Problem, solver: Solver) -> Solver:
+    """Refuse before anything is paid what would only be refused when it runs, or not at all; settle what the budget decides."""
+    if problem.constraint is not None and not isinstance(solver, DPSADMM | DPVRADMM):
+        raise InvalidArgument(
+            f"{type(solver).__name__} would ignore the constraint of the problem. Use 'dp-sadmm' or 'dp-vradmm'."
+        )
     if isinstance(solver, ExactMinimiser) and budget.is_private:
         raise InvalidArgument(
             f"solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not {budget.epsilon:g}. Use 'auto'."
         )
-    return solver
+    return solver.for_budget(budget) if isinstance(solver, ObjectivePerturbation) else solver

@@ -114,9 +114,12 @@ class _Shrinkage:
 
     @classmethod
     def of(cls, problem: Problem, A: Matrix) -> "_Shrinkage":
+        alpha = getattr(problem.penalty, "alpha", 0.0)
+        if alpha == 0.0:
+            return cls(np.eye(len(A)), np.zeros(len(A)))
         penalised = A[:, : problem.n_features]
         curvatures, vectors = np.linalg.eigh(penalised @ penalised.T)
-        return cls(vectors, getattr(problem.penalty, "alpha", 0.0) * np.maximum(curvatures, 0.0))
+        return cls(vectors, alpha * np.maximum(curvatures, 0.0))
 
     def __call__(self, u: Vector, step: float) -> Vector:
         return (u @ self.vectors / (1 + step * self.curvatures)) @ self.vectors.T

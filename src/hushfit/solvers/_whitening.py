@@ -39,27 +39,29 @@ def release_spectrum(problem: Problem, curator: Curator, name: str, floor: float
     Records are unit vectors, so the trace is known to be one. Noise spreads eigenvalues by up to ``edge``; those that stand
     out from the bulk are pulled back by it, the others are taken to be equal.
     """
-    return _shrunk(curator.release(name, SecondMoment(problem)), problem, curator.noise_multiplier(name), floor)
-
-
-def margin_spread(w: Vector, problem: Problem, curator: Curator, name: str) -> float:
-    """Root mean square of the margins of public weights, as the second moment on the curator's transcript has it."""
-    answer = next(released.answer for released in curator.transcript if released.name == name)
-    spectrum = _shrunk(answer, problem, curator.noise_multiplier(name), _SMALLEST_EIGENVALUE)
-    return float(np.sqrt(w @ spectrum.power(1.0) @ w))
-
-
-def _shrunk(answer: Vector, problem: Problem, noise_multiplier: float, floor: float) -> Spectrum:
     query = SecondMoment(problem)
-    d, n = problem.dimension, problem.n_rows
-    M = query.matrix(answer) / n
-    M -= (np.trace(M) - 1) / d * np.eye(d)
-    released, vectors = np.linalg.eigh(M)
-    noise = noise_multiplier * query.sensitivity(problem.relation) / n
-    edge = noise * math.sqrt(2 * d)
+    released, vectors = np.linalg.eigh(_with_trace_one(curator.release(name, query), problem))
+    noise = curator.noise_multiplier(name) * query.sensitivity(problem.relation) / problem.n_rows
+    edge = noise * math.sqrt(2 * problem.dimension)
     bulk = _bulk_mean(released, edge)
     believed = np.maximum(released - bulk - edge, 0) + max(_FLOOR * edge, bulk)
     return Spectrum(vectors, released, np.maximum(believed, floor))
+
+
+def margin_spread(w: Vector, problem: Problem, curator: Curator, name: str) -> float:
+    """Root mean square of the margins of public weights, by the second moment on the curator's transcript.
+
+    Where noise makes that negative, as if the weights pointed anywhere: eigenvalues are one over the dimension on average.
+    """
+    answer = next(released.answer for released in curator.transcript if released.name == name)
+    square = float(w @ _with_trace_one(answer, problem) @ w)
+    return math.sqrt(max(square, float(w @ w) / problem.dimension))
+
+
+def _with_trace_one(answer: Vector, problem: Problem) -> Matrix:
+    d = problem.dimension
+    M = SecondMoment(problem).matrix(answer) / problem.n_rows
+    return M - (np.trace(M) - 1) / d * np.eye(d)
 
 
 def _bulk_mean(eigenvalues: Vector, edge: float) -> float:

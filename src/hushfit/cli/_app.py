@@ -1,0 +1,144 @@
+"""The door of the command line: finds the verb, runs it, and turns every error into one sentence and an exit code."""
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from hushfit._version import __version__
+from hushfit.cli._output import complain, print_json
+from hushfit.errors import BudgetExceeded, HushfitError, LedgerError
+
+OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_TROUBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+# Verb: module and one line of help, so that `hushfit --help` imports none of them.
+VERBS = {
+    "schema": "Draft the public description of a table.",
+    "fit": "Fit a model with a privacy guarantee, paying first.",
+    "predict": "Label new rows.",
+    "evaluate": "Score a model on rows it has not seen.",
+    "report": "Write one page about a model: promise, budget, coefficients.",
+    "plan": "Tell what a fit would cost and yield, before reading a row.",
+    "ledger": "Keep the budget of data sets.",
+    "completion": "Print the shell completion script.",
+}
+
+EPILOG = """\b
+Exit codes: 0 done; 1 unexpected error; 2 bad input; 3 over budget;
+            4 ledger trouble; 130 interrupted.
+A non-zero code from `fit` means that no model was written. Code 3 also
+means that nothing was spent.
+
+\b
+Examples:
+  hushfit schema patients.csv --target readmitted -o schema.toml
+  hushfit ledger init ledger.db --dataset patients --epsilon 3 --delta 1e-6
+  hushfit fit patients.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\
+      --ledger ledger.db --dataset patients -o model.json
+  hushfit report model.json -o report.html
+"""
+
+
+class Verbs(click.Group):
+    """Loads a verb's module when the verb is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"hushfit.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="hushfit")
+def app() -> None:
+    """Fit models on sensitive rows and release only what a differential-privacy proof allows."""
+
+
+def main() -> None:
+    """Entry point of the `hushfit` program."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has left; a second complaint at exit helps nobody
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Without the name of the program.
+
+    Returns
+    -------
+    int
+        The exit code. No exception leaves.
+    """
+    as_json = "--json" in arguments
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", module="hushfit")
+        for category in _own_warnings():
+            warnings.simplefilter("always", category)
+        warnings.showwarning = _show_warning
+        return _guarded(list(arguments), as_json)
+
+
+def _guarded(arguments: list[str], as_json: bool) -> int:
+    try:
+        app.main(arguments, prog_name="hushfit", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return int(stop.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return _refused("interrupted", "Interrupted. What had been paid stays paid.", INTERRUPTED, as_json)
+    except click.ClickException as error:
+        return _refused("usage", f"{error.format_message()} See `hushfit --help`.", BAD_INPUT, as_json)
+    except BudgetExceeded as error:
+        return _refused("over budget", str(error), OVER_BUDGET, as_json)
+    except LedgerError as error:
+        return _refused("ledger", str(error), LEDGER_TROUBLE, as_json)
+    except HushfitError as error:
+        return _refused("bad input", str(error), BAD_INPUT, as_json)
+    except BrokenPipeError:
+        return OK
+    except Exception as error:
+        if os.environ.get("HUSHFIT_TRACEBACK"):
+            raise
+        # The text of an unexpected error might quote a row, so only its type is shown.
+        text = f"Unexpected {type(error).__name__}. Please report it; HUSHFIT_TRACEBACK=1 shows the details."
+        return _refused("unexpected", text, UNEXPECTED, as_json)
+    return OK
+
+
+def _refused(kind: str, text: str, code: int, as_json: bool) -> int:
+    if as_json:
+        print_json({"error": {"kind": kind, "message": text, "exit_code": code}})
+    else:
+        complain(text)
+    return code
+
+
+def _own_warnings() -> list[type[Warning]]:
+    from hushfit import errors
+
+    return [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Warning)]
+
+
+def _show_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
+    if category in _own_warnings():
+        complain(str(message), word="warning")

@@ -1,0 +1,157 @@
+"""``hushfit fit``: encode, pay, fit, write the model, in this order."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._output import at_terminal, complain, json_option, print_json, print_panel, reading_bar
+
+
+@click.command(
+    "fit",
+    short_help="Fit a model with a privacy guarantee, paying first.",
+    epilog="""\b
+Examples:
+  hushfit fit patients.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\
+      --ledger ledger.db --dataset patients -o model.json
+  zcat part-*.csv.gz | hushfit fit - --schema schema.toml --epsilon 0.5 \\
+      --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json""",
+)
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option("--schema", "schema_path", required=True, type=click.Path(dir_okay=False), help="Public description (TOML).")
+@click.option("--epsilon", required=True, type=float, help="Privacy loss to spend on this model.")
+@click.option("--delta", required=True, type=float, help="Keep it well below one over the number of rows.")
+@click.option(
+    "--adjacency",
+    type=click.Choice(["replace-one", "add-remove"]),
+    default="replace-one",
+    show_default=True,
+    help="Which tables count as neighbours.",
+)
+@click.option("--model", type=click.Choice(["logistic", "svm"]), default="logistic", show_default=True, help="What to fit.")
+@click.option("--penalty", type=click.Choice(["none", "l1", "l2", "elasticnet"]), default="none", show_default=True)
+@click.option("--alpha", type=float, default=1e-4, show_default=True, help="Weight of the penalty.")
+@click.option("--solver", default="auto", show_default=True, help="Algorithm; auto chooses from public numbers.")
+@click.option("--ledger", metavar="PATH|URL", help="SQLite file or postgresql:// address that keeps the budget.")
+@click.option("--dataset", metavar="NAME", help="Account in the ledger.")
+@click.option("--accept-draft", is_flag=True, help="Use unconfirmed values of the schema; recorded in the guarantee.")
+@click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only.")
+@click.option("--format", "format_", type=click.Choice(["csv", "tsv", "parquet", "arrow"]), help="When the name does not tell.")
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="Where to write the model (JSON).")
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@json_option
+def command(**given: Any) -> None:
+    """Fit a model to TABLE (files, patterns, or - for standard input) and write it as JSON.
+
+    Unknown labels become <other>, numbers are clipped to their range, missing numbers get the declared fill value. Tables
+    larger than memory are streamed. The ledger is charged, and the charge is on disk, before any row counts; a crash after
+    that leaves the charge. The model is written whole or not at all.
+    """
+    from hushfit.cli._files import refuse_to_overwrite
+
+    refuse_to_overwrite(given["output"], given["overwrite"])
+    file = _schema(given["schema_path"], given["accept_draft"])
+    estimator, ledger = _estimator(given), _ledger(given)
+    model, record = _fitted(estimator, file, ledger, given)
+    digest = _written(model, record, Path(given["output"]))
+    _tell(model, ledger, digest, given)
+
+
+def _schema(path: str, accept_draft: bool) -> Any:
+    from dataclasses import replace
+
+    from hushfit.data._schema_file import read_schema
+    from hushfit.errors import InvalidArgument
+    from hushfit.models._fit import with_sorted_classes
+
+    file = read_schema(path)
+    if file.unconfirmed and not accept_draft:
+        names = ", ".join(file.unconfirmed[:5]) + (", ..." if len(file.unconfirmed) > 5 else "")
+        raise InvalidArgument(
+            f"{path} has {len(file.unconfirmed)} values that were drafted from the rows and not confirmed ({names}). Replace them "
+            "by what is publicly known and delete `confirm = true`, or say --accept-draft, which the guarantee will tell."
+        )
+    return replace(file, schema=with_sorted_classes(file.schema))
+
+
+def _estimator(given: dict[str, Any]) -> Any:
+    from hushfit import Budget, PrivateLinearSVC, PrivateLogisticRegression
+
+    Budget(given["epsilon"], given["delta"])  # refuses nonsense before a large file is read
+    kind = {"logistic": PrivateLogisticRegression, "svm": PrivateLinearSVC}[given["model"]]
+    return kind(
+        epsilon=given["epsilon"],
+        delta=given["delta"],
+        adjacency=given["adjacency"],
+        penalty=None if given["penalty"] == "none" else given["penalty"],
+        alpha=given["alpha"],
+        solver=given["solver"],
+        random_state=given["seed"],
+        verbose=int(at_terminal(given["as_json"])),
+    )
+
+
+def _ledger(given: dict[str, Any]) -> Any:
+    from hushfit import Ledger
+    from hushfit.errors import InvalidArgument
+
+    if given["ledger"] is None:
+        if given["dataset"] is not None:
+            raise InvalidArgument(f"--dataset {given['dataset']} names an account, but no --ledger was given. Give both.")
+        complain("no --ledger was given, so nobody keeps count of what is spent on these rows.", word="warning")
+        return None
+    return Ledger(given["ledger"], dataset=given["dataset"])
+
+
+def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
+    from hushfit.data.tables import CodedRows, find_tables
+    from hushfit.models._fit import fit_rows
+    from hushfit.privacy._disk_ledger import redacted
+
+    found = find_tables(given["tables"], given["format_"])
+    with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
+        rows = CodedRows.from_tables(found, file.schema, watch=watch)
+    with rows:
+        return fit_rows(estimator, rows, file, ledger, redacted(shlex.join(["hushfit", *sys.argv[1:]])))
+
+
+def _written(model: Any, record: Any, output: Path) -> str:
+    from hushfit.models import model_json
+    from hushfit.models._file import write_whole
+
+    text, digest = model_json(model)
+    record(digest)  # before the file appears: every model that exists is in the ledger
+    write_whole(output, text)
+    return digest
+
+
+def _tell(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:
+    spent = None if ledger is None else ledger.spent()
+    if given["as_json"]:
+        total = None if spent is None else {"epsilon": spent.epsilon, "delta": spent.delta, "budget": ledger.budget.epsilon}
+        paid = None if model.receipt is None else {"dataset": model.receipt.dataset, "number": model.receipt.number}
+        print_json(
+            {
+                "model": given["output"],
+                "hash": digest,
+                "guarantee": model.guarantee.to_dict(),
+                "receipt": paid,
+                "ledger_total": total,
+            }
+        )
+        return
+    print_panel("Guarantee", str(model.guarantee))
+    click.echo(f"Model:  {given['output']}  (sha256 {digest[:12]}...)")
+    if spent is not None and model.receipt is not None:
+        click.echo(
+            f"Ledger: payment {model.receipt.number} on {model.receipt.dataset!r}; composed total epsilon={spent.epsilon:.4g} "
+            f"of {ledger.budget.epsilon:g} at delta={spent.delta:g}"
+        )
+    output = shlex.quote(given["output"])
+    click.echo("\nWhat to do next:")
+    click.echo(f"  hushfit evaluate {output} TEST.csv     on rows that were held out")
+    click.echo(f"  hushfit report {output} -o report.html")
+    click.echo(f"  hushfit predict {output} NEW.csv -o labels.csv")

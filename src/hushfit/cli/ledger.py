@@ -1,0 +1,202 @@
+"""``hushfit ledger``: open accounts, look at them, and check that nobody has rewritten them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._output import complain, console, json_option, print_json, print_table
+
+_path = click.argument("ledger", metavar="LEDGER")
+_dataset = click.option("--dataset", metavar="NAME", help="Only this data set.")
+
+
+@click.group(
+    "ledger",
+    short_help="Keep the budget of data sets.",
+    epilog="""\b
+Examples:
+  hushfit ledger init ledger.db --dataset patients --epsilon 3 --delta 1e-6
+  hushfit ledger show ledger.db
+  hushfit ledger verify ledger.db --model model.json""",
+)
+def command() -> None:
+    """Keep the budget of data sets in an SQLite file, or in a postgresql:// database shared by a team.
+
+    Costs are stored, not epsilons: the total is composed anew each time, so a tighter accountant lowers it.
+    """
+
+
+@command.command("init", short_help="Open the account of a data set.")
+@_path
+@click.option("--dataset", required=True, metavar="NAME", help="Name of the data set.")
+@click.option("--epsilon", required=True, type=float, help="Total budget, fixed from now on.")
+@click.option("--delta", required=True, type=float, help="Delta at which the total is held.")
+@click.option(
+    "--adjacency", type=click.Choice(["replace-one", "add-remove"]), default="replace-one", show_default=True
+)
+@json_option
+def init(ledger: str, dataset: str, epsilon: float, delta: float, adjacency: str, as_json: bool) -> None:
+    """Open the account of a data set in LEDGER, which is made if it does not exist."""
+    from hushfit import Ledger
+
+    Ledger.create(ledger, dataset, epsilon, delta, adjacency)
+    if as_json:
+        print_json({"dataset": dataset, "epsilon": epsilon, "delta": delta, "adjacency": adjacency})
+    else:
+        click.echo(f"Account {dataset!r}: epsilon={epsilon:g} at delta={delta:g} ({adjacency}), nothing spent.")
+
+
+@command.command("show", short_help="Budget and composed total of each data set.")
+@_path
+@_dataset
+@json_option
+def show(ledger: str, dataset: str | None, as_json: bool) -> None:
+    """Print what each data set in LEDGER may spend and has spent."""
+    accounts = _accounts(ledger, dataset)
+    if as_json:
+        print_json({"datasets": [_balance(account) for account in accounts]})
+        return
+    rows = []
+    for account in accounts:
+        spent, budget = account.spent(), account.budget
+        share = min(spent.epsilon / budget.epsilon, 1.0)
+        bar = "#" * round(20 * share) + "." * (20 - round(20 * share))
+        rows.append(
+            [account.name, bar, f"{spent.epsilon:.4g}", f"{budget.epsilon:g}", f"{budget.delta:g}", str(account.relation)]
+            + [str(len(account.entries))]
+        )
+    print_table("Composed totals", ["data set", "", "spent", "budget", "delta", "adjacency", "payments"], rows)
+    complain("epsilons do not subtract: budget minus spent is not what another fit may ask for.", word="note")
+
+
+@command.command("history", short_help="Who spent what, when.")
+@_path
+@_dataset
+@json_option
+def history(ledger: str, dataset: str | None, as_json: bool) -> None:
+    """Print every payment, the models they led to, and how the composed total grew."""
+    lines = {account.name: _lines(account) for account in _accounts(ledger, dataset)}
+    if as_json:
+        print_json({"datasets": lines})
+        return
+    for name, payments in lines.items():
+        rows = [
+            [str(p["number"]), p["at"][:16].replace("T", " "), f"{p['user']}@{p['host']}", p["label"]]
+            + [f"{p['epsilon_alone']:.4g}", f"{p['total']:.4g}", (p["model"] or "no model")[:12]]
+            for p in payments
+        ]
+        print_table(name, ["#", "when (UTC)", "who", "what", "alone", "total", "model"], rows)
+        _curve(payments)
+        for p in payments:
+            console().print(f"  {p['number']:>3}  {p['command']}", style="dim", markup=False, no_wrap=True, overflow="ellipsis")
+
+
+@command.command("export", short_help="All entries as JSON lines.")
+@_path
+@_dataset
+@click.option("-o", "--output", default="-", show_default=True, help="File; - is standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Accepted for uniformity: the output is JSON anyway.")
+def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None:
+    """Write every entry with its hash, one JSON object a line, for keeping elsewhere."""
+    from hushfit.models._file import write_whole
+
+    lines = [
+        json.dumps({"dataset": account.name, "number": entry.number, "hash": entry.hash, **entry.body}, sort_keys=True)
+        for account in _accounts(ledger, dataset)
+        for entry in _disk(account).history()
+    ]
+    text = "".join(line + "\n" for line in lines)
+    if output == "-":
+        click.echo(text, nl=False)
+    else:
+        write_whole(Path(output), text)
+
+
+@command.command("verify", short_help="Re-derive totals and check the hash chain.")
+@_path
+@click.option("--model", "models", multiple=True, type=click.Path(dir_okay=False), help="Model whose receipt must be there.")
+@json_option
+def verify(ledger: str, models: tuple[str, ...], as_json: bool) -> None:
+    """Check every hash in LEDGER and compose every total anew; exit code 4 if anything is wrong.
+
+    A model file carries the hash of the entry that paid for it. With --model the ledger must still have that entry, which
+    shows that the history before it has not been rewritten as a whole.
+    """
+    from hushfit.errors import LedgerError
+    from hushfit.privacy._disk_ledger import verify_ledger
+
+    found = verify_ledger(ledger)
+    problems = [f"{name}: {text}" for name, texts in found.items() for text in texts]
+    problems += [text for path in models for text in _missing_receipt(ledger, path, found)]
+    if problems:
+        raise LedgerError(f"{ledger} does not verify. " + " ".join(f"{text}." for text in problems))
+    if as_json:
+        print_json({"verified": True, "datasets": sorted(found)})
+    else:
+        click.echo(f"{ledger} verifies: {len(found)} data sets, every hash and every total.")
+
+
+def _accounts(ledger: str, dataset: str | None) -> list[Any]:
+    from hushfit import Ledger
+    from hushfit.privacy._disk_ledger import ledger_datasets
+
+    names = [dataset] if dataset is not None else ledger_datasets(ledger)
+    return [Ledger(ledger, dataset=name) for name in names]
+
+
+def _disk(account: Any) -> Any:
+    return account.account
+
+
+def _balance(account: Any) -> dict[str, Any]:
+    spent, budget = account.spent(), account.budget
+    head = _disk(account).history()[-1].hash
+    return {
+        "dataset": account.name,
+        "spent": spent.epsilon,
+        "budget": budget.epsilon,
+        "delta": budget.delta,
+        "adjacency": str(account.relation),
+        "payments": len(account.entries),
+        "head": head,
+    }
+
+
+def _lines(account: Any) -> list[dict[str, Any]]:
+    from hushfit.privacy import cost_from_dict, epsilon_of
+
+    chain = _disk(account).history()
+    models = {entry.body["receipt"]: entry.body["model"] for entry in chain if entry.kind == "model"}
+    return [
+        {
+            "number": entry.body["receipt"],
+            **{key: entry.body[key] for key in ("at", "user", "host", "command", "label", "total")},
+            "epsilon_alone": epsilon_of(cost_from_dict(entry.body["cost"]), account.budget.delta, account.relation),
+            "model": models.get(entry.body["receipt"]),
+        }
+        for entry in chain
+        if entry.kind == "charge"
+    ]
+
+
+def _curve(payments: list[dict[str, Any]]) -> None:
+    """The composed total after each payment, as a line of blocks."""
+    top = max((p["total"] for p in payments), default=0.0)
+    if top > 0:
+        blocks = "".join("▁▂▃▄▅▆▇█"[min(int(8 * p["total"] / top), 7)] for p in payments[-80:])
+        click.echo(f"  total after each payment: {blocks} {top:.4g}")
+
+
+def _missing_receipt(ledger: str, path: str, found: dict[str, list[str]]) -> list[str]:
+    from hushfit.models import load_model
+
+    receipt = load_model(path).receipt
+    if receipt is None:
+        return [f"{path} carries no receipt"]
+    if receipt.dataset not in found or found[receipt.dataset]:
+        return [f"the data set {receipt.dataset!r} that paid for {path} is missing or broken"]
+    (account,) = _accounts(ledger, receipt.dataset)
+    hashes = {entry.hash for entry in _disk(account).history() if entry.kind == "charge"}
+    return [] if receipt.hash in hashes else [f"payment {receipt.number} for {path} is not in the ledger any more"]

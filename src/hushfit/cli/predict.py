@@ -1,0 +1,72 @@
+"""``hushfit predict``: labels and probabilities for new rows, encoded as in training."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._output import at_terminal, json_option, print_json, reading_bar
+
+
+@click.command(
+    "predict",
+    short_help="Label new rows.",
+    epilog="\b\nExample:\n  hushfit predict model.json new.csv -o labels.csv",
+)
+@click.argument("model_path", metavar="MODEL", type=click.Path(dir_okay=False))
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option("-o", "--output", default="-", show_default=True, help="CSV file; - is standard output.")
+@click.option("--format", "format_", type=click.Choice(["csv", "tsv", "parquet", "arrow"]), help="When the name does not tell.")
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@json_option
+def command(
+    model_path: str, tables: tuple[str, ...], output: str, format_: str | None, overwrite: bool, as_json: bool
+) -> None:
+    """Write one line for each row of TABLE: the most likely label and, where the model has them, probabilities."""
+    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.errors import InvalidArgument
+    from hushfit.models._file import write_whole
+
+    if as_json and output == "-":
+        raise InvalidArgument("--json needs -o FILE: the labels themselves are CSV.")
+    if output != "-":
+        refuse_to_overwrite(output, overwrite)
+    text, count = _predictions(model_path, tables, format_, at_terminal(as_json))
+    if output == "-":
+        click.echo(text, nl=False)
+        return
+    write_whole(Path(output), text)
+    if as_json:
+        print_json({"predictions": output, "rows": count})
+    else:
+        click.echo(f"{count} rows labelled in {output}")
+
+
+def _predictions(model_path: str, tables: tuple[str, ...], format_: str | None, shown: bool) -> tuple[str, int]:
+    from hushfit.data.tables import find_tables
+    from hushfit.report import scored_batches, table_model
+
+    model = table_model(model_path)
+    found = find_tables(tables, format_)
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    count = 0
+    with reading_bar([table.path for table in found], shown) as watch:
+        writer.writerow(_header(model))
+        for _, labels, probabilities in scored_batches(model, found, watch=watch):
+            count += len(labels)
+            writer.writerows(_lines(labels, probabilities))
+    return file.getvalue(), count
+
+
+def _header(model: Any) -> list[str]:
+    probabilities = [f"p({label})" for label in model.classes] if hasattr(model.estimator, "predict_proba") else []
+    return ["prediction", *probabilities]
+
+
+def _lines(labels: Any, probabilities: Any) -> list[list[str]]:
+    if probabilities is None:
+        return [[str(label)] for label in labels]
+    return [[str(label), *(f"{p:.6g}" for p in row)] for label, row in zip(labels, probabilities, strict=True)]

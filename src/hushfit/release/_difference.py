@@ -1,0 +1,242 @@
+"""Differences of gradients to a snapshot, and the published variance-reduced gradient. Proof: docs/proofs/difference.md."""
+
+import math
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hushfit._typing import IntVector, Vector
+from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, Coins, DataSource, poisson_rows
+from hushfit.data._source import DenseBlock, SparseBlock
+from hushfit.errors import InvalidArgument
+from hushfit.kernels import difference as kernels
+from hushfit.kernels.gradient import HEADROOM
+from hushfit.kernels.threads import parallel_map
+from hushfit.losses import HuberHinge, Logistic
+from hushfit.privacy import Cost, Relation
+from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
+from hushfit.problem import Problem
+from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient, _with_intercept
+from hushfit.release._plan import FullBatch
+
+# A bound may shrink to nothing as the weights come to rest; the grid of the sums need not follow it all the way.
+_FINEST = 2.0**-40
+
+
+def slopes_have_one_sign(problem: Problem) -> bool:
+    """Whether all slopes of one record have the same sign, so that two of them are no further apart than the larger."""
+    return isinstance(problem.loss, Logistic | HuberHinge)
+
+
+def difference_bound(problem: Problem, w: Vector, snapshot: Vector, clip: float) -> float:
+    """How far apart one record's clipped gradients at two public points can be.
+
+    Parameters
+    ----------
+    problem : Problem
+    w, snapshot : arrays of shape ``problem.shape``
+    clip : float
+        Largest length of a gradient.
+
+    Returns
+    -------
+    float
+        The smaller of what clipping allows and what the smoothness of the loss allows. Nothing about privacy rests on it.
+    """
+    by_clip = clip if slopes_have_one_sign(problem) else 2 * clip
+    by_smoothness = problem.loss.smoothness * float(np.linalg.norm(w - snapshot))
+    return min(by_clip, (1 + ARITHMETIC_SLACK) * by_smoothness)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientDifference:
+    r"""Sum over the records of their clipped gradient at ``w`` less that at ``snapshot``, the difference clipped once more.
+
+    Near the snapshot differences are short, so little noise hides them.
+
+    Parameters
+    ----------
+    problem : Problem
+    w, snapshot : arrays of shape ``problem.shape``
+        Public.
+    clip : float
+        Largest length of each of the two gradients.
+    bound : float
+        Largest length of their difference; it may depend on whatever was released before. See `difference_bound`.
+    """
+
+    problem: Problem
+    w: Vector
+    snapshot: Vector
+    clip: float
+    bound: float
+
+    doubled = None
+    sampled: ClassVar[bool] = True
+
+    @property
+    def size(self) -> int:
+        return self.w.size
+
+    @property
+    def grid(self) -> float:
+        """Step to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
+        largest = max(self.bound, _FINEST * self.clip)
+        return 2.0 ** math.ceil(math.log2(largest * max(self.problem.n_rows, MOST_BLOCK_ROWS) / HEADROOM))
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        w, v = (np.ascontiguousarray(_with_intercept(point, self.problem)) for point in (self.w, self.snapshot))
+
+        def of_block(block: Block) -> Vector:
+            return _difference_sum(block, w, v, self)
+
+        total = sum(parallel_map(of_block, source.blocks(rows)), start=np.zeros(w.shape))
+        return total[..., : self.problem.dimension].ravel()
+
+    def radius(self) -> float:
+        # Rounding as in lemma 1 of docs/proofs/gradient.md.
+        grid_steps = 2 * math.ceil(self.problem.n_rows / FEWEST_BLOCK_ROWS) + 2
+        return self.bound * (1 + ARITHMETIC_SLACK) + grid_steps * self.grid * math.sqrt(self.size)
+
+    def sensitivity(self, relation: Relation) -> float:
+        # Replacing a record takes one difference away and adds another; exchanging it for nothing only takes one away.
+        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+
+
+@singledispatch
+def _difference_sum(block: object, w: Vector, v: Vector, query: GradientDifference) -> Vector:
+    raise InvalidArgument(
+        f"Gradient differences are computed for rows in memory, dense or CSR, not for a {type(block).__name__}. "
+        "Load the rows, or use solver='dp-sadmm'."
+    )
+
+
+@_difference_sum.register
+def _(block: DenseBlock, w: Vector, v: Vector, query: GradientDifference) -> Vector:
+    kernel, total = kernels.scalar_dense if w.ndim == 1 else kernels.vector_dense, np.empty(w.shape)
+    settings = (query.clip, query.bound, *query.problem.loss.kernel, query.grid)
+    kernel(block.X, block.rows, block.y, block.scale, block.unit, w, v, *settings, total)
+    return total
+
+
+@_difference_sum.register
+def _(block: SparseBlock, w: Vector, v: Vector, query: GradientDifference) -> Vector:
+    kernel, total = kernels.scalar_csr if w.ndim == 1 else kernels.vector_csr, np.empty(w.shape)
+    matrix = (block.data, block.indices, block.indptr)
+    settings = (query.clip, query.bound, *query.problem.loss.kernel, query.grid)
+    kernel(*matrix, block.rows, block.y, block.scale, block.unit, w, v, *settings, total)
+    return total
+
+
+@dataclass(frozen=True)
+class AnchoredBatch(FullBatch):
+    """Every record through the full gradient, and on its own with probability ``rate`` through a batch as well.
+
+    It is a full batch as far as amplification goes: nobody is ever left out. `VarianceReducedGradient` is made for it.
+
+    Parameters
+    ----------
+    rate : float
+        Probability that a record is in the batch.
+    ratio : float
+        How far a record outside the batch moves the answer, as a share of how far one inside does; see `anchored_batch`.
+    """
+
+    rate: float = 0.1
+    ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1 or not 0 < self.ratio <= 1:
+            raise InvalidArgument(f"{self!r} needs a rate and a ratio in (0, 1].")
+
+    def rows(self, n_rows: int, coins: Coins) -> IntVector:  # type: ignore[override]
+        return poisson_rows(n_rows, self.rate, coins)
+
+    def expected_rows(self, n_rows: int) -> float:
+        return self.rate * n_rows
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        # By the central limit theorem what counts is how far a record moves the answer on average.
+        mean = self.rate + (1 - self.rate) * self.ratio
+        return 1 / math.sqrt(math.log1p(strength**2 / (mean**2 * count)))
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        return MixtureGaussianCost(noise_multiplier, self.rate, self.ratio, count)
+
+    def __str__(self) -> str:
+        return f"all rows, and each with probability {self.rate:g} once more"
+
+
+def anchored_batch(problem: Problem, rate: float) -> AnchoredBatch:
+    """The batch of a `VarianceReducedGradient`, with the ratio that its proof has for the loss."""
+    return AnchoredBatch(rate, rate if slopes_have_one_sign(problem) else rate / (2 - rate))
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A public point whose full clipped gradient the boundary keeps, so that it is computed once."""
+
+    w: Vector
+    clip: float
+
+
+# Full gradients at snapshots. They are private: nothing outside this file reads them.
+_anchors: WeakKeyDictionary[Snapshot, WeakKeyDictionary[DataSource, Vector]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceReducedGradient:
+    r"""The published gradient of DP-VRADMM: :math:`\sum_{i \in B} (g_i(w) - g_i(\tilde w)) + q \sum_i g_i(\tilde w)`.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : array of shape ``problem.shape``
+    snapshot : Snapshot
+        Where the full gradient is taken, and the largest length of a record's gradient at either point.
+    rate : float
+        That of the `AnchoredBatch` it is asked of.
+    """
+
+    problem: Problem
+    w: Vector
+    snapshot: Snapshot
+    rate: float
+
+    doubled = None
+    # Plain sampled batches would count a record outside the batch as absent, which it is not.
+    sampled: ClassVar[bool] = False
+
+    @property
+    def size(self) -> int:
+        return self.w.size
+
+    @property
+    def _full(self) -> ClippedGradient:
+        return ClippedGradient(self.problem, self.snapshot.w, self.snapshot.clip)
+
+    @property
+    def _difference(self) -> GradientDifference:
+        clip = self.snapshot.clip
+        return GradientDifference(self.problem, self.w, self.snapshot.w, clip, 2 * clip)
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        of_sources = _anchors.setdefault(self.snapshot, WeakKeyDictionary())
+        if source not in of_sources:
+            of_sources[source] = self._full(source, None)
+        return self._difference(source, rows) + self.rate * of_sources[source]
+
+    def radius(self) -> float:
+        difference = self._difference
+        rounding = difference.radius() - difference.bound
+        # In the batch a record counts with slopes s - (1 - q) s': at most one of them if they have the same sign.
+        longest = 1.0 if slopes_have_one_sign(self.problem) else 2 - self.rate
+        return longest * self._full.radius() + rounding
+
+    def sensitivity(self, relation: Relation) -> float:
+        if relation is Relation.REPLACE_ONE:
+            raise mixture_refused()
+        return self.radius()

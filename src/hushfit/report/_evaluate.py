@@ -1,0 +1,217 @@
+"""Scores of a model on rows that were held out. They carry no noise, so they must not be the training rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit.data._schema import CategoricalColumn
+from hushfit.data.tables import RowCodec, Table, codes_of, table_batches
+from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.models import Model, load_model
+
+_CELLS = 10
+_SMALLEST_PROBABILITY = 1e-15
+
+
+@dataclass(frozen=True)
+class CalibrationCell:
+    """Rows whose predicted probability falls into one range, and how often it came true."""
+
+    low: float
+    high: float
+    rows: int
+    predicted: float
+    observed: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores on held-out rows.
+
+    Parameters
+    ----------
+    rows : int
+        Rows with one of the model's labels.
+    skipped : int
+        Rows with another label, or none.
+    accuracy : float
+    majority : float
+        Accuracy of always saying the most frequent label.
+    log_loss, auc, calibration_error : float or None
+        None where the model gives no probabilities, or only one label occurs.
+    positive : str
+        The label whose probability is calibrated, for two classes; else empty.
+    calibration : tuple of CalibrationCell
+    """
+
+    rows: int
+    skipped: int
+    accuracy: float
+    majority: float
+    log_loss: float | None
+    auc: float | None
+    calibration_error: float | None
+    positive: str
+    calibration: tuple[CalibrationCell, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    def lines(self) -> list[list[str]]:
+        """Name, value and meaning of each score."""
+        spread = (self.accuracy * (1 - self.accuracy) / self.rows) ** 0.5
+        lines = [["accuracy", f"{self.accuracy:.4f}", f"+- {spread:.4f}; the most frequent label alone: {self.majority:.4f}"]]
+        if self.auc is not None:
+            lines.append(["ROC-AUC", f"{self.auc:.4f}", "0.5 is guessing, 1 is perfect ranking"])
+        if self.log_loss is not None:
+            lines.append(["log-loss", f"{self.log_loss:.4f}", "lower is better; punishes confident errors"])
+        if self.calibration_error is not None:
+            lines.append(["calibration error", f"{self.calibration_error:.4f}", "mean gap of predicted and observed"])
+        if self.skipped:
+            lines.append(["skipped rows", f"{self.skipped}", "their label is not among the classes"])
+        return lines
+
+
+def table_model(path: str) -> Model:
+    """Load a model that knows how to encode tables.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InvalidArgument
+        If it has no schema.
+    """
+    model = load_model(path)
+    if model.schema is None:
+        raise InvalidArgument(f"{path} was saved without a schema, so it cannot read tables. Use it from Python.")
+    return model
+
+
+def scored_batches(
+    model: Model, tables: Sequence[Table], columns: Sequence[str] = (), watch: Any = None
+) -> Iterator[tuple[Any, AnyArray, Matrix | None]]:
+    """Predict batch by batch.
+
+    Parameters
+    ----------
+    model : Model
+        With a schema.
+    tables : sequence of Table
+    columns : sequence of str, default=()
+        Further columns to read along.
+    watch : callable, optional
+        Called with the number of bytes read since the last call.
+
+    Yields
+    ------
+    batch, labels, probabilities
+        Probabilities are None for a model that has none.
+    """
+    if model.schema is None:
+        raise InvalidArgument("the model has no schema, so it cannot read tables. Save it with one.")
+    codec = RowCodec(model.schema)
+    names = [column.name for column in model.schema.columns]
+    for table in tables:
+        for batch in table_batches(table, [*names, *columns], watch):
+            if batch.num_rows:
+                X = codec.matrix(batch)
+                proba = model.estimator.predict_proba(X) if hasattr(model.estimator, "predict_proba") else None
+                yield batch, model.estimator.predict(X), proba
+
+
+def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> Evaluation:
+    """Score a model on held-out tables.
+
+    Parameters
+    ----------
+    model : Model
+        With a schema that has a target.
+    tables : sequence of Table
+    watch : callable, optional
+        Called with the number of bytes read since the last call.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    TooFewRows
+        If no row has one of the model's labels.
+    """
+    target = None if model.schema is None else model.schema.target
+    if not isinstance(target, CategoricalColumn):
+        raise InvalidArgument("the model's schema names no categorical target, so there is nothing to compare with.")
+    truth: list[IntVector] = []
+    scores: list[Matrix] = []
+    hits: list[AnyArray] = []
+    for batch, labels, proba in scored_batches(model, tables, [target.name], watch):
+        codes = codes_of(batch.column(target.name), target)
+        truth.append(codes)
+        hits.append(labels == np.array([*target.categories, ""])[codes])
+        scores.append(np.empty((len(codes), 0)) if proba is None else proba)
+    return _evaluation(truth, scores, hits, [str(label) for label in target.categories])
+
+
+def _evaluation(truth: list[IntVector], scores: list[Matrix], hits: list[AnyArray], classes: list[str]) -> Evaluation:
+    y = np.concatenate(truth) if truth else np.empty(0, dtype=np.int64)
+    known = y < len(classes)
+    if not known.any():
+        raise TooFewRows("no row has one of the model's labels, so there is nothing to score. Check the target column.")
+    y, p, hit = y[known], np.concatenate(scores)[known], np.concatenate(hits)[known]
+    binary, probabilities = len(classes) == 2, p.shape[1] > 0
+    counts = np.bincount(y, minlength=len(classes))
+    cells = _calibration(p[:, 1] if binary else p.max(axis=1), (y == 1) if binary else hit) if probabilities else ()
+    return Evaluation(
+        rows=len(y),
+        skipped=int((~known).sum()),
+        accuracy=float(hit.mean()),
+        majority=float(counts.max() / len(y)),
+        log_loss=_log_loss(p, y) if probabilities else None,
+        auc=_mean_auc(p, y, counts) if probabilities else None,
+        calibration_error=sum(c.rows * abs(c.predicted - c.observed) for c in cells) / len(y) if cells else None,
+        positive=classes[1] if binary else "",
+        calibration=cells,
+    )
+
+
+def _log_loss(p: Matrix, y: IntVector) -> float:
+    own = p[np.arange(len(y)), y]
+    return float(-np.log(np.clip(own, _SMALLEST_PROBABILITY, 1.0)).mean())
+
+
+def _mean_auc(p: Matrix, y: IntVector, counts: IntVector) -> float | None:
+    """Area under the ROC curve: of the second class for two, the mean over one against the rest for more."""
+    classes = [1] if p.shape[1] == 2 else range(p.shape[1])
+    areas = [_auc(p[:, k], y == k) for k in classes if 0 < counts[k] < len(y)]
+    return float(np.mean(areas)) if areas else None
+
+
+def _auc(score: Vector, positive: AnyArray) -> float:
+    """Probability that a positive row scores above a negative one, ties counting half."""
+    ranks = rankdata(score)
+    count = int(positive.sum())
+    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(score) - count)))
+
+
+def _calibration(p: Vector, came_true: AnyArray) -> tuple[CalibrationCell, ...]:
+    place = np.minimum((p * _CELLS).astype(int), _CELLS - 1)
+    return tuple(
+        CalibrationCell(
+            k / _CELLS, (k + 1) / _CELLS, int(own.sum()), float(p[own].mean()), float(np.mean(came_true[own]))
+        )
+        for k in range(_CELLS)
+        if (own := place == k).any()
+    )
