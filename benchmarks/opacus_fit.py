@@ -14,9 +14,7 @@ from opacus import PrivacyEngine
 from torch import nn
 
 
-def fit(
-    X: torch.Tensor, y: torch.Tensor, given: argparse.Namespace, batch: int, epochs: int, lr: float
-) -> tuple[nn.Linear, dict]:
+def fit(X: torch.Tensor, y: torch.Tensor, given: argparse.Namespace, batch: int, epochs: int, lr: float) -> tuple[nn.Linear, dict]:
     """Train a linear model; the noise search is timed apart from the training."""
     start = time.perf_counter()
     model = nn.Linear(X.shape[1], 1)
@@ -55,9 +53,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(given.threads)
     stored = np.load(given.arrays)
-    X, y, X_test, y_test = (
-        torch.tensor(stored[name], dtype=torch.float32) for name in ("X_train", "y_train", "X_test", "y_test")
-    )
+    X, y, X_test, y_test = (torch.tensor(stored[name], dtype=torch.float32) for name in ("X_train", "y_train", "X_test", "y_test"))
     for batch, epochs, lr, seed in given.tries:
         torch.manual_seed(seed)
         model, record = fit(X, y, given, batch, epochs, lr)

@@ -191,9 +191,7 @@ def opacus(quick: bool) -> list[Measurement]:
     )
     return [
         Measurement("fit / Opacus DP-SGD, same accuracy", ours / best.time, 1 / 50, note=note),
-        Measurement(
-            "fit / Opacus with its search for a setting", ours / search, note=f"{len(tried)} settings in {search:.0f} s"
-        ),
+        Measurement("fit / Opacus with its search for a setting", ours / search, note=f"{len(tried)} settings in {search:.0f} s"),
     ]
 
 
@@ -236,9 +234,7 @@ def noise(quick: bool) -> list[Measurement]:
     work = gradient_pass(X, np.where(y == 1, 1.0, -1.0), np.zeros(X.shape[1] + 1))
     (one,) = side_by_side([work], 5, burst=10)
     gradients = one * model.n_iter_
-    note = (
-        f"{sum(drawn):,} coordinates in {sum(spent) * 1e3:.1f} ms against {model.n_iter_} passes in {gradients * 1e3:.0f} ms"
-    )
+    note = f"{sum(drawn):,} coordinates in {sum(spent) * 1e3:.1f} ms against {model.n_iter_} passes in {gradients * 1e3:.0f} ms"
     return [*found, Measurement("noise of a default Adult fit / its gradient work", sum(spent) / gradients, note=note)]
 
 

@@ -154,9 +154,7 @@ def test_everything_follows_from_the_transcript(solver):
 
 def test_the_published_form_leaves_no_zero_and_the_default_does():
     X, y, problem = make(penalty=L1(0.05), d=8)
-    noisy = run(
-        MPADMM(steps=50, form="published"), problem, curator_over(X, y, problem, MPADMM(steps=50, form="published"), 5.0)
-    )
+    noisy = run(MPADMM(steps=50, form="published"), problem, curator_over(X, y, problem, MPADMM(steps=50, form="published"), 5.0))
     plus = run(MPADMM(steps=50), problem, curator_over(X, y, problem, MPADMM(steps=50), 5.0))
     assert not np.any(noisy.w == 0)
     assert np.any(plus.w == 0)

@@ -41,7 +41,7 @@ CASES = [
     ("too few labels", {}, X, y[:50], ValueError, ["100", "50"]),
     ("a table of labels", {}, X, np.column_stack([y, y]), ValueError, ["2) instead"]),
     ("complex numbers", {}, X + 1j, y, ValueError, ["Complex data"]),
-    ("words for numbers", {}, np.full((100, 3), "word"), y, ValueError, ["word"]),
+    ("words for numbers", {}, np.full((100, 3), "word"), y, InvalidArgument, ["no number", "Encode"]),
     # values
     ("nan, when told to raise", {"nonfinite": "raise"}, HOLED, y, NonFiniteRecords, ["NaN", "nonfinite='zero'"]),
     ("unknown treatment of nan", {"nonfinite": "drop"}, X, y, InvalidArgument, ["'drop'", "'zero' or 'raise'"]),
@@ -51,7 +51,7 @@ CASES = [
     ("a class named twice", {"classes": [1.0, -1.0, 1.0]}, X, y, InvalidArgument, ["twice", "once"]),
     ("a label that is not public", {"classes": [1.0, 2.0]}, X, y, InvalidArgument, ["1.0", "2.0", "Add it to classes"]),
     ("letters where numbers are public", {"classes": [0, 1]}, X, LETTERS, InvalidArgument, ["not in classes", "Add it"]),
-    ("real numbers as labels", {}, X, X[:, 0], ValueError, ["continuous"]),
+    ("real numbers as labels", {}, X, X[:, 0], InvalidArgument, ["not in classes", "Add it to classes"]),
     # budget
     ("epsilon zero", {"epsilon": 0.0}, X, y, InvalidArgument, ["epsilon=0", "positive"]),
     ("epsilon negative", {"epsilon": -1.0}, X, y, InvalidArgument, ["epsilon=-1", "positive"]),

@@ -150,8 +150,7 @@ PLANS = {
 def with_less_noise(cost, factor):
     """The same releases with the noise of each one scaled."""
     return compose(
-        type(part)(**{**dict(vars(part).items()), "noise_multiplier": factor * part.noise_multiplier})
-        for part in parts_of(cost)
+        type(part)(**{**dict(vars(part).items()), "noise_multiplier": factor * part.noise_multiplier}) for part in parts_of(cost)
     )
 
 

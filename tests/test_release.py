@@ -124,11 +124,7 @@ class Neighbours:
         return distance(self.query, *answers)
 
     def random_record(self, rng):
-        x = (
-            EXTREMES[rng.integers(len(EXTREMES))]
-            if rng.random() < 0.3
-            else 10 ** rng.uniform(-2, 2) * rng.normal(size=COLUMNS)
-        )
+        x = EXTREMES[rng.integers(len(EXTREMES))] if rng.random() < 0.3 else 10 ** rng.uniform(-2, 2) * rng.normal(size=COLUMNS)
         return np.array(x, dtype=float), label(self.query, rng)
 
     def worst(self, rng, starts=6, climbs=150):
@@ -385,9 +381,7 @@ def test_replay_gives_the_recorded_answers_and_then_fresh_ones():
         again.release("gradient", query)
 
 
-@pytest.mark.parametrize(
-    "recorded", [Released("moment", np.zeros(6)), Released("gradient", np.zeros(5))], ids=["name", "size"]
-)
+@pytest.mark.parametrize("recorded", [Released("moment", np.zeros(6)), Released("gradient", np.zeros(5))], ids=["name", "size"])
 def test_a_checkpoint_of_another_fit_is_refused(recorded):
     source, plan, query, _ = small_fit()
     with pytest.raises(InvalidArgument, match="another fit"):

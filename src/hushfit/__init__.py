@@ -7,6 +7,7 @@ from hushfit._version import __version__
 
 if TYPE_CHECKING:
     from hushfit.estimators import PrivateGraphLogisticRegression, PrivateLinearSVC, PrivateLogisticRegression
+    from hushfit.models import load_model, save_model
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
 
 # Where each public name lives. Importing hushfit loads none of them until it is asked for.
@@ -18,6 +19,8 @@ _HOMES = {
     "PrivateLinearSVC": "hushfit.estimators",
     "PrivateLogisticRegression": "hushfit.estimators",
     "Relation": "hushfit.privacy",
+    "load_model": "hushfit.models",
+    "save_model": "hushfit.models",
 }
 
 __all__ = [
@@ -29,6 +32,8 @@ __all__ = [
     "PrivateLogisticRegression",
     "Relation",
     "__version__",
+    "load_model",
+    "save_model",
 ]
 
 

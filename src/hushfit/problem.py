@@ -23,7 +23,7 @@ class Problem:
     ----------
     loss : Loss
     penalty : Penalty
-        Of one output's weights; the penalties of several outputs add up.
+        With several outputs, of their weights as an array of shape (outputs, columns); most penalties add up over outputs.
     n_rows : int
         Taken as public under both relations; sums are divided by it.
     n_features : int
@@ -48,7 +48,7 @@ class Problem:
     def __post_init__(self) -> None:
         penalised = self.n_features if self.constraint is None else self.constraint.B.shape[1]
         try:
-            self.penalty.prox(np.zeros(penalised), 1.0)
+            self.penalty.prox(np.zeros(penalised if self.outputs == 1 else (self.outputs, penalised)), 1.0)
         except (IndexError, ValueError) as error:
             raise InvalidArgument(
                 f"penalty={self.penalty!r} does not suit {penalised} weights ({error}). Make it for that many."
@@ -69,8 +69,7 @@ class Problem:
         return w[..., : self.n_features]
 
     def prox(self, w: Vector, step: float) -> Vector:
-        """Proximal step of the penalty, on each output by itself; the intercepts pass unchanged."""
+        """Proximal step of the penalty; the intercepts pass unchanged."""
         moved = w.copy()
-        for output in np.atleast_2d(self.columns(moved)):  # views
-            output[:] = self.penalty.prox(output, step)
+        moved[..., : self.n_features] = self.penalty.prox(self.columns(w), step)
         return moved

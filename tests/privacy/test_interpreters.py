@@ -9,12 +9,13 @@ from dp_accounting.pld import privacy_loss_distribution as stock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushfit.errors import InvalidArgument, UnsupportedRelation
+from hushfit.errors import BudgetExceeded, InvalidArgument, UnsupportedRelation
 from hushfit.privacy import (
     RENYI_ORDERS,
     ComposedCost,
     FixedSizeGaussianCost,
     GaussianCost,
+    Ledger,
     PoissonGaussianCost,
     PureCost,
     RdpCost,
@@ -367,3 +368,13 @@ def test_convolution_stays_above_the_truth_down_to_its_rounding(mu, count):
         exact = gaussian_delta(epsilon, mu * math.sqrt(count))
         found = total.get_delta_for_epsilon(epsilon) + accounting.ROUNDING
         assert exact <= found <= 1.05 * exact + 2 * accounting.ROUNDING
+
+
+def test_rounding_of_long_compositions_stays_on_the_safe_side():
+    """Raising a transform to the power of a million multiplies its error; at full rate the closed form is known."""
+    cost = PoissonGaussianCost(1e3 / 0.3, 1 - 1e-9, 10**6)
+    exact = gaussian_delta(2.0, 0.3)
+    assert pld_delta(cost, 2.0, REPLACE) >= exact
+    assert delta_of(cost, 2.0, REPLACE) >= exact * (1 - 1e-6)
+    with pytest.raises(BudgetExceeded):
+        Ledger(1.81, 2e-12).charge(cost, "fit", "replace-one")

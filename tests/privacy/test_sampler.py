@@ -87,9 +87,7 @@ def stream(seed=b"hushfit"):
 def run_python(code, **environment):
     """What a fresh interpreter prints."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
-    ).stdout
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment).stdout
 
 
 # ---------------------------------------------------------------------------------------------------- the law
@@ -301,9 +299,7 @@ def test_bad_seeds_are_refused(seed):
         sampler_for(seed)
 
 
-@pytest.mark.parametrize(
-    "sampler", [SecureSampler(), OpenDPSampler(), SeededSampler(0)], ids=lambda s: type(s).__name__
-)
+@pytest.mark.parametrize("sampler", [SecureSampler(), OpenDPSampler(), SeededSampler(0)], ids=lambda s: type(s).__name__)
 def test_bad_requests_are_refused(sampler):
     for log2_variance in (-1, 63):
         with pytest.raises(InvalidArgument, match=f"log2_variance={log2_variance}"):

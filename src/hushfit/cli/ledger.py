@@ -33,9 +33,7 @@ def command() -> None:
 @click.option("--dataset", required=True, metavar="NAME", help="Name of the data set.")
 @click.option("--epsilon", required=True, type=float, help="Total budget, fixed from now on.")
 @click.option("--delta", required=True, type=float, help="Delta at which the total is held.")
-@click.option(
-    "--adjacency", type=click.Choice(["replace-one", "add-remove"]), default="replace-one", show_default=True
-)
+@click.option("--adjacency", type=click.Choice(["replace-one", "add-remove"]), default="replace-one", show_default=True)
 @json_option
 def init(ledger: str, dataset: str, epsilon: float, delta: float, adjacency: str, as_json: bool) -> None:
     """Open the account of a data set in LEDGER, which is made if it does not exist."""

@@ -18,9 +18,7 @@ from hushfit.cli._output import complain, json_option, print_json, print_table
 @click.option("--columns", required=True, type=int, help="Encoded columns; each category counts as one.")
 @click.option("--epsilon-range", default=".05:4", show_default=True, metavar="LOW:HIGH", help="Budgets to look at.")
 @click.option("--delta", type=float, help="Default: a tenth of one over the number of rows.")
-@click.option(
-    "--adjacency", type=click.Choice(["replace-one", "add-remove"]), default="replace-one", show_default=True
-)
+@click.option("--adjacency", type=click.Choice(["replace-one", "add-remove"]), default="replace-one", show_default=True)
 @click.option("--penalty", type=click.Choice(["none", "l1", "l2", "elasticnet"]), default="none", show_default=True)
 @click.option("--target-loss", type=float, default=0.01, show_default=True, help="Accuracy that may be lost.")
 @click.option("--svg", type=click.Path(dir_okay=False), help="Also draw the plot into this file.")
@@ -75,7 +73,9 @@ def _tell(forecasts: list[Any], needed: list[Any], given: dict[str, Any], delta:
     title = f"Points of accuracy lost with {given['rows']:,} rows and {given['columns']:,} columns ({given['adjacency']}, "
     columns = ["epsilon", "lost", "9 cases in 10", "(log scale)", f"rows to lose {100 * given['target_loss']:g}", "9 in 10"]
     print_table(f"{title}delta={delta:.2g})", columns, rows)
-    print_table("Noise, as a multiple of the sensitivity", ["solver", "release", *(f"{f.epsilon:g}" for f in forecasts)], _noise(forecasts))
+    print_table(
+        "Noise, as a multiple of the sensitivity", ["solver", "release", *(f"{f.epsilon:g}" for f in forecasts)], _noise(forecasts)
+    )
     complain("expectations from a rule fitted to eight tables, not promises; the noise is exact.", word="note")
 
 

@@ -21,9 +21,7 @@ from hushfit.cli._output import at_terminal, json_option, print_json, reading_ba
 @click.option("--format", "format_", type=click.Choice(["csv", "tsv", "parquet", "arrow"]), help="When the name does not tell.")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
-def command(
-    model_path: str, tables: tuple[str, ...], output: str, format_: str | None, overwrite: bool, as_json: bool
-) -> None:
+def command(model_path: str, tables: tuple[str, ...], output: str, format_: str | None, overwrite: bool, as_json: bool) -> None:
     """Write one line for each row of TABLE: the most likely label and, where the model has them, probabilities."""
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.errors import InvalidArgument

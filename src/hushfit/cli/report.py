@@ -18,9 +18,7 @@ from hushfit.cli._output import at_terminal, json_option, print_json, reading_ba
 @click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="Where to write the page (HTML).")
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
-def command(
-    model_path: str, tables: tuple[str, ...], format_: str | None, output: str, overwrite: bool, as_json: bool
-) -> None:
+def command(model_path: str, tables: tuple[str, ...], format_: str | None, output: str, overwrite: bool, as_json: bool) -> None:
     """Write a self-contained HTML page about MODEL: the guarantee in words, what was assumed public, where the budget went,
     the coefficients with the standard error that the noise implies, and what epsilon means for one person.
 

@@ -62,9 +62,7 @@ def _left_out(remarks: Any) -> str:
 def _tell(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
     described = draft.schema.to_dict()
     if as_json:
-        print_json(
-            {"schema": output, "private": False, "unconfirmed": draft.unconfirmed, "left_out": remarks.dropped, **described}
-        )
+        print_json({"schema": output, "private": False, "unconfirmed": draft.unconfirmed, "left_out": remarks.dropped, **described})
         return
     rows = [[name, column["kind"], _summary(column)] for name, column in described["columns"].items()]
     rows.append([f"{described['target']['name']} (target)", described["target"]["kind"], _summary(described["target"])])

@@ -48,8 +48,7 @@ class Constraint:
             raise InvalidArgument(f"c has shape {self.c.shape}. Give a vector with one entry per equation.")
         if not self.A.shape[0] == self.B.shape[0] == len(self.c):
             raise InvalidArgument(
-                f"A, B and c have {self.A.shape[0]}, {self.B.shape[0]} and {len(self.c)} rows. "
-                "Give one row of each per equation."
+                f"A, B and c have {self.A.shape[0]}, {self.B.shape[0]} and {len(self.c)} rows. Give one row of each per equation."
             )
 
     def residual(self, x: Vector, z: Vector) -> Vector:

@@ -77,9 +77,7 @@ def graph(edges: ArrayLike, d: int, signs: ArrayLike | None = None, *, with_iden
     kept = _checked_signs(signs, len(pairs))
     rows = np.arange(len(pairs))
     entries = np.concatenate([-kept, np.ones(len(pairs))])
-    differences = sparse.csr_array(
-        (entries, (np.tile(rows, 2), np.concatenate([pairs[:, 0], pairs[:, 1]]))), shape=(len(pairs), d)
-    )
+    differences = sparse.csr_array((entries, (np.tile(rows, 2), np.concatenate([pairs[:, 0], pairs[:, 1]]))), shape=(len(pairs), d))
     if not with_identity:
         return generalised(differences)
     return generalised(sparse.vstack([differences, sparse.eye_array(d)], format="csr"))

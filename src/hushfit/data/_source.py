@@ -162,7 +162,13 @@ class FeatureBounds:
                 f"got {bounds!r}."
             ) from None
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            raise InvalidArgument("feature_bounds must be finite. Write down the range you know without looking at the rows.")
+            j = int(np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))[0])
+            raise InvalidArgument(
+                f"feature_bounds of column {j} must be finite, not ({low[j]:g}, {high[j]:g}). Write down the range you know "
+                "without looking at the rows."
+            )
+        if not np.isfinite(high - low).all():
+            raise InvalidArgument("feature_bounds are so far apart that their difference overflows. Give the range you expect.")
         wrong = np.flatnonzero(low >= high)
         if len(wrong):
             j = int(wrong[0])
@@ -247,7 +253,7 @@ class DenseRows:
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """Rows of a scipy CSR matrix with sorted, unique indices; see ``DenseRows``."""
+    """Rows of a scipy CSR matrix; see ``DenseRows``. A matrix that names a column twice in a row is copied and summed first."""
 
     X: Any
     y: Vector
@@ -256,6 +262,7 @@ class SparseRows:
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "X", canonical(self.X))
         if self.bounds is not None:
             if np.any(self.bounds.low != 0.0):
                 j = int(np.flatnonzero(self.bounds.low)[0])
@@ -292,13 +299,26 @@ class SparseRows:
                 yield SparseBlock(X.data, X.indices, X.indptr, rows[place], slice(None), self.y, self.scale, self.unit, d)
 
 
+def canonical(X: Any) -> Any:
+    """The same sparse rows with increasing indices, each once: an index that came twice would make its record too long.
+
+    scipy remembers whether a matrix is in this form and can be wrong about it after an edit in place, so it is checked.
+    """
+    if row_kernels.is_canonical_csr(X.indices, X.indptr, X.shape[1]):
+        return X
+    tidy = type(X)((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    tidy.has_canonical_format = tidy.has_sorted_indices = False
+    tidy.sum_duplicates()
+    if not row_kernels.is_canonical_csr(tidy.indices, tidy.indptr, tidy.shape[1]):
+        raise InvalidArgument("X is not a valid CSR matrix: it has an index outside its columns. Build it anew.")
+    return tidy
+
+
 def _places(n_rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def as_source(
-    X: Any, y: ArrayLike, *, fit_intercept: bool = True, bounds: FeatureBounds | None = None
-) -> DenseRows | SparseRows:
+def as_source(X: Any, y: ArrayLike, *, fit_intercept: bool = True, bounds: FeatureBounds | None = None) -> DenseRows | SparseRows:
     """The source for a validated dense array or CSR matrix."""
     labels = np.ascontiguousarray(y, dtype=np.float64)
     kind = SparseRows if hasattr(X, "indptr") else DenseRows

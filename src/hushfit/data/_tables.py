@@ -190,8 +190,7 @@ def _delimited(table: Table, columns: Sequence[str] | None, watch: Watch) -> Ite
         def complain(row: Any) -> str:
             where = f"row {row.number}" if row.number is not None else f"a row after row {rows_before}"
             raise InvalidArgument(
-                f"{table.title}: {where} has {row.actual_columns} cells, the header has {row.expected_columns}. "
-                "Repair that row."
+                f"{table.title}: {where} has {row.actual_columns} cells, the header has {row.expected_columns}. Repair that row."
             )
 
         try:

@@ -120,7 +120,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             ensure_all_finite=self.nonfinite == "raise",
         )
         bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
-        source = as_source(_canonical(X), np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds)
+        source = as_source(X, np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds)
         weights = _in_record_units(self.coef_, self.intercept_, bounds)
         margins = np.empty((X.shape[0], len(weights)))
         for block in source.blocks():
@@ -157,18 +157,26 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
     def _validated(self, X: Any, y: Any) -> tuple[Any, AnyArray]:
         if self.nonfinite not in _NONFINITE:
             raise InvalidArgument(f"nonfinite={self.nonfinite!r} is not known. Use 'zero' or 'raise'.")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order=None if isinstance(X, np.ndarray) or issparse(X) else "C",
-            ensure_all_finite=False,
-            ensure_min_samples=2,
-        )
-        check_classification_targets(y)
-        X = _canonical(X)
+        try:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order=None if isinstance(X, np.ndarray) or issparse(X) else "C",
+                ensure_all_finite=False,
+                ensure_min_samples=2,
+            )
+        except ValueError as error:
+            if "convert string" not in str(error):
+                raise
+            # numpy's own message quotes the cell.
+            raise InvalidArgument(
+                "X has a value that is no number. Encode text columns first, with categories that are publicly known."
+            ) from None
+        if self.classes is None:
+            check_classification_targets(y)
         if self.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
             raise NonFiniteRecords(
                 "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so that such a record "
@@ -312,14 +320,6 @@ def _refuse(unsupported: dict[str, Any]) -> None:
     unknown = sorted(name for name in unsupported if name != "sample_weight")
     if unknown:
         raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
-
-
-def _canonical(X: Any) -> Any:
-    """Sparse rows with sorted indices, each once: an index that came twice would be too long for its record."""
-    if issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def _in_original_units(w: Vector, problem: Problem, bounds: FeatureBounds | None) -> tuple[Matrix, Vector]:

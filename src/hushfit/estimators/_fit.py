@@ -39,6 +39,7 @@ def private_fit(source: DataSource, problem: Problem, solver: Any, terms: Terms)
     spendable, reserve = usable(terms.budget)
     strength = calibrate(lambda mu: plan.cost(plan.multipliers(mu, n), n), spendable, problem.relation)
     multipliers = plan.multipliers(strength, n)
+    plan.require_drawable(multipliers, problem, reserve)
     cost = plan.cost(multipliers, n)
     guarantee = Guarantee(
         terms.budget.epsilon,

@@ -104,9 +104,7 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
         if isinstance(self.graph, str):
             return terms
         public = (*terms.public, "the graph over the columns, given by the caller")
-        return Terms(
-            terms.budget, terms.ledger, terms.random_state, terms.label, public, terms.notes, terms.verbose
-        )
+        return Terms(terms.budget, terms.ledger, terms.random_state, terms.label, public, terms.notes, terms.verbose)
 
 
 def _edges(graph: Any) -> IntVector:

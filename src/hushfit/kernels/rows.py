@@ -30,6 +30,18 @@ def unit_scales_dense(X, unit, scale):
 
 
 @njit(**_OPTIONS)
+def is_canonical_csr(indices, indptr, n_features):
+    """Whether every row has increasing indices within the columns: each column once."""
+    for i in range(indptr.shape[0] - 1):
+        before = -1
+        for p in range(indptr[i], indptr[i + 1]):
+            if indices[p] <= before or indices[p] >= n_features:
+                return False
+            before = indices[p]
+    return True
+
+
+@njit(**_OPTIONS)
 def unit_scales_csr(data, indptr, unit, scale):
     """As ``unit_scales_dense`` for rows in compressed sparse form."""
     for i in range(indptr.shape[0] - 1):
@@ -67,15 +79,16 @@ def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
         if scale[i] == 0.0:
             continue
         for j in range(A.shape[0]):
-            image[j] = unit * A[last, j]
+            image[j] = scale[i] * unit * A[last, j]
         for p in range(indptr[i], indptr[i + 1]):
             row = A[indices[p]]
+            entry = scale[i] * data[p]  # scaled first: the square of an unscaled image may underflow
             for j in range(A.shape[0]):
-                image[j] += data[p] * row[j]
+                image[j] += entry * row[j]
         square = 0.0
         for j in range(A.shape[0]):
             square += image[j] * image[j]
-        lengths[i] = scale[i] * math.sqrt(square)
+        lengths[i] = math.sqrt(square)
 
 
 @njit(**_OPTIONS)

@@ -67,9 +67,7 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
                 raise mixture_refused()
             case GaussianCost():
                 squares.append(part.count * part.mu * part.mu)
-            case PoissonGaussianCost() | FixedSizeGaussianCost() | MixtureGaussianCost() if (
-                part.rate == 1 or part.mu < _LEAST_MU
-            ):
+            case PoissonGaussianCost() | FixedSizeGaussianCost() | MixtureGaussianCost() if part.rate == 1 or part.mu < _LEAST_MU:
                 # Every row is in every batch, or might as well be.
                 squares.append(part.count * part.mu * part.mu)
             case PoissonGaussianCost() | FixedSizeGaussianCost() | MixtureGaussianCost():

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from scipy.special import erf, log_ndtr
+from scipy.special import erfc, log_ndtr
 
 from hushfit._typing import Vector
 from hushfit.privacy import _check
@@ -96,10 +96,10 @@ def objective_losses(cost: ObjectiveCost) -> Iterator[tuple[Vector, Vector]]:
     losses = np.append(math.log1p(cost.kappa) + cost.mu**2 / 2 + cost.mu * upper_ends, math.inf)
     arcs = np.linspace(0.0, math.pi / 4, _ARCS + 1)
     for low, high in pairwise(arcs):
-        within = _within(upper_ends, math.cos(low)) * _within(upper_ends, math.sin(high))
-        yield losses, np.diff(within, prepend=0.0, append=1.0)
+        first, second = _beyond(upper_ends, math.cos(low)), _beyond(upper_ends, math.sin(high))
+        yield losses, -np.diff(first + second - first * second, prepend=1.0, append=0.0)
 
 
-def _within(size: Vector, scale: float) -> Vector:
-    """P(scale |Z| <= size)."""
-    return np.asarray(erf(size / (scale * math.sqrt(2))))
+def _beyond(size: Vector, scale: float) -> Vector:
+    """P(scale |Z| > size)."""
+    return np.asarray(erfc(size / (scale * math.sqrt(2))))

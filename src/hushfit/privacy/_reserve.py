@@ -2,12 +2,12 @@
 
 Discrete noise on a fine grid costs a little more than continuous noise of the same scale: epsilon grows by 2h and delta by the
 factor exp(h), h being about 1e-12 for a whole fit (docs/proofs/noise.md). Every budget, a fit's and a ledger's, keeps a
-millionth back; a fit may use a thousandth of that, so that a ledger's reserve covers a thousand fits.
+hundred-thousandth back; a fit may use a thousandth of that, so that a ledger's reserve covers a thousand fits.
 """
 
 from hushfit.privacy._budget import Budget
 
-RESERVED_SHARE = 1e-6
+RESERVED_SHARE = 1e-5
 _FIT_SHARE = 1e-3
 
 

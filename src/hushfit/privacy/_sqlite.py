@@ -59,9 +59,7 @@ class SqliteDatabase:
                 f"{self.path} --dataset NAME --epsilon E --delta D`, or check the path."
             )
         mode = "rwc" if creating else "rw"
-        return sqlite3.connect(
-            f"file:{quote(self.path)}?mode={mode}", uri=True, isolation_level=None, timeout=_PATIENCE_SECONDS
-        )
+        return sqlite3.connect(f"file:{quote(self.path)}?mode={mode}", uri=True, isolation_level=None, timeout=_PATIENCE_SECONDS)
 
 
 # What SQLite says, and what it means for somebody who wants to pay.

@@ -1,6 +1,7 @@
 """Steps of linearised ADMM taken inside the boundary, for mpADMM. Proof: docs/proofs/admm.md."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,6 +45,8 @@ def primal_step(eta: float, rho: float) -> float:
 class AdmmStep:
     """All three variables after one step from a public state: the published form of mpADMM, with its sensitivity mended.
 
+    The answer is their distance from where the step would have led without a gradient, which is public and adds nothing.
+
     Parameters
     ----------
     problem : Problem
@@ -70,14 +73,23 @@ class AdmmStep:
         return 3 * self.state.x.size
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        g = _mean_gradient(self.problem, self.state.x, self.clip, source)
-        new = admm_step(self.problem, self.state, g, self.eta, self.rho)
-        return np.concatenate([new.x.ravel(), new.z.ravel(), new.y.ravel()])
+        new = self._after(_mean_gradient(self.problem, self.state.x, self.clip, source))
+        return (new - self._after(np.zeros(self.problem.shape))).ravel()
+
+    def next_state(self, answer: Vector) -> AdmmState:
+        """The state that a released answer stands for."""
+        moved = answer.reshape(3, *self.problem.shape)
+        return AdmmState(*(moved + self._after(np.zeros(self.problem.shape))))
+
+    def _after(self, gradient: Vector) -> Vector:
+        new = admm_step(self.problem, self.state, gradient, self.eta, self.rho)
+        return np.stack([new.x, new.z, new.y])
 
     def radius(self) -> float:
         # x moves by tau |dg|; per coordinate dz = r dx and dy = rho (1 - r) dx with r in [0, 1]: worst at an end of the range.
         moved = primal_step(self.eta, self.rho) * _gradient_radius(self.problem, self.state.x, self.clip)
-        return moved * math.sqrt(1 + max(1.0, self.rho**2))
+        state = np.concatenate([self.state.x.ravel(), self.state.z.ravel(), self.state.y.ravel()])
+        return moved * math.sqrt(1 + max(1.0, self.rho**2)) + _arithmetic(state, self.eta, self.rho)
 
     def sensitivity(self, relation: Relation) -> float:
         return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
@@ -88,7 +100,8 @@ class AdmmRun:
     r"""Primal variable and previous dual after ``inner`` noiseless steps from a public state, in the metric of the iteration.
 
     In the metric M = [[1/tau, 1], [1, 1/rho]] a step is nonexpansive for eta <= 2/L, and one record moves it by at most
-    sqrt(eta) times its share of the gradient. The answer is :math:`L^T v`, :math:`M = L L^T`, whose Euclidean length is the M-length of v.
+    sqrt(eta) times its share of the gradient. The answer is :math:`L^T (v - v_0)`, :math:`M = L L^T`, whose Euclidean length is an
+    M-length; the public :math:`v_0` is where the steps would have led without a gradient.
 
     Parameters
     ----------
@@ -124,21 +137,24 @@ class AdmmRun:
         return 2 * self.x.size
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        moved = self._after(lambda x: _mean_gradient(self.problem, x, self.clip, source)) - self._after(np.zeros_like)
+        (a, b), (_, c) = self._factor()
+        return np.concatenate([(a * moved[0] + b * moved[1]).ravel(), (c * moved[1]).ravel()])
+
+    def next_state(self, answer: Vector) -> tuple[Vector, Vector]:
+        """x and the previous dual that a released answer stands for."""
+        (a, b), (_, c) = self._factor()
+        first, second = answer.reshape(2, *self.x.shape)
+        start = self._after(np.zeros_like)
+        return start[0] + (first - b * second / c) / a, start[1] + second / c
+
+    def _after(self, gradient: Callable[[Vector], Vector]) -> Vector:
         tau = primal_step(self.eta, self.rho)
         x, before = self.x, self.dual
         for _ in range(self.inner):
             dual = dual_step(self.problem, x, before, self.rho)
-            g = _mean_gradient(self.problem, x, self.clip, source)
-            x, before = x - tau * (g + 2 * dual - before), dual
-        (a, b), (_, c) = self._factor()
-        return np.concatenate([(a * x + b * before).ravel(), (c * before).ravel()])
-
-    def state(self, answer: Vector) -> tuple[Vector, Vector]:
-        """x and the previous dual, from a released answer."""
-        (a, b), (_, c) = self._factor()
-        first, second = answer.reshape(2, *self.x.shape)
-        before = second / c
-        return (first - b * before) / a, before
+            x, before = x - tau * (gradient(x) + 2 * dual - before), dual
+        return np.stack([x, before])
 
     def _factor(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Transpose of the Cholesky factor of M: upper triangular."""
@@ -151,7 +167,8 @@ class AdmmRun:
         gradient = ClippedGradient(self.problem, self.x, self.clip)
         rounding = 2 * gradient.grid * math.sqrt(self.x.size)
         share = gradient.radius() / self.problem.n_rows * (1 + ARITHMETIC_SLACK) + rounding
-        return self.inner * math.sqrt(self.eta) * share
+        state = np.concatenate([self.x.ravel(), self.dual.ravel()])
+        return self.inner * (math.sqrt(self.eta) * share + _arithmetic(state, self.eta, self.rho))
 
     def sensitivity(self, relation: Relation) -> float:
         return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
@@ -169,6 +186,12 @@ def _mean_gradient(problem: Problem, x: Vector, clip: float, source: DataSource)
 
 def _gradient_radius(problem: Problem, x: Vector, clip: float) -> float:
     return ClippedGradient(problem, x, clip).radius() / problem.n_rows * (1 + ARITHMETIC_SLACK)
+
+
+def _arithmetic(state: Vector, eta: float, rho: float) -> float:
+    """What floating point may add to a step, however large the state: some twenty operations on numbers of its size."""
+    largest = max(eta, 1.0) * max(rho, 1 / rho, 1.0) * (1.0 + float(np.linalg.norm(state)))
+    return 64 * 2.0**-53 * math.sqrt(state.size) * largest
 
 
 def _require_convex(problem: Problem) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from typing import NoReturn
 
 import numpy as np
@@ -12,7 +13,7 @@ from hushfit.data import Coins, DataSource
 from hushfit.errors import InvalidArgument, UndeclaredRelease
 from hushfit.privacy import Relation, Sampler, discretisation_loss
 from hushfit.release._minimiser import CertifiedMinimiser, InsideNoise, PerturbedMinimiser
-from hushfit.release._plan import Plan, Planned
+from hushfit.release._plan import Plan, Planned, PoissonBatch
 from hushfit.release._query import Query
 
 # Noise has a standard deviation of 2**31 grid steps, or fewer where integers of 64 bits would not hold the answer.
@@ -114,6 +115,7 @@ class Curator:
         self._coins = coins
         self._reserve = epsilon_reserve
         self._replay = list(replay)
+        self._lock = Lock()
         self.relation = relation
         self.transcript: list[Released] = []
 
@@ -133,7 +135,8 @@ class Curator:
         UndeclaredRelease
             If the plan has no release of that name left, or declared another kind of query. Nothing is computed.
         """
-        self._take(name, query)
+        with self._lock:
+            self._take(name, query)
         answer = self._replayed(name, query) if self._replay else self._noisy(name, query)
         answer.setflags(write=False)  # a solver that wrote into its answer would rewrite the transcript
         self.transcript.append(Released(name, answer))
@@ -147,6 +150,14 @@ class Curator:
             raise UndeclaredRelease(_refusal(f"declares {name!r} as {declared.query.__name__}, not as {type(query).__name__}"))
         if self._left[name] < 1:
             raise UndeclaredRelease(_refusal(f"declares {declared.count} releases of {name!r}, and they have been made"))
+        if isinstance(declared.sampling, PoissonBatch) and query.sensitivity(self.relation) < _least_for_poisson(
+            query, self.relation
+        ):
+            raise UndeclaredRelease(
+                _refusal(
+                    f"declares {name!r} on Poisson batches, whose price is proved for twice the radius, and this query has less"
+                )
+            )
         if isinstance(query, PerturbedMinimiser) and not query.is_covered_by(declared.sampling):
             raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, not with kappa={query.kappa:g}"))
         self._left[name] -= 1
@@ -207,6 +218,11 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A curator cannot be copied or pickled: a copy could release everything twice.")
+
+
+def _least_for_poisson(query: Query, relation: Relation) -> float:
+    """docs/proofs/poisson.md: under replace-one the dominating pair has two records of opposite direction."""
+    return (2 if relation is Relation.REPLACE_ONE else 1) * query.radius() * (1 - 1e-12)
 
 
 def _on_grid(answer: Vector, grid: NoiseGrid, noise: IntVector) -> Vector:

@@ -107,7 +107,8 @@ class ClippedGradient:
         stretch, error = (1.0, 0.0) if self.metric is None else (self.metric.norm, self.metric.error)
         rounding = grid_steps * self.grid * math.sqrt(self.size) * stretch
         product = error * self.loss.slope_bound * self.problem.n_rows
-        return self.clip * (1 + ARITHMETIC_SLACK) + rounding + product
+        slack = max(ARITHMETIC_SLACK, 4 * self.problem.dimension * _UNIT_ROUNDOFF)
+        return self.clip * (1 + slack) + rounding + product
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one contribution away and adds another; exchanging it for nothing only takes one away.

@@ -48,9 +48,7 @@ class LogisticGradient:
 
     def __post_init__(self) -> None:
         if not isinstance(self.problem.loss, Logistic):
-            raise InvalidArgument(
-                f"The tightened gradient is proved for Logistic, not for {self.problem.loss!r}. Leave it off."
-            )
+            raise InvalidArgument(f"The tightened gradient is proved for Logistic, not for {self.problem.loss!r}. Leave it off.")
 
     @cached_property
     def _plain(self) -> ClippedGradient:

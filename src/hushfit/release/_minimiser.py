@@ -74,7 +74,7 @@ class GaussianInside:
         return sampler.gaussian(2 * log2_deviation, size)
 
     def __str__(self) -> str:
-        return "all rows, inside the objective,"
+        return f"all rows, inside the objective (and on its minimiser, for {self.output_share:g} of the budget),"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class LaplaceInside:
         return sampler.laplace(log2_deviation, size)
 
     def __str__(self) -> str:
-        return "all rows, inside the objective,"
+        return f"all rows, inside the objective (and on its minimiser, for {self.output_share:g} of the budget),"
 
 
 InsideNoise: TypeAlias = GaussianInside | LaplaceInside
@@ -385,8 +385,7 @@ def _minimise(
         before, w = w, steps.step(ahead, g)
         ahead, momentum = _extrapolated(w, w - before, steps.image(ahead - w), momentum)
     raise NotCertified(
-        f"No minimiser was certified in {_MOST_STEPS} steps, so nothing was released; the budget is spent. Raise mu or "
-        "tolerance."
+        f"No minimiser was certified in {_MOST_STEPS} steps, so nothing was released; the budget is spent. Raise mu or tolerance."
     )
 
 

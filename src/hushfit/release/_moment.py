@@ -28,9 +28,13 @@ class SecondMoment:
 
     sampled: ClassVar[bool] = False
 
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return problem.dimension * (problem.dimension + 1) // 2
+
     @property
     def size(self) -> int:
-        return self.problem.dimension * (self.problem.dimension + 1) // 2
+        return self.coordinates(self.problem)
 
     @cached_property
     def doubled(self) -> BoolVector:
@@ -60,7 +64,8 @@ class SecondMoment:
 
     def radius(self) -> float:
         # A rounded record is longer than one by at most half a step in every coordinate; its square is its outer product.
-        return (1.0 + 1e-12 + 0.5 * math.sqrt(self.problem.dimension) / self.steps) ** 2
+        scaling = max(1e-12, 4 * self.problem.dimension * 2.0**-53)
+        return (1.0 + scaling + 0.5 * math.sqrt(self.problem.dimension) / self.steps) ** 2
 
     def sensitivity(self, relation: Relation) -> float:
         # |aa' - bb'|^2 = |a|^4 + |b|^4 - 2 (a.b)^2

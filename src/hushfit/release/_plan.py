@@ -7,9 +7,21 @@ from typing import Protocol
 from hushfit._typing import IntVector
 from hushfit.data import Coins, fixed_size_rows, poisson_rows
 from hushfit.errors import InvalidArgument, TooFewRows
-from hushfit.privacy import Cost, FixedSizeGaussianCost, GaussianCost, PoissonGaussianCost, ReleaseRecord, compose
+from hushfit.privacy import (
+    Cost,
+    FixedSizeGaussianCost,
+    GaussianCost,
+    PoissonGaussianCost,
+    ReleaseRecord,
+    compose,
+    discretisation_loss,
+)
+from hushfit.problem import Problem
 from hushfit.release._minimiser import InsideNoise, PerturbedMinimiser
 from hushfit.release._query import Query
+
+# Of the coarsest noise that a fit usually draws: half of (2**31)^2 grid steps.
+DRAWN_LOG2_VARIANCE = 61
 
 
 class Sampling(Protocol):
@@ -118,6 +130,11 @@ class Planned:
     share: float = 1.0
     sampling: Sampling = FullBatch()
 
+    def coordinates(self, problem: Problem) -> int:
+        """At least the number of coordinates of one answer: what the query says of itself, or the size of the weights."""
+        of_query = getattr(self.query, "coordinates", None)
+        return int(of_query(problem)) if of_query else 3 * math.prod(problem.shape)
+
     def __post_init__(self) -> None:
         if (self.query is PerturbedMinimiser) != isinstance(self.sampling, InsideNoise):
             raise InvalidArgument(
@@ -126,8 +143,7 @@ class Planned:
             )
         if not (self.query.sampled or isinstance(self.sampling, FullBatch | InsideNoise)):
             raise InvalidArgument(
-                f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but its proof covers all rows only. "
-                "Use FullBatch()."
+                f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but its proof covers all rows only. Use FullBatch()."
             )
 
 
@@ -153,20 +169,30 @@ class Plan:
             return {part.name: 0.0 for part in self.parts}
         shares = self.shares()
         return {
-            part.name: part.sampling.multiplier(strength * math.sqrt(shares[part.name]), part.count, n_rows)
-            for part in self.parts
+            part.name: part.sampling.multiplier(strength * math.sqrt(shares[part.name]), part.count, n_rows) for part in self.parts
         }
 
     def cost(self, multipliers: dict[str, float], n_rows: int) -> Cost:
         """Price of the whole plan."""
         return compose([part.sampling.cost(multipliers[part.name], part.count, n_rows) for part in self.parts])
 
+    def require_drawable(self, multipliers: dict[str, float], problem: Problem, reserve: float) -> None:
+        """Refuse, before anything is paid, a plan whose noise could not be drawn within the reserve for discrete noise."""
+        loss = sum(
+            part.count * discretisation_loss(part.coordinates(problem), DRAWN_LOG2_VARIANCE)
+            for part in self.parts
+            if multipliers[part.name] > 0
+        )
+        if loss > reserve:
+            raise InvalidArgument(
+                f"{problem.dimension} columns and {sum(part.count for part in self.parts)} releases draw more noise than the "
+                "reserve for discrete noise covers. Ask for a larger epsilon, fewer steps or fewer columns."
+            )
+
     def records(self, multipliers: dict[str, float]) -> tuple[ReleaseRecord, ...]:
         """The plan as a guarantee tells it."""
         shares = self.shares()
         return tuple(
-            ReleaseRecord(
-                part.name, part.query.__name__, part.count, multipliers[part.name], str(part.sampling), shares[part.name]
-            )
+            ReleaseRecord(part.name, part.query.__name__, part.count, multipliers[part.name], str(part.sampling), shares[part.name])
             for part in self.parts
         )

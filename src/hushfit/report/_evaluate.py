@@ -209,9 +209,7 @@ def _auc(score: Vector, positive: AnyArray) -> float:
 def _calibration(p: Vector, came_true: AnyArray) -> tuple[CalibrationCell, ...]:
     place = np.minimum((p * _CELLS).astype(int), _CELLS - 1)
     return tuple(
-        CalibrationCell(
-            k / _CELLS, (k + 1) / _CELLS, int(own.sum()), float(p[own].mean()), float(np.mean(came_true[own]))
-        )
+        CalibrationCell(k / _CELLS, (k + 1) / _CELLS, int(own.sum()), float(p[own].mean()), float(np.mean(came_true[own])))
         for k in range(_CELLS)
         if (own := place == k).any()
     )

@@ -110,7 +110,7 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
         f'<i class="point{"" if clear else " faint"}" style="left:{_share(value, reach):.2f}%"></i></span>'
     )
     cells = [
-        f'<td class="name">{escape(name)}</td><td class="plot">{track}</td><td class="n">{value:+.3f}</td>',
+        f'<td class="name">{escape(name).replace("=", "=<wbr>")}</td><td class="plot">{track}</td><td class="n">{value:+.3f}</td>',
         f'<td class="n se">{f"{error:.3f}" if error is not None else "–"}</td>',
         f'<td class="n ratio">{f"{ratio:.1f}" if error else "–"}</td>',
     ]

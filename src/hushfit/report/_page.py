@@ -75,7 +75,9 @@ def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
     ]
     if evaluation is not None:
         facts.append(("accuracy", f"{evaluation.accuracy:.1%}", f"on {evaluation.rows:,} held-out rows"))
-    cells = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>" for name, value, note in facts)
+    cells = "".join(
+        f"<div><dt>{name}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>" for name, value, note in facts
+    )
     return (
         f'<header><div><p class="eyebrow">hushfit report</p><h1>{escape(title)}</h1>'
         f'<p class="lead">Classes: {escape(", ".join(map(str, model.classes)))}.</p><dl class="facts">{cells}</dl></div></header>'
@@ -121,7 +123,9 @@ def _odds(g: Guarantee) -> str:
     caption = f"The band holds except with probability about {g.delta:.2g}. The dashed line is an attacker who learns nothing."
     figure = f"<figure>{odds_figure(g.epsilon, g.delta)}<figcaption>{caption}</figcaption></figure>"
     return _section(
-        "odds", "What epsilon means for one person", f'{intro}<div class="pair">{figure}<ul class="beliefs">{"".join(items)}</ul></div>'
+        "odds",
+        "What epsilon means for one person",
+        f'{intro}<div class="pair">{figure}<ul class="beliefs">{"".join(items)}</ul></div>',
     )
 
 
@@ -166,7 +170,9 @@ def _coefficients(model: Model) -> str:
         if model.standard_error is not None
         else "This model file has no standard errors."
     )
-    scale = "Numbers run from 0 at their lowest to 1 at their highest public value, labels are 0 or 1; rows are scaled to unit length."
+    scale = (
+        "Numbers run from 0 at their lowest to 1 at their highest public value, labels are 0 or 1; rows are scaled to unit length."
+    )
     return _section("coefficients", "Coefficients", f"<p>{how}</p><p class='note'>{scale}</p>{''.join(tables)}", long=True)
 
 
@@ -174,9 +180,7 @@ def _forest(names: list[str], values: Any, errors: Any, speaks_for: str) -> str:
     margins = np.zeros(len(values)) if errors is None else 2 * errors
     reach = float(np.max(np.abs(values) + np.minimum(margins, np.abs(values).max() or 1.0))) or 1.0
     order = np.argsort(-np.abs(values))
-    rows = "".join(
-        forest_row(names[j], float(values[j]), None if errors is None else float(errors[j]), reach) for j in order
-    )
+    rows = "".join(forest_row(names[j], float(values[j]), None if errors is None else float(errors[j]), reach) for j in order)
     columns = [
         ("name", "feature", ""),
         ("value", "weight", " n"),
@@ -213,7 +217,11 @@ def _evaluation(e: Evaluation) -> str:
     what = f"the probability of {e.positive}" if e.positive else "the probability of the chosen label"
     caption = f"Calibration of {escape(what)}: dots on the dashed line are right on average; their size tells how many rows."
     figure = f"<figure>{calibration_figure(e.calibration)}<figcaption>{caption}</figcaption></figure>"
-    return _section("evaluation", "On held-out rows", f'{warning}<div class="pair"><div class="scroll" tabindex="0" role="region" aria-label="Scores">{table}</div>{figure}</div>')
+    return _section(
+        "evaluation",
+        "On held-out rows",
+        f'{warning}<div class="pair"><div class="scroll" tabindex="0" role="region" aria-label="Scores">{table}</div>{figure}</div>',
+    )
 
 
 def _public(model: Model) -> str:
@@ -224,7 +232,9 @@ def _public(model: Model) -> str:
             f'<tr><td class="name">{escape(c.name)}</td><td>{c.kind}</td><td>{escape(_stated(c))}</td></tr>'
             for c in model.schema.columns
         )
-        table = f"<table><thead><tr><th>column</th><th>kind</th><th>range or vocabulary</th></tr></thead><tbody>{rows}</tbody></table>"
+        table = (
+            f"<table><thead><tr><th>column</th><th>kind</th><th>range or vocabulary</th></tr></thead><tbody>{rows}</tbody></table>"
+        )
         body += (
             f"<details><summary>The schema, {len(model.schema.columns)} columns</summary>"
             f'<div class="scroll" tabindex="0" role="region" aria-label="Schema">{table}</div></details>'

@@ -98,9 +98,7 @@ def forecast(
     )
 
 
-def rows_needed(
-    loss: float, columns: int, epsilon: float, delta: float, adjacency: str = "replace-one"
-) -> tuple[int, int, int]:
+def rows_needed(loss: float, columns: int, epsilon: float, delta: float, adjacency: str = "replace-one") -> tuple[int, int, int]:
     """How many rows bring the loss of accuracy down to a target.
 
     Parameters

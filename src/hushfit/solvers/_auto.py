@@ -85,9 +85,7 @@ def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
 def _fit_for(budget: Budget, problem: Problem, solver: Solver) -> Solver:
     """Refuse before anything is paid what would only be refused when it runs, or not at all; settle what the budget decides."""
     if problem.constraint is not None and not isinstance(solver, DPSADMM | DPVRADMM):
-        raise InvalidArgument(
-            f"{type(solver).__name__} would ignore the constraint of the problem. Use 'dp-sadmm' or 'dp-vradmm'."
-        )
+        raise InvalidArgument(f"{type(solver).__name__} would ignore the constraint of the problem. Use 'dp-sadmm' or 'dp-vradmm'.")
     if isinstance(solver, ExactMinimiser) and budget.is_private:
         raise InvalidArgument(
             f"solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not {budget.epsilon:g}. Use 'auto'."

@@ -36,9 +36,7 @@ class ExactMinimiser:
 
     def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
         if curator.noise_multiplier("gradient") > 0:
-            raise InvalidArgument(
-                "ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose another solver."
-            )
+            raise InvalidArgument("ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose another solver.")
         H = self._curvature(problem, curator)
         inverse_H, prox = np.linalg.inv(H), MetricProx(problem, H)
         whole = problem.loss.slope_bound  # nothing is clipped

@@ -78,15 +78,15 @@ class MPADMM:
     def _published(self, problem: Problem, curator: Curator, eta: float, rho: float) -> Iterator[Vector]:
         state = AdmmState.zero(problem)
         for _ in range(self.steps):
-            answer = curator.release("model", AdmmStep(problem, state, eta, rho, self.clip))
-            state = AdmmState(*answer.reshape(3, *problem.shape))
+            query = AdmmStep(problem, state, eta, rho, self.clip)
+            state = query.next_state(curator.release("model", query))
             yield state.z
 
     def _multi_step(self, problem: Problem, curator: Curator, eta: float, rho: float) -> Iterator[Vector]:
         x = dual = np.zeros(problem.shape)
         for _ in range(self.steps):
             query = AdmmRun(problem, x, dual, eta, rho, self.clip, self.inner)
-            x, dual = query.state(curator.release("model", query))
+            x, dual = query.next_state(curator.release("model", query))
             following = dual_step(problem, x, dual, rho)
             yield x + (dual - following) / rho
 

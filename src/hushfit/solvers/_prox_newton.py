@@ -6,11 +6,12 @@ objective keeps its meaning (unlike whitening the variables, which would turn th
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hushfit._typing import Vector
+from hushfit.penalties import FoldedConcave
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx
@@ -49,7 +50,6 @@ class ProxNewton:
         spectrum = release_spectrum(problem, curator, "second moment", _SMALLEST_EIGENVALUE)
         H = problem.loss.smoothness * spectrum.power(1.0)
         inverse_H = spectrum.power(-1.0) / problem.loss.smoothness
-        prox = MetricProx(problem, H)
         rate = self._rate(problem, curator)
         first_averaged = self.steps // 2
         w = np.zeros(problem.shape)
@@ -58,6 +58,7 @@ class ProxNewton:
         for t in range(self.steps):
             g = curator.release("gradient", ClippedGradient(problem, w, self.clip)).reshape(problem.shape)
             target = w - rate * (g / problem.n_rows) @ inverse_H
+            prox = MetricProx(_convexified(problem, w), H)
             w = prox(target, rate)
             # The average of the targets, before the prox, is what the prox may still make sparse.
             target_sum += target if t >= first_averaged else 0.0
@@ -72,3 +73,10 @@ class ProxNewton:
         per_step = curator.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows
         nu = math.sqrt(problem.dimension * problem.outputs) * per_step / math.sqrt(self.steps)
         return float(np.clip(0.006 / max(nu, 1e-12), 0.05, 0.8))
+
+
+def _convexified(problem: Problem, w: Vector) -> Problem:
+    """A penalty that is not convex is replaced by its tangent at the current weights, a weighted L1 that lies above it."""
+    if isinstance(problem.penalty, FoldedConcave):
+        return replace(problem, penalty=problem.penalty.linearised(problem.columns(w)))
+    return problem

@@ -207,9 +207,7 @@ class DPSADMM:
         check_settings(self, steps=self.steps, clip=self.clip, eta=self.eta, rho=self.rho)
         check_not_negative(self, ridge=self.ridge, smoothing=self.smoothing)
         if self.schedule not in _SCHEDULES:
-            raise InvalidArgument(
-                f"schedule={self.schedule!r} is not known. Use one of {', '.join(map(repr, _SCHEDULES))}."
-            )
+            raise InvalidArgument(f"schedule={self.schedule!r} is not known. Use one of {', '.join(map(repr, _SCHEDULES))}.")
         if self.schedule == "strongly-convex" and self.ridge == 0:
             raise InvalidArgument("schedule='strongly-convex' needs ridge > 0: the loss alone is not strongly convex.")
         if not 0 <= self.average_last <= 1:

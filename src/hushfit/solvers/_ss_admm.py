@@ -71,12 +71,7 @@ class SSADMM:
         for name, value, known in (("output", self.output, _OUTPUTS), ("schedule", self.schedule, _SCHEDULES)):
             if value not in known:
                 raise InvalidArgument(f"{name}={value!r} is not known. Use one of {', '.join(map(repr, known))}.")
-        if (
-            self.steps < 1
-            or self.clip <= 0
-            or not (self.eta is None or self.eta > 0)
-            or not (self.rho is None or self.rho > 0)
-        ):
+        if self.steps < 1 or self.clip <= 0 or not (self.eta is None or self.eta > 0) or not (self.rho is None or self.rho > 0):
             raise InvalidArgument(f"{self} needs steps >= 1 and positive clip, eta and rho.")
 
     def plan(self, problem: Problem) -> Plan:

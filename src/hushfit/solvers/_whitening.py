@@ -61,7 +61,8 @@ def margin_spread(w: Vector, problem: Problem, curator: Curator, name: str) -> f
 def _with_trace_one(answer: Vector, problem: Problem) -> Matrix:
     d = problem.dimension
     M = SecondMoment(problem).matrix(answer) / problem.n_rows
-    return M - (np.trace(M) - 1) / d * np.eye(d)
+    corrected: Matrix = M - (np.trace(M) - 1) / d * np.eye(d)
+    return corrected
 
 
 def _bulk_mean(eigenvalues: Vector, edge: float) -> float:

@@ -1,0 +1,383 @@
+"""The ledger on disk: nobody overspends, nothing is lost, and nothing can be rewritten unnoticed."""
+
+import getpass
+import os
+import pickle
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from sklearn.base import clone
+
+from hushfit import Ledger, PrivateLogisticRegression
+from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
+from hushfit.privacy import GaussianCost, _ledger, epsilon_of, gaussian_mu
+from hushfit.privacy._disk_ledger import ledger_datasets, redacted, verify_ledger
+
+DELTA = 1e-6
+
+
+def gaussian_of(epsilon):
+    return GaussianCost(1 / gaussian_mu(epsilon, DELTA))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "ledger.db")
+
+
+@pytest.fixture
+def ledger(path):
+    return Ledger.create(path, "patients", 2.0, DELTA)
+
+
+def pay(ledger, epsilon=0.3, label="fit"):
+    return ledger.charge(gaussian_of(epsilon), label, "replace-one")
+
+
+def change(path, *statements):
+    """Tamper with the file behind the ledger's back."""
+    with sqlite3.connect(path) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+def test_a_charge_outlives_its_process(ledger, path):
+    pay(ledger)
+    again = Ledger(path, dataset="patients")
+    assert again.entries == ledger.entries
+    assert again.spent().epsilon == pytest.approx(0.3)
+    assert again.budget == ledger.budget
+    assert again.relation is ledger.relation
+
+
+def test_the_only_data_set_need_not_be_named(ledger, path):
+    assert Ledger(path).name == "patients"
+    Ledger.create(path, "staff", 1.0, DELTA, "add-remove")
+    assert ledger_datasets(path) == ["patients", "staff"]
+    with pytest.raises(LedgerError, match="It has: patients, staff"):
+        Ledger(path)
+
+
+def test_data_sets_do_not_share_their_budget(ledger, path):
+    other = Ledger.create(path, "staff", 1.0, DELTA)
+    pay(ledger, 1.5)
+    assert other.spent().epsilon == 0
+    pay(other, 0.9)
+    assert Ledger(path, dataset="patients").spent().epsilon == pytest.approx(1.5)
+
+
+def test_copies_clones_and_pickles_share_the_account(ledger):
+    pay(clone(PrivateLogisticRegression(ledger=ledger)).ledger)
+    pay(pickle.loads(pickle.dumps(ledger)))
+    assert len(ledger.entries) == 2
+
+
+def test_a_refusal_records_nothing(ledger, path):
+    pay(ledger, 1.9)
+    before = ledger.account.history()
+    with pytest.raises(BudgetExceeded, match="over the ledger's 2"):
+        pay(ledger, 1.9)
+    assert Ledger(path).account.history() == before
+
+
+def test_entries_tell_who_when_and_how(ledger):
+    receipt = pay(ledger)
+    ledger.account.record_model(receipt, "ab" * 32)
+    opening, charge, model = ledger.account.history()
+    assert [opening.kind, charge.kind, model.kind] == ["open", "charge", "model"]
+    assert charge.body["user"] == getpass.getuser()
+    assert charge.body["host"]
+    assert charge.body["command"]
+    assert charge.body["at"].endswith("+00:00")
+    assert model.body["model"] == "ab" * 32
+    assert ledger.account.hash_of(receipt) == charge.hash
+
+
+def test_passwords_do_not_enter_the_record():
+    assert redacted("fit --ledger postgresql://me:secret@host/db") == "fit --ledger postgresql://***@host/db"
+
+
+def test_a_tighter_accountant_lowers_the_total(ledger, monkeypatch):
+    receipt = pay(ledger, 1.0)
+    monkeypatch.setattr(_ledger, "epsilon_of", lambda *given: 0.5 * epsilon_of(*given))
+    _ledger._composed.cache_clear()
+    assert ledger.spent().epsilon == pytest.approx(0.5 * receipt.total.epsilon)
+    _ledger._composed.cache_clear()
+
+
+def test_an_account_is_opened_once(ledger, path):
+    with pytest.raises(LedgerError, match="already has a data set 'patients'"):
+        Ledger.create(path, "patients", 100.0, DELTA)
+    assert Ledger(path).budget.epsilon == 2.0
+
+
+def test_a_path_and_a_budget_do_not_go_together(ledger, path):
+    with pytest.raises(InvalidArgument, match="budget is fixed"):
+        Ledger(path, 1e-5)
+    with pytest.raises(InvalidArgument, match="names an account on disk"):
+        Ledger(1.0, 1e-6, dataset="patients")
+    with pytest.raises(LedgerError, match="there is no data set 'x'"):
+        Ledger(path, dataset="x")
+
+
+TAMPERINGS = {
+    "edited cost": "UPDATE hushfit_entries SET body = replace(body, 'first', 'other') WHERE number = 1",
+    "edited budget": "UPDATE hushfit_entries SET body = replace(body, '2.0', '9.0') WHERE number = 0",
+    "removed in the middle": "DELETE FROM hushfit_entries WHERE number = 2",
+    "removed at the end": "DELETE FROM hushfit_entries WHERE number = 3",
+    "removed at the start": "DELETE FROM hushfit_entries WHERE number = 0",
+    "all removed": "DELETE FROM hushfit_entries",
+    "added": "INSERT INTO hushfit_entries SELECT dataset, 4, body, hash FROM hushfit_entries WHERE number = 3",
+    "account removed": "DELETE FROM hushfit_heads",
+    "not JSON": "UPDATE hushfit_entries SET body = 'x' WHERE number = 3",
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERINGS.values(), ids=TAMPERINGS)
+def test_tampering_is_found_and_nothing_is_paid_into_it(ledger, path, statement):
+    for label in ("first", "second", "third"):
+        pay(ledger, 0.1, label)
+    assert verify_ledger(path) == {"patients": []}
+    change(path, statement)
+    assert verify_ledger(path)["patients"]
+    with pytest.raises(LedgerError):
+        pay(Ledger(path, dataset="patients"), 0.1)
+
+
+def test_a_total_that_is_too_small_for_its_costs_is_found(ledger, path, monkeypatch):
+    """Somebody rewrites a total and every hash after it: composing the costs again tells."""
+    monkeypatch.setattr(_ledger, "epsilon_of", lambda *given: 0.1)
+    pay(ledger, 1.5)
+    monkeypatch.undo()
+    (problem,) = verify_ledger(path)["patients"]
+    assert "its costs give 1.5" in problem
+
+
+def test_a_newer_format_is_refused(ledger, path):
+    change(path, "UPDATE hushfit_format SET version = 99")
+    for use in (lambda: Ledger(path), lambda: pay(ledger), lambda: verify_ledger(path)):
+        with pytest.raises(LedgerError, match="format \\[99\\]"):
+            use()
+
+
+@pytest.mark.parametrize("contents", [b"", b"not a database at all" * 99, os.urandom(5000)], ids=["empty", "text", "noise"])
+def test_another_file_is_refused(tmp_path, contents):
+    place = tmp_path / "ledger.db"
+    place.write_bytes(contents)
+    with pytest.raises(LedgerError, match="Nothing was"):
+        Ledger(place)
+    assert place.read_bytes() == contents
+
+
+def test_a_damaged_file_is_refused(ledger, path):
+    for _ in range(30):
+        pay(ledger, 0.01)
+    size = os.path.getsize(path)
+    with open(path, "r+b") as file:
+        file.seek(size // 3)
+        file.write(os.urandom(size // 3))
+    with pytest.raises(LedgerError):
+        pay(ledger, 0.01)
+
+
+def test_a_missing_file_or_folder_is_refused(tmp_path):
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        Ledger(tmp_path / "none.db")
+    with pytest.raises(LedgerError, match="cannot be opened for writing"):
+        Ledger.create(tmp_path / "nowhere" / "x.db", "a", 1.0, DELTA)
+    assert not (tmp_path / "none.db").exists()
+
+
+PAY = """
+import os, resource, sys
+from hushfit import Ledger
+from hushfit.errors import HushfitError
+from hushfit.privacy import GaussianCost
+{before}
+try:
+    Ledger(sys.argv[1]).charge(GaussianCost(40.0), "fit", "replace-one")
+except HushfitError as error:
+    print(type(error).__name__, error)
+else:
+    print("paid")
+"""
+
+
+def in_child(path, before):
+    done = subprocess.run([sys.executable, "-c", PAY.format(before=before), path], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_a_read_only_place_is_refused():
+    """Root may write anywhere, so the child gives up its rights first (after loading what it needs)."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "ledger.db")
+        ledger = Ledger.create(path, "patients", 2.0, DELTA)
+        os.chmod(path, 0o444)
+        os.chmod(folder, 0o555)
+        told = in_child(path, "Ledger(sys.argv[1]).spent(); os.setuid(65534) if os.getuid() == 0 else None")
+        os.chmod(folder, 0o755)
+        os.chmod(path, 0o644)
+        assert told.startswith("LedgerError")
+        assert "Nothing was" in told
+        assert len(ledger.entries) == 0
+
+
+def test_a_full_disk_is_refused(ledger, path):
+    """A limit on file sizes does what a full disk does: writing fails half way."""
+    limit = os.path.getsize(path) + 100
+    told = in_child(path, f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit // 2}, {limit // 2}))")
+    assert told.startswith("LedgerError")
+    assert verify_ledger(path) == {"patients": []}
+    assert len(ledger.entries) == 0
+
+
+def charge_many(path, times, epsilon):
+    paid = 0
+    for _ in range(times):
+        try:
+            pay(Ledger(path), epsilon)
+            paid += 1
+        except BudgetExceeded:
+            pass
+    return paid
+
+
+CHARGE_MANY = """
+import sys
+from hushfit.errors import BudgetExceeded
+from hushfit.privacy import GaussianCost, Ledger, gaussian_mu
+paid, cost = 0, GaussianCost(1 / gaussian_mu(float(sys.argv[3]), 1e-6))
+for _ in range(int(sys.argv[2])):
+    try:
+        Ledger(sys.argv[1]).charge(cost, "fit", "replace-one")
+        paid += 1
+    except BudgetExceeded:
+        pass
+print(paid)
+"""
+
+
+def race(path, processes, times, epsilon):
+    """How many charges each of several processes got through."""
+    command = [sys.executable, "-c", CHARGE_MANY, path, str(times), str(epsilon)]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    return [int(child.communicate()[0]) for child in children]
+
+
+def test_threads_never_overspend(ledger, path):
+    counts = []
+    threads = [threading.Thread(target=lambda: counts.append(charge_many(path, 5, 0.5))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(counts) == len(ledger.entries) < 30
+    assert ledger.spent().epsilon <= 2.0
+    assert verify_ledger(path) == {"patients": []}
+
+
+def test_processes_never_overspend(ledger, path):
+    counts = race(path, 4, 6, 0.5)
+    assert sum(counts) == len(ledger.entries) < 24
+    assert ledger.spent().epsilon <= 2.0
+    with pytest.raises(BudgetExceeded):
+        pay(ledger, 0.5)
+
+
+CHARGE_FOR_EVER = """
+import sys
+from hushfit import Ledger
+from hushfit.privacy import GaussianCost
+ledger = Ledger(sys.argv[1])
+print("ready", flush=True)
+while True:
+    print(ledger.charge(GaussianCost(500.0), "fit", "replace-one").number, flush=True)
+"""
+
+
+def test_what_was_paid_survives_a_kill_at_any_moment(ledger, path):
+    """Whoever has been told a receipt number can rely on it, however the process ended."""
+    generator = random.Random(0)
+    for _ in range(6):
+        child = subprocess.Popen([sys.executable, "-c", CHARGE_FOR_EVER, path], stdout=subprocess.PIPE, text=True)
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(generator.uniform(0, 0.15))
+        child.send_signal(signal.SIGKILL)
+        told = [int(line) for line in child.stdout.read().split()]
+        child.wait()
+        child.stdout.close()
+        assert verify_ledger(path) == {"patients": []}
+        recorded = [entry.number for entry in Ledger(path).entries]
+        assert recorded == list(range(1, len(recorded) + 1))
+        assert set(told) <= set(recorded)
+    assert len(ledger.entries) > 0
+
+
+def find_server():
+    places = [Path(p) / "initdb" for p in os.environ["PATH"].split(":")] + sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return next((place.parent for place in places if place.exists() and (place.parent / "pg_ctl").exists()), None)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A PostgreSQL server of our own on a Unix socket."""
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed (hushfit[teams])")
+    pytest.importorskip("psycopg", reason="psycopg is not installed (hushfit[teams])")
+    programs = find_server()
+    if programs is None:
+        pytest.skip("no PostgreSQL server programs are installed")
+    folder = Path("/tmp") / f"hushfit-pg-{os.getpid()}"  # a Unix socket needs a short path
+    folder.mkdir()
+    as_owner = []
+    if os.getuid() == 0:  # PostgreSQL refuses to run as root
+        shutil.chown(folder, "postgres")
+        as_owner = ["runuser", "-u", "postgres", "--"]
+    data = folder / "data"
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+    try:
+        subprocess.run([*as_owner, programs / "initdb", "-D", data, "-A", "trust", "-U", "hush"], check=True, capture_output=True)
+        start = [*as_owner, programs / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start"]
+        subprocess.run(start, check=True, stdout=subprocess.DEVNULL)
+        yield f"postgresql://hush@/postgres?host={folder}"
+    finally:
+        subprocess.run([*as_owner, programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], capture_output=True, check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_team_shares_a_ledger_on_postgresql(server):
+    with pytest.raises(LedgerError, match="cannot be used"):
+        Ledger(server, dataset="patients")
+    ledger = Ledger.create(server, "patients", 2.0, DELTA)
+    receipt = pay(ledger)
+    ledger.account.record_model(receipt, "cd" * 32)
+    assert Ledger(server).spent().epsilon == pytest.approx(0.3)
+    assert [entry.kind for entry in ledger.account.history()] == ["open", "charge", "model"]
+    assert verify_ledger(server) == {"patients": []}
+    counts = race(server, 4, 4, 0.6)
+    assert sum(counts) + 1 == len(ledger.entries) < 17
+    assert ledger.spent().epsilon <= 2.0
+
+
+def test_tampering_on_postgresql_is_found(server):
+    import sqlalchemy
+
+    ledger = Ledger.create(server, "staff", 2.0, DELTA)
+    pay(ledger)
+    engine = sqlalchemy.create_engine(server.replace("postgresql", "postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("DELETE FROM hushfit_entries WHERE dataset = 'staff' AND number = 1"))
+    engine.dispose()
+    assert verify_ledger(server)["staff"]
+    with pytest.raises(LedgerError, match="does not verify"):
+        pay(ledger)
