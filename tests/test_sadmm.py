@@ -240,10 +240,7 @@ def slack_of(problem, X, y, w, ridge=0.0):
     fixed = np.abs(z) > 1e-6
     pull = problem.penalty.alpha * map_to_z.T
     target = -g[:-1] - ridge * w[:-1] - pull[:, fixed] @ np.sign(z[fixed])
-    if fixed.all():
-        rest = target
-    else:
-        rest = lsq_linear(pull[:, ~fixed], target, bounds=(-1, 1), tol=1e-14).fun
+    rest = target if fixed.all() else lsq_linear(pull[:, ~fixed], target, bounds=(-1, 1), tol=1e-14).fun
     return max(float(np.abs(rest).max()), abs(float(g[-1])))
 
 

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 from hushfit._version import __version__
 
 if TYPE_CHECKING:
-    from hushfit.estimators import PrivateGraphLogisticRegression, PrivateLinearSVC, PrivateLogisticRegression
+    from hushfit.estimators import (
+        PrivateElasticNet,
+        PrivateFeatureSelector,
+        PrivateGraphLogisticRegression,
+        PrivateLasso,
+        PrivateLinearSVC,
+        PrivateLogisticRegression,
+    )
     from hushfit.models import load_model, save_model
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
 
@@ -15,7 +22,10 @@ _HOMES = {
     "Budget": "hushfit.privacy",
     "Guarantee": "hushfit.privacy",
     "Ledger": "hushfit.privacy",
+    "PrivateElasticNet": "hushfit.estimators",
+    "PrivateFeatureSelector": "hushfit.estimators",
     "PrivateGraphLogisticRegression": "hushfit.estimators",
+    "PrivateLasso": "hushfit.estimators",
     "PrivateLinearSVC": "hushfit.estimators",
     "PrivateLogisticRegression": "hushfit.estimators",
     "Relation": "hushfit.privacy",
@@ -27,7 +37,10 @@ __all__ = [
     "Budget",
     "Guarantee",
     "Ledger",
+    "PrivateElasticNet",
+    "PrivateFeatureSelector",
     "PrivateGraphLogisticRegression",
+    "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "Relation",

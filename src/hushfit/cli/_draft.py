@@ -42,7 +42,7 @@ class Sketch:
 
     def _see_one(self, text: str, count: int) -> None:
         number = as_numbers(np.array([text], dtype=object))[0]
-        if text == "" or np.isnan(number) and text.lower() in ("nan", "na", "null", "none"):
+        if text == "" or (np.isnan(number) and text.lower() in ("nan", "na", "null", "none")):
             self.missing += count
             return
         if len(self.labels) <= _MOST_CATEGORIES:

@@ -200,12 +200,15 @@ class DenseRows:
     fit_intercept : bool
     bounds : FeatureBounds or None
         Applied to each block as it is read.
+    scaled_labels : bool
+        Whether labels shrink with their records, as regression needs: then a residual shrinks as a whole.
     """
 
     X: AnyArray
     y: Vector
     fit_intercept: bool = True
     bounds: FeatureBounds | None = None
+    scaled_labels: bool = False
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -215,7 +218,7 @@ class DenseRows:
             row_kernels.unit_scales_dense(self._packed(self.X[place]), self.unit, scale[place])
 
         list(parallel_map(fill, _places(self.n_rows, self._block_rows)))
-        object.__setattr__(self, "scale", scale)
+        _settle(self, scale)
 
     @property
     def n_rows(self) -> int:
@@ -259,6 +262,7 @@ class SparseRows:
     y: Vector
     fit_intercept: bool = True
     bounds: FeatureBounds | None = None
+    scaled_labels: bool = False
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -275,7 +279,7 @@ class SparseRows:
             object.__setattr__(self, "X", type(self.X)((values, self.X.indices, self.X.indptr), shape=self.X.shape))
         scale = np.empty(self.n_rows)
         row_kernels.unit_scales_csr(self.X.data, self.X.indptr, self.unit, scale)
-        object.__setattr__(self, "scale", scale)
+        _settle(self, scale)
 
     @property
     def n_rows(self) -> int:
@@ -299,6 +303,12 @@ class SparseRows:
                 yield SparseBlock(X.data, X.indices, X.indptr, rows[place], slice(None), self.y, self.scale, self.unit, d)
 
 
+def _settle(source: "DenseRows | SparseRows", scale: Vector) -> None:
+    object.__setattr__(source, "scale", scale)
+    if source.scaled_labels:
+        object.__setattr__(source, "y", source.y * scale)
+
+
 def canonical(X: Any) -> Any:
     """The same sparse rows with increasing indices, each once: an index that came twice would make its record too long.
 
@@ -318,8 +328,15 @@ def _places(n_rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def as_source(X: Any, y: ArrayLike, *, fit_intercept: bool = True, bounds: FeatureBounds | None = None) -> DenseRows | SparseRows:
+def as_source(
+    X: Any,
+    y: ArrayLike,
+    *,
+    fit_intercept: bool = True,
+    bounds: FeatureBounds | None = None,
+    scaled_labels: bool = False,
+) -> DenseRows | SparseRows:
     """The source for a validated dense array or CSR matrix."""
     labels = np.ascontiguousarray(y, dtype=np.float64)
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
-    return kind(X, labels, fit_intercept, bounds)
+    return kind(X, labels, fit_intercept, bounds, scaled_labels)

@@ -185,30 +185,27 @@ def _delimited(table: Table, columns: Sequence[str] | None, watch: Watch) -> Ite
         names = _header(stream, delimiter, table)
         wanted = list(names) if columns is None else list(columns)
         _refuse_absent(wanted, names, table)
-        rows_before = 0
+        ragged: list[str] = []
 
-        def complain(row: Any) -> str:
-            where = f"row {row.number}" if row.number is not None else f"a row after row {rows_before}"
-            raise InvalidArgument(
-                f"{table.title}: {where} has {row.actual_columns} cells, the header has {row.expected_columns}. Repair that row."
-            )
+        def note(row: Any) -> str:
+            where = "a row" if row.number is None else f"row {row.number}"
+            ragged.append(f"{where} has {row.actual_columns} cells, the header has {row.expected_columns}")
+            return "error"
 
         try:
-            reader = pa.csv.open_csv(
+            yield from pa.csv.open_csv(
                 pa.PythonFile(stream, mode="r"),
                 pa.csv.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
-                pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=complain),
+                pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note),
                 pa.csv.ConvertOptions(
                     include_columns=wanted, column_types={name: pa.string() for name in wanted}, strings_can_be_null=False
                 ),
             )
         except pa.ArrowInvalid as error:
-            if "empty csv" in str(error).lower():  # a header and nothing else
-                return
-            raise
-        for batch in reader:
-            rows_before += batch.num_rows
-            yield batch
+            if ragged:
+                raise InvalidArgument(f"{table.title}: {ragged[0]}. Repair that row.") from None
+            if "empty csv" not in str(error).lower():  # a header and nothing else is a table without rows
+                raise
 
 
 def _header(stream: Any, delimiter: str, table: Table) -> list[str]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -11,15 +10,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds, as_source
-from hushfit.errors import InvalidArgument, NonFiniteRecords
 from hushfit.estimators._fit import Terms, private_fit
 from hushfit.estimators._labels import encode_labels, public_classes
+from hushfit.estimators._linear import in_original_units, in_record_units, penalty_of, refuse_extras, validated_rows
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
-from hushfit.penalties import Penalty, penalty_from_name
+from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
-
-_NONFINITE = ("zero", "raise")
 
 
 class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
@@ -72,9 +69,11 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        _refuse(unsupported)
+        refuse_extras(unsupported)
         budget, relation, penalty = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self._penalty()
-        X, y = self._validated(X, y)
+        X, y = validated_rows(self, X, y)
+        if self.classes is None:
+            check_classification_targets(y)
         classes = public_classes(self.classes, y)
         labels = encode_labels(y, classes)
         bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
@@ -90,7 +89,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         source = as_source(X, labels, fit_intercept=problem.fit_intercept, bounds=bounds)
         result, guarantee = private_fit(source, problem, self.solver, self._terms(budget))
         self.classes_ = classes
-        self.coef_, self.intercept_ = _in_original_units(result.w, problem, bounds)
+        self.coef_, self.intercept_ = in_original_units(result.w, problem, bounds)
         self.n_iter_ = result.steps
         self.privacy_: Guarantee = guarantee
         return self
@@ -121,7 +120,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         )
         bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
         source = as_source(X, np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds)
-        weights = _in_record_units(self.coef_, self.intercept_, bounds)
+        weights = in_record_units(self.coef_, self.intercept_, bounds)
         margins = np.empty((X.shape[0], len(weights)))
         for block in source.blocks():
             for k, w in enumerate(weights):
@@ -144,45 +143,14 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         chosen = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
         return self.classes_[chosen]
 
-    def _penalty(self) -> Penalty:
-        if self.penalty is None or isinstance(self.penalty, str):
-            return penalty_from_name(self.penalty, self.alpha, self.l1_ratio)
-        if not hasattr(self.penalty, "prox"):
-            raise InvalidArgument(
-                f"penalty={self.penalty!r} is neither a name nor a penalty. Use None, 'l1', 'l2', 'elasticnet' or an object "
-                "of hushfit.penalties."
-            )
-        return self.penalty
+    @property
+    def support_(self) -> AnyArray:
+        """Columns with a coefficient other than zero, in any class."""
+        check_is_fitted(self)
+        return np.flatnonzero(np.any(self.coef_ != 0, axis=0))
 
-    def _validated(self, X: Any, y: Any) -> tuple[Any, AnyArray]:
-        if self.nonfinite not in _NONFINITE:
-            raise InvalidArgument(f"nonfinite={self.nonfinite!r} is not known. Use 'zero' or 'raise'.")
-        try:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order=None if isinstance(X, np.ndarray) or issparse(X) else "C",
-                ensure_all_finite=False,
-                ensure_min_samples=2,
-            )
-        except ValueError as error:
-            if "convert string" not in str(error):
-                raise
-            # numpy's own message quotes the cell.
-            raise InvalidArgument(
-                "X has a value that is no number. Encode text columns first, with categories that are publicly known."
-            ) from None
-        if self.classes is None:
-            check_classification_targets(y)
-        if self.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
-            raise NonFiniteRecords(
-                "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so that such a record "
-                "counts as the zero record. (That this error appears tells whoever sees it something about the rows.)"
-            )
-        return X, y
+    def _penalty(self) -> Penalty:
+        return penalty_of(self.penalty, self.alpha, self.l1_ratio)
 
     def _terms(self, budget: Budget) -> Terms:
         given = "given by the caller"
@@ -309,30 +277,3 @@ class PrivateLinearSVC(_PrivateLinearClassifier):
 
     def _loss(self, n_classes: int) -> Loss:
         return HuberHinge() if n_classes == 2 else OneVsRest(HuberHinge(), n_classes)
-
-
-def _refuse(unsupported: dict[str, Any]) -> None:
-    if unsupported.get("sample_weight") is not None:
-        raise InvalidArgument(
-            "sample_weight is refused: a weight multiplies what one row can change, and the guarantee holds for rows of "
-            "weight one. Leave it out."
-        )
-    unknown = sorted(name for name in unsupported if name != "sample_weight")
-    if unknown:
-        raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
-
-
-def _in_original_units(w: Vector, problem: Problem, bounds: FeatureBounds | None) -> tuple[Matrix, Vector]:
-    coef = np.atleast_2d(problem.columns(w)).copy()
-    intercept = np.atleast_2d(w)[:, problem.n_features].copy() if problem.fit_intercept else np.zeros(len(coef))
-    if bounds is not None:
-        coef /= bounds.high - bounds.low
-        intercept -= coef @ bounds.low
-    return coef, intercept
-
-
-def _in_record_units(coef: Matrix, intercept: Vector, bounds: FeatureBounds | None) -> Matrix:
-    if bounds is not None:
-        intercept = intercept + coef @ bounds.low
-        coef = coef * (bounds.high - bounds.low)
-    return np.column_stack([coef, intercept])

@@ -23,6 +23,8 @@ _NAME = "minimiser"
 # epsilon down to 0.1 when it is not. Without privacy mu is the smoothness of a few records.
 _CURVATURE_SHARE = 0.01
 _USUAL_KAPPA, _LARGEST_KAPPA = 0.005, 0.25
+# The noise on the output grows as mu shrinks; below this it would be seen, while the shrinkage of this much is not.
+_LEAST_MU = 1e-4
 # With more weights than this a solve takes long, and the noise of the release hides a coarser one.
 _MOST_FINE_WEIGHTS = 600
 _FINE, _COARSE = 1e-8, 1e-6
@@ -41,7 +43,7 @@ class ObjectivePerturbation:
     ----------
     mu : float or None
         Weight of the squared norm, on the intercept too; the privacy proof needs it above 0. None takes the smoothness of
-        the loss over ``kappa`` times the number of rows.
+        the loss over ``kappa`` times the number of rows, and 1e-4 at least.
     stages : int or None
         Releases to share the budget. None is 1 for a convex penalty, which needs no more, and 2 for others.
     output_share : float, default=0.01
@@ -107,7 +109,7 @@ class ObjectivePerturbation:
         if self.mu is not None:
             return self.mu
         kappa = (self.kappa or _USUAL_KAPPA) / math.sqrt(self._stages(problem.penalty) * hessian_rank(problem))
-        return problem.loss.smoothness / (kappa * problem.n_rows)
+        return max(problem.loss.smoothness / (kappa * problem.n_rows), _LEAST_MU)
 
 
 def tolerance_for(problem: Problem, given: float | None) -> float:

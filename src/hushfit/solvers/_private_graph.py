@@ -25,7 +25,7 @@ _MOMENT = "second moment"
 _LARGEST_NOISE = 0.25
 _SMALLEST_CORRELATION = 0.1
 # Of the identity, mixed into the correlations so that they can be inverted whatever the noise did.
-_SHRINKAGE = 0.05
+_SHRINKAGE = 0.01
 _ROUNDING = 1e-8
 
 

@@ -1,0 +1,88 @@
+"""What the linear estimators share: validation, penalties by name, and units."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
+
+from hushfit._typing import AnyArray, Matrix, Vector
+from hushfit.data import FeatureBounds
+from hushfit.errors import InvalidArgument, NonFiniteRecords
+from hushfit.penalties import Penalty, penalty_from_name
+from hushfit.problem import Problem
+
+_NONFINITE = ("zero", "raise")
+
+
+def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> Penalty:
+    """The penalty that an argument stands for."""
+    if penalty is None or isinstance(penalty, str):
+        return penalty_from_name(penalty, alpha, l1_ratio)
+    if not hasattr(penalty, "prox"):
+        raise InvalidArgument(
+            f"penalty={penalty!r} is neither a name nor a penalty. Use None, a name such as 'l1', 'l2' or 'elasticnet', or an "
+            "object of hushfit.penalties."
+        )
+    return penalty
+
+
+def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray]:
+    """Rows and labels as arrays, with nothing about any value in a message."""
+    if estimator.nonfinite not in _NONFINITE:
+        raise InvalidArgument(f"nonfinite={estimator.nonfinite!r} is not known. Use 'zero' or 'raise'.")
+    try:
+        X, y = validate_data(
+            estimator,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order=None if isinstance(X, np.ndarray) or issparse(X) else "C",
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+            **options,
+        )
+    except ValueError as error:
+        if "convert string" not in str(error):
+            raise
+        # numpy's own message quotes the cell.
+        raise InvalidArgument(
+            "X has a value that is no number. Encode text columns first, with categories that are publicly known."
+        ) from None
+    if estimator.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
+        raise NonFiniteRecords(
+            "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so that such a record "
+            "counts as the zero record. (That this error appears tells whoever sees it something about the rows.)"
+        )
+    return X, y
+
+
+def refuse_extras(unsupported: dict[str, Any]) -> None:
+    """Say why weights are refused; anything else was a slip."""
+    if unsupported.get("sample_weight") is not None:
+        raise InvalidArgument(
+            "sample_weight is refused: a weight multiplies what one row can change, and the guarantee holds for rows of "
+            "weight one. Leave it out."
+        )
+    unknown = sorted(name for name in unsupported if name != "sample_weight")
+    if unknown:
+        raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
+
+
+def in_original_units(w: Vector, problem: Problem, bounds: FeatureBounds | None) -> tuple[Matrix, Vector]:
+    """Coefficients and intercepts for columns as the caller has them."""
+    coef = np.atleast_2d(problem.columns(w)).copy()
+    intercept = np.atleast_2d(w)[:, problem.n_features].copy() if problem.fit_intercept else np.zeros(len(coef))
+    if bounds is not None:
+        coef /= bounds.high - bounds.low
+        intercept -= coef @ bounds.low
+    return coef, intercept
+
+
+def in_record_units(coef: Matrix, intercept: Vector, bounds: FeatureBounds | None) -> Matrix:
+    """Weights for records, the intercept last: what `in_original_units` undid."""
+    if bounds is not None:
+        intercept = intercept + coef @ bounds.low
+        coef = coef * (bounds.high - bounds.low)
+    return np.column_stack([coef, intercept])

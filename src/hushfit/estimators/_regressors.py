@@ -1,0 +1,261 @@
+"""Sparse linear regression with a privacy guarantee."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hushfit._typing import Vector
+from hushfit.data import FeatureBounds, as_source
+from hushfit.errors import InvalidArgument, PrivacyLeakWarning
+from hushfit.estimators._fit import Terms, private_fit
+from hushfit.estimators._linear import in_original_units, refuse_extras, validated_rows
+from hushfit.losses import Squared
+from hushfit.penalties import L1, ElasticNet, Penalty
+from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.problem import Problem
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Public map of the target to [-1, 1]: clip, shift, shrink. Without an intercept nothing may be shifted."""
+
+    low: float
+    high: float
+    centre: float
+    half_width: float
+
+    @classmethod
+    def of(cls, bounds: Any, y: Vector, fit_intercept: bool) -> "TargetScale":
+        """From public bounds; from the targets themselves, with a warning, when there are none."""
+        if bounds is None:
+            warnings.warn(
+                "target_bounds=None: the range of the target is read from y, outside the guarantee. Give (low, high) as you "
+                "know them without looking; values outside are clipped.",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+            low, high = float(y.min()), float(y.max())
+            high = high if high > low else low + 1.0
+        else:
+            low, high = cls._checked(bounds)
+        if fit_intercept:
+            return cls(low, high, (low + high) / 2, (high - low) / 2)
+        return cls(low, high, 0.0, max(abs(low), abs(high)))
+
+    @staticmethod
+    def _checked(bounds: Any) -> tuple[float, float]:
+        try:
+            low, high = (float(end) for end in bounds)
+        except (TypeError, ValueError):
+            raise InvalidArgument(f"target_bounds={bounds!r} is not a pair of numbers. Give (low, high).") from None
+        if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low) and low < high):
+            raise InvalidArgument(f"target_bounds=({low:g}, {high:g}) is not a range. Give finite numbers with low < high.")
+        return low, high
+
+    def __call__(self, y: Vector) -> Vector:
+        return (np.clip(y, self.low, self.high) - self.centre) / self.half_width
+
+
+class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
+    """What the regressors share. They differ in their penalty."""
+
+    def _penalty(self) -> Penalty:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
+        """Fit the model and pay for it.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+
+        Returns
+        -------
+        self
+        """
+        refuse_extras(unsupported)
+        budget, relation, penalty = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self._penalty()
+        X, y = validated_rows(self, X, y, y_numeric=True)
+        bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
+        scale = TargetScale.of(self.target_bounds, y, bool(self.fit_intercept))
+        problem = Problem(Squared(), penalty, X.shape[0], X.shape[1], relation, bool(self.fit_intercept))
+        source = as_source(X, scale(y), fit_intercept=problem.fit_intercept, bounds=bounds, scaled_labels=True)
+        result, guarantee = private_fit(source, problem, self.solver, self._terms(budget))
+        coef, intercept = in_original_units(result.w, problem, bounds)
+        self.coef_ = coef[0] * scale.half_width
+        self.intercept_ = float(intercept[0] * scale.half_width + scale.centre)
+        self.n_iter_ = result.steps
+        self.privacy_: Guarantee = guarantee
+        return self
+
+    def predict(self, X: Any) -> Vector:
+        """The expected target of each row: ``X @ coef_ + intercept_``, columns clipped to ``feature_bounds`` first.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=self.nonfinite == "raise",
+        )
+        if self.feature_bounds is not None and not issparse(X):
+            bounds = FeatureBounds.parse(self.feature_bounds, X.shape[1])
+            X = np.clip(X, bounds.low, bounds.high)
+        predicted = np.asarray(X @ self.coef_ + self.intercept_)
+        return np.where(np.isfinite(predicted), predicted, self.intercept_)  # an empty record, as in training
+
+    @property
+    def support_(self) -> Any:
+        """Columns with a coefficient other than zero."""
+        check_is_fitted(self)
+        return np.flatnonzero(self.coef_)
+
+    def _terms(self, budget: Budget) -> Terms:
+        given = "given by the caller"
+        public = ["the names and number of the columns"]
+        public.append(f"the range of the target, {given if self.target_bounds is not None else 'READ FROM THE ROWS'}")
+        if self.feature_bounds is not None:
+            public.append(f"the range of every column, {given}")
+        notes = (
+            "Records are scaled to unit length and their targets with them, so long rows weigh less; one with a missing or "
+            "infinite value counts as the zero record.",
+        )
+        return Terms(budget, self.ledger, self.random_state, type(self).__name__, tuple(public), notes, self.verbose)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.regressor_tags.poor_score = True  # of a few dozen rows
+        return tags
+
+
+class PrivateLasso(_PrivateLinearRegressor):
+    r"""Linear regression with an L1 penalty and a differential-privacy guarantee.
+
+    Minimises :math:`\frac1n \sum_i h\bigl((x_i \cdot w + b - t_i) / |(x_i, 1)|\bigr) + \alpha \|w\|_1`, where t is the target mapped to
+    [-1, 1] by its public bounds and h is the squared loss with slope at most one (Huber's). Dividing by the length of a row is
+    what bounds the influence of each; it weighs long rows less.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Weight of the penalty, in the units of the mapped target.
+    epsilon, delta, adjacency, solver, feature_bounds, fit_intercept, nonfinite, ledger, random_state, verbose
+        As for `PrivateLogisticRegression`.
+    target_bounds : (low, high), optional
+        Public range of the target; values outside are clipped. None reads it from ``y`` and warns.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : float
+    support_ : array of int
+    n_iter_ : int
+    privacy_ : Guarantee
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLasso
+    >>> PrivateLasso(alpha=0.01, target_bounds=(0, 100))
+    PrivateLasso(alpha=0.01, target_bounds=(0, 100))
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        target_bounds: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _penalty(self) -> Penalty:
+        return L1(self.alpha)
+
+
+class PrivateElasticNet(_PrivateLinearRegressor):
+    """Linear regression with L1 and squared penalties and a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+    l1_ratio : float, default=0.5
+        Share of L1; the penalty is scikit-learn's.
+    others
+        As for `PrivateLasso`, and so are the attributes.
+
+    Examples
+    --------
+    >>> from hushfit import PrivateElasticNet
+    >>> PrivateElasticNet(l1_ratio=0.9, target_bounds=(0, 1))
+    PrivateElasticNet(l1_ratio=0.9, target_bounds=(0, 1))
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        l1_ratio: float = 0.5,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        target_bounds: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _penalty(self) -> Penalty:
+        return ElasticNet(self.alpha, self.l1_ratio)

@@ -1,0 +1,127 @@
+"""Choosing columns privately."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hushfit._typing import BoolVector
+from hushfit.data import FeatureBounds
+from hushfit.errors import InvalidArgument
+from hushfit.estimators._classifiers import PrivateLogisticRegression
+from hushfit.estimators._linear import in_record_units
+from hushfit.privacy import Guarantee
+from hushfit.solvers import SSADMM
+
+
+class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
+    """Keep the columns with the largest coefficients of a private sparse logistic regression.
+
+    It spends a budget of its own: in a pipeline, the model that follows pays for itself. Give both the same ledger.
+
+    Parameters
+    ----------
+    n_features_to_select : int or None
+        How many columns to keep; None keeps those whose coefficient is not zero.
+    epsilon, delta, adjacency, feature_bounds, classes, ledger, random_state
+        As for `PrivateLogisticRegression`.
+    solver : name or solver, optional
+        None is ``SSADMM(clip=0.25)``. For ranking, plain directions beat whitened ones; see docs/algorithms/ss-admm.md.
+    alpha : float, default=1e-3
+        Weight of the L1 penalty.
+
+    Attributes
+    ----------
+    ranking_ : array of int
+        Columns by the size of their coefficient, largest first.
+    scores_ : array
+        Size of each column's coefficient, over classes.
+    privacy_ : Guarantee
+
+    Examples
+    --------
+    >>> from hushfit import PrivateFeatureSelector
+    >>> PrivateFeatureSelector(n_features_to_select=20, epsilon=0.5, classes=[0, 1])
+    PrivateFeatureSelector(classes=[0, 1], epsilon=0.5, n_features_to_select=20)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: int | None = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        alpha: float = 1e-3,
+        solver: Any = None,
+        feature_bounds: Any = None,
+        classes: Any = None,
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.alpha = alpha
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.classes = classes
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "PrivateFeatureSelector":
+        """Rank the columns and pay for it.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+
+        Returns
+        -------
+        self
+        """
+        wanted = self.n_features_to_select
+        if wanted is not None and not 1 <= wanted <= np.shape(X)[1]:
+            raise InvalidArgument(
+                f"n_features_to_select={wanted!r} is not between 1 and the {np.shape(X)[1]} columns. Give such a number, or None."
+            )
+        model = PrivateLogisticRegression(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            penalty="l1",
+            alpha=self.alpha,
+            solver=SSADMM(clip=0.25) if self.solver is None else self.solver,
+            feature_bounds=self.feature_bounds,
+            classes=self.classes,
+            ledger=self.ledger,
+            random_state=self.random_state,
+        ).fit(X, y)
+        self.n_features_in_ = model.n_features_in_
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_
+        # In the units of the fit, where columns with public ranges are comparable.
+        bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, model.n_features_in_)
+        weights = in_record_units(model.coef_, model.intercept_, bounds)[:, :-1]
+        self.scores_ = np.linalg.norm(weights, axis=0)
+        self.ranking_ = np.argsort(-self.scores_, kind="stable")
+        self.privacy_: Guarantee = model.privacy_
+        return self
+
+    def _get_support_mask(self) -> BoolVector:
+        check_is_fitted(self)
+        if self.n_features_to_select is None:
+            return np.asarray(self.scores_ > 0)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.ranking_[: self.n_features_to_select]] = True
+        return mask
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

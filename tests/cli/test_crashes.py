@@ -1,0 +1,133 @@
+"""Kills and races of whole fits: never a model without its charge, never more than the budget."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest_cli import SCHEMA, make_rows, write_csv
+
+from hushfit import Ledger, load_model
+from hushfit.privacy._disk_ledger import verify_ledger
+
+RUN = "import sys; from hushfit.cli import run; sys.exit(run(sys.argv[1:]))"
+
+
+def command(epsilon, output):
+    fit = ["fit", "train.csv", "--schema", "schema.toml", "--epsilon", epsilon, "--delta", 1e-5, "--dataset", "people"]
+    return [sys.executable, "-c", RUN, *map(str, fit), "--ledger", "ledger.db", "-o", output]
+
+
+def prepare(folder, epsilon):
+    write_csv(folder / "train.csv", make_rows(400))
+    (folder / "schema.toml").write_text(SCHEMA)
+    return Ledger.create(folder / "ledger.db", "people", epsilon, 1e-5)
+
+
+def check(folder):
+    """Every model that exists is paid for and in the ledger, and the ledger verifies."""
+    assert verify_ledger(folder / "ledger.db") == {"people": []}
+    history = Ledger(folder / "ledger.db").account.history()
+    charges = {entry.hash for entry in history if entry.kind == "charge"}
+    recorded = {entry.body["model"] for entry in history if entry.kind == "model"}
+    models = sorted(folder.glob("*.json"))
+    for model in models:
+        assert load_model(model).receipt.hash in charges
+        assert json.loads(model.read_text())["hash"] in recorded
+    return len(models), len(charges)
+
+
+def kill_many(folder, kills):
+    """Kill fits at random moments; the range of moments follows the time a whole fit takes here."""
+    ledger = prepare(folder, 1e4)
+    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(command(0.1, "warm.json"), check=True, **quiet)  # compiled code is in the cache from here on
+    start = time.perf_counter()
+    subprocess.run(command(0.1, "whole.json"), check=True, **quiet)
+    whole = time.perf_counter() - start
+    generator = random.Random(7)
+    for k in range(kills):
+        child = subprocess.Popen(command(0.1, f"killed-{k}.json"), **quiet)
+        # Most of a run loads libraries; paying, fitting and writing are at its end.
+        time.sleep(whole * generator.uniform(0.5, 1.1))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        check(folder)
+    models, charges = check(folder)
+    print(f"\n{kills} kills: {charges} charges, {models} models, whole fit {whole:.2f} s")
+    assert 2 <= models <= charges == len(ledger.entries) <= kills + 2
+
+
+def race(folder, processes, fits):
+    """Processes that fit as often as they can from one budget."""
+    ledger = prepare(folder, 1.0)
+    loop = (
+        "import sys\nfrom hushfit.cli import run\n"
+        "args = sys.argv[3:]\n"
+        "codes = [run([*args, '-o', f'{sys.argv[1]}-{k}.json']) for k in range(int(sys.argv[2]))]\n"
+        "assert set(codes) <= {0, 3}, codes\nopen(f'{sys.argv[1]}.codes', 'w').write(' '.join(map(str, codes)))"
+    )
+    arguments = command(0.3, "x")[3:-2]
+    start = time.perf_counter()
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", loop, f"p{k}", str(fits), *arguments],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for k in range(processes)
+    ]
+    for child in children:
+        _, told = child.communicate()
+        assert child.returncode == 0, told
+    seconds = time.perf_counter() - start
+    codes = [int(code) for k in range(processes) for code in (folder / f"p{k}.codes").read_text().split()]
+    models, charges = check(folder)
+    print(f"\n{processes} processes x {fits} fits: {charges} paid in {seconds:.1f} s, {len(codes) / seconds:.1f} attempts a second")
+    assert len(codes) == processes * fits
+    assert codes.count(0) == models == charges
+    assert codes.count(3) == len(codes) - charges > 0
+    assert ledger.spent().epsilon <= 1.0
+
+
+def test_a_killed_fit_leaves_no_unpaid_model(tmp_path):
+    kill_many(tmp_path, 6)
+
+
+def test_racing_fits_never_overspend(tmp_path):
+    race(tmp_path, 3, 6)
+
+
+@pytest.mark.slow
+def test_five_hundred_kills(tmp_path):
+    kill_many(tmp_path, 500)
+
+
+@pytest.mark.slow
+def test_sixteen_processes_times_twenty_fits(tmp_path):
+    race(tmp_path, 16, 20)
+
+
+def test_a_crash_between_payment_and_model_leaves_the_charge(tmp_path):
+    """The moment that matters most, hit exactly: the process dies when the curator answers for the first time."""
+    ledger = prepare(tmp_path, 1.0)
+    die = (
+        "import os, signal, sys\nfrom hushfit.release import Curator\n"
+        "Curator.release = lambda *given: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from hushfit.cli import run\nrun(sys.argv[1:])"
+    )
+    arguments = command(0.3, "model.json")[3:]
+    done = subprocess.run([sys.executable, "-c", die, *arguments], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(ledger.entries) == 1
+    assert not Path(tmp_path / "model.json").exists()
+    assert check(tmp_path) == (0, 1)
+    leftovers = [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+    assert leftovers == []

@@ -1,0 +1,67 @@
+"""Tables larger than memory: resident memory stays flat, and the rate is told beside that of parsing alone."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from hushfit.data._schema_file import SchemaFile, schema_to_toml
+from hushfit.datasets import ADULT_SCHEMA, load_adult
+
+RUN = (
+    "import sys, resource, json\nfrom hushfit.cli import run\ncode = run(sys.argv[1:])\n"
+    "print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)\nsys.exit(code)"
+)
+
+
+def make_large(path, size):
+    """The Adult table again and again until the file is large enough; returns the number of rows."""
+    adult = load_adult()
+    table = pa.table({**adult.columns, "income": adult.target})
+    shuffled = table.take(np.random.default_rng(0).permutation(len(table)))
+    rows, header = 0, True
+    with open(path, "wb") as file:
+        while file.tell() < size:
+            pa.csv.write_csv(shuffled, file, pa.csv.WriteOptions(include_header=header))
+            rows, header = rows + len(table), False
+    return rows
+
+
+def parse_only(path):
+    start = time.perf_counter()
+    rows = sum(batch.num_rows for batch in pa.csv.open_csv(path))
+    return time.perf_counter() - start, rows
+
+
+def fit_large(folder, size):
+    """Fit a large file in a process of its own; returns its peak of resident memory in bytes."""
+    path = folder / "large.csv"
+    rows = make_large(path, size)
+    (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(ADULT_SCHEMA)))
+    parsing, parsed = parse_only(path)
+    assert parsed == rows
+    fit = ["fit", path, "--schema", "schema.toml", "--epsilon", 1, "--delta", 1e-9, "-o", "model.json"]
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", RUN, *map(str, fit)], cwd=folder, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - start
+    assert done.returncode == 0, done.stderr
+    peak = int(done.stdout.split("peak")[1])
+    mb = os.path.getsize(path) / 1e6
+    print(f"\n{mb:.0f} MB, {rows} rows: fit {seconds:.1f} s ({mb / seconds:.0f} MB/s), parsing alone {parsing:.1f} s", end=" ")
+    print(f"({mb / parsing:.0f} MB/s), peak {peak / 1e6:.0f} MB resident")
+    return peak
+
+
+def test_a_table_is_streamed(tmp_path):
+    """The packed rows of this file, held as a dense matrix, would alone take 430 MB."""
+    assert fit_large(tmp_path, 40e6) < 700e6
+
+
+@pytest.mark.slow
+def test_two_gigabytes_in_under_one_and_a_half(tmp_path):
+    assert fit_large(tmp_path, 2e9) < 1.5e9

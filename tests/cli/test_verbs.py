@@ -1,0 +1,339 @@
+"""Each verb does what its help says, and nothing behind the user's back."""
+
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest_cli import FIT, make_rows, write_csv
+
+from hushfit import load_model
+from hushfit.cli import _app
+from hushfit.cli._app import VERBS
+from hushfit.cli._manual import manual
+from hushfit.privacy._disk_ledger import verify_ledger
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_examples_and_every_verb_speaks_json(hushfit, verb):
+    told = hushfit(verb, "--help")
+    assert told.code == 0
+    assert "Example" in told.out
+    if verb not in ("ledger", "completion"):
+        assert "--json" in told.out
+
+
+def test_help_loads_no_library():
+    """The first impression must not wait for numpy."""
+    code = (
+        "import sys\nfrom hushfit.cli import run\nrun(['--help'])\n"
+        "assert not {'numpy', 'sklearn', 'pyarrow', 'rich'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_the_manual_page_is_up_to_date():
+    assert (DOCS / "cli.md").read_text(encoding="utf-8") == manual()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(hushfit, shell):
+    told = hushfit("completion", shell)
+    assert told.code == 0
+    assert "_HUSHFIT_COMPLETE" in told.out
+
+
+# --- schema
+
+
+def test_a_draft_is_marked_and_refused_until_it_is_confirmed(hushfit, folder):
+    told = hushfit("schema", "train.csv", "--target", "ill", "--unit", "person", "-o", "draft.toml")
+    assert told.code == 0
+    assert "NOT private" in told.err
+    assert "NOT private" in Path("draft.toml").read_text()
+    assert "name" in hushfit("schema", "train.csv", "--target", "ill", "-o", "b.toml", "--json").json["left_out"]
+    fit = ("fit", "train.csv", "--schema", "draft.toml", "--epsilon", 1, "--delta", 1e-5, "-o", "model.json")
+    refused = hushfit(*fit)
+    assert refused.code == 2
+    assert "not confirmed" in refused.err
+    assert not Path("model.json").exists()
+
+
+def test_accepting_a_draft_is_told_in_the_guarantee(hushfit, folder):
+    hushfit("schema", "train.csv", "--target", "ill", "-o", "draft.toml")
+    text = Path("draft.toml").read_text().replace('"maybe", ', "")
+    Path("draft.toml").write_text(text)
+    fit = ("fit", "train.csv", "--schema", "draft.toml", "--epsilon", 1, "--delta", 1e-5)
+    assert hushfit(*fit, "--accept-draft", "-o", "model.json").code == 0
+    guarantee = load_model("model.json").guarantee
+    assert "READ FROM THE ROWS" in " ".join(guarantee.public)
+    assert "--accept-draft" in " ".join(guarantee.notes)
+    Path("confirmed.toml").write_text(text.replace("confirm = true", ""))
+    assert hushfit(*fit[:2], "--schema", "confirmed.toml", *fit[4:], "-o", "clean.json").code == 0
+    assert "READ FROM THE ROWS" not in str(load_model("clean.json").guarantee)
+
+
+def test_a_draft_knows_numbers_from_labels(hushfit, folder):
+    described = hushfit("schema", "train.csv", "--target", "ill", "-o", "draft.toml", "--json").json
+    assert described["columns"]["age"]["kind"] == "numeric"
+    assert described["columns"]["city"]["categories"] == ["Bern", "Rom", "Ulm", "Zug, upper"]
+    assert described["private"] is False
+
+
+# --- fit
+
+
+def test_fit_leaves_a_model_a_receipt_and_a_guarantee(hushfit, model):
+    stored = load_model(model)
+    assert stored.guarantee.epsilon == 2.0
+    assert stored.guarantee.unit == "one person"
+    assert stored.guarantee.secure
+    assert stored.receipt.dataset == "people"
+    assert stored.standard_error.shape == (1, 6)
+    assert (stored.standard_error > 0).all()
+    assert hushfit("ledger", "verify", "ledger.db", "--model", "model.json").code == 0
+    (line,) = hushfit("ledger", "history", "ledger.db", "--json").json["datasets"]["people"]
+    assert line["model"] == json.loads(model.read_text())["hash"]
+    assert "--schema" in stored.provenance.command or stored.provenance.command
+
+
+def test_fit_tells_what_to_do_next(hushfit, folder):
+    told = hushfit(*FIT, "-o", "model.json")
+    assert "Differentially private with epsilon=2" in told.out
+    assert "hushfit report model.json" in told.out
+    assert "nobody keeps count" in told.err
+
+
+def same_numbers(first, second):
+    return np.array_equal(load_model(first).estimator.coef_, load_model(second).estimator.coef_)
+
+
+def test_every_format_gives_the_same_model(hushfit, folder, monkeypatch):
+    """With a seed the noise is the same, so equal rows must give equal weights."""
+    import gzip
+
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    columns = make_rows(1500)
+    Path("copy.csv.gz").write_bytes(gzip.compress(Path("train.csv").read_bytes()))
+    write_csv("copy.tsv", columns, "\t")
+    table = pa.table(columns)
+    pa.parquet.write_table(table, "copy.parquet", row_group_size=400)
+    with pa.ipc.new_file("copy.arrow", table.schema) as writer:
+        writer.write_table(table)
+    halves = [{k: v[:700] for k, v in columns.items()}, {k: v[700:] for k, v in columns.items()}]
+    for k, half in enumerate(halves):
+        write_csv(f"part-{k}.csv", half)
+    seeded = ("--schema", "schema.toml", "--epsilon", 2, "--delta", 1e-5, "--seed", 3)
+    assert hushfit("fit", "train.csv", *seeded, "-o", "first.json").code == 0
+    for source in ("copy.csv.gz", "copy.tsv", "copy.parquet", "copy.arrow", "part-*.csv"):
+        told = hushfit("fit", source, *seeded, "-o", "other.json", "--overwrite")
+        assert told.code == 0, told.err
+        assert same_numbers("first.json", "other.json"), source
+    stdin = io.TextIOWrapper(io.BytesIO(Path("train.csv").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert hushfit("fit", "-", *seeded, "-o", "piped.json").code == 0
+    assert same_numbers("first.json", "piped.json")
+    assert not load_model("first.json").guarantee.secure
+
+
+def test_an_existing_model_is_not_replaced_by_accident(hushfit, model):
+    refused = hushfit(*FIT, "--ledger", "ledger.db", "-o", "model.json")
+    assert refused.code == 2
+    assert "--overwrite" in refused.err
+    assert hushfit("ledger", "show", "ledger.db", "--json").json["datasets"][0]["payments"] == 1
+
+
+def test_over_budget_is_code_3_and_leaves_nothing(hushfit, model):
+    refused = hushfit(*FIT, "--ledger", "ledger.db", "--dataset", "people", "-o", "second.json")
+    assert refused.code == 3
+    assert "Nothing was released" in refused.err
+    assert not Path("second.json").exists()
+    assert hushfit("ledger", "show", "ledger.db", "--json").json["datasets"][0]["payments"] == 1
+
+
+def test_ledger_trouble_is_code_4_and_leaves_nothing(hushfit, folder):
+    for ledger in ("none.db", "train.csv"):
+        assert hushfit(*FIT, "--ledger", ledger, "--dataset", "people", "-o", "model.json").code == 4
+    assert not Path("model.json").exists()
+
+
+BAD = {
+    "no such table": ("fit", "none.csv", "--schema", "schema.toml", "--epsilon", 1, "--delta", 1e-5, "-o", "m.json"),
+    "no such schema": ("fit", "train.csv", "--schema", "none.toml", "--epsilon", 1, "--delta", 1e-5, "-o", "m.json"),
+    "epsilon": ("fit", "train.csv", "--schema", "schema.toml", "--epsilon", -1, "--delta", 1e-5, "-o", "m.json"),
+    "delta": ("fit", "train.csv", "--schema", "schema.toml", "--epsilon", 1, "--delta", 2, "-o", "m.json"),
+    "solver": (*FIT, "--solver", "magic", "-o", "m.json"),
+    "penalty": (*FIT, "--penalty", "l3", "-o", "m.json"),
+    "place": (*FIT, "-o", "nowhere/m.json"),
+    "dataset alone": (*FIT, "--dataset", "people", "-o", "m.json"),
+    "verb": ("fitt",),
+    "missing options": ("fit", "train.csv"),
+    "same file twice": (FIT[0], "train.csv", *FIT[1:], "-o", "m.json"),
+}
+
+
+@pytest.mark.parametrize("arguments", BAD.values(), ids=BAD)
+def test_bad_input_is_code_2_and_leaves_nothing(hushfit, folder, arguments):
+    before = sorted(os.listdir())
+    refused = hushfit(*arguments)
+    assert refused.code == 2
+    assert "error: " in refused.err
+    assert sorted(os.listdir()) == before
+
+
+def test_errors_are_json_when_json_is_asked_for(hushfit, folder):
+    told = hushfit(*FIT, "--ledger", "none.db", "-o", "m.json", "--json")
+    assert told.json["error"]["exit_code"] == told.code == 4
+
+
+def test_an_unexpected_error_is_code_1_and_quotes_nothing(hushfit, folder, monkeypatch):
+    def broken(*given, **more):
+        raise RuntimeError("row 17: Jane Doe")
+
+    monkeypatch.setattr("hushfit.data._coded.CodedRows.from_tables", broken)
+    told = hushfit(*FIT, "-o", "m.json")
+    assert told.code == 1
+    assert "RuntimeError" in told.err
+    assert "Jane" not in told.err
+
+
+def test_a_ragged_row_is_named_but_not_quoted(hushfit, folder):
+    with open("train.csv", "a") as file:
+        file.write("1,2,secret words,4,5,6\n")
+    told = hushfit(*FIT, "-o", "m.json")
+    assert told.code == 2
+    assert "6 cells" in told.err
+    assert "secret" not in told.err
+
+
+# --- predict and evaluate
+
+
+def test_predict_agrees_with_the_library(hushfit, model):
+    hushfit("predict", "model.json", "test.csv", "-o", "out.csv")
+    lines = Path("out.csv").read_text().splitlines()
+    assert lines[0] == "prediction,p(no),p(yes)"
+    stored = load_model(model)
+    rows = make_rows(500, seed=1)
+    assert [line.split(",")[0] for line in lines[1:]] == stored.predict(rows).tolist()
+    probabilities = [[float(cell) for cell in line.split(",")[1:]] for line in lines[1:]]
+    assert np.allclose(probabilities, stored.predict_proba(rows), atol=1e-5)
+    assert hushfit("predict", "model.json", "test.csv").out.splitlines() == lines
+
+
+def test_predict_needs_no_target(hushfit, model):
+    rows = make_rows(50)
+    del rows["ill"]
+    write_csv("new.csv", rows)
+    assert hushfit("predict", "model.json", "new.csv", "-o", "out.csv", "--json").json["rows"] == 50
+
+
+def test_evaluate_agrees_with_scikit_learn(hushfit, model):
+    from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+
+    told = hushfit("evaluate", "model.json", "test.csv", "--json").json
+    rows, stored = make_rows(500, seed=1), load_model(model)
+    known = [k for k, label in enumerate(rows["ill"]) if label != "maybe"]
+    truth = np.array(rows["ill"])[known]
+    proba = stored.predict_proba(rows)[known]
+    assert told["rows"] == 499
+    assert told["skipped"] == 1
+    assert told["accuracy"] == pytest.approx(accuracy_score(truth, stored.predict(rows)[known]))
+    assert told["auc"] == pytest.approx(roc_auc_score(truth == "yes", proba[:, 1]), abs=1e-6)
+    assert told["log_loss"] == pytest.approx(log_loss(truth, proba, labels=["no", "yes"]), rel=1e-5)
+    assert sum(cell["rows"] for cell in told["calibration"]) == 499
+    assert "held out" in hushfit("evaluate", "model.json", "test.csv").err
+
+
+def test_a_support_vector_machine_has_labels_only(hushfit, folder):
+    assert hushfit(*FIT, "--model", "svm", "-o", "svm.json").code == 0
+    assert hushfit("predict", "svm.json", "test.csv").out.startswith("prediction\n")
+    told = hushfit("evaluate", "svm.json", "test.csv", "--json").json
+    assert told["auc"] is None
+    assert told["accuracy"] > told["majority"]
+
+
+# --- plan
+
+
+def test_plan_promises_less_loss_for_more_budget(hushfit):
+    told = hushfit("plan", "--rows", 50_000, "--columns", 100, "--epsilon-range", ".05:4", "--json").json
+    losses = [plan["loss"] for plan in told["plans"]]
+    assert losses == sorted(losses, reverse=True)
+    assert all(plan["loss_low"] < plan["loss"] < plan["loss_high"] for plan in told["plans"])
+    noise = [plan["noise"][0]["releases"][0][2] for plan in told["plans"]]
+    assert noise == sorted(noise, reverse=True)
+
+
+def test_rows_needed_and_expected_loss_are_one_rule():
+    from hushfit.report import forecast, rows_needed
+
+    rows, low, high = rows_needed(0.01, 100, 0.5, 1e-6)
+    assert low < rows < high
+    assert forecast(rows, 100, 0.5, 1e-6).loss == pytest.approx(0.01, rel=1e-3)
+    assert forecast(low, 100, 0.5, 1e-6).loss_low == pytest.approx(0.01, rel=1e-2)
+
+
+def test_plan_noise_is_what_fit_uses(hushfit, model):
+    told = hushfit("plan", "--rows", 1500, "--columns", 5, "--epsilon-range", "2:2", "--delta", 1e-5, "--json").json
+    planned = {n["solver"]: {r[0]: r[2] for r in n["releases"]} for n in told["plans"][0]["noise"]}
+    hushfit(*FIT, "--solver", "prox-newton", "-o", "second.json")
+    used = {r.name: r.noise_multiplier for r in load_model("second.json").guarantee.releases}
+    assert planned["prox-newton"] == pytest.approx(used)
+
+
+def test_plan_draws(hushfit):
+    assert hushfit("plan", "--rows", 1000, "--columns", 10, "--svg", "plan.svg").code == 0
+    assert Path("plan.svg").read_text().startswith("<svg")
+    assert hushfit("plan", "--rows", 1000, "--columns", 10, "--epsilon-range", "4:1").code == 2
+    assert hushfit("plan", "--rows", 0, "--columns", 10).code == 2
+
+
+# --- ledger
+
+
+def test_the_ledger_verbs_tell_one_story(hushfit, model):
+    shown = hushfit("ledger", "show", "ledger.db", "--json").json["datasets"][0]
+    assert shown["spent"] == pytest.approx(2.0, rel=1e-4)
+    assert shown["budget"] == 2.5
+    lines = [json.loads(line) for line in hushfit("ledger", "export", "ledger.db").out.splitlines()]
+    assert [line["kind"] for line in lines] == ["open", "charge", "model"]
+    assert lines[-1]["hash"] == shown["head"]
+    assert "people" in hushfit("ledger", "show", "ledger.db").out
+    assert "PrivateLogisticRegression" in hushfit("ledger", "history", "ledger.db").out
+    hushfit("ledger", "export", "ledger.db", "-o", "copy.jsonl")
+    assert len(Path("copy.jsonl").read_text().splitlines()) == 3
+
+
+def test_verify_finds_a_removed_payment(hushfit, model):
+    with sqlite3.connect("ledger.db") as connection:
+        connection.execute("DELETE FROM hushfit_entries WHERE number = 2")
+    connection.close()
+    told = hushfit("ledger", "verify", "ledger.db")
+    assert told.code == 4
+    assert "removed" in told.err
+
+
+def test_a_model_pins_the_history_of_its_ledger(hushfit, model):
+    """A ledger rewritten as a whole has good hashes, but not those that the models carry."""
+    os.rename("ledger.db", "old.db")
+    hushfit("ledger", "init", "ledger.db", "--dataset", "people", "--epsilon", 3, "--delta", 1e-5)
+    assert verify_ledger("ledger.db") == {"people": []}
+    told = hushfit("ledger", "verify", "ledger.db", "--model", "model.json")
+    assert told.code == 4
+    assert "not in the ledger any more" in told.err
+
+
+def test_codes_are_those_of_the_manual():
+    codes = (_app.OK, _app.UNEXPECTED, _app.BAD_INPUT, _app.OVER_BUDGET, _app.LEDGER_TROUBLE)
+    assert codes == (0, 1, 2, 3, 4)
+    assert "0 done; 1 unexpected error; 2 bad input; 3 over budget;" in (DOCS / "cli.md").read_text()
