@@ -31,7 +31,7 @@ from hushfit.solvers import MPADMM, SSADMM, ExactMinimiser, run
 REPLACE = Relation.REPLACE_ONE
 
 
-def make(n=300, d=4, penalty=L1(0.01), loss=Logistic(), seed=0, fit_intercept=False):
+def make(n=300, d=4, penalty=L1(0.01), loss=Logistic(), seed=0, fit_intercept=False):  # noqa: B008 (frozen)
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = np.where(X @ rng.normal(size=d) + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
