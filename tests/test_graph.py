@@ -160,8 +160,6 @@ def test_graphs_need_a_solver_and_a_problem_that_take_them():
         PrivateGraph(DPVRADMM(strongly_convex=True, ridge=0.1)).plan(problem)
     with pytest.raises(InvalidArgument, match="releases a 'second moment' itself"):
         PrivateGraph(WhitenedGradientDescent()).plan(problem_for(np.empty((50, 4))))
-    with pytest.raises(InvalidArgument, match="at least 2 columns"):
-        PrivateGraph(QUICK).plan(problem_for(np.empty((50, 1)), penalty=L1(0.01)))
     with pytest.raises(InvalidArgument, match="not both"):
         PublicGraph(PublicGraph(QUICK, [(0, 1)]), [(1, 2)]).plan(problem)
     with pytest.raises(InvalidArgument, match="edges"):
@@ -235,6 +233,12 @@ def test_graph_and_weights_are_charged_together():
     model(graph="private", admm=QUICK, ledger=ledger).fit(X, y)
     with pytest.raises(BudgetExceeded):
         model(graph="private", admm=QUICK, ledger=ledger).fit(X, y)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_a_single_column_has_no_edges():
+    X, y = two_classes(100, 1)
+    assert model(graph="private", admm=QUICK).fit(X, y).graph_.shape == (0, 2)
 
 
 def test_it_clones_and_prints_like_any_estimator():

@@ -66,7 +66,6 @@ from hushfit.release import (
     anchored_batch,
     difference_bound,
 )
-from hushfit.release._difference import _difference_sum
 from hushfit.solvers import DPVRADMM, ExactMinimiser, run
 from hushfit.solvers._sadmm import Splitting
 
@@ -226,13 +225,6 @@ def test_the_noise_of_a_release_follows_the_bound_of_its_query(relation):
         draws = np.concatenate([curator.release("difference", query) for _ in range(4)])
         factor = 2 if relation is REPLACE else 1
         assert draws.std() == pytest.approx(z * factor * bound, rel=0.15)
-
-
-def test_blocks_of_another_kind_are_refused():
-    problem = problem_for(np.empty((4, COLUMNS)))
-    query = GradientDifference(problem, np.zeros(4), np.zeros(4), 0.5, 0.1)
-    with pytest.raises(InvalidArgument, match="rows in memory"):
-        _difference_sum(object(), np.zeros(4), np.zeros(4), query)
 
 
 # The published gradient ------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Rows of a table on disk in their smallest form, decoded block by block while the queries read them.
 
-A row becomes one float for each number and one code for each category, in an unnamed temporary file that vanishes with the
+A row becomes one float or one feature number for each column, in an unnamed temporary file that vanishes with the
 process, however it ends. Blocks are read and unpacked into sparse rows when a query touches them, so a pass costs what the
 codes weigh and memory holds a few blocks, however long the table is.
 """
@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
-from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
 from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema, as_numbers
 from hushfit.data._source import ALL_ROWS, MOST_BLOCK_ROWS, SparseBlock
 from hushfit.data._tables import Table, Watch, table_batches
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.kernels import rows as row_kernels
+from hushfit.kernels.threads import parallel_map
 
 
 @dataclass(frozen=True)
@@ -36,50 +37,43 @@ class RowCodec:
 
     schema: Schema
 
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """A packed row: numbers, codes, and whether its label is one of the public ones."""
-        widest = max((len(column.categories) for column in self._coded.values()), default=0)
-        code = np.min_scalar_type(widest)
-        return np.dtype([("numbers", "<f4", (len(self._numeric),)), ("codes", code, (len(self._coded),)), ("known", "u1")])
+    @property
+    def width(self) -> int:
+        """Numbers in a packed row: one for each column, and whether its label is one of the public ones."""
+        return len(self.schema.columns) + 1
 
     @cached_property
     def n_features(self) -> int:
         return len(self.schema.feature_names)
 
     @cached_property
-    def _numeric(self) -> dict[int, NumericColumn]:
-        return {k: column for k, column in enumerate(self.schema.columns) if isinstance(column, NumericColumn)}
-
-    @cached_property
-    def _coded(self) -> dict[int, CategoricalColumn]:
-        return {k: column for k, column in enumerate(self.schema.columns) if isinstance(column, CategoricalColumn)}
-
-    @cached_property
-    def _starts(self) -> IntVector:
+    def _starts(self) -> AnyArray:
         """First feature of each column."""
         widths = [len(column.feature_names) for column in self.schema.columns]
-        return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int64)
+        return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int32)
+
+    @cached_property
+    def _is_number(self) -> BoolVector:
+        return np.array([isinstance(column, NumericColumn) for column in self.schema.columns])
 
     def pack(self, batch: Any, known: AnyArray) -> AnyArray:
-        """Pack a record batch; a row depends on its own cells and the schema only."""
-        packed = np.empty(batch.num_rows, self.dtype)
-        packed["known"] = known
-        for place, number in enumerate(self._numeric.values()):
-            packed["numbers"][:, place] = number.encode(numbers_of(batch.column(number.name), number))
-        for place, label in enumerate(self._coded.values()):
-            packed["codes"][:, place] = codes_of(batch.column(label.name), label)
+        """Pack a record batch into rows of 32-bit words; a row depends on its own cells and the schema only."""
+        packed = np.empty((batch.num_rows, self.width), dtype=np.int32)
+        packed[:, -1] = known
+        for k, column in enumerate(self.schema.columns):
+            cells = batch.column(column.name)
+            if isinstance(column, NumericColumn):
+                packed[:, k] = column.encode(numbers_of(cells, column)).astype(np.float32).view(np.int32)
+            else:
+                packed[:, k] = self._starts[k] + codes_of(cells, column)
         return packed
 
     def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Sparse rows: one entry for each column of the table."""
-        n, width = len(packed), len(self.schema.columns)
-        data = np.ones((n, width), dtype=np.float32)
-        indices = np.empty((n, width), dtype=np.int32)
-        indices[:] = self._starts
-        data[:, list(self._numeric)] = packed["numbers"]
-        indices[:, list(self._coded)] += packed["codes"]
-        return data.ravel(), indices.ravel(), np.arange(0, n * width + 1, width, dtype=np.int64)
+        words, width = packed[:, :-1], self.width - 1
+        data = np.where(self._is_number, words.view(np.float32), np.float32(1))
+        indices = np.where(self._is_number, self._starts, words)
+        return data.ravel(), indices.ravel(), np.arange(0, len(packed) * width + 1, width, dtype=np.int64)
 
     def matrix(self, batch: Any) -> Any:
         """The features of a record batch as a CSR matrix."""
@@ -100,15 +94,16 @@ class CodedBlock:
         packed = self.table.fetch(self.start, self.stop)
         if not isinstance(self.place, slice):
             packed = packed[self.place - self.start]
-        data, indices, indptr = self.table.codec.unpack(packed)
-        scale = np.empty(len(packed))
-        row_kernels.unit_scales_csr(data, indptr, self.table.unit, scale)
-        scale *= packed["known"]
-        y, d = self.table.y[self.place], self.table.n_features
-        return SparseBlock(data, indices, indptr, ALL_ROWS, self.place, y, scale, self.table.unit, d)
+        table, place = self.table, self.place
+        return SparseBlock(
+            *table.codec.unpack(packed), ALL_ROWS, place, table.y[place], table.scale[place], table.unit, table.n_features
+        )
 
     def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
         return self._fetched().gradient_sum(w, caps, code, parameter, grid)
+
+    def difference_sum(self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float) -> Vector:
+        return self._fetched().difference_sum(w, v, clip, bound, code, parameter, grid)
 
     def second_moment(self, steps: float) -> Matrix:
         return self._fetched().second_moment(steps)
@@ -143,6 +138,7 @@ class CodedRows:
         self.n_rows = 0
         self.n_features = self.codec.n_features
         self.y: Vector = np.empty(0)
+        self.scale: Vector = np.empty(0)
         # The file has no name: it is gone when the process is, whatever ends it.
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by close()
 
@@ -201,12 +197,22 @@ class CodedRows:
         if classes == 2:
             self.y *= 2.0
             self.y -= 1.0
+        self.scale = np.empty(self.n_rows)
+        list(parallel_map(self._measure, range(0, self.n_rows, MOST_BLOCK_ROWS)))
+
+    def _measure(self, start: int) -> None:
+        """What makes the records of one block unit vectors, or nothing."""
+        packed = self.fetch(start, min(start + MOST_BLOCK_ROWS, self.n_rows))
+        data, _, indptr = self.codec.unpack(packed)
+        scale = self.scale[start : start + len(packed)]
+        row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
+        scale *= packed[:, -1]
 
     def fetch(self, start: int, stop: int) -> AnyArray:
         """Packed rows from the file; safe in several threads at once."""
-        size = self.codec.dtype.itemsize
+        size = 4 * self.codec.width
         raw = os.pread(self._file.fileno(), (stop - start) * size, start * size)
-        return np.frombuffer(raw, dtype=self.codec.dtype)
+        return np.frombuffer(raw, dtype=np.int32).reshape(-1, self.codec.width)
 
     def blocks(self, rows: IntVector | None = None) -> Iterator[CodedBlock]:
         chosen = None if rows is None else np.sort(rows)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.errors import InvalidArgument
+from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
@@ -34,6 +35,11 @@ class Block(Protocol):
 
     def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
         """Sum of the clipped gradients, each rounded to the grid."""
+
+    def difference_sum(
+        self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float
+    ) -> Vector:
+        """Sum of the differences between the clipped gradients at ``w`` and at ``v``, each clipped to ``bound`` and rounded."""
 
     def second_moment(self, steps: float) -> Matrix:
         """Sum of outer products in units of ``steps**-2``, the records' entries rounded to ``1 / steps``."""
@@ -76,6 +82,14 @@ class DenseBlock:
         kernel = gradient_kernels.scalar_dense if w.ndim == 1 else gradient_kernels.vector_dense
         total = np.empty(w.shape)
         kernel(self.X, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total)
+        return total
+
+    def difference_sum(
+        self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float
+    ) -> Vector:
+        kernel = difference_kernels.scalar_dense if w.ndim == 1 else difference_kernels.vector_dense
+        total = np.empty(w.shape)
+        kernel(self.X, self.rows, self.y, self.scale, self.unit, w, v, clip, bound, code, parameter, grid, total)
         return total
 
     def second_moment(self, steps: float) -> Matrix:
@@ -124,6 +138,14 @@ class SparseBlock:
         kernel = gradient_kernels.scalar_csr if w.ndim == 1 else gradient_kernels.vector_csr
         total = np.empty(w.shape)
         kernel(*self._matrix, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total)
+        return total
+
+    def difference_sum(
+        self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float
+    ) -> Vector:
+        kernel = difference_kernels.scalar_csr if w.ndim == 1 else difference_kernels.vector_csr
+        total = np.empty(w.shape)
+        kernel(*self._matrix, self.rows, self.y, self.scale, self.unit, w, v, clip, bound, code, parameter, grid, total)
         return total
 
     def second_moment(self, steps: float) -> Matrix:

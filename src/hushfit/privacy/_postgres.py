@@ -21,7 +21,7 @@ class PostgresDatabase:
 
     @property
     def title(self) -> str:
-        return make_url(self.url).render_as_string(hide_password=True)
+        return str(make_url(self.url).render_as_string(hide_password=True))
 
     @contextmanager
     def transaction(self, *, writing: bool, creating: bool = False) -> Iterator[Execute]:
@@ -52,4 +52,4 @@ class PostgresDatabase:
 
 def _with_driver(url: str) -> str:
     parsed = make_url(url)
-    return parsed.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+    return str(parsed.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -10,9 +9,7 @@ import numpy as np
 
 from hushfit._typing import IntVector, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, Coins, DataSource, poisson_rows
-from hushfit.data._source import DenseBlock, SparseBlock
 from hushfit.errors import InvalidArgument
-from hushfit.kernels import difference as kernels
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_map
 from hushfit.losses import HuberHinge, Logistic
@@ -91,7 +88,7 @@ class GradientDifference:
         w, v = (np.ascontiguousarray(_with_intercept(point, self.problem)) for point in (self.w, self.snapshot))
 
         def of_block(block: Block) -> Vector:
-            return _difference_sum(block, w, v, self)
+            return block.difference_sum(w, v, self.clip, self.bound, *self.problem.loss.kernel, self.grid)
 
         total = sum(parallel_map(of_block, source.blocks(rows)), start=np.zeros(w.shape))
         return total[..., : self.problem.dimension].ravel()
@@ -104,31 +101,6 @@ class GradientDifference:
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one difference away and adds another; exchanging it for nothing only takes one away.
         return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
-
-
-@singledispatch
-def _difference_sum(block: object, w: Vector, v: Vector, query: GradientDifference) -> Vector:
-    raise InvalidArgument(
-        f"Gradient differences are computed for rows in memory, dense or CSR, not for a {type(block).__name__}. "
-        "Load the rows, or use solver='dp-sadmm'."
-    )
-
-
-@_difference_sum.register
-def _(block: DenseBlock, w: Vector, v: Vector, query: GradientDifference) -> Vector:
-    kernel, total = kernels.scalar_dense if w.ndim == 1 else kernels.vector_dense, np.empty(w.shape)
-    settings = (query.clip, query.bound, *query.problem.loss.kernel, query.grid)
-    kernel(block.X, block.rows, block.y, block.scale, block.unit, w, v, *settings, total)
-    return total
-
-
-@_difference_sum.register
-def _(block: SparseBlock, w: Vector, v: Vector, query: GradientDifference) -> Vector:
-    kernel, total = kernels.scalar_csr if w.ndim == 1 else kernels.vector_csr, np.empty(w.shape)
-    matrix = (block.data, block.indices, block.indptr)
-    settings = (query.clip, query.bound, *query.problem.loss.kernel, query.grid)
-    kernel(*matrix, block.rows, block.y, block.scale, block.unit, w, v, *settings, total)
-    return total
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ _PROX_ERROR = 1e-13
 _ERRORS_IN_TOLERANCE = 4
 _MOST_PRECONDITIONED = 600
 _MOST_STEPS = 100_000
-_MOST_INNER_STEPS = 2000
-_INNER_TOLERANCE = 1e-13
+_MOST_INNER_STEPS = 300
+# Of the step that it solves for: near the minimiser steps are short, and errors with them.
+_INNER_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -362,7 +363,7 @@ class _MetricSteps:
             slope = g + (ahead - at) @ self.H
             before, z = z, self.problem.prox(ahead - slope / self._largest, 1 / self._largest)
             moved = z - before
-            if np.abs(moved).max() <= _INNER_TOLERANCE * (1 + np.abs(z).max()):
+            if np.abs(moved).max() <= _INNER_TOLERANCE * np.abs(z - at).max():
                 break
             ahead, momentum = _extrapolated(z, moved, ahead - z, momentum)
         return z

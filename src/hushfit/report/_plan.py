@@ -121,7 +121,7 @@ def rows_needed(loss: float, columns: int, epsilon: float, delta: float, adjacen
     one = _noise_on_mean(1, columns, budget, relation)
 
     def rows(target: float) -> int:
-        return max(2, math.ceil(one / (target / SIZE) ** (1 / POWER)))
+        return max(2, math.ceil(one / math.pow(target / SIZE, 1 / POWER)))
 
     return rows(loss), rows(loss * FACTOR), rows(loss / FACTOR)
 
@@ -139,7 +139,7 @@ def _noise_on_mean(rows: int, columns: int, budget: Budget, relation: Relation) 
 
 
 def _loss(noise: float) -> float:
-    return min(SIZE * noise**POWER, _WORST)
+    return min(SIZE * math.pow(noise, POWER), _WORST)
 
 
 def _noise_of(name: str, problem: Problem, budget: Budget) -> Noise:

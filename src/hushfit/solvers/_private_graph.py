@@ -121,11 +121,7 @@ class PrivateGraph:
             raise InvalidArgument(f"alpha={self.alpha!r} is not positive. Use None to choose it from the noise.")
 
     def plan(self, problem: Problem) -> Plan:
-        if problem.n_features < 2:
-            raise InvalidArgument("A graph needs at least 2 columns. Use a solver without one.")
-        # Any graph will do here: plans depend on the shape of the constraint only in what they refuse.
-        some = graph([(0, 1)], problem.n_features, with_identity=True)
-        inner = self.solver.plan(_with_graph(problem, some))
+        inner = self.solver.plan(_with_graph(problem, _some_graph(problem.n_features)))
         shares = inner.shares()
         if _MOMENT in shares:
             raise InvalidArgument(f"{self.solver!r} releases a {_MOMENT!r} itself. Use a solver such as DPSADMM().")
@@ -149,6 +145,12 @@ class PrivateGraph:
         query = SecondMoment(problem)
         noise = curator.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
         return graph_of_moment(query.matrix(answer) / problem.n_rows, noise, problem.fit_intercept, self.alpha)
+
+
+def _some_graph(d: int) -> Constraint:
+    """Any graph with an edge, if there can be one: plans depend on the constraint only in what they refuse."""
+    edges = np.array([(0, 1)] if d > 1 else [], dtype=np.int64).reshape(-1, 2)
+    return Graph(edges, np.ones(len(edges))).constraint(d)
 
 
 def _with_graph(problem: Problem, constraint: Constraint) -> Problem:
