@@ -101,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _guarded(arguments: list[str], as_json: bool) -> int:
     try:
-        app.main(arguments, prog_name="hushfit", standalone_mode=False)
+        app.main(arguments, prog_name="hushfit", standalone_mode=False, obj=tuple(arguments))
     except click.exceptions.Exit as stop:
         return int(stop.exit_code)
     except (click.Abort, KeyboardInterrupt):

@@ -1,7 +1,6 @@
 """``hushfit fit``: encode, pay, fit, write the model, in this order."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +114,7 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
     with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
         rows = CodedRows.from_tables(found, file.schema, watch=watch)
     with rows:
-        return fit_rows(estimator, rows, file, ledger, redacted(shlex.join(["hushfit", *sys.argv[1:]])))
+        return fit_rows(estimator, rows, file, ledger, redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj])))
 
 
 def _written(model: Any, record: Any, output: Path) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,32 +32,39 @@ def command(model_path: str, tables: tuple[str, ...], output: str, format_: str 
         raise InvalidArgument("--json needs -o FILE: the labels themselves are CSV.")
     if output != "-":
         refuse_to_overwrite(output, overwrite)
-    text, count = _predictions(model_path, tables, format_, at_terminal(as_json))
+    counted: list[int] = []
+    pieces = _predictions(model_path, tables, format_, at_terminal(as_json), counted)
     if output == "-":
-        click.echo(text, nl=False)
+        for piece in pieces:
+            click.echo(piece, nl=False)
         return
-    write_whole(Path(output), text)
+    write_whole(Path(output), pieces)
     if as_json:
-        print_json({"predictions": output, "rows": count})
+        print_json({"predictions": output, "rows": sum(counted)})
     else:
-        click.echo(f"{count} rows labelled in {output}")
+        click.echo(f"{sum(counted)} rows labelled in {output}")
 
 
-def _predictions(model_path: str, tables: tuple[str, ...], format_: str | None, shown: bool) -> tuple[str, int]:
+def _predictions(
+    model_path: str, tables: tuple[str, ...], format_: str | None, shown: bool, counted: list[int]
+) -> Iterator[str]:
+    """Lines of CSV, batch by batch; tells how many rows each batch had."""
     from hushfit.data.tables import find_tables
     from hushfit.report import scored_batches, table_model
 
     model = table_model(model_path)
     found = find_tables(tables, format_)
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
-    count = 0
     with reading_bar([table.path for table in found], shown) as watch:
-        writer.writerow(_header(model))
+        yield _as_csv([_header(model)])
         for _, labels, probabilities in scored_batches(model, found, watch=watch):
-            count += len(labels)
-            writer.writerows(_lines(labels, probabilities))
-    return file.getvalue(), count
+            counted.append(len(labels))
+            yield _as_csv(_lines(labels, probabilities))
+
+
+def _as_csv(rows: list[list[str]]) -> str:
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
 
 
 def _header(model: Any) -> list[str]:

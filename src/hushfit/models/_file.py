@@ -5,7 +5,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ def parse_model(raw: bytes) -> Model:
         raise InvalidArgument(f"the model file has a field of the wrong type ({type(error).__name__}).") from None
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str | Iterable[str]) -> None:
     """Replace a file so that a reader, or a crash, sees the old one or the new one and nothing between."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
@@ -166,7 +166,7 @@ def write_whole(path: Path, text: str) -> None:
         raise _unwritable(path, error) from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
