@@ -267,7 +267,7 @@ def test_gaussian_with_pure_parts_is_exact(pures, mu):
     form = normal_form(cost, REPLACE)
     exact = exact_delta(form, 1.0)
     assert exact <= pld_delta(cost, 1.0, REPLACE) * (1 + 1e-9)
-    assert exact == pytest.approx(pld_delta(cost, 1.0, REPLACE), rel=0.1, abs=1e-6)
+    assert exact == pytest.approx(pld_delta(cost, 1.0, REPLACE), rel=0.25, abs=1e-6)
 
 
 def test_pure_cost_alone():
