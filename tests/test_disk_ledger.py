@@ -367,6 +367,15 @@ def test_a_team_shares_a_ledger_on_postgresql(server):
     counts = race(server, 4, 4, 0.6)
     assert sum(counts) + 1 == len(ledger.entries) < 17
     assert ledger.spent().epsilon <= 2.0
+    assert verify_ledger(server) == {"patients": []}
+
+
+def test_an_unreachable_server_is_named_without_its_password(server):
+    with pytest.raises(LedgerError, match="cannot be used") as refusal:
+        Ledger("postgresql://me:secret@127.0.0.1:1/none", dataset="x")
+    assert "secret" not in str(refusal.value)
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Ledger("postgresql://host:port/db", dataset="x")
 
 
 def test_tampering_on_postgresql_is_found(server):

@@ -8,11 +8,20 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression, load_model, save_model
+from hushfit.data import as_source
 from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.errors import InsecureNoiseWarning, InvalidArgument
+from hushfit.estimators._fit import Terms, private_fit
+from hushfit.losses import Logistic
 from hushfit.models import Model, PaidReceipt, Provenance, model_json
+from hushfit.models._spread import Asked, Recorded, noise_spread
+from hushfit.penalties import Zero
+from hushfit.privacy import Budget, Relation
+from hushfit.problem import Problem
+from hushfit.solvers import solver_from
 
 SCHEMA = Schema(
     (NumericColumn("age", 0, 100, fill=40), CategoricalColumn("sex", ("f", "m"))),
@@ -187,3 +196,34 @@ def test_onnx_gives_the_same_margins_and_probabilities(case, tmp_path):
     if hasattr(estimator, "predict_proba"):
         assert np.allclose(outputs["probabilities"], estimator.predict_proba(X), atol=1e-4)
     assert session.get_modelmeta().custom_metadata_map["guarantee"] == estimator.privacy_.to_json()
+
+
+@pytest.mark.parametrize("solver", ["whitened-gd", "proximal-gd"])
+def test_standard_errors_are_the_spread_of_real_fits(solver):
+    """Against 16 fits of the same rows with other noise, whose own spread is known to about 18 %."""
+    generator = np.random.default_rng(5)
+    X = generator.uniform(0, 1, (12_000, 6))
+    y = np.where(generator.random(12_000) < expit(6 * (X[:, 0] - X[:, 1])), 1.0, -1.0)
+    source, budget = as_source(X, y), Budget(1.0, 1e-5)
+    problem = Problem(Logistic(), Zero(), 12_000, 6, Relation.REPLACE_ONE)
+    weights, claimed = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureNoiseWarning)
+        for seed in range(16):
+            recorded = Recorded(solver_from(solver, problem, budget))
+            result, guarantee = private_fit(source, problem, recorded, Terms(budget, None, seed, "test", ()))
+            weights.append(result.w)
+            if seed < 4:
+                noise = {release.name: release.noise_multiplier for release in guarantee.releases}
+                claimed.append(noise_spread(recorded, problem, noise, result.w)[0])
+    ratio = np.mean(claimed, axis=0) / np.std(weights, axis=0, ddof=1)
+    assert 0.5 < np.median(ratio) < 2.0
+    assert (ratio > 0.25).all()
+
+
+def test_no_standard_errors_are_claimed_where_noise_is_not_added():
+    problem = Problem(Logistic(), Zero(), 400, 4, Relation.REPLACE_ONE)
+    recorded = Recorded(solver_from("proximal-gd", problem, Budget(1.0, 1e-5)))
+    assert noise_spread(recorded, problem, {"gradient": 0.0}, np.zeros(5)) is None
+    recorded.log.append(Asked("gradient", object(), np.zeros(5)))
+    assert noise_spread(recorded, problem, {"gradient": 3.0}, np.zeros(5)) is None

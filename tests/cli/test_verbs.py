@@ -314,6 +314,18 @@ def test_the_ledger_verbs_tell_one_story(hushfit, model):
     assert len(Path("copy.jsonl").read_text().splitlines()) == 3
 
 
+def test_a_ledger_without_limit_only_keeps_the_books(hushfit, folder):
+    hushfit("ledger", "init", "books.db", "--dataset", "people", "--epsilon", "inf", "--delta", 1e-5)
+    for epsilon in (2, "inf"):
+        fit = ("fit", "train.csv", "--schema", "schema.toml", "--epsilon", epsilon, "--delta", 1e-5, "--ledger", "books.db")
+        assert hushfit(*fit, "-o", f"{epsilon}.json", "--json").code == 0
+    shown = hushfit("ledger", "show", "books.db", "--json").json["datasets"][0]
+    assert (shown["budget"], shown["spent"], shown["payments"]) == ("inf", "inf", 2)
+    for verb in ("show", "history", "export", "verify"):
+        assert hushfit("ledger", verb, "books.db").code == 0
+    assert [p["total"] for p in hushfit("ledger", "history", "books.db", "--json").json["datasets"]["people"]][1] == "inf"
+
+
 def test_verify_finds_a_removed_payment(hushfit, model):
     with sqlite3.connect("ledger.db") as connection:
         connection.execute("DELETE FROM hushfit_entries WHERE number = 2")

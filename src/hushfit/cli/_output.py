@@ -1,6 +1,7 @@
 """What people and scripts get to see. Results go to standard output, everything else to standard error."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,16 @@ def complain(text: str, word: str = "error") -> None:
 
 def print_json(value: Any) -> None:
     """Strict JSON on standard output."""
-    click.echo(json.dumps(value, indent=2, allow_nan=False, default=str))
+    click.echo(json.dumps(_without_infinity(value), indent=2, allow_nan=False, default=str))
+
+
+def _without_infinity(value: Any) -> Any:
+    """Strict JSON has no infinity: write it as a word, as guarantees do."""
+    if isinstance(value, dict):
+        return {key: _without_infinity(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinity(item) for item in value]
+    return "inf" if value == math.inf else value
 
 
 def console() -> Any:

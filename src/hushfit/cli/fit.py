@@ -33,6 +33,7 @@ Examples:
 @click.option("--model", type=click.Choice(["logistic", "svm"]), default="logistic", show_default=True, help="What to fit.")
 @click.option("--penalty", type=click.Choice(["none", "l1", "l2", "elasticnet"]), default="none", show_default=True)
 @click.option("--alpha", type=float, default=1e-4, show_default=True, help="Weight of the penalty.")
+@click.option("--l1-ratio", type=float, default=0.5, show_default=True, help="Share of L1 in elasticnet.")
 @click.option("--solver", default="auto", show_default=True, help="Algorithm; auto chooses from public numbers.")
 @click.option("--ledger", metavar="PATH|URL", help="SQLite file or postgresql:// address that keeps the budget.")
 @click.option("--dataset", metavar="NAME", help="Account in the ledger.")
@@ -87,6 +88,7 @@ def _estimator(given: dict[str, Any]) -> Any:
         adjacency=given["adjacency"],
         penalty=None if given["penalty"] == "none" else given["penalty"],
         alpha=given["alpha"],
+        l1_ratio=given["l1_ratio"],
         solver=given["solver"],
         random_state=given["seed"],
         verbose=int(at_terminal(given["as_json"])),
@@ -114,7 +116,9 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
     with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
         rows = CodedRows.from_tables(found, file.schema, watch=watch)
     with rows:
-        return fit_rows(estimator, rows, file, ledger, redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj])))
+        return fit_rows(
+            estimator, rows, file, ledger, redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj]))
+        )
 
 
 def _written(model: Any, record: Any, output: Path) -> str:

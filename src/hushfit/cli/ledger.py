@@ -1,6 +1,7 @@
 """``hushfit ledger``: open accounts, look at them, and check that nobody has rewritten them."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
     rows = []
     for account in accounts:
         spent, budget = account.spent(), account.budget
-        share = min(spent.epsilon / budget.epsilon, 1.0)
+        share = min(spent.epsilon / budget.epsilon, 1.0) if math.isfinite(budget.epsilon) else 0.0
         bar = "#" * round(20 * share) + "." * (20 - round(20 * share))
         rows.append(
             [account.name, bar, f"{spent.epsilon:.4g}", f"{budget.epsilon:g}", f"{budget.delta:g}", str(account.relation)]
@@ -170,7 +171,8 @@ def _lines(account: Any) -> list[dict[str, Any]]:
     return [
         {
             "number": entry.body["receipt"],
-            **{key: entry.body[key] for key in ("at", "user", "host", "command", "label", "total")},
+            **{key: entry.body[key] for key in ("at", "user", "host", "command", "label")},
+            "total": float(entry.body["total"]),
             "epsilon_alone": epsilon_of(cost_from_dict(entry.body["cost"]), account.budget.delta, account.relation),
             "model": models.get(entry.body["receipt"]),
         }
@@ -182,7 +184,7 @@ def _lines(account: Any) -> list[dict[str, Any]]:
 def _curve(payments: list[dict[str, Any]]) -> None:
     """The composed total after each payment, as a line of blocks."""
     top = max((p["total"] for p in payments), default=0.0)
-    if top > 0:
+    if 0 < top < math.inf:
         blocks = "".join("▁▂▃▄▅▆▇█"[min(int(8 * p["total"] / top), 7)] for p in payments[-80:])
         click.echo(f"  total after each payment: {blocks} {top:.4g}")
 

@@ -45,9 +45,7 @@ def command(model_path: str, tables: tuple[str, ...], output: str, format_: str 
         click.echo(f"{sum(counted)} rows labelled in {output}")
 
 
-def _predictions(
-    model_path: str, tables: tuple[str, ...], format_: str | None, shown: bool, counted: list[int]
-) -> Iterator[str]:
+def _predictions(model_path: str, tables: tuple[str, ...], format_: str | None, shown: bool, counted: list[int]) -> Iterator[str]:
     """Lines of CSV, batch by batch; tells how many rows each batch had."""
     from hushfit.data.tables import find_tables
     from hushfit.report import scored_batches, table_model

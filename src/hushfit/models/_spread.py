@@ -16,11 +16,14 @@ from threadpoolctl import threadpool_limits
 
 from hushfit._typing import Matrix, Vector
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Plan, Query, Released, SecondMoment
+from hushfit.release import ClippedGradient, Curator, MarginHistogram, Plan, Query, Released, SecondMoment
 from hushfit.solvers import Iterate, Solver, run
 
 REPLAYS: Final = 24
 _MOMENT: Final = "second moment"
+_HIDDEN: Final = 0.5  # of the largest eigenvalue of the noise: eigenvalues below are taken for noise
+# Queries whose answer is a statistic plus noise; a perturbed minimiser, for one, is not.
+_ADDITIVE: Final = (ClippedGradient, MarginHistogram, SecondMoment)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,7 @@ class Replay:
     problem: Problem
     log: list[Asked]
     multipliers: dict[str, float]
+    shares: dict[str, float]
     curvature: Matrix
     generator: np.random.Generator
     transcript: list[Released] = field(default_factory=list)
@@ -88,7 +92,7 @@ class Replay:
 
     def release(self, name: str, query: Query) -> Vector:
         asked = self.log[len(self.transcript)]
-        answer = asked.answer + self._moved(asked.query, query) + self._noise(name, query)
+        answer = asked.answer + self.shares[name] * self._moved(asked.query, query) + self._noise(name, query)
         self.transcript.append(Released(name, answer))
         return answer
 
@@ -107,7 +111,7 @@ class Replay:
 
 
 def noise_spread(recorded: Recorded, problem: Problem, multipliers: dict[str, float], w: Vector) -> Matrix | None:
-    """Standard error of each weight that the noise implies; None for a fit without noise.
+    """Standard error of each weight that the noise implies; None without noise, or where it is not simply added.
 
     Parameters
     ----------
@@ -124,10 +128,12 @@ def noise_spread(recorded: Recorded, problem: Problem, multipliers: dict[str, fl
     array of shape (n_outputs, n_features + 1) or None
         The intercept comes last; it is zero for a model without one.
     """
-    if not any(multipliers.values()):
+    if not any(multipliers.values()) or not all(isinstance(asked.query, _ADDITIVE) for asked in recorded.log):
         return None
+    n = problem.n_rows
+    shares = {part.name: part.sampling.expected_rows(n) / n for part in recorded.plan(problem).parts}
     curvature = _curvature(problem, recorded.log, multipliers, w)
-    replays = [Replay(problem, recorded.log, multipliers, curvature, np.random.default_rng(k)) for k in range(REPLAYS)]
+    replays = [Replay(problem, recorded.log, multipliers, shares, curvature, np.random.default_rng(k)) for k in range(REPLAYS)]
     with threadpool_limits(1):  # matrices this small only lose by being shared between threads
         weights = [run(recorded.solver, problem, replay).w for replay in replays]  # type: ignore[arg-type]
     spread = np.atleast_2d(np.std(weights, axis=0, ddof=1))
@@ -147,7 +153,7 @@ def _curvature(problem: Problem, log: list[Asked], multipliers: dict[str, float]
     M = np.eye(d) * problem.n_rows / d if moment is None else SecondMoment(problem).matrix(moment.answer)
     values, vectors = np.linalg.eigh(M)
     # Where noise hides the second moment there may be no row at all to pull a weight back: no curvature is the safe guess.
-    hidden = 0.0 if moment is None else _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
+    hidden = 0.0 if moment is None else _HIDDEN * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
     M = (vectors * np.where(values > hidden, values, 0.0)) @ vectors.T
     bend = _mean_slope_of_slope(problem, log, M / problem.n_rows, np.atleast_2d(w))
     return np.asarray(bend * M)

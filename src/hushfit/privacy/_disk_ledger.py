@@ -227,8 +227,12 @@ def redacted(command: str) -> str:
 
 def _database(location: str) -> Database:
     if location.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
-        from hushfit.privacy._postgres import PostgresDatabase
-
+        try:
+            from hushfit.privacy._postgres import PostgresDatabase
+        except ModuleNotFoundError as error:
+            raise LedgerError(
+                f"a ledger on PostgreSQL needs {error.name}, which is not installed. Run `pip install hushfit[teams]`."
+            ) from None
         return PostgresDatabase(location.replace("postgres://", "postgresql://", 1))
     return SqliteDatabase(location)
 

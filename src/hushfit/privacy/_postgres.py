@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import create_engine, make_url, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from hushfit.errors import LedgerError
@@ -18,6 +18,14 @@ class PostgresDatabase:
     """A server that several machines can reach."""
 
     url: str
+
+    def __post_init__(self) -> None:
+        try:
+            make_url(self.url)
+        except (ArgumentError, ValueError):
+            raise LedgerError(
+                "the address of the ledger cannot be read. Write it as postgresql://user@host:5432/database."
+            ) from None
 
     @property
     def title(self) -> str:
@@ -33,6 +41,8 @@ class PostgresDatabase:
                     result = connection.execute(text(sql), values)
                     return [tuple(row) for row in result] if result.returns_rows else []
 
+                if not writing:  # entries and heads must be read as of one moment
+                    connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
                 # A team's server may have been told not to wait for its disk; a charge always does.
                 connection.execute(text("SET LOCAL synchronous_commit = on"))
                 if creating:  # two that create the same tables at once would trip over each other

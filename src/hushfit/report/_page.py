@@ -168,7 +168,7 @@ def _coefficients(model: Model) -> str:
         "replaying the fit with fresh noise on its released answers (usually good to a factor of two, rather too wide). A hollow dot means that zero is "
         "within reach. Sampling error comes on top."
         if model.standard_error is not None
-        else "This model file has no standard errors."
+        else "No standard errors are known for this solver: its noise is not simply added to an answer."
     )
     scale = (
         "Numbers run from 0 at their lowest to 1 at their highest public value, labels are 0 or 1; rows are scaled to unit length."
