@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 demo: install
-	$(BIN)/python examples/demo.py
+	$(BIN)/python -m hushfit.cli._demo out/demo
 
 test: check
 

@@ -36,9 +36,7 @@ class Block(Protocol):
     def gradient_sum(self, w: Vector, caps: Vector, code: int, parameter: float, grid: float) -> Vector:
         """Sum of the clipped gradients, each rounded to the grid."""
 
-    def difference_sum(
-        self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float
-    ) -> Vector:
+    def difference_sum(self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float) -> Vector:
         """Sum of the differences between the clipped gradients at ``w`` and at ``v``, each clipped to ``bound`` and rounded."""
 
     def second_moment(self, steps: float) -> Matrix:
@@ -84,9 +82,7 @@ class DenseBlock:
         kernel(self.X, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total)
         return total
 
-    def difference_sum(
-        self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float
-    ) -> Vector:
+    def difference_sum(self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float) -> Vector:
         kernel = difference_kernels.scalar_dense if w.ndim == 1 else difference_kernels.vector_dense
         total = np.empty(w.shape)
         kernel(self.X, self.rows, self.y, self.scale, self.unit, w, v, clip, bound, code, parameter, grid, total)
@@ -140,9 +136,7 @@ class SparseBlock:
         kernel(*self._matrix, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total)
         return total
 
-    def difference_sum(
-        self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float
-    ) -> Vector:
+    def difference_sum(self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float) -> Vector:
         kernel = difference_kernels.scalar_csr if w.ndim == 1 else difference_kernels.vector_csr
         total = np.empty(w.shape)
         kernel(*self._matrix, self.rows, self.y, self.scale, self.unit, w, v, clip, bound, code, parameter, grid, total)

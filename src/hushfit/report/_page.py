@@ -165,7 +165,7 @@ def _coefficients(model: Model) -> str:
         tables.append(_forest(names, values, errors, str(speaks_for)))
     how = (
         "The whiskers reach two standard errors to each side: how far the privacy noise alone may have moved the weight, from "
-        "replaying the fit with fresh noise on its released answers (usually good to a factor of two, rather too wide). A hollow dot means that zero is "
+        "replaying the fit with fresh noise on its released answers (an estimate, usually good to a factor of two). A hollow dot means that zero is "
         "within reach. Sampling error comes on top."
         if model.standard_error is not None
         else "No standard errors are known for this solver: its noise is not simply added to an answer."
