@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 
 from hushfit.data import SeededCoins, as_source
-from hushfit.errors import InvalidArgument
-from hushfit.losses import HuberHinge, Logistic
+from hushfit.errors import InvalidArgument, UndeclaredRelease
+from hushfit.losses import HuberHinge, Logistic, OneVsRest
 from hushfit.penalties import L1, Zero
 from hushfit.privacy import Relation, SeededSampler, gaussian_delta, gaussian_mu
 from hushfit.problem import Problem
@@ -16,11 +16,14 @@ from hushfit.release import (
     AdmmRun,
     AdmmState,
     AdmmStep,
+    AnchoredBatch,
     ClippedGradient,
     Curator,
     FixedSizeBatch,
     LogisticGradient,
+    Planned,
     PoissonBatch,
+    SecondMoment,
     admm_step,
     dual_step,
     gradient_diameter,
@@ -304,3 +307,47 @@ def test_without_noise_it_finds_the_minimum(solver, loss):
 def test_bad_settings_are_refused_with_the_remedy(make_solver, words):
     with pytest.raises(InvalidArgument, match=words):
         make_solver()
+
+
+def test_several_steps_with_several_outputs_need_a_clip_that_never_binds():
+    """Shortening a vector of slopes is no gradient of a convex loss, and steps could pull neighbours apart."""
+    problem = Problem(OneVsRest(HuberHinge(), 3), Zero(), 100, 4, REPLACE, outputs=3)
+    with pytest.raises(InvalidArgument, match="form='plus'"):
+        MPADMM(form="multi-step").plan(problem)
+    assert MPADMM(form="multi-step", clip=math.sqrt(3)).plan(problem).parts[0].query is AdmmRun
+    assert MPADMM(form="plus").plan(problem).parts[0].query is ClippedGradient
+
+
+def test_a_penalty_that_does_not_say_it_is_convex_is_refused_where_a_proof_needs_it():
+    class Stretch:
+        def value(self, z):
+            return 0.0
+
+        def prox(self, v, step):
+            return 5 * v
+
+    _, _, problem = make(penalty=Stretch())
+    for form in ("published", "multi-step"):
+        with pytest.raises(InvalidArgument, match="not convex"):
+            MPADMM(form=form).plan(problem)
+
+
+@pytest.mark.parametrize("query", [AdmmStep, AdmmRun, SecondMoment])
+def test_the_price_of_an_anchored_batch_is_for_its_own_query(query):
+    with pytest.raises(InvalidArgument, match="VarianceReducedGradient alone"):
+        Planned("model", query, 1, sampling=AnchoredBatch(0.01, 1e-3))
+
+
+def test_a_problem_needs_as_many_outputs_as_its_loss():
+    with pytest.raises(InvalidArgument, match="outputs=1"):
+        Problem(Logistic(), Zero(), 100, 4, REPLACE, outputs=3)
+    with pytest.raises(InvalidArgument, match="outputs=3"):
+        Problem(OneVsRest(HuberHinge(), 3), Zero(), 100, 4, REPLACE)
+
+
+def test_a_query_for_another_number_of_rows_is_refused():
+    X, y, problem = make(n=50)
+    curator = curator_over(X, y, problem, SSADMM(steps=1), 1.0)
+    elsewhere = make(n=60)[2]
+    with pytest.raises(UndeclaredRelease, match="50 rows"):
+        curator.release("gradient", ClippedGradient(elsewhere, np.zeros(4), 0.5))

@@ -19,8 +19,8 @@ from sklearn.base import clone
 
 from hushfit import Ledger, PrivateLogisticRegression
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
-from hushfit.privacy import GaussianCost, _ledger, epsilon_of, gaussian_mu
-from hushfit.privacy._disk_ledger import ledger_datasets, redacted, verify_ledger
+from hushfit.privacy import Budget, GaussianCost, Relation, _ledger, epsilon_of, gaussian_mu
+from hushfit.privacy._disk_ledger import DiskAccount, ledger_datasets, redacted, verify_ledger
 
 DELTA = 1e-6
 
@@ -390,3 +390,29 @@ def test_tampering_on_postgresql_is_found(server):
     assert verify_ledger(server)["staff"]
     with pytest.raises(LedgerError, match="does not verify"):
         pay(ledger)
+
+
+def test_a_second_name_of_the_file_is_refused(tmp_path):
+    """Locks of the write-ahead log belong to a name: two names would let two processes pay at once."""
+    path = tmp_path / "ledger.db"
+    ledger = Ledger.create(path, "patients", 1.0, 1e-6)
+    os.link(path, tmp_path / "again.db")
+    for name in ("ledger.db", "again.db"):
+        with pytest.raises(LedgerError, match="second name"):
+            Ledger(tmp_path / name, dataset="patients")
+    with pytest.raises(LedgerError, match="second name"):
+        ledger.charge(GaussianCost(10.0), "fit", "replace-one")
+
+
+def test_a_handle_with_other_terms_cannot_pay(tmp_path):
+    """Neither a stale handle of a ledger that was made anew, nor one that somebody made up."""
+    path = tmp_path / "ledger.db"
+    generous = Ledger.create(path, "patients", 10.0, 1e-6)
+    for part in tmp_path.glob("ledger.db*"):
+        part.unlink()
+    Ledger.create(path, "patients", 0.5, 1e-6)
+    made_up = Ledger.over(DiskAccount(str(path), "patients", Budget(50.0, 1e-6), Relation.REPLACE_ONE))
+    for ledger in (generous, made_up):
+        with pytest.raises(LedgerError, match="other terms"):
+            ledger.charge(GaussianCost(1.0), "fit", "replace-one")
+    assert Ledger(path, dataset="patients").entries == ()

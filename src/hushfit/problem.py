@@ -46,6 +46,11 @@ class Problem:
     constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
+        expected = getattr(self.loss, "n_classes", 1)
+        if self.outputs != expected:
+            raise InvalidArgument(
+                f"{self.loss!r} has {expected} outputs, not {self.outputs}. Give outputs={expected}, or a loss for several."
+            )
         penalised = self.n_features if self.constraint is None else self.constraint.B.shape[1]
         try:
             self.penalty.prox(np.zeros(penalised if self.outputs == 1 else (self.outputs, penalised)), 1.0)

@@ -102,6 +102,11 @@ class DiskAccount:
     def append(self, decide: Decide) -> Receipt:
         with _database(self.location).transaction(writing=True) as execute:
             chain = _sound_chain(execute, self.dataset)
+            if _account(self.location, self.dataset, chain) != self:
+                raise LedgerError(
+                    f"the account {self.dataset!r} at {self.location!r} was opened with other terms than this handle has; the ledger "
+                    "may have been made anew. Nothing was spent or released. Open it again."
+                )
             receipt = decide(_receipts(chain, self.budget, self.relation))
             body = {
                 "kind": "charge",

@@ -58,6 +58,11 @@ class SqliteDatabase:
                 f"there is no ledger at {self.path!r}. Nothing was spent or released. Make one with `hushfit ledger init "
                 f"{self.path} --dataset NAME --epsilon E --delta D`, or check the path."
             )
+        if Path(self.path).is_file() and Path(self.path).stat().st_nlink > 1:
+            raise LedgerError(
+                f"the ledger at {self.path!r} has a second name (a hard link), and processes that use different names do not see each "
+                "other's locks. Nothing was spent or released. Remove all names but one, or use a symbolic link."
+            )
         mode = "rwc" if creating else "rw"
         return sqlite3.connect(f"file:{quote(self.path)}?mode={mode}", uri=True, isolation_level=None, timeout=_PATIENCE_SECONDS)
 

@@ -13,6 +13,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
+from hushfit.release._query import refuse_batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,7 @@ class AdmmStep:
         return 3 * self.state.x.size
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
         new = self._after(_mean_gradient(self.problem, self.state.x, self.clip, source))
         return (new - self._after(np.zeros(self.problem.shape))).ravel()
 
@@ -126,6 +128,11 @@ class AdmmRun:
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)
+        if self.problem.outputs > 1 and self.clip < self.problem.loss.slope_bound:
+            raise InvalidArgument(
+                f"clip={self.clip:g} would shorten vectors of slopes, which is no gradient of a convex loss, so several steps have no "
+                f"proof. With several outputs give clip={self.problem.loss.slope_bound:.4g} or more, or use form='plus'."
+            )
         largest = 2 / self.problem.loss.smoothness
         if not 0 < self.eta <= largest:
             raise InvalidArgument(
@@ -137,6 +144,7 @@ class AdmmRun:
         return 2 * self.x.size
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
         moved = self._after(lambda x: _mean_gradient(self.problem, x, self.clip, source)) - self._after(np.zeros_like)
         (a, b), (_, c) = self._factor()
         return np.concatenate([(a * moved[0] + b * moved[1]).ravel(), (c * moved[1]).ravel()])
@@ -195,7 +203,7 @@ def _arithmetic(state: Vector, eta: float, rho: float) -> float:
 
 
 def _require_convex(problem: Problem) -> None:
-    if not getattr(problem.penalty, "convex", True):
+    if not getattr(problem.penalty, "convex", False):
         raise InvalidArgument(
             f"{problem.penalty!r} is not convex, and the prox of such a penalty can pull neighbours apart, so this form has no proof. "
             "Use mp-admm in its default form, where the prox is post-processing, or another solver."

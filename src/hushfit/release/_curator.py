@@ -12,7 +12,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import Coins, DataSource
 from hushfit.errors import InvalidArgument, UndeclaredRelease
 from hushfit.privacy import Relation, Sampler, discretisation_loss
-from hushfit.release._difference import VarianceReducedGradient
+from hushfit.release._difference import VarianceReducedGradient, anchored_batch
 from hushfit.release._minimiser import CertifiedMinimiser, InsideNoise, PerturbedMinimiser
 from hushfit.release._plan import Plan, Planned, PoissonBatch
 from hushfit.release._query import Query
@@ -159,8 +159,11 @@ class Curator:
                     f"declares {name!r} on Poisson batches, whose price is proved for twice the radius, and this query has less"
                 )
             )
-        if isinstance(query, VarianceReducedGradient) and query.rate != getattr(declared.sampling, "rate", None):
-            raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, not at rate {query.rate:g}"))
+        if isinstance(query, VarianceReducedGradient) and declared.sampling != anchored_batch(query.problem, query.rate):
+            raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, which is not the batch of this query"))
+        rows_meant = getattr(getattr(query, "problem", None), "n_rows", self.__source.n_rows)
+        if rows_meant != self.__source.n_rows:
+            raise UndeclaredRelease(_refusal(f"is for {self.__source.n_rows} rows, and this query counts on {rows_meant}"))
         if isinstance(query, PerturbedMinimiser) and not query.is_covered_by(declared.sampling):
             raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, not with kappa={query.kappa:g}"))
         self._left[name] -= 1

@@ -117,6 +117,8 @@ class AnchoredBatch(FullBatch):
         How far a record outside the batch moves the answer, as a share of how far one inside does; see `anchored_batch`.
     """
 
+    only_for: ClassVar[str] = "VarianceReducedGradient"
+
     rate: float = 0.1
     ratio: float = 1.0
 
@@ -154,9 +156,14 @@ class Snapshot:
     w: Vector
     clip: float
 
+    def __post_init__(self) -> None:
+        frozen = self.w.copy()
+        frozen.setflags(write=False)  # what was computed at this point must stay what belongs to it
+        object.__setattr__(self, "w", frozen)
+
 
 # Full gradients at snapshots. They are private: nothing outside this file reads them.
-_anchors: WeakKeyDictionary[Snapshot, WeakKeyDictionary[DataSource, Vector]] = WeakKeyDictionary()
+_anchors: WeakKeyDictionary[Snapshot, WeakKeyDictionary[DataSource, tuple[Problem, Vector]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +204,9 @@ class VarianceReducedGradient:
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         of_sources = _anchors.setdefault(self.snapshot, WeakKeyDictionary())
-        if source not in of_sources:
-            of_sources[source] = self._full(source, None)
-        return self._difference(source, rows) + self.rate * of_sources[source]
+        if source not in of_sources or of_sources[source][0] is not self.problem:
+            of_sources[source] = (self.problem, self._full(source, None))
+        return self._difference(source, rows) + self.rate * of_sources[source][1]
 
     def radius(self) -> float:
         difference = self._difference

@@ -32,6 +32,10 @@ _MOST_INNER_STEPS = 300
 _INNER_TOLERANCE = 1e-5
 
 
+# Of the smoothness: above it the certificate is reached on every table, well within the steps allowed.
+_SMALLEST_MU = 1e-6
+
+
 @dataclass(frozen=True)
 class GaussianInside:
     """Gaussian noise in the objective, and a little on the minimiser, for which ``output_share`` of mu squared is kept.
@@ -162,6 +166,11 @@ class PerturbedMinimiser:
         _check_minimisable(self.problem)
         if not (0 < self.mu < math.inf and 0 < self.tolerance < math.inf):
             raise InvalidArgument(f"mu={self.mu} and tolerance={self.tolerance} must be finite and above 0.")
+        if self.mu < _SMALLEST_MU * self.problem.loss.smoothness:
+            raise InvalidArgument(
+                f"mu={self.mu:g} is so small that rows could be made on which no minimiser is found, which would tell about them. "
+                f"Give at least {_SMALLEST_MU * self.problem.loss.smoothness:g}."
+            )
 
     @property
     def size(self) -> int:

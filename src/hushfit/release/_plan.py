@@ -141,7 +141,13 @@ class Planned:
                 f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but noise inside an objective has its own "
                 "price. Plan PerturbedMinimiser with GaussianInside or LaplaceInside, and nothing else with them."
             )
-        if not (self.query.sampled or isinstance(self.sampling, FullBatch | InsideNoise)):
+        only_for = getattr(self.sampling, "only_for", None)
+        if only_for is not None and self.query.__name__ != only_for:
+            raise InvalidArgument(
+                f"{self.name!r} asks {self.query.__name__} of {self.sampling}, whose price is proved for {only_for} alone. "
+                "Use FullBatch()."
+            )
+        if only_for is None and not (self.query.sampled or isinstance(self.sampling, FullBatch | InsideNoise)):
             raise InvalidArgument(
                 f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but its proof covers all rows only. Use FullBatch()."
             )

@@ -15,7 +15,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.problem import Problem
-from hushfit.release import AdmmRun, AdmmState, AdmmStep, ClippedGradient, Curator, Plan, Planned, admm_step, dual_step
+from hushfit.release import AdmmRun, AdmmState, AdmmStep, ClippedGradient, Curator, Plan, Planned, Query, admm_step, dual_step
 from hushfit.solvers._admm_steps import AdmmSteps
 from hushfit.solvers._run import Iterate
 
@@ -55,8 +55,17 @@ class MPADMM:
     def plan(self, problem: Problem) -> Plan:
         if problem.constraint is not None:
             raise InvalidArgument("MPADMM ties z to the weights themselves. Use solver='dp-sadmm' for other constraints.")
-        query = {"plus": ClippedGradient, "published": AdmmStep, "multi-step": AdmmRun}[self.form]
-        return Plan((Planned("model", query, self.steps),))
+        query = self._example(problem)  # refuses here, before anything is paid, what it would refuse when asked
+        return Plan((Planned("model", type(query), self.steps),))
+
+    def _example(self, problem: Problem) -> Query:
+        nought = np.zeros(problem.shape)
+        eta = self.eta or 1 / problem.loss.smoothness
+        if self.form == "published":
+            return AdmmStep(problem, AdmmState.zero(problem), eta, self.rho or 1.0, self.clip)
+        if self.form == "multi-step":
+            return AdmmRun(problem, nought, nought, eta, self.rho or 1.0, self.clip, self.inner)
+        return ClippedGradient(problem, nought, self.clip)
 
     def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
         chosen = self._chosen_steps(problem, curator)
