@@ -161,9 +161,6 @@ class Curator:
             )
         if isinstance(query, VarianceReducedGradient) and declared.sampling != anchored_batch(query.problem, query.rate):
             raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, which is not the batch of this query"))
-        rows_meant = getattr(getattr(query, "problem", None), "n_rows", self.__source.n_rows)
-        if rows_meant != self.__source.n_rows:
-            raise UndeclaredRelease(_refusal(f"is for {self.__source.n_rows} rows, and this query counts on {rows_meant}"))
         if isinstance(query, PerturbedMinimiser) and not query.is_covered_by(declared.sampling):
             raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, not with kappa={query.kappa:g}"))
         self._left[name] -= 1
@@ -180,6 +177,9 @@ class Curator:
     def _noisy(self, name: str, query: Query) -> Vector:
         multiplier, sampling = self._multipliers[name], self._parts[name].sampling
         n_rows = self.__source.n_rows
+        rows_meant = getattr(getattr(query, "problem", None), "n_rows", n_rows)
+        if rows_meant != n_rows:
+            raise UndeclaredRelease(_refusal(f"is for {n_rows} rows, and this query counts on {rows_meant}"))
         if multiplier == 0:
             return query(self.__source, sampling.rows(n_rows, self._coins))
         if isinstance(query, PerturbedMinimiser) and isinstance(sampling, InsideNoise):
