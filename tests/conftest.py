@@ -1,6 +1,10 @@
 """Settings for all tests."""
 
+import os
 import warnings
+
+# Before anything imports scipy: scikit-learn's contract has checks that are skipped without it.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import pytest
 

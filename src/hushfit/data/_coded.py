@@ -19,11 +19,15 @@ from scipy.sparse import csr_matrix
 
 from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
 from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema, as_numbers
-from hushfit.data._source import ALL_ROWS, MOST_BLOCK_ROWS, SparseBlock
+from hushfit.data._source import ALL_ROWS, FEWEST_BLOCK_ROWS, SparseBlock
 from hushfit.data._tables import Table, Watch, table_batches
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
+
+
+# Blocks are unpacked when a query reads them, so they stay small.
+_BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
 
 
 @dataclass(frozen=True)
@@ -198,11 +202,11 @@ class CodedRows:
             self.y *= 2.0
             self.y -= 1.0
         self.scale = np.empty(self.n_rows)
-        list(parallel_map(self._measure, range(0, self.n_rows, MOST_BLOCK_ROWS)))
+        list(parallel_map(self._measure, range(0, self.n_rows, _BLOCK_ROWS)))
 
     def _measure(self, start: int) -> None:
         """What makes the records of one block unit vectors, or nothing."""
-        packed = self.fetch(start, min(start + MOST_BLOCK_ROWS, self.n_rows))
+        packed = self.fetch(start, min(start + _BLOCK_ROWS, self.n_rows))
         data, _, indptr = self.codec.unpack(packed)
         scale = self.scale[start : start + len(packed)]
         row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
@@ -216,8 +220,8 @@ class CodedRows:
 
     def blocks(self, rows: IntVector | None = None) -> Iterator[CodedBlock]:
         chosen = None if rows is None else np.sort(rows)
-        for start in range(0, self.n_rows, MOST_BLOCK_ROWS):
-            stop = min(start + MOST_BLOCK_ROWS, self.n_rows)
+        for start in range(0, self.n_rows, _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, self.n_rows)
             if chosen is None:
                 yield CodedBlock(self, start, stop, slice(start, stop))
                 continue

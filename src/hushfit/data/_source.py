@@ -22,8 +22,9 @@ from hushfit.kernels.threads import parallel_map
 # What a block hands its kernel when every row of the block takes part. A sampled batch that happens to be empty
 # must not look like this: it has no blocks at all.
 ALL_ROWS: IntVector = np.empty(0, dtype=np.int64)
-# Both enter the rounding bound of docs/proofs/gradient.md. Blocks that must be copied are the smaller ones.
-MOST_BLOCK_ROWS = 8_192
+# Both enter the rounding bound of docs/proofs/gradient.md. Blocks that must be copied are the smallest ones. The size depends on the
+# number of rows and not on the number of threads, so that neither does any answer.
+MOST_BLOCK_ROWS = 32_768
 FEWEST_BLOCK_ROWS = 4_096
 
 
@@ -254,7 +255,7 @@ class DenseRows:
 
     @property
     def _block_rows(self) -> int:
-        return MOST_BLOCK_ROWS if self._as_it_lies else FEWEST_BLOCK_ROWS
+        return _block_rows(self.n_rows) if self._as_it_lies else FEWEST_BLOCK_ROWS
 
     def _packed(self, X: AnyArray) -> AnyArray:
         return np.ascontiguousarray(X) if self.bounds is None else self.bounds.apply(X)
@@ -311,7 +312,7 @@ class SparseRows:
 
     def blocks(self, rows: IntVector | None = None) -> Iterator[SparseBlock]:
         X, d = self.X, self.n_features
-        for place in _places(self.n_rows if rows is None else len(rows), MOST_BLOCK_ROWS):
+        for place in _places(self.n_rows if rows is None else len(rows), _block_rows(self.n_rows)):
             if rows is None:
                 pointers = X.indptr[place.start : place.stop + 1]
                 yield SparseBlock(X.data, X.indices, pointers, ALL_ROWS, place, self.y[place], self.scale[place], self.unit, d)
@@ -338,6 +339,11 @@ def canonical(X: Any) -> Any:
     if not row_kernels.is_canonical_csr(tidy.indices, tidy.indptr, tidy.shape[1]):
         raise InvalidArgument("X is not a valid CSR matrix: it has an index outside its columns. Build it anew.")
     return tidy
+
+
+def _block_rows(n_rows: int) -> int:
+    """Large blocks cost less to hand out; small tables need small ones to keep all cores busy."""
+    return MOST_BLOCK_ROWS if n_rows >= 8 * MOST_BLOCK_ROWS else 2 * FEWEST_BLOCK_ROWS
 
 
 def _places(n_rows: int, size: int) -> list[slice]:

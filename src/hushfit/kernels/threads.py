@@ -38,7 +38,7 @@ def _a_few_at_a_time(function: Callable[[In], Out], items: Iterator[In]) -> Iter
     pool, waiting = _pool(os.getpid()), deque[Future[Out]]()
     for item in items:
         waiting.append(pool.submit(function, item))
-        if len(waiting) > 2 * thread_count():
+        if len(waiting) > 4 * thread_count():
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
