@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmarks import accuracy, sets, speed
+from benchmarks import accuracy, sets, sparse, speed
 
 
 def main() -> int:
@@ -19,6 +19,7 @@ def main() -> int:
         cells = accuracy.run(["adult", "a9a", "mushrooms"], setup, given.jobs)
     else:
         cells = accuracy.run(list(sets.SETS), accuracy.Setup(), given.jobs)
+        sparse.run(["a9a", "bank"], [0.1, 0.4, 1.6], folds=2, draws=1)
     missed = [m.name for m in measured if m.verdict == "FAIL"]
     missed += [f"{c.set} at epsilon {c.epsilon:g}" for c in cells if c.verdict == "FAIL"]
     print(f"{len(missed)} goals missed" + (": " + "; ".join(missed) if missed else ""))
