@@ -25,7 +25,6 @@ from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
 
-
 # Blocks are unpacked when a query reads them, so they stay small.
 _BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
 
