@@ -206,8 +206,27 @@ def _is_rectangular(bounds: Any) -> bool:
     return isinstance(bounds, np.ndarray | list | tuple) and len({np.size(part) for part in bounds}) == 1
 
 
+class _InMemory:
+    """What rows in memory know of themselves, however they lie."""
+
+    X: Any
+    fit_intercept: bool
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def unit(self) -> float:
+        return float(self.fit_intercept)
+
+
 @dataclass(frozen=True, eq=False)
-class DenseRows:
+class DenseRows(_InMemory):
     """Rows of a two-dimensional array, used where they lie: never copied as a whole.
 
     Parameters
@@ -238,18 +257,6 @@ class DenseRows:
         _settle(self, scale)
 
     @property
-    def n_rows(self) -> int:
-        return int(self.X.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        return int(self.X.shape[1])
-
-    @property
-    def unit(self) -> float:
-        return float(self.fit_intercept)
-
-    @property
     def _as_it_lies(self) -> bool:
         return self.bounds is None and self.X.flags.c_contiguous
 
@@ -272,7 +279,7 @@ class DenseRows:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseRows:
+class SparseRows(_InMemory):
     """Rows of a scipy CSR matrix; see ``DenseRows``. A matrix that names a column twice in a row is copied and summed first."""
 
     X: Any
@@ -297,18 +304,6 @@ class SparseRows:
         scale = np.empty(self.n_rows)
         row_kernels.unit_scales_csr(self.X.data, self.X.indptr, self.unit, scale)
         _settle(self, scale)
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.X.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        return int(self.X.shape[1])
-
-    @property
-    def unit(self) -> float:
-        return float(self.fit_intercept)
 
     def blocks(self, rows: IntVector | None = None) -> Iterator[SparseBlock]:
         X, d = self.X, self.n_features

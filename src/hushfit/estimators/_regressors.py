@@ -64,6 +64,34 @@ class TargetScale:
 class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
     """What the regressors share. They differ in their penalty."""
 
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        target_bounds: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
     def _penalty(self) -> Penalty:
         raise NotImplementedError
 
@@ -177,34 +205,6 @@ class PrivateLasso(_PrivateLinearRegressor):
     PrivateLasso(alpha=0.01, target_bounds=(0, 100))
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        adjacency: str = "replace-one",
-        target_bounds: Any = None,
-        solver: Any = "auto",
-        feature_bounds: Any = None,
-        fit_intercept: bool = True,
-        nonfinite: str = "zero",
-        ledger: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.target_bounds = target_bounds
-        self.solver = solver
-        self.feature_bounds = feature_bounds
-        self.fit_intercept = fit_intercept
-        self.nonfinite = nonfinite
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _penalty(self) -> Penalty:
         return L1(self.alpha)
 
@@ -243,19 +243,21 @@ class PrivateElasticNet(_PrivateLinearRegressor):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.alpha = alpha
+        super().__init__(
+            alpha,
+            epsilon,
+            delta,
+            adjacency,
+            target_bounds,
+            solver,
+            feature_bounds,
+            fit_intercept,
+            nonfinite,
+            ledger,
+            random_state,
+            verbose,
+        )
         self.l1_ratio = l1_ratio
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.target_bounds = target_bounds
-        self.solver = solver
-        self.feature_bounds = feature_bounds
-        self.fit_intercept = fit_intercept
-        self.nonfinite = nonfinite
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _penalty(self) -> Penalty:
         return ElasticNet(self.alpha, self.l1_ratio)
