@@ -23,7 +23,7 @@ assert "dp_accounting" in sys.modules
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_closed_forms_do_not_import_dp_accounting():
