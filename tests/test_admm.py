@@ -8,8 +8,8 @@ from scipy.special import expit
 
 from hushfit.data import SeededCoins, as_source
 from hushfit.errors import InvalidArgument, UndeclaredRelease
-from hushfit.losses import HuberHinge, Logistic, OneVsRest
-from hushfit.penalties import L1, Zero
+from hushfit.losses import HuberHinge, Logistic, OneVsRest, Squared
+from hushfit.penalties import L1, ElasticNet, FusedLasso, GroupLasso, Slope, SparseGroup, TotalVariation, Zero
 from hushfit.privacy import Relation, SeededSampler, gaussian_delta, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import (
@@ -351,3 +351,28 @@ def test_a_query_for_another_number_of_rows_is_refused():
     elsewhere = make(n=60)[2]
     with pytest.raises(UndeclaredRelease, match="50 rows"):
         curator.release("gradient", ClippedGradient(elsewhere, np.zeros(4), 0.5))
+
+
+GROUPS = ((0, 1), (2, 3))
+PENALTIES = [
+    ElasticNet(0.02, 0.5),
+    GroupLasso(0.02, GROUPS),
+    SparseGroup(0.02, GROUPS, 0.5),
+    TotalVariation(0.02),
+    FusedLasso(0.02, 0.5),
+    Slope(np.array([0.04, 0.03, 0.02, 0.01])),
+]
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+@pytest.mark.parametrize("loss", [Logistic(), HuberHinge(), Squared()], ids=repr)
+def test_every_penalty_is_minimised_without_noise(loss, penalty):
+    """Two solvers that share nothing but the gradient agree on the minimum."""
+    X, y, problem = make(penalty=penalty, loss=loss, fit_intercept=True)
+    solver = SSADMM(steps=4000, clip=2.0)
+    found = run(solver, problem, curator_over(X, y, problem, solver, 0.0)).w
+    exact = run(ExactMinimiser(), problem, curator_over(X, y, problem, ExactMinimiser(), 0.0)).w
+    records = np.column_stack([X, np.ones(len(X))])
+    records /= np.linalg.norm(records, axis=1)[:, None]
+    values = [loss.value(records @ w, y).mean() + penalty.value(w[:-1]) for w in (found, exact)]
+    assert values[0] == pytest.approx(values[1], abs=1e-6)
