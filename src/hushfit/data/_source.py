@@ -90,27 +90,38 @@ class DenseBlock:
         return total
 
     def second_moment(self, steps: float) -> Matrix:
-        records = self._records()
-        records *= steps
-        np.rint(records, out=records)
-        moment: Matrix = records.T @ records
+        width = self.X.shape[1] + 1
+        moment: Matrix = np.zeros((width, width))
+        for _, records in self._records():
+            records *= steps
+            np.rint(records, out=records)
+            moment += records.T @ records
         return moment
 
     def lengths(self, A: Matrix) -> Vector:
-        image = self._records() @ A
-        squares: Vector = np.einsum("ij,ij->i", image, image)
-        return np.sqrt(squares)
+        lengths = np.empty(len(self.X))
+        for place, records in self._records():
+            image = records @ A
+            lengths[place] = np.sqrt(np.einsum("ij,ij->i", image, image))
+        return lengths
 
     def margins(self, w: Vector) -> Vector:
-        return np.where(self.scale == 0.0, np.nan, self._records() @ w)
+        margins = np.empty(len(self.X))
+        for place, records in self._records():
+            margins[place] = records @ w
+        margins[self.scale == 0.0] = np.nan
+        return margins
 
-    def _records(self) -> Matrix:
-        records = np.empty((self.X.shape[0], self.X.shape[1] + 1))
-        with np.errstate(invalid="ignore", over="ignore"):
-            np.multiply(self.X, self.scale[:, None], out=records[:, :-1])
-        np.multiply(self.scale, self.unit, out=records[:, -1])
-        records[self.scale == 0.0] = 0.0
-        return records
+    def _records(self) -> Iterator[tuple[slice, Matrix]]:
+        """The records themselves, a few thousand at a time."""
+        for place in _places(len(self.X), FEWEST_BLOCK_ROWS):
+            X, scale = self.X[place], self.scale[place]
+            records = np.empty((X.shape[0], X.shape[1] + 1))
+            with np.errstate(invalid="ignore", over="ignore"):
+                np.multiply(X, scale[:, None], out=records[:, :-1])
+            np.multiply(scale, self.unit, out=records[:, -1])
+            records[scale == 0.0] = 0.0
+            yield place, records
 
 
 @dataclass(frozen=True, eq=False)
