@@ -78,6 +78,15 @@ def test_dense_and_sparse_rows_give_the_same_model():
     assert models[0].predict(X) == pytest.approx(models[1].predict(sparse.csr_matrix(X)), abs=1e-7)
 
 
+def test_new_rows_outside_the_ranges_are_clipped_whether_dense_or_sparse():
+    X, y, _ = make(500)
+    model = PrivateLasso(epsilon=np.inf, target_bounds=(-3, 9), feature_bounds=(0, 1)).fit(X, y)
+    wild = np.array([[5.0, 0, 0, -2.0, 0, 0.5]])
+    tame = np.array([[1.0, 0, 0, 0, 0, 0.5]])
+    for rows in (wild, sparse.csr_matrix(wild), tame):
+        assert model.predict(rows) == pytest.approx(tame @ model.coef_ + model.intercept_)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

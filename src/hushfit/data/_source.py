@@ -212,6 +212,18 @@ class FeatureBounds:
         clipped /= self.high - self.low
         return clipped
 
+    def apply_sparse(self, X: Any) -> Any:
+        """The same for a CSR matrix, whose zeros must stay zeros; shares its indices."""
+        if np.any(self.low != 0.0):
+            j = int(np.flatnonzero(self.low)[0])
+            raise InvalidArgument(
+                f"feature_bounds of column {j} start at {self.low[j]:g}, but a sparse matrix needs ranges "
+                "that start at 0, or its zeros would not stay zeros. Shift the column, or pass a dense array."
+            )
+        column_high = self.high[X.indices]
+        values = np.clip(X.data, 0.0, column_high, dtype=np.float64) / column_high
+        return type(X)((values, X.indices, X.indptr), shape=X.shape)
+
 
 def _is_rectangular(bounds: Any) -> bool:
     return isinstance(bounds, np.ndarray | list | tuple) and len({np.size(part) for part in bounds}) == 1
@@ -303,15 +315,7 @@ class SparseRows(_InMemory):
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", canonical(self.X))
         if self.bounds is not None:
-            if np.any(self.bounds.low != 0.0):
-                j = int(np.flatnonzero(self.bounds.low)[0])
-                raise InvalidArgument(
-                    f"feature_bounds of column {j} start at {self.bounds.low[j]:g}, but a sparse matrix needs ranges "
-                    "that start at 0, or its zeros would not stay zeros. Shift the column, or pass a dense array."
-                )
-            column_high = self.bounds.high[self.X.indices]
-            values = np.clip(self.X.data, 0.0, column_high, dtype=np.float64) / column_high
-            object.__setattr__(self, "X", type(self.X)((values, self.X.indices, self.X.indptr), shape=self.X.shape))
+            object.__setattr__(self, "X", self.bounds.apply_sparse(self.X))
         scale = np.empty(self.n_rows)
         row_kernels.unit_scales_csr(self.X.data, self.X.indptr, self.unit, scale)
         _settle(self, scale)

@@ -13,7 +13,7 @@ from hushfit._typing import Vector
 from hushfit.data import FeatureBounds, as_source
 from hushfit.errors import InvalidArgument, PrivacyLeakWarning
 from hushfit.estimators._fit import Terms, private_fit
-from hushfit.estimators._linear import in_original_units, refuse_extras, validated_rows
+from hushfit.estimators._linear import in_original_units, in_record_units, refuse_extras, validated_rows
 from hushfit.losses import Squared
 from hushfit.penalties import L1, ElasticNet, Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
@@ -142,10 +142,13 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
             dtype=[np.float64, np.float32],
             ensure_all_finite=self.nonfinite == "raise",
         )
-        if self.feature_bounds is not None and not issparse(X):
+        coef, intercept = self.coef_, self.intercept_
+        if self.feature_bounds is not None:
             bounds = FeatureBounds.parse(self.feature_bounds, X.shape[1])
-            X = np.clip(X, bounds.low, bounds.high)
-        predicted = np.asarray(X @ self.coef_ + self.intercept_)
+            X = bounds.apply_sparse(X) if issparse(X) else bounds.apply(X)
+            weights = in_record_units(coef[None], np.array([intercept]), bounds)[0]
+            coef, intercept = weights[:-1], weights[-1]
+        predicted = np.asarray(X @ coef + intercept)
         return np.where(np.isfinite(predicted), predicted, self.intercept_)  # an empty record, as in training
 
     @property

@@ -87,9 +87,6 @@ class Replay:
     def noise_multiplier(self, name: str) -> float:
         return self.multipliers[name]
 
-    def count(self, name: str) -> int:
-        return sum(asked.name == name for asked in self.log)
-
     def release(self, name: str, query: Query) -> Vector:
         asked = self.log[len(self.transcript)]
         answer = asked.answer + self.shares[name] * self._moved(asked.query, query) + self._noise(name, query)

@@ -124,10 +124,6 @@ class Curator:
         """Noise scale over sensitivity of the releases under this name; public."""
         return self._multipliers[name]
 
-    def count(self, name: str) -> int:
-        """How many releases the plan declared under this name; public."""
-        return self._parts[name].count
-
     def release(self, name: str, query: Query) -> Vector:
         """Answer a declared query with noise.
 

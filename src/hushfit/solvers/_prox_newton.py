@@ -50,6 +50,7 @@ class ProxNewton:
         spectrum = release_spectrum(problem, curator, "second moment", _SMALLEST_EIGENVALUE)
         H = problem.loss.smoothness * spectrum.power(1.0)
         inverse_H = spectrum.power(-1.0) / problem.loss.smoothness
+        prox = MetricProx(problem, H)
         rate = self._rate(problem, curator)
         first_averaged = self.steps // 2
         w = np.zeros(problem.shape)
@@ -58,7 +59,8 @@ class ProxNewton:
         for t in range(self.steps):
             g = curator.release("gradient", ClippedGradient(problem, w, self.clip)).reshape(problem.shape)
             target = w - rate * (g / problem.n_rows) @ inverse_H
-            prox = MetricProx(_convexified(problem, w), H)
+            if isinstance(problem.penalty, FoldedConcave):
+                prox = MetricProx(_tangent(problem, problem.penalty, w), H)
             w = prox(target, rate)
             # The average of the targets, before the prox, is what the prox may still make sparse.
             target_sum += target if t >= first_averaged else 0.0
@@ -75,8 +77,6 @@ class ProxNewton:
         return float(np.clip(0.006 / max(nu, 1e-12), 0.05, 0.8))
 
 
-def _convexified(problem: Problem, w: Vector) -> Problem:
-    """A penalty that is not convex is replaced by its tangent at the current weights, a weighted L1 that lies above it."""
-    if isinstance(problem.penalty, FoldedConcave):
-        return replace(problem, penalty=problem.penalty.linearised(problem.columns(w)))
-    return problem
+def _tangent(problem: Problem, penalty: FoldedConcave, w: Vector) -> Problem:
+    """The problem with a non-convex penalty replaced by its tangent at the current weights, a weighted L1 that lies above it."""
+    return replace(problem, penalty=penalty.linearised(problem.columns(w)))
