@@ -39,7 +39,7 @@ from hushfit.release import (
     Released,
     SecondMoment,
 )
-from hushfit.release._curator import NoiseGrid
+from hushfit.release._mechanism import NoiseGrid
 from hushfit.solvers import ProximalGradient
 
 LEVEL = 1e-6

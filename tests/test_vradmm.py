@@ -275,7 +275,7 @@ def test_a_record_moves_the_published_gradient_by_what_the_mixture_counts(loss, 
 
 def test_the_published_gradient_cannot_be_planned_as_a_plain_batch():
     for sampling in (PoissonBatch(0.1), FixedSizeBatch(2)):
-        with pytest.raises(InvalidArgument, match="covers all rows only"):
+        with pytest.raises(InvalidArgument, match="anchored_batch"):
             Planned("gradient", VarianceReducedGradient, 1, sampling=sampling)
     assert Planned("gradient", VarianceReducedGradient, 1, sampling=AnchoredBatch(0.1, 0.1)).count == 1
 

@@ -363,7 +363,7 @@ def test_arguments_are_checked():
 def test_convolution_stays_above_the_truth_down_to_its_rounding(mu, count):
     """A Gaussian composed the hard way, bin by bin, against its closed form."""
     pair = accounting._gaussian_pair(mu, count)
-    total = accounting._discretised(accounting._Directions(pair), accounting._interval([pair])).self_compose(count)
+    total = accounting._discretised(accounting.Directions(pair), accounting._interval([pair])).self_compose(count)
     for epsilon in np.linspace(0.0, 8.0, 33) * mu * math.sqrt(count):
         exact = gaussian_delta(epsilon, mu * math.sqrt(count))
         found = total.get_delta_for_epsilon(epsilon) + accounting.ROUNDING

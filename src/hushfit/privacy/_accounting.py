@@ -6,10 +6,8 @@ accountants of that library. The hockey-stick profiles of the dominating pairs a
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -24,9 +22,8 @@ from hushfit.privacy._mixture_cost import (
     mixture_remove_profile,
 )
 from hushfit.privacy._normal import NormalForm, SampledCost
+from hushfit.privacy._paired_cost import Directions, Pair
 from hushfit.privacy._relation import Relation
-
-Profile: TypeAlias = Callable[[Vector], Vector]
 
 # Convolution by FFT errs by about 1e-16 of the total, and raising the transform to the T-th power multiplies that by T. This much,
 # ten times the worst that was found between 1e4 and 1e7 steps, is added to every delta.
@@ -41,26 +38,6 @@ _RESOLUTION: Final = 0.02
 _MAX_BINS: Final = 2_000_000
 # Below this multiplier the Poisson swap pair loses digits; its unsampled bound is used instead.
 _MAX_SWAP_MU: Final = 40.0
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """One dominating pair: its profile, the range of its loss, and draws of the loss with their weights."""
-
-    profile: Profile
-    low: float
-    high: float
-    losses: Vector
-    weights: Vector
-    count: int
-
-
-@dataclass(frozen=True)
-class _Directions:
-    """The pair for removing a record and for adding it; under a symmetric relation they are one."""
-
-    remove: _Pair
-    add: _Pair | None = None
 
 
 def pld_delta(form: NormalForm, epsilon: float, relation: Relation) -> float:
@@ -107,11 +84,11 @@ def _composed(form: NormalForm, relation: Relation) -> Any:
     return total
 
 
-def _discretised(direction: _Directions, interval: float) -> Any:
+def _discretised(direction: Directions, interval: float) -> Any:
     """Connect the dots of each profile: the result dominates the pair."""
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-    def pmf(pair: _Pair) -> Any:
+    def pmf(pair: Pair) -> Any:
         low, high = math.floor(pair.low / interval) - 1, math.ceil(pair.high / interval) + 1
         deltas = pair.profile(interval * np.arange(low, high + 1, dtype=np.float64))
         deltas = np.clip(np.minimum.accumulate(deltas), 0.0, 1.0)
@@ -121,7 +98,7 @@ def _discretised(direction: _Directions, interval: float) -> Any:
     return privacy_loss_distribution.PrivacyLossDistribution(pmf(direction.remove), add)
 
 
-def _interval(pairs: list[_Pair]) -> float:
+def _interval(pairs: list[Pair]) -> float:
     """Widest grid whose rounding, at most min(|loss| h, h^2/4) of variance a step, stays a small share of the total."""
     second = sum(pair.count * float(pair.weights @ pair.losses**2) for pair in pairs)
 
@@ -139,50 +116,51 @@ def _interval(pairs: list[_Pair]) -> float:
     return max(low, widest / _MAX_BINS)
 
 
-def _directions(form: NormalForm, relation: Relation) -> list[_Directions]:
+def _directions(form: NormalForm, relation: Relation) -> list[Directions]:
     """The dominating pairs of every part."""
     found = [_sampled(part, relation) for part in form.sampled]
-    found += [_Directions(_pure_pair(part)) for part in form.pure]
+    found += [Directions(_pure_pair(part)) for part in form.pure]
+    found += [part.directions(relation) for part in form.paired]
     if form.mu > 0:
-        found.append(_Directions(_gaussian_pair(form.mu, 1)))
+        found.append(Directions(_gaussian_pair(form.mu, 1)))
     return found
 
 
-def _sampled(part: SampledCost, relation: Relation) -> _Directions:
+def _sampled(part: SampledCost, relation: Relation) -> Directions:
     """Pairs of a subsampled Gaussian under the relation."""
     mu, rate, count = part.mu, part.rate, part.count
     if isinstance(part, MixtureGaussianCost):
         return _mixture_pairs(part)
     if isinstance(part, FixedSizeGaussianCost):
-        return _Directions(_fixed_size_pair(mu, rate, count))
+        return Directions(_fixed_size_pair(mu, rate, count))
     if relation is Relation.REPLACE_ONE:
-        return _Directions(_swap_pair(mu, rate, count) if mu <= _MAX_SWAP_MU else _gaussian_pair(mu, count))
-    return _Directions(_remove_pair(mu, rate, count), _add_pair(mu, rate, count))
+        return Directions(_swap_pair(mu, rate, count) if mu <= _MAX_SWAP_MU else _gaussian_pair(mu, count))
+    return Directions(_remove_pair(mu, rate, count), _add_pair(mu, rate, count))
 
 
-def _gaussian_pair(mu: float, count: int) -> _Pair:
+def _gaussian_pair(mu: float, count: int) -> Pair:
     """N(mu) against N(0)."""
     reach = mu * mu / 2 + _REACH * mu
     x, weights = _grid(mu, 1.0)
-    return _Pair(lambda e: gaussian_profile(e, mu), -reach, reach, mu * x - mu * mu / 2, weights, count)
+    return Pair(lambda e: gaussian_profile(e, mu), -reach, reach, mu * x - mu * mu / 2, weights, count)
 
 
-def _remove_pair(mu: float, rate: float, count: int) -> _Pair:
+def _remove_pair(mu: float, rate: float, count: int) -> Pair:
     """(1-q) N(0) + q N(mu) against N(0)."""
     x, weights = _grid(mu, rate)
     losses = _mixture_loss(mu * x - mu * mu / 2, rate)
     reach = mu * mu / 2 + _REACH * mu
     low, high = _mixture_loss(np.array([-reach, reach]), rate).tolist()
-    return _Pair(lambda e: remove_profile(e, mu, rate), low, high, losses, weights, count)
+    return Pair(lambda e: remove_profile(e, mu, rate), low, high, losses, weights, count)
 
 
-def _add_pair(mu: float, rate: float, count: int) -> _Pair:
+def _add_pair(mu: float, rate: float, count: int) -> Pair:
     """N(0) against (1-q) N(0) + q N(mu)."""
     remove = _remove_pair(mu, rate, count)
-    return _Pair(lambda e: add_profile(e, mu, rate), -remove.high, -remove.low, -remove.losses, remove.weights, count)
+    return Pair(lambda e: add_profile(e, mu, rate), -remove.high, -remove.low, -remove.losses, remove.weights, count)
 
 
-def _swap_pair(mu: float, rate: float, count: int) -> _Pair:
+def _swap_pair(mu: float, rate: float, count: int) -> Pair:
     """(1-q) N(0) + q N(mu/2) against (1-q) N(0) + q N(-mu/2)."""
     half = mu / 2
     x, weights = _grid(half, rate)
@@ -190,16 +168,16 @@ def _swap_pair(mu: float, rate: float, count: int) -> _Pair:
     tilt = half * half / 2
     losses = _mixture_loss(half * ends - tilt, rate) - _mixture_loss(-half * ends - tilt, rate)
     reach = float(losses[-1])
-    return _Pair(lambda e: swap_profile(e, mu, rate), -reach, reach, losses[:-1], weights, count)
+    return Pair(lambda e: swap_profile(e, mu, rate), -reach, reach, losses[:-1], weights, count)
 
 
-def _fixed_size_pair(mu: float, rate: float, count: int) -> _Pair:
+def _fixed_size_pair(mu: float, rate: float, count: int) -> Pair:
     """The symmetric profile that dominates a batch drawn without replacement."""
     remove = _remove_pair(mu, rate, count)
-    return _Pair(lambda e: fixed_size_profile(e, mu, rate), -remove.high, remove.high, remove.losses, remove.weights, count)
+    return Pair(lambda e: fixed_size_profile(e, mu, rate), -remove.high, remove.high, remove.losses, remove.weights, count)
 
 
-def _mixture_pairs(part: MixtureGaussianCost) -> _Directions:
+def _mixture_pairs(part: MixtureGaussianCost) -> Directions:
     """(1-q) N(ratio mu) + q N(mu) against N(0), and the reverse."""
     mu, rate, ratio, count = part.mu, part.rate, part.ratio, part.count
     x = np.linspace(-8.0, mu + 8.0, 801)
@@ -207,18 +185,18 @@ def _mixture_pairs(part: MixtureGaussianCost) -> _Directions:
     weights = density / density.sum()
     losses = mixture_loss(x, mu, rate, ratio)
     low, high = mixture_loss(np.array([-_REACH, mu + _REACH]), mu, rate, ratio).tolist()
-    return _Directions(
-        _Pair(lambda e: mixture_remove_profile(e, mu, rate, ratio), low, high, losses, weights, count),
-        _Pair(lambda e: mixture_add_profile(e, mu, rate, ratio), -high, -low, -losses, weights, count),
+    return Directions(
+        Pair(lambda e: mixture_remove_profile(e, mu, rate, ratio), low, high, losses, weights, count),
+        Pair(lambda e: mixture_add_profile(e, mu, rate, ratio), -high, -low, -losses, weights, count),
     )
 
 
-def _pure_pair(part: PureCost) -> _Pair:
+def _pure_pair(part: PureCost) -> Pair:
     """Randomised response."""
     epsilon = part.epsilon
     likely = 1 / (1 + math.exp(-epsilon))
     losses, weights = np.array([epsilon, -epsilon]), np.array([likely, 1 - likely])
-    return _Pair(lambda e: pure_profile(e, epsilon), -epsilon, epsilon, losses, weights, part.count)
+    return Pair(lambda e: pure_profile(e, epsilon), -epsilon, epsilon, losses, weights, part.count)
 
 
 def remove_profile(epsilon: Vector, mu: float, rate: float) -> Vector:

@@ -1,5 +1,6 @@
 """Argument checks shared by the privacy layer: each names the value and the remedy."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -67,6 +68,21 @@ def fields(data: object, names: set[str], what: str) -> Mapping[str, Any]:
         odd = sorted(map(str, set(data) ^ names))
         raise InvalidArgument(f"{what} has missing or unknown fields {odd}. Use what to_dict() wrote, unedited.")
     return data
+
+
+def described(cost: Any, kind: str) -> dict[str, Any]:
+    """A dataclass as a JSON object: its kind, then its fields in order of declaration, tuples as lists."""
+
+    def plain(value: Any) -> Any:
+        return [to_json_number(item) for item in value] if isinstance(value, tuple) else to_json_number(value)
+
+    return {"kind": kind, **{field.name: plain(getattr(cost, field.name)) for field in dataclasses.fields(cost)}}
+
+
+def store(cost: Any, **values: Any) -> None:
+    """Keep the checked, converted arguments of a frozen instance."""
+    for name, value in values.items():
+        object.__setattr__(cost, name, value)
 
 
 def to_json_number(value: float) -> float | str:

@@ -7,7 +7,7 @@ A cost says what was done, not what it amounts to: epsilon and delta come from `
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -18,6 +18,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
 from hushfit.privacy._mixture_cost import MixtureGaussianCost
 from hushfit.privacy._objective_cost import ObjectiveCost
+from hushfit.privacy._paired_cost import PairedCost
 
 
 def _order_grid() -> tuple[float, ...]:
@@ -47,8 +48,8 @@ class GaussianCost:
     count: int = 1
 
     def __post_init__(self) -> None:
-        _set(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
-        _set(self, count=_check.count(self.count))
+        _check.store(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
+        _check.store(self, count=_check.count(self.count))
 
     @property
     def mu(self) -> float:
@@ -57,7 +58,7 @@ class GaussianCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the cost in plain JSON values."""
-        return _to_dict(self)
+        return _check.described(self, "gaussian")
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ class PoissonGaussianCost:
     count: int = 1
 
     def __post_init__(self) -> None:
-        _set(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
-        _set(self, rate=_check.fraction(self.rate, "rate"), count=_check.count(self.count))
+        _check.store(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
+        _check.store(self, rate=_check.fraction(self.rate, "rate"), count=_check.count(self.count))
 
     @property
     def mu(self) -> float:
@@ -90,7 +91,7 @@ class PoissonGaussianCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the cost in plain JSON values."""
-        return _to_dict(self)
+        return _check.described(self, "poisson-gaussian")
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,8 @@ class FixedSizeGaussianCost:
     count: int = 1
 
     def __post_init__(self) -> None:
-        _set(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
-        _set(self, rate=_check.fraction(self.rate, "rate"), count=_check.count(self.count))
+        _check.store(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
+        _check.store(self, rate=_check.fraction(self.rate, "rate"), count=_check.count(self.count))
 
     @property
     def mu(self) -> float:
@@ -122,7 +123,7 @@ class FixedSizeGaussianCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the cost in plain JSON values."""
-        return _to_dict(self)
+        return _check.described(self, "fixed-size-gaussian")
 
 
 @dataclass(frozen=True)
@@ -141,11 +142,11 @@ class PureCost:
     count: int = 1
 
     def __post_init__(self) -> None:
-        _set(self, epsilon=_check.non_negative(self.epsilon, "epsilon"), count=_check.count(self.count))
+        _check.store(self, epsilon=_check.non_negative(self.epsilon, "epsilon"), count=_check.count(self.count))
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the cost in plain JSON values."""
-        return _to_dict(self)
+        return _check.described(self, "pure")
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class RdpCost:
         values = tuple(_check.non_negative(value, "Renyi divergence") for value in self.values)
         if len(values) != len(orders):
             raise InvalidArgument(f"{len(orders)} orders but {len(values)} values. Give one value per order.")
-        _set(self, orders=orders, values=values, count=_check.count(self.count))
+        _check.store(self, orders=orders, values=values, count=_check.count(self.count))
         _check.text(self.label, "label")
 
     @classmethod
@@ -203,7 +204,7 @@ class RdpCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the cost in plain JSON values."""
-        return _to_dict(self)
+        return _check.described(self, "rdp")
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ class ComposedCost:
     parts: tuple["Entry", ...]
 
     def __post_init__(self) -> None:
-        _set(self, parts=tuple(self.parts))
+        _check.store(self, parts=tuple(self.parts))
         for part in self.parts:
             if not isinstance(part, SIMPLE):
                 raise InvalidArgument(f"{type(part).__name__} cannot be a part of a cost. Combine costs with compose.")
@@ -231,7 +232,7 @@ class ComposedCost:
 
 SimpleCost: TypeAlias = GaussianCost | PoissonGaussianCost | FixedSizeGaussianCost | PureCost | RdpCost | ObjectiveCost
 # What a composed cost may hold: a mixture has a dominating pair of its own, but no Renyi curve of its own.
-Entry: TypeAlias = SimpleCost | MixtureGaussianCost
+Entry: TypeAlias = SimpleCost | MixtureGaussianCost | PairedCost
 Cost: TypeAlias = Entry | ComposedCost
 SIMPLE: Final = (
     GaussianCost,
@@ -241,10 +242,10 @@ SIMPLE: Final = (
     RdpCost,
     ObjectiveCost,
     MixtureGaussianCost,
+    PairedCost,
 )
 _NAMES: Final = ("gaussian", "poisson-gaussian", "fixed-size-gaussian", "pure", "rdp", "objective", "mixture-gaussian")
-_KINDS: Final = dict(zip(_NAMES, SIMPLE, strict=True))
-_KIND_OF: Final = {cls: kind for kind, cls in _KINDS.items()}
+_KINDS: Final = dict(zip(_NAMES, SIMPLE[:-1], strict=True))
 
 
 def compose(costs: Iterable[Cost]) -> Cost:
@@ -287,7 +288,7 @@ def repeat(cost: Cost, times: int) -> Cost:
     return compose(replace(part, count=times * part.count) for part in entries_of(cost))
 
 
-def parts_of(cost: Cost) -> Iterator[SimpleCost]:
+def parts_of(cost: Cost) -> Iterator[SimpleCost | PairedCost]:
     """The simple costs that a cost is made of; a mixture counts as the two releases that it is no worse than."""
     for entry in entries_of(cost):
         if isinstance(entry, MixtureGaussianCost):
@@ -337,48 +338,31 @@ def cost_from_dict(data: Mapping[str, Any]) -> Cost:
         parts = _check.fields(data, {"kind", "parts"}, "a composed cost")["parts"]
         if not isinstance(parts, list):
             raise InvalidArgument("the parts of a composed cost should be a list. Use what to_dict() wrote.")
-        read = tuple(cost_from_dict(part) for part in parts)
-        return ComposedCost(read)  # type: ignore[arg-type]  # a nested composed part is refused there
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidArgument(f"cost kind {kind!r} is unknown. Known kinds: {', '.join(_KINDS)}, composed.")
-    cls = _KINDS[kind]
-    names = {field.name for field in fields(cls)}
-    given = _check.fields(data, names | {"kind"}, f"a {kind} cost")
-    read_one: Callable[..., Entry] = _KINDS[kind]
-    return read_one(**{name: _from_json(given[name], name) for name in names})
+        return ComposedCost(tuple(cost_from_dict(part) for part in parts))  # type: ignore[misc]  # a nested composed part is refused there
+    kinds: dict[str, Any] = {**_KINDS, **PairedCost.kinds}
+    if not isinstance(kind, str) or kind not in kinds:
+        raise InvalidArgument(f"cost kind {kind!r} is unknown. Known kinds: {', '.join(kinds)}, composed.")
+    cls = kinds[kind]
+    given = _check.fields(data, {"kind", *(field.name for field in fields(cls))}, f"a {kind} cost")
+    read: Entry = cls(**{field.name: _from_json(given[field.name], field) for field in fields(cls)})
+    return read
 
 
-def _to_dict(cost: SimpleCost) -> dict[str, Any]:
-    """Fields in order of declaration, after the kind."""
-    named = {field.name: _to_json(getattr(cost, field.name)) for field in fields(cost)}
-    return {"kind": _KIND_OF[type(cost)], **named}
-
-
-def _to_json(value: Any) -> Any:
-    """Tuples as lists, infinity as a word."""
-    if isinstance(value, tuple):
-        return [_check.to_json_number(item) for item in value]
-    return _check.to_json_number(value)
-
-
-def _from_json(value: Any, name: str) -> Any:
-    """The inverse of `_to_json`; labels and whole numbers are left to the constructor."""
-    if name in ("orders", "values"):
+def _from_json(value: Any, field: Field[Any]) -> Any:
+    """The inverse of `_check.described`; labels and whole numbers are left to the constructor."""
+    if field.type in (str, int):
+        return value
+    if field.type is not float:
         if not isinstance(value, list):
-            raise InvalidArgument(f"{name} should be a list of numbers. Use what to_dict() wrote.")
-        return tuple(_check.from_json_number(item, name) for item in value)
-    return value if name in ("label", "rank", "count") else _check.from_json_number(value, name)
+            raise InvalidArgument(f"{field.name} should be a list of numbers. Use what to_dict() wrote.")
+        return tuple(_check.from_json_number(item, field.name) for item in value)
+    return _check.from_json_number(value, field.name)
 
 
 def _place(cost: Entry) -> tuple[Any, ...]:
-    """Sort key: kind first, then the fields, of which only `RdpCost` has tuples."""
-    return (SIMPLE.index(type(cost)), *(getattr(cost, field.name) for field in fields(cost)))
-
-
-def _set(cost: Any, **values: Any) -> None:
-    """Store the checked, converted arguments of a frozen instance."""
-    for name, value in values.items():
-        object.__setattr__(cost, name, value)
+    """Sort key: kind first, then the fields."""
+    place = len(_NAMES) if isinstance(cost, PairedCost) else SIMPLE.index(type(cost))
+    return (place, getattr(cost, "kind", ""), *(getattr(cost, field.name) for field in fields(cost)))
 
 
 def _inverse(noise_multiplier: float) -> float:

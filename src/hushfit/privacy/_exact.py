@@ -24,12 +24,12 @@ _LEAST_DELTA = 1e-18
 
 def is_exact(form: NormalForm) -> bool:
     """Whether the closed form applies and is small enough."""
-    return not (form.sampled or form.by_curve) and math.prod(p.count + 1 for p in form.pure) <= MAX_ATOMS
+    return not (form.sampled or form.paired or form.by_curve) and math.prod(p.count + 1 for p in form.pure) <= MAX_ATOMS
 
 
 def is_single_objective(form: NormalForm) -> bool:
     """Whether there are Gaussian releases and one noisy objective whose loss is bounded by that of a known variable."""
-    others = form.pure or form.sampled or form.tabulated
+    others = form.pure or form.sampled or form.paired or form.tabulated
     return not others and [(part.rank, part.count) for part in form.objective] == [(1, 1)]
 
 

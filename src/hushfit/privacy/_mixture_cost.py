@@ -41,14 +41,13 @@ class MixtureGaussianCost:
     count: int = 1
 
     def __post_init__(self) -> None:
-        checked = {
-            "noise_multiplier": _check.non_negative(self.noise_multiplier, "noise_multiplier"),
-            "rate": _check.fraction(self.rate, "rate"),
-            "ratio": _check.fraction(self.ratio, "ratio"),
-            "count": _check.count(self.count),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        _check.store(
+            self,
+            noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"),
+            rate=_check.fraction(self.rate, "rate"),
+            ratio=_check.fraction(self.ratio, "ratio"),
+            count=_check.count(self.count),
+        )
 
     @property
     def mu(self) -> float:
@@ -57,13 +56,7 @@ class MixtureGaussianCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the cost in plain JSON values."""
-        return {
-            "kind": "mixture-gaussian",
-            "noise_multiplier": _check.to_json_number(self.noise_multiplier),
-            "rate": self.rate,
-            "ratio": self.ratio,
-            "count": self.count,
-        }
+        return _check.described(self, "mixture-gaussian")
 
 
 def mixture_refused() -> UnsupportedRelation:

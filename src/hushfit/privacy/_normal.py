@@ -15,6 +15,7 @@ from hushfit.privacy._cost import (
 )
 from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.privacy._objective_cost import ObjectiveCost
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._rdp import fixed_size_refused
 from hushfit.privacy._relation import Relation
 
@@ -35,10 +36,11 @@ class NormalForm:
     sampled: tuple[SampledCost, ...]
     tabulated: tuple[RdpCost, ...]
     objective: tuple[ObjectiveCost, ...] = ()
+    paired: tuple[PairedCost, ...] = ()
 
     @property
     def is_gaussian(self) -> bool:
-        return not (self.pure or self.sampled or self.by_curve)
+        return not (self.pure or self.sampled or self.paired or self.by_curve)
 
     @property
     def by_curve(self) -> bool:
@@ -48,7 +50,7 @@ class NormalForm:
     @property
     def reveals_all(self) -> bool:
         """Whether some part has no noise to speak of."""
-        without = any(part.mu > _MOST_MU for part in self.sampled)
+        without = any(part.mu > _MOST_MU for part in self.sampled) or any(part.reveals_all for part in self.paired)
         return without or math.inf in (self.mu, *(part.epsilon for part in self.pure), *(part.mu for part in self.objective))
 
 
@@ -59,6 +61,7 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
     sampled: list[SampledCost] = []
     tabulated: list[RdpCost] = []
     objective: list[ObjectiveCost] = []
+    paired: list[PairedCost] = []
     for part in entries_of(cost):
         match part:
             case FixedSizeGaussianCost() if relation is Relation.ADD_REMOVE:
@@ -78,4 +81,7 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
                 tabulated.append(part)
             case ObjectiveCost():
                 objective.append(part)
-    return NormalForm(math.sqrt(math.fsum(squares)), tuple(pure), tuple(sampled), tuple(tabulated), tuple(objective))
+            case PairedCost():
+                paired.append(part)
+    mu = math.sqrt(math.fsum(squares))
+    return NormalForm(mu, tuple(pure), tuple(sampled), tuple(tabulated), tuple(objective), tuple(paired))

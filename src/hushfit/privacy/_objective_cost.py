@@ -41,14 +41,13 @@ class ObjectiveCost:
     count: int = 1
 
     def __post_init__(self) -> None:
-        checked = {
-            "noise_multiplier": _check.non_negative(self.noise_multiplier, "noise_multiplier"),
-            "kappa": _check.finite(self.kappa, "kappa"),
-            "rank": _check.count(self.rank, "rank"),
-            "count": _check.count(self.count),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        _check.store(
+            self,
+            noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"),
+            kappa=_check.finite(self.kappa, "kappa"),
+            rank=_check.count(self.rank, "rank"),
+            count=_check.count(self.count),
+        )
 
     @property
     def mu(self) -> float:
@@ -57,13 +56,7 @@ class ObjectiveCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the cost in plain JSON values."""
-        return {
-            "kind": "objective",
-            "noise_multiplier": _check.to_json_number(self.noise_multiplier),
-            "kappa": self.kappa,
-            "rank": self.rank,
-            "count": self.count,
-        }
+        return _check.described(self, "objective")
 
 
 def objective_curve(orders: Vector, cost: ObjectiveCost) -> Vector:

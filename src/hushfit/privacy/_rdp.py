@@ -24,6 +24,7 @@ from hushfit.privacy._cost import (
     parts_of,
 )
 from hushfit.privacy._objective_cost import ObjectiveCost, objective_curve
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation
 
 
@@ -67,9 +68,12 @@ def rdp_epsilon(cost: Cost, delta: float, relation: Relation) -> float:
     float
         ``min over orders a of r(a) + log(1 - 1/a) - log(delta a) / (a - 1)``, or 0 if that is negative.
     """
+    left = delta - _lost(cost)
+    if left <= 0:
+        return math.inf
     orders = _orders(cost)
     curve = rdp_curve(cost, orders, relation)
-    epsilon = curve + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    epsilon = curve + np.log1p(-1 / orders) - (math.log(left) + np.log(orders)) / (orders - 1)
     return max(0.0, float(epsilon.min()))
 
 
@@ -93,7 +97,12 @@ def rdp_delta(cost: Cost, epsilon: float, relation: Relation) -> float:
     orders = _orders(cost)
     curve = rdp_curve(cost, orders, relation)
     log_delta = (orders - 1) * (curve + np.log1p(-1 / orders) - epsilon) - np.log(orders)
-    return math.exp(min(0.0, float(log_delta.min())))
+    return min(1.0, math.exp(min(0.0, float(log_delta.min()))) + _lost(cost))
+
+
+def _lost(cost: Cost) -> float:
+    """Probability that some release keeps no promise; the curve holds for what is left."""
+    return math.fsum(part.count * part.lost for part in parts_of(cost) if isinstance(part, PairedCost))
 
 
 def fixed_size_refused() -> UnsupportedRelation:
@@ -110,7 +119,7 @@ def _orders(cost: Cost) -> Vector:
     return np.array(sorted(given) or RENYI_ORDERS)
 
 
-def _one(part: SimpleCost, orders: Vector, relation: Relation) -> Vector:
+def _one(part: SimpleCost | PairedCost, orders: Vector, relation: Relation) -> Vector:
     """Curve of a single release."""
     match part:
         case GaussianCost():
@@ -129,6 +138,8 @@ def _one(part: SimpleCost, orders: Vector, relation: Relation) -> Vector:
             return _tabulated(orders, part)
         case ObjectiveCost():
             return objective_curve(orders, part)
+        case PairedCost():
+            return part.curve(orders, relation)
 
 
 def _gaussian(orders: Vector, mu: float) -> Vector:

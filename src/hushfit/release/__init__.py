@@ -1,6 +1,7 @@
 """The trusted boundary: queries with proved sensitivities, and the curator that answers them."""
 
 from hushfit.release._admm import AdmmRun, AdmmState, AdmmStep, admm_step, dual_step, primal_step
+from hushfit.release._batches import FixedSizeBatch, FullBatch, PoissonBatch, Sampling
 from hushfit.release._curator import Curator, Released
 from hushfit.release._difference import (
     AnchoredBatch,
@@ -13,9 +14,10 @@ from hushfit.release._difference import (
 from hushfit.release._gradient import ClippedGradient, Metric
 from hushfit.release._histogram import MarginHistogram
 from hushfit.release._logistic import LogisticGradient, gradient_diameter
+from hushfit.release._mechanism import Entropy, Mechanism, NoiseGrid, gaussian_answer
 from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser, hessian_rank
 from hushfit.release._moment import SecondMoment
-from hushfit.release._plan import FixedSizeBatch, FullBatch, Plan, Planned, PoissonBatch, Sampling
+from hushfit.release._plan import Plan, Planned
 from hushfit.release._query import Query
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "AnchoredBatch",
     "ClippedGradient",
     "Curator",
+    "Entropy",
     "FixedSizeBatch",
     "FullBatch",
     "GaussianInside",
@@ -32,7 +35,9 @@ __all__ = [
     "LaplaceInside",
     "LogisticGradient",
     "MarginHistogram",
+    "Mechanism",
     "Metric",
+    "NoiseGrid",
     "PerturbedMinimiser",
     "Plan",
     "Planned",
@@ -47,6 +52,7 @@ __all__ = [
     "anchored_batch",
     "difference_bound",
     "dual_step",
+    "gaussian_answer",
     "gradient_diameter",
     "hessian_rank",
     "primal_step",

@@ -6,20 +6,13 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NoReturn
 
-import numpy as np
-
-from hushfit._typing import IntVector, Vector
+from hushfit._typing import Vector
 from hushfit.data import Coins, DataSource
 from hushfit.errors import InvalidArgument, UndeclaredRelease
-from hushfit.privacy import Relation, Sampler, discretisation_loss
-from hushfit.release._difference import VarianceReducedGradient, anchored_batch
-from hushfit.release._minimiser import CertifiedMinimiser, InsideNoise, PerturbedMinimiser
-from hushfit.release._plan import Plan, Planned, PoissonBatch
+from hushfit.privacy import Relation, Sampler
+from hushfit.release._mechanism import Entropy
+from hushfit.release._plan import Plan, Planned
 from hushfit.release._query import Query
-
-# Noise has a standard deviation of 2**31 grid steps, or fewer where integers of 64 bits would not hold the answer.
-_LOG2_DEVIATION = 31
-_LOG2_LARGEST = 61
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,53 +21,6 @@ class Released:
 
     name: str
     answer: Vector
-
-
-@dataclass(frozen=True)
-class NoiseGrid:
-    """Where an answer is rounded and noise drawn: ``scale`` is the standard deviation, ``2**log2_deviation`` steps."""
-
-    scale: float
-    log2_deviation: int
-
-    @property
-    def step(self) -> float:
-        return math.ldexp(self.scale, -self.log2_deviation)
-
-    @classmethod
-    def of(cls, query: Query, multiplier: float, relation: Relation, n_rows: float, stretch: float = 1.0) -> "NoiseGrid":
-        """The grid on which noise is ``multiplier`` times the sensitivity, rounding to that very grid included.
-
-        An answer is at most ``n_rows`` sensitivities long; ``stretch`` is the most by which the norm that the noise is
-        measured in exceeds the Euclidean one.
-        """
-        log2_deviation = min(_LOG2_DEVIATION, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0))))
-        if log2_deviation < 0:
-            raise InvalidArgument(
-                f"A noise multiplier of {multiplier:.3g} with {n_rows:.0f} rows is too small to draw exactly. Ask for a "
-                "smaller epsilon, or for epsilon=inf if no privacy is meant."
-            )
-        entries = query.size + (0 if query.doubled is None else int(query.doubled.sum()))
-        # Half a step for rounding, and the error of dividing by the step, on each of two answers.
-        lost_steps = 2 * math.sqrt(entries) * (1 + math.ldexp(n_rows / multiplier, log2_deviation - 52))
-        lost = multiplier * math.ldexp(stretch * lost_steps, -log2_deviation)
-        if lost >= 0.5:
-            raise InvalidArgument(
-                f"A noise multiplier of {multiplier:.3g} on {query.size} coordinates is too large for the grid. Ask for a "
-                "larger epsilon or fewer columns."
-            )
-        return cls(multiplier * stretch * query.sensitivity(relation) / (1 - lost), log2_deviation)
-
-    @classmethod
-    def inside(cls, query: PerturbedMinimiser, multiplier: float, relation: Relation, stretch: float) -> "NoiseGrid":
-        """The grid of noise inside an objective; being a grid costs one step in each coordinate, in the norm of the noise."""
-        lost = multiplier * math.ldexp(stretch**2, -_LOG2_DEVIATION)
-        if lost >= 0.5:
-            raise InvalidArgument(
-                f"A noise multiplier of {multiplier:.3g} on {query.size} coordinates is too large for the grid. Ask for a "
-                "larger epsilon or fewer columns."
-            )
-        return cls(multiplier * stretch * query.gradient_shift(relation) / (1 - lost), _LOG2_DEVIATION)
 
 
 class Curator:
@@ -112,9 +58,7 @@ class Curator:
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
         self._left = {part.name: part.count for part in plan.parts}
         self._multipliers = dict(multipliers)
-        self._sampler = sampler
-        self._coins = coins
-        self._reserve = epsilon_reserve
+        self._entropy = Entropy(relation, sampler, coins, epsilon_reserve)
         self._replay = list(replay)
         self._lock = Lock()
         self.relation = relation
@@ -147,18 +91,9 @@ class Curator:
             raise UndeclaredRelease(_refusal(f"declares {name!r} as {declared.query.__name__}, not as {type(query).__name__}"))
         if self._left[name] < 1:
             raise UndeclaredRelease(_refusal(f"declares {declared.count} releases of {name!r}, and they have been made"))
-        if isinstance(declared.sampling, PoissonBatch) and query.sensitivity(self.relation) < _least_for_poisson(
-            query, self.relation
-        ):
-            raise UndeclaredRelease(
-                _refusal(
-                    f"declares {name!r} on Poisson batches, whose price is proved for twice the radius, and this query has less"
-                )
-            )
-        if isinstance(query, VarianceReducedGradient) and declared.sampling != anchored_batch(query.problem, query.rate):
-            raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, which is not the batch of this query"))
-        if isinstance(query, PerturbedMinimiser) and not query.is_covered_by(declared.sampling):
-            raise UndeclaredRelease(_refusal(f"declares {name!r} with {declared.sampling!r}, not with kappa={query.kappa:g}"))
+        objection = declared.sampling.objection(query, self.relation)
+        if objection is not None:
+            raise UndeclaredRelease(_refusal(f"declares {name!r} {objection}"))
         self._left[name] -= 1
 
     def _replayed(self, name: str, query: Query) -> Vector:
@@ -171,67 +106,17 @@ class Curator:
         return released.answer
 
     def _noisy(self, name: str, query: Query) -> Vector:
-        multiplier, sampling = self._multipliers[name], self._parts[name].sampling
         n_rows = self.__source.n_rows
         rows_meant = getattr(getattr(query, "problem", None), "n_rows", n_rows)
         if rows_meant != n_rows:
             raise UndeclaredRelease(_refusal(f"is for {n_rows} rows, and this query counts on {rows_meant}"))
-        if multiplier == 0:
-            return query(self.__source, sampling.rows(n_rows, self._coins))
-        if isinstance(query, PerturbedMinimiser) and isinstance(sampling, InsideNoise):
-            return self._minimiser(query, multiplier, sampling)
-        grid = NoiseGrid.of(query, multiplier, self.relation, n_rows)
-        self._take_from_reserve(query.size, grid)
-        answer = query(self.__source, sampling.rows(n_rows, self._coins))
-        return _on_grid(answer, grid, self._noise(query, grid.log2_deviation))
-
-    def _minimiser(self, query: PerturbedMinimiser, multiplier: float, noise: InsideNoise) -> Vector:
-        """Noise in the objective, then noise on what was found to minimise it."""
-        stretch = noise.stretch(query.size)
-        inside = NoiseGrid.inside(query, multiplier, self.relation, stretch)
-        zero = np.zeros(query.size)
-        bounds = CertifiedMinimiser(query, zero, inside.scale, inside.step)
-        reach = bounds.largest / bounds.sensitivity(self.relation)
-        grid = NoiseGrid.of(bounds, noise.output_multiplier(multiplier), self.relation, reach, stretch)
-        self._take_from_reserve(2 * query.size, grid)
-        drawn = _on_grid(zero, inside, noise.draw(self._sampler, inside.log2_deviation, query.size))
-        answer = CertifiedMinimiser(query, drawn, inside.scale, inside.step)(self.__source, None)
-        return _on_grid(answer, grid, noise.draw(self._sampler, grid.log2_deviation, query.size))
-
-    def _take_from_reserve(self, coordinates: int, grid: NoiseGrid) -> None:
-        self._reserve -= discretisation_loss(coordinates, 2 * grid.log2_deviation - 1)
-        if self._reserve < 0:
-            raise InvalidArgument(
-                "This fit draws more noise than its reserve for discrete noise covers. Ask for a larger epsilon, or take "
-                "fewer steps."
-            )
-
-    def _noise(self, query: Query, log2_deviation: int) -> IntVector:
-        if query.doubled is None:
-            return self._sampler.gaussian(2 * log2_deviation, query.size)
-        noise = np.empty(query.size, dtype=np.int64)
-        twice = int(query.doubled.sum())
-        noise[query.doubled] = self._sampler.gaussian(2 * log2_deviation - 1, twice)
-        noise[~query.doubled] = self._sampler.gaussian(2 * log2_deviation, query.size - twice)
-        return noise
+        return self._parts[name].sampling.answer(query, self.__source, self._multipliers[name], self._entropy)
 
     def __repr__(self) -> str:
         return f"Curator(relation={self.relation.value!r}, left={self._left})"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A curator cannot be copied or pickled: a copy could release everything twice.")
-
-
-def _least_for_poisson(query: Query, relation: Relation) -> float:
-    """docs/proofs/poisson.md: under replace-one the dominating pair has two records of opposite direction."""
-    return (2 if relation is Relation.REPLACE_ONE else 1) * query.radius() * (1 - 1e-12)
-
-
-def _on_grid(answer: Vector, grid: NoiseGrid, noise: IntVector) -> Vector:
-    """Round to the grid, add integers, scale back."""
-    steps = np.rint(answer / grid.step).astype(np.int64) + noise
-    noisy: Vector = np.multiply(steps, grid.step, dtype=np.float64)
-    return noisy
 
 
 def _refusal(reason: str) -> str:

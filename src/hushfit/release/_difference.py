@@ -16,8 +16,9 @@ from hushfit.losses import HuberHinge, Logistic
 from hushfit.privacy import Cost, Relation
 from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.problem import Problem
+from hushfit.release._batches import FullBatch
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient, _with_intercept
-from hushfit.release._plan import FullBatch
+from hushfit.release._query import Query
 
 # A bound may shrink to nothing as the weights come to rest; the grid of the sums need not follow it all the way.
 _FINEST = 2.0**-40
@@ -117,8 +118,6 @@ class AnchoredBatch(FullBatch):
         How far a record outside the batch moves the answer, as a share of how far one inside does; see `anchored_batch`.
     """
 
-    only_for: ClassVar[str] = "VarianceReducedGradient"
-
     rate: float = 0.1
     ratio: float = 1.0
 
@@ -126,7 +125,7 @@ class AnchoredBatch(FullBatch):
         if not 0 < self.rate <= 1 or not 0 < self.ratio <= 1:
             raise InvalidArgument(f"{self!r} needs a rate and a ratio in (0, 1].")
 
-    def rows(self, n_rows: int, coins: Coins) -> IntVector:  # type: ignore[override]
+    def rows(self, n_rows: int, coins: Coins) -> IntVector:
         return poisson_rows(n_rows, self.rate, coins)
 
     def expected_rows(self, n_rows: int) -> float:
@@ -139,6 +138,16 @@ class AnchoredBatch(FullBatch):
 
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return MixtureGaussianCost(noise_multiplier, self.rate, self.ratio, count)
+
+    def objection_to(self, kind: type[Query]) -> str | None:
+        if kind is VarianceReducedGradient:
+            return None
+        return "its price is proved for VarianceReducedGradient alone. Use FullBatch()"
+
+    def objection(self, query: Query, relation: Relation) -> str | None:
+        if isinstance(query, VarianceReducedGradient) and self == anchored_batch(query.problem, query.rate):
+            return None
+        return f"with {self!r}, which is not the batch of this query"
 
     def __str__(self) -> str:
         return f"all rows, and each with probability {self.rate:g} once more"
@@ -188,6 +197,7 @@ class VarianceReducedGradient:
     doubled = None
     # Plain sampled batches would count a record outside the batch as absent, which it is not.
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str] = "anchored_batch(problem, rate)"
 
     @property
     def size(self) -> int:

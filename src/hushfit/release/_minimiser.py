@@ -1,6 +1,7 @@
 """Minimiser of an objective with noise inside it, found to a certified accuracy. Proof: docs/proofs/objective.md."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +18,9 @@ from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Cost, GaussianCost, ObjectiveCost, PureCost, Relation, Sampler, compose
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
+from hushfit.release._mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
 from hushfit.release._moment import SecondMoment
-from hushfit.release._query import refuse_batch
+from hushfit.release._query import Query, refuse_batch
 
 _UNIT_ROUNDOFF = 2.0**-53
 # How well a penalty's prox is taken to be computed, relative to its argument.
@@ -36,8 +38,72 @@ _INNER_TOLERANCE = 1e-5
 _SMALLEST_MU = 1e-6
 
 
+class _InsideNoise(ABC):
+    """Noise in an objective and on its minimiser, of one law."""
+
+    kappa: float
+    rank: int
+    output_share: float
+
+    def expected_rows(self, n_rows: int) -> float:
+        return n_rows
+
+    def objection_to(self, kind: type[Query]) -> str | None:
+        """Why no query of this kind may be planned with it."""
+        if kind is PerturbedMinimiser:
+            return None
+        return "noise inside an objective has its own price. Plan only PerturbedMinimiser with it"
+
+    def objection(self, query: Query, relation: Relation) -> str | None:
+        """Why its price does not cover this very query."""
+        if not isinstance(query, PerturbedMinimiser):
+            return "as a PerturbedMinimiser"
+        if query.kappa <= self.kappa and query.rank <= self.rank:
+            return None
+        return f"with {self!r}, not with kappa={query.kappa:g} and rank={query.rank}"
+
+    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+        """Noise in the objective, then noise on what was found to minimise it."""
+        assert isinstance(query, PerturbedMinimiser)  # `objection` has let nothing else pass
+        if noise_multiplier == 0:
+            return query(source, None)
+        relation, stretch = entropy.relation, self.stretch(query.size)
+        inside = _inside_grid(query, noise_multiplier, relation, stretch)
+        zero = np.zeros(query.size)
+        bounds = CertifiedMinimiser(query, zero, inside.scale, inside.step)
+        reach = bounds.largest / bounds.sensitivity(relation)
+        grid = NoiseGrid.of(bounds, self.output_multiplier(noise_multiplier), relation, reach, stretch)
+        entropy.take_from_reserve(2 * query.size, 2 * grid.log2_deviation - 1)
+        drawn = inside.noisy(zero, self.draw(entropy.sampler, inside.log2_deviation, query.size))
+        answer = CertifiedMinimiser(query, drawn, inside.scale, inside.step)(source, None)
+        return grid.noisy(answer, self.draw(entropy.sampler, grid.log2_deviation, query.size))
+
+    @abstractmethod
+    def output_multiplier(self, noise_multiplier: float) -> float:
+        """That of the noise on the minimiser."""
+
+    @abstractmethod
+    def stretch(self, size: int) -> float:
+        """Largest ratio of the norm that the noise is measured in to the Euclidean one."""
+
+    @abstractmethod
+    def draw(self, sampler: Sampler, log2_deviation: int, size: int) -> IntVector:
+        """Noise in steps of its grid."""
+
+    def __str__(self) -> str:
+        return f"all rows, inside the objective (and on its minimiser, for {self.output_share:g} of the budget),"
+
+
+def _inside_grid(query: "PerturbedMinimiser", multiplier: float, relation: Relation, stretch: float) -> NoiseGrid:
+    """The grid of noise inside an objective; being a grid costs one step in each coordinate, in the norm of the noise."""
+    lost = multiplier * math.ldexp(stretch**2, -LOG2_DEVIATION)
+    if lost >= 0.5:
+        raise too_large(multiplier, query.size)
+    return NoiseGrid(multiplier * stretch * query.gradient_shift(relation) / (1 - lost), LOG2_DEVIATION)
+
+
 @dataclass(frozen=True)
-class GaussianInside:
+class GaussianInside(_InsideNoise):
     """Gaussian noise in the objective, and a little on the minimiser, for which ``output_share`` of mu squared is kept.
 
     Parameters
@@ -55,12 +121,6 @@ class GaussianInside:
     def __post_init__(self) -> None:
         _check_share(self.output_share)
 
-    def rows(self, n_rows: int, coins: object) -> None:
-        return None
-
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
-
     def multiplier(self, strength: float, count: int, n_rows: int) -> float:
         return math.sqrt(count / (1 - self.output_share)) / strength
 
@@ -72,18 +132,14 @@ class GaussianInside:
         return compose([inside, GaussianCost(self.output_multiplier(noise_multiplier), count)])
 
     def stretch(self, size: int) -> float:
-        """Largest ratio of the norm that the noise is measured in to the Euclidean one."""
         return 1.0
 
     def draw(self, sampler: Sampler, log2_deviation: int, size: int) -> IntVector:
         return sampler.gaussian(2 * log2_deviation, size)
 
-    def __str__(self) -> str:
-        return f"all rows, inside the objective (and on its minimiser, for {self.output_share:g} of the budget),"
-
 
 @dataclass(frozen=True)
-class LaplaceInside:
+class LaplaceInside(_InsideNoise):
     """Laplace noise in the objective and on the minimiser: private with delta 0. Lengths are sums of absolute values.
 
     Parameters
@@ -102,12 +158,6 @@ class LaplaceInside:
     def __post_init__(self) -> None:
         _check_share(self.output_share)
 
-    def rows(self, n_rows: int, coins: object) -> None:
-        return None
-
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
-
     def multiplier(self, strength: float, count: int, n_rows: int) -> float:
         return math.sqrt(count) / ((1 - self.output_share) * strength)
 
@@ -121,14 +171,10 @@ class LaplaceInside:
         return PureCost(shifts + self.rank * math.log1p(self.kappa), count)
 
     def stretch(self, size: int) -> float:
-        """Largest ratio of the norm that the noise is measured in to the Euclidean one."""
         return math.sqrt(size)
 
     def draw(self, sampler: Sampler, log2_deviation: int, size: int) -> IntVector:
         return sampler.laplace(log2_deviation, size)
-
-    def __str__(self) -> str:
-        return f"all rows, inside the objective (and on its minimiser, for {self.output_share:g} of the budget),"
 
 
 InsideNoise: TypeAlias = GaussianInside | LaplaceInside
@@ -161,6 +207,7 @@ class PerturbedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str] = "GaussianInside or LaplaceInside"
 
     def __post_init__(self) -> None:
         _check_minimisable(self.problem)
@@ -185,10 +232,6 @@ class PerturbedMinimiser:
     def rank(self) -> int:
         """Largest rank of one record's Hessian."""
         return hessian_rank(self.problem)
-
-    def is_covered_by(self, declared: object) -> bool:
-        """Whether a planned price is enough for this objective."""
-        return isinstance(declared, InsideNoise) and self.kappa <= declared.kappa and self.rank <= declared.rank
 
     def gradient_shift(self, relation: Relation) -> float:
         """How far a neighbour moves the gradient of the objective, anywhere."""
