@@ -9,7 +9,7 @@ import numpy as np
 from hushfit.data import DataSource, SecureCoins, SeededCoins
 from hushfit.errors import InsecureNoiseWarning, InvalidArgument, WeakGuaranteeWarning
 from hushfit.estimators._progress import progress_bar
-from hushfit.privacy import Budget, Guarantee, Ledger, Sampler, calibrate, sampler_for, usable
+from hushfit.privacy import Budget, Guarantee, Ledger, Sampler, sampler_for
 from hushfit.problem import Problem
 from hushfit.release import Curator
 from hushfit.solvers import Result, run, solver_from
@@ -34,28 +34,23 @@ def private_fit(source: DataSource, problem: Problem, solver: Any, terms: Terms)
         raise InvalidArgument(f"ledger={terms.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
     n = problem.n_rows
     chosen = solver_from(solver, problem, terms.budget)
-    plan = chosen.plan(problem)
+    quote = chosen.plan(problem).quote(problem, terms.budget)
     sampler, coins = noise_and_coins(terms.random_state)
-    spendable, reserve = usable(terms.budget)
-    strength = calibrate(lambda mu: plan.cost(plan.multipliers(mu, n), n), spendable, problem.relation)
-    multipliers = plan.multipliers(strength, n)
-    plan.require_drawable(multipliers, problem, reserve)
-    cost = plan.cost(multipliers, n)
     guarantee = Guarantee(
         terms.budget.epsilon,
         terms.budget.delta,
         problem.relation,
         public=(f"the number of rows, {n}", *terms.public),
-        releases=plan.records(multipliers),
-        cost=cost,
+        releases=quote.records(),
+        cost=quote.cost,
         secure=sampler.secure,
         notes=terms.notes,
     )
     _warn_about(terms.budget, n, sampler)
     if terms.ledger is not None:
-        terms.ledger.charge(cost, terms.label, problem.relation)
-    curator = Curator(source, plan, multipliers, problem.relation, sampler, coins, reserve)
-    steps = max(part.count for part in plan.parts)
+        terms.ledger.charge(quote.cost, terms.label, problem.relation)
+    curator = Curator(source, quote.plan, quote.multipliers, problem.relation, sampler, coins, quote.reserve)
+    steps = max(part.count for part in quote.plan.parts)
     with progress_bar(terms.label, steps, shown=terms.verbose > 0) as watch:
         return run(chosen, problem, curator, watch), guarantee
 

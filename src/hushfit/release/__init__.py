@@ -17,7 +17,7 @@ from hushfit.release._logistic import LogisticGradient, gradient_diameter
 from hushfit.release._mechanism import Entropy, Mechanism, NoiseGrid, gaussian_answer
 from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser, hessian_rank
 from hushfit.release._moment import SecondMoment
-from hushfit.release._plan import Plan, Planned
+from hushfit.release._plan import Plan, Planned, Quote
 from hushfit.release._query import Query
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Planned",
     "PoissonBatch",
     "Query",
+    "Quote",
     "Released",
     "Sampling",
     "SecondMoment",

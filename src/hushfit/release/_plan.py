@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from hushfit.errors import InvalidArgument
-from hushfit.privacy import Cost, ReleaseRecord, compose, discretisation_loss
+from hushfit.privacy import Budget, Cost, ReleaseRecord, calibrate, compose, discretisation_loss, usable
 from hushfit.problem import Problem
 from hushfit.release._batches import FullBatch
 from hushfit.release._mechanism import Mechanism
@@ -80,6 +80,15 @@ class Plan:
                 "reserve for discrete noise covers. Ask for a larger epsilon, fewer steps or fewer columns."
             )
 
+    def quote(self, problem: Problem, budget: Budget) -> "Quote":
+        """The least noise that a budget allows, and what it costs; nothing is paid yet."""
+        n = problem.n_rows
+        spendable, reserve = usable(budget)
+        strength = calibrate(lambda mu: self.cost(self.multipliers(mu, n), n), spendable, problem.relation)
+        multipliers = self.multipliers(strength, n)
+        self.require_drawable(multipliers, problem, reserve)
+        return Quote(self, multipliers, self.cost(multipliers, n), reserve)
+
     def records(self, multipliers: dict[str, float]) -> tuple[ReleaseRecord, ...]:
         """The plan as a guarantee tells it."""
         shares = self.shares()
@@ -87,3 +96,17 @@ class Plan:
             ReleaseRecord(part.name, part.query.__name__, part.count, multipliers[part.name], str(part.sampling), shares[part.name])
             for part in self.parts
         )
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A plan with its noise and its price."""
+
+    plan: Plan
+    multipliers: dict[str, float]
+    cost: Cost
+    reserve: float
+
+    def records(self) -> tuple[ReleaseRecord, ...]:
+        """The plan as a guarantee tells it."""
+        return self.plan.records(self.multipliers)
