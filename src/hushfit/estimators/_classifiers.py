@@ -1,5 +1,6 @@
 """Linear classifiers with a privacy guarantee."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
-from hushfit.data import FeatureBounds, as_source
+from hushfit.data import DataSource, FeatureBounds, as_source
 from hushfit.estimators._fit import Terms, private_fit
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import in_original_units, in_record_units, penalty_of, refuse_extras, validated_rows
@@ -17,6 +18,17 @@ from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
+from hushfit.solvers import Result
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Rows ready to be fitted, and the public half of the fit. ``source`` is private."""
+
+    source: DataSource = field(repr=False)
+    problem: Problem
+    classes: AnyArray
+    bounds: FeatureBounds | None
 
 
 class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
@@ -70,26 +82,66 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         refuse_extras(unsupported)
-        budget, relation, penalty = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self._penalty()
+        budget = Budget(self.epsilon, self.delta)
+        prepared = self.prepare(X, y)
+        result, guarantee = private_fit(prepared.source, prepared.problem, self.solver, self._terms(budget))
+        return self.accept(result, guarantee, prepared)
+
+    def problem(self, n_rows: int, n_features: int, n_classes: int) -> Problem:
+        """The public half of a fit with these settings.
+
+        Parameters
+        ----------
+        n_rows, n_features, n_classes : int
+
+        Returns
+        -------
+        Problem
+        """
+        relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
+        return Problem(self._loss(n_classes), self._penalty(), n_rows, n_features, relation, bool(self.fit_intercept), outputs)
+
+    def prepare(self, X: Any, y: Any) -> "Prepared":
+        """Check rows and labels and make them what a solver's curator takes; nothing is spent.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+
+        Returns
+        -------
+        Prepared
+            With the private rows inside: it is for code that fits them in another way, as `hushfit.federated` does.
+        """
+        Relation.parse(self.adjacency)
+        self._penalty()
         X, y = validated_rows(self, X, y)
         if self.classes is None:
             check_classification_targets(y)
         classes = public_classes(self.classes, y)
         labels = encode_labels(y, classes)
         bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
-        problem = Problem(
-            self._loss(len(classes)),
-            penalty,
-            X.shape[0],
-            X.shape[1],
-            relation,
-            bool(self.fit_intercept),
-            1 if len(classes) == 2 else len(classes),
-        )
+        problem = self.problem(X.shape[0], X.shape[1], len(classes))
         source = as_source(X, labels, fit_intercept=problem.fit_intercept, bounds=bounds)
-        result, guarantee = private_fit(source, problem, self.solver, self._terms(budget))
-        self.classes_ = classes
-        self.coef_, self.intercept_ = in_original_units(result.w, problem, bounds)
+        return Prepared(source, problem, classes, bounds)
+
+    def accept(self, result: Result, guarantee: Guarantee, prepared: "Prepared") -> Any:
+        """Become the model that a fit has made.
+
+        Parameters
+        ----------
+        result : Result
+        guarantee : Guarantee
+        prepared : Prepared
+
+        Returns
+        -------
+        self
+        """
+        self.classes_ = prepared.classes
+        self.n_features_in_ = prepared.problem.n_features
+        self.coef_, self.intercept_ = in_original_units(result.w, prepared.problem, prepared.bounds)
         self.n_iter_ = result.steps
         self.privacy_: Guarantee = guarantee
         return self

@@ -16,7 +16,7 @@ def public_classes(classes: Any, y: AnyArray) -> AnyArray:
             "classes=None: the label set is read from y, outside the guarantee. A label that a single row has would be "
             "revealed. Give classes=[...] as you know them without looking.",
             PrivacyLeakWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         found = np.unique(y)
     else:

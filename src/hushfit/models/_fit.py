@@ -10,13 +10,13 @@ from hushfit.data._schema import CategoricalColumn, Schema
 from hushfit.data._schema_file import SchemaFile, schema_hash
 from hushfit.data.tables import CodedRows
 from hushfit.errors import InvalidArgument
+from hushfit.estimators import Prepared
 from hushfit.estimators._fit import Terms, private_fit
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._spread import Recorded, noise_spread
 from hushfit.privacy import Account, Budget, Ledger, Receipt, Relation
 from hushfit.privacy._disk_ledger import DiskAccount
 from hushfit.privacy._ledger import Decide
-from hushfit.problem import Problem
 from hushfit.solvers import solver_from
 
 
@@ -86,7 +86,7 @@ def fit_rows(
         Takes the hash of the model file and notes it in the ledger.
     """
     schema, classes = file.schema, list(rows.target.categories)
-    problem = _problem(estimator, rows, len(classes))
+    problem = estimator.problem(rows.n_rows, rows.n_features, len(classes))
     budget = Budget(estimator.epsilon, estimator.delta)
     till = None if ledger is None else Till(ledger.account)
     recorded = Recorded(solver_from(estimator.solver, problem, budget))
@@ -100,13 +100,8 @@ def fit_rows(
         estimator.verbose,
     )
     result, guarantee = private_fit(rows, problem, recorded, terms)
-    weights = np.atleast_2d(result.w)
-    estimator.classes_ = np.array(classes)
-    estimator.n_features_in_ = problem.n_features
-    estimator.coef_ = weights[:, : problem.n_features].copy()
-    estimator.intercept_ = weights[:, problem.n_features].copy() if problem.fit_intercept else np.zeros(len(weights))
-    estimator.n_iter_ = result.steps
-    estimator.privacy_ = replace(guarantee, unit=f"one {schema.unit}")
+    guarantee = replace(guarantee, unit=f"one {schema.unit}")
+    estimator.accept(result, guarantee, Prepared(rows, problem, np.array(classes), None))
     multipliers = {release.name: release.noise_multiplier for release in guarantee.releases}
     spread = noise_spread(recorded, problem, multipliers, result.w)
     paid = None if till is None else till.paid()
@@ -117,18 +112,6 @@ def fit_rows(
             till.account.record_model(till.receipts[-1], digest)
 
     return model, record
-
-
-def _problem(estimator: Any, rows: CodedRows, n_classes: int) -> Problem:
-    return Problem(
-        estimator._loss(n_classes),
-        estimator._penalty(),
-        rows.n_rows,
-        rows.n_features,
-        Relation.parse(estimator.adjacency),
-        bool(estimator.fit_intercept),
-        1 if n_classes == 2 else n_classes,
-    )
 
 
 def _public(file: SchemaFile) -> tuple[str, ...]:

@@ -1,0 +1,134 @@
+"""An owner's memory of a run on its own disk, so that a run goes on after a crash without a second draw of anything.
+
+A journal holds what was released and what was heard: both public, so the file holds nothing private. A line is on the disk before
+the word that it records leaves the owner. Holding the conversation again from the journal gives the same words.
+"""
+
+import base64
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.release import Released
+
+_FORMAT = "hushfit-journal-1"
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """One round of one owner: what it heard before it, what it released in it, what it said."""
+
+    heard: Mapping[str, Vector]
+    released: tuple[Released, ...]
+    said: Vector | None
+
+
+@dataclass(eq=False)
+class Journal:
+    """The turns of a run, in memory and, with a path, in a file that is only ever appended to.
+
+    ``fresh`` says that nothing was there when it was opened. While it is open no other process can open it: two of them would
+    draw different noise for the same statistic.
+    """
+
+    run: str
+    path: Path | None = None
+    turns: list[Turn] = field(default_factory=list)
+    fresh: bool = True
+    lock: IO[bytes] | None = field(default=None, repr=False)
+
+    @classmethod
+    def open(cls, run: str, folder: str | os.PathLike[str] | None) -> "Journal":
+        """The journal of a run: its own file in the folder, read if it is there; in memory without a folder."""
+        if folder is None:
+            return cls(run)
+        path = Path(folder) / f"{run}.journal"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = _locked(path.with_suffix(".lock"), run)
+        lines = list(_lines(path)) if path.exists() else []
+        if not lines:
+            _append(path, {"format": _FORMAT, "run": run})
+            return cls(run, path, lock=lock)
+        if lines[0].get("format") != _FORMAT or lines[0].get("run") != run:
+            raise InvalidArgument(f"{path.name} is not the journal of run {run}. Move it away, and start a new run.")
+        return cls(run, path, [_turn(line) for line in lines[1:]], fresh=False, lock=lock)
+
+    def close(self) -> None:
+        """Let another process open it."""
+        if self.lock is not None:
+            self.lock.close()
+
+    def add(self, turn: Turn) -> None:
+        """Remember a turn; on disk, before this returns."""
+        if self.path is not None:
+            _append(self.path, _described(turn))
+        self.turns.append(turn)
+
+
+def _locked(path: Path, run: str) -> IO[bytes]:
+    """A file that this process holds until it closes it or ends."""
+    file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InvalidArgument(
+            f"Another process on this machine has the journal of run {run} open: the owner is running already. Stop it first."
+        ) from None
+    return file
+
+
+def _append(path: Path, line: Mapping[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Whole lines only: a last one that a crash cut short was never acted upon, and is taken away."""
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+            os.fsync(file.fileno())
+    try:
+        for line in whole.splitlines():
+            yield json.loads(line)
+    except ValueError:
+        raise InvalidArgument(f"{path.name} has a line that is no JSON. It was changed by hand: start a new run.") from None
+
+
+def _described(turn: Turn) -> dict[str, Any]:
+    return {
+        "heard": {name: packed(vector) for name, vector in turn.heard.items()},
+        "released": [[released.name, packed(released.answer)] for released in turn.released],
+        "said": None if turn.said is None else packed(turn.said),
+    }
+
+
+def _turn(line: Mapping[str, Any]) -> Turn:
+    return Turn(
+        {name: unpacked(text) for name, text in line["heard"].items()},
+        tuple(Released(name, unpacked(text)) for name, text in line["released"]),
+        None if line["said"] is None else unpacked(line["said"]),
+    )
+
+
+def packed(vector: Vector) -> str:
+    """A vector as text, bit for bit."""
+    return base64.b64encode(np.ascontiguousarray(vector, dtype="<f8").tobytes()).decode("ascii")
+
+
+def unpacked(text: str) -> Vector:
+    """The inverse of `packed`."""
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8").astype(np.float64)

@@ -1,0 +1,195 @@
+"""A data owner: rows, ledger and journal of its own; it pays before it speaks, and never says anything twice in two ways.
+
+It knows nothing of how messages travel. Whatever calls `Owner.turn` may be broken or hostile: a round is answered once, a
+repeated question gets the recorded answer, and any other question is refused.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument, LedgerError
+from hushfit.estimators import noise_and_coins
+from hushfit.federated._journal import Journal, Turn
+from hushfit.federated._protocol import Algorithm, Conversation, Seat
+from hushfit.privacy import Guarantee, Ledger
+from hushfit.release import Curator, Quote, Released
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What the owners are about to do together; public, the same for all.
+
+    Parameters
+    ----------
+    name : str
+        Of the run: letters, digits, dots and dashes. A name is used once.
+    algorithm : Algorithm
+    """
+
+    name: str
+    algorithm: Algorithm
+
+    def __post_init__(self) -> None:
+        if not self.name or not all(c.isascii() and (c.isalnum() or c in "-._") for c in self.name) or self.name.startswith("."):
+            raise InvalidArgument(f"{self.name!r} does not name a run. Use letters, digits, dots and dashes.")
+
+    @property
+    def label(self) -> str:
+        """Its line in a ledger."""
+        return f"federated run {self.name}"
+
+
+@dataclass(eq=False)
+class Owner:
+    """One owner of rows in a run.
+
+    Parameters
+    ----------
+    source : DataSource
+        Its rows. Nobody else sees them.
+    seat : Seat
+        Its place among the others; public.
+    run : Run
+    ledger : Ledger or None
+        Charged once for the whole run, before the first word.
+    folder : path or None
+        Where the journal is kept; None forgets it with the process.
+    random_state : int or None
+        None is secure; an int is for tests and simulations.
+    """
+
+    source: DataSource
+    seat: Seat
+    run: Run
+    ledger: Ledger | None = None
+    folder: str | os.PathLike[str] | None = None
+    random_state: Any = None
+    weights: Vector | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.source.n_rows != self.seat.problem.n_rows or self.seat.sizes[self.seat.name] != self.source.n_rows:
+            raise InvalidArgument(
+                f"{self.seat.name} has {self.source.n_rows} rows, but the run counts on {self.seat.sizes[self.seat.name]}. The number "
+                "of rows is public: state it correctly."
+            )
+        self._quote = self.run.algorithm.plan(self.seat).quote(self.seat.problem, self.seat.budget)
+        self._journal = Journal.open(self.run.name, self.folder)
+        try:
+            self._pay()
+            self._start()
+        except BaseException:
+            self._journal.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        return self.seat.name
+
+    @property
+    def turns_taken(self) -> int:
+        """Rounds answered so far."""
+        return len(self._journal.turns)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What this owner's rows are promised, whatever the other owners do with what they hear."""
+        return _guarantee(self.seat, self._quote, self._sampler.secure)
+
+    def _pay(self) -> None:
+        """Once for a run, however often its process is started."""
+        if self.ledger is None:
+            return
+        paid = [receipt.cost for receipt in self.ledger.entries if receipt.label == self.run.label]
+        if not paid:
+            self.ledger.charge(self._quote.cost, self.run.label, self.seat.problem.relation)
+        elif self._journal.fresh:
+            raise LedgerError(
+                f"The ledger has paid for run {self.run.name}, but its journal is gone: what it released may be out, and drawing it "
+                "again would not be paid for. Bring the journal back, or start a run with a new name."
+            )
+        elif paid != [self._quote.cost]:
+            raise LedgerError(f"The ledger has paid for run {self.run.name} with other settings. Start a run with a new name.")
+
+    def _start(self) -> None:
+        """Hold the conversation again as far as the journal goes."""
+        self._sampler, coins = noise_and_coins(self.random_state)
+        past = self._journal.turns
+        replay = [released for turn in past for released in turn.released]
+        quote, relation = self._quote, self.seat.problem.relation
+        self._curator = Curator(
+            self.source, quote.plan, quote.multipliers, relation, self._sampler, coins, quote.reserve, replay=replay
+        )
+        self._talk: Conversation = self.run.algorithm.converse(self.seat, self._curator)
+        for place, turn in enumerate(past):
+            said = self._advance(turn.heard, first=place == 0)
+            if not _same(said, turn.said):
+                raise InvalidArgument(f"The journal of run {self.run.name} does not fit its settings. Start a new run.")
+
+    def turn(self, number: int, heard: Mapping[str, Vector]) -> Vector | None:
+        """What this owner says in a round, given what its neighbours said in the round before.
+
+        Parameters
+        ----------
+        number : int
+            From 0; each once, in order. A number that was answered gets the same answer again.
+        heard : mapping from name to array
+            Empty in round 0. Names that are no neighbours are ignored.
+
+        Returns
+        -------
+        array or None
+            None is silence. After the last round there is one more turn, which is silent and leaves ``weights``.
+        """
+        taken = self.turns_taken
+        if 0 <= number < taken:
+            return self._journal.turns[number].said
+        if number != taken or self.weights is not None:
+            raise InvalidArgument(f"{self.name} is asked for round {number} but is at round {taken}. Ask in order.")
+        heard = {name: np.array(heard[name], dtype=np.float64) for name in self.seat.neighbours if name in heard}
+        before = len(self._curator.transcript)
+        said = self._advance(heard, first=number == 0)
+        released = tuple(self._curator.transcript[before:])
+        self._journal.add(Turn(heard, tuple(Released(r.name, r.answer) for r in released), said))
+        return said
+
+    def close(self) -> None:
+        """Let go of the journal, so that another process may go on."""
+        self._talk.close()
+        self._journal.close()
+
+    def _advance(self, heard: Mapping[str, Vector], first: bool) -> Vector | None:
+        try:
+            return next(self._talk) if first else self._talk.send(heard)
+        except StopIteration as end:
+            self.weights = end.value
+            return None
+
+
+def _same(a: Vector | None, b: Vector | None) -> bool:
+    return a is b if a is None or b is None else np.array_equal(a, b)
+
+
+def _guarantee(seat: Seat, quote: Quote, secure: bool) -> Guarantee:
+    others = ", ".join(name for name in seat.network.names if name != seat.name)
+    return Guarantee(
+        seat.budget.epsilon,
+        seat.budget.delta,
+        seat.problem.relation,
+        public=(
+            f"the number of rows of every owner, {dict(seat.sizes)}",
+            "the network, the settings of the algorithm, and who is silent when",
+        ),
+        releases=quote.records(),
+        cost=quote.cost,
+        secure=secure,
+        notes=(
+            f"It holds for the rows of {seat.name} against everybody who sees every message, and against {others} acting together.",
+            "A person is taken to be in one owner's table; where one is in several, their epsilons and deltas add up.",
+        ),
+    )

@@ -1,0 +1,31 @@
+"""A penalty times a number, for owners whose loss counts more or less than the average."""
+
+from dataclasses import dataclass
+
+from hushfit._typing import Vector
+from hushfit.penalties import Penalty, ScaledL2, Zero
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """``factor`` times a penalty."""
+
+    penalty: Penalty
+    factor: float
+
+    @property
+    def convex(self) -> bool:
+        return self.penalty.convex
+
+    def value(self, w: Vector) -> float:
+        return self.factor * self.penalty.value(w)
+
+    def prox(self, w: Vector, step: float) -> Vector:
+        return self.penalty.prox(w, self.factor * step)
+
+
+def scaled(penalty: Penalty, factor: float) -> Penalty:
+    """The penalty times a positive factor, in the form that solvers know best."""
+    if factor == 1 or isinstance(penalty, Zero):
+        return penalty
+    return ScaledL2(factor * penalty.alpha) if isinstance(penalty, ScaledL2) else Scaled(penalty, factor)

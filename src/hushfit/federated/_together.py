@@ -1,0 +1,152 @@
+"""Fit one model on the rows of several owners, in one call."""
+
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sklearn.base import clone
+
+from hushfit.errors import InvalidArgument, UnknownName
+from hushfit.federated._algorithms import ALGORITHMS
+from hushfit.federated._network import Network
+from hushfit.federated._owner import Owner, Run
+from hushfit.federated._protocol import Algorithm, Seat
+from hushfit.federated._simulation import Talk, simulate
+from hushfit.privacy import Budget, Guarantee, Ledger
+from hushfit.solvers import Result
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """A model that several owners made.
+
+    Parameters
+    ----------
+    models : mapping from name to estimator
+        Each owner's own result, fitted and ready to predict.
+    guarantees : mapping from name to Guarantee
+        What each owner's rows are promised.
+    talk : Talk
+        Every message, and how many there were.
+    """
+
+    models: Mapping[str, Any]
+    guarantees: Mapping[str, Guarantee]
+    talk: Talk = field(repr=False)
+
+    @property
+    def model(self) -> Any:
+        """The result of the first owner."""
+        return next(iter(self.models.values()))
+
+    def epsilon(self, person_in_one_table: bool = True) -> float:
+        """For a person in one owner's table the largest epsilon; for one who may be in all of them, the sum."""
+        epsilons = [guarantee.epsilon for guarantee in self.guarantees.values()]
+        return max(epsilons) if person_in_one_table else sum(epsilons)
+
+
+def fit_together(
+    estimator: Any,
+    tables: Mapping[str, tuple[Any, Any]],
+    network: Any = "complete",
+    algorithm: Any = "shared",
+    *,
+    epsilons: Mapping[str, float] | None = None,
+    deltas: Mapping[str, float] | None = None,
+    ledgers: Mapping[str, Ledger] | None = None,
+    folders: Mapping[str, str | os.PathLike[str]] | None = None,
+    name: str | None = None,
+    random_state: int | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> Together:
+    """Fit one model on the rows of several owners, all in this process; only noisy messages pass between them.
+
+    Parameters
+    ----------
+    estimator : PrivateLogisticRegression or PrivateLinearSVC
+        Not fitted: the model, its public classes and ranges, and the budget of an owner that states none of its own.
+    tables : mapping from name to (X, y)
+        Each owner's rows.
+    network : {"complete", "ring", "star", "random"}, Network, or list of edges, default="complete"
+    algorithm : str or Algorithm, default="shared"
+        A name of `ALGORITHMS`, or an object with its own settings.
+    epsilons, deltas : mapping from name to float, optional
+        Budgets of owners that differ from the estimator's.
+    ledgers : mapping from name to Ledger, optional
+        Each charged once for the run.
+    folders : mapping from name to path, optional
+        Where each owner keeps its journal, so that a run can go on after a crash.
+    name : str, optional
+        Of the run; give the same again to go on with it.
+    random_state : int, optional
+        None is secure; an int is for tests and simulations.
+    watch : callable, optional
+        Called after each round with the number of rounds done.
+
+    Returns
+    -------
+    Together
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLogisticRegression
+    >>> from hushfit.datasets import load_adult
+    >>> adult = load_adult()
+    >>> parts = {"north": (adult.X[:9000], adult.y[:9000]), "south": (adult.X[9000:18000], adult.y[9000:18000])}
+    >>> together = fit_together(PrivateLogisticRegression(classes=[0, 1]), parts)
+    >>> together.epsilon()
+    1.0
+    """
+    if not tables:
+        raise InvalidArgument("tables is empty. Give at least one owner's rows, as {name: (X, y)}.")
+    epsilons, deltas = epsilons or {}, deltas or {}
+    _refuse_strangers(tables, epsilons=epsilons, deltas=deltas, ledgers=ledgers or {}, folders=folders or {})
+    run = Run(name or secrets.token_hex(8), algorithm_from(algorithm))
+    graph = Network.parse(network, list(tables))
+    prepared = {owner: estimator.prepare(X, y) for owner, (X, y) in tables.items()}
+    sizes = {owner: ready.problem.n_rows for owner, ready in prepared.items()}
+    budgets = {owner: Budget(epsilons.get(owner, estimator.epsilon), deltas.get(owner, estimator.delta)) for owner in tables}
+    seats = {owner: Seat(owner, graph, ready.problem, sizes, budgets) for owner, ready in prepared.items()}
+    owners = [
+        Owner(
+            prepared[owner].source,
+            seats[owner],
+            run,
+            (ledgers or {}).get(owner),
+            (folders or {}).get(owner),
+            None if random_state is None else random_state + place,
+        )
+        for place, owner in enumerate(tables)
+    ]
+    try:
+        talk = simulate(owners, watch)
+    finally:
+        for owner in owners:
+            owner.close()
+    guarantees = {owner.name: owner.guarantee for owner in owners}
+    models = {
+        owner: clone(estimator).accept(Result(w, talk.rounds), guarantees[owner], prepared[owner])
+        for owner, w in talk.weights.items()
+    }
+    return Together(models, guarantees, talk)
+
+
+def algorithm_from(algorithm: Any) -> Algorithm:
+    """What a user's argument stands for: a name, or an object with settings."""
+    if isinstance(algorithm, str):
+        if algorithm not in ALGORITHMS:
+            raise UnknownName(f"algorithm={algorithm!r} is not known. Use one of {', '.join(map(repr, ALGORITHMS))}, or an object.")
+        return ALGORITHMS[algorithm]()
+    if not hasattr(algorithm, "converse"):
+        raise InvalidArgument(f"algorithm={algorithm!r} is neither a name nor an algorithm of hushfit.federated.")
+    chosen: Algorithm = algorithm
+    return chosen
+
+
+def _refuse_strangers(tables: Mapping[str, Any], **given: Mapping[str, Any]) -> None:
+    for argument, values in given.items():
+        strangers = sorted(set(values) - set(tables))
+        if strangers:
+            raise InvalidArgument(f"{argument} names {strangers}, but the owners are {list(tables)}. Name owners only.")
