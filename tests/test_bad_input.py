@@ -5,9 +5,10 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.covariance import GraphicalLasso
 
 from _support import three_classes, two_classes
-from hushfit import Ledger, PrivateLinearSVC, PrivateLogisticRegression
+from hushfit import Ledger, PrivateGraphLogisticRegression, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.errors import (
     BudgetExceeded,
     HushfitError,
@@ -21,9 +22,9 @@ from hushfit.errors import (
     UnsupportedRelation,
     WeakGuaranteeWarning,
 )
-from hushfit.penalties import L1, GroupLasso
+from hushfit.penalties import L1, MCP, GroupLasso
 from hushfit.release import FixedSizeBatch, PoissonBatch
-from hushfit.solvers import ExactMinimiser, ProximalGradient, Recalibrated
+from hushfit.solvers import DPSADMM, DPVRADMM, MPADMM, SSADMM, ExactMinimiser, ProximalGradient, Recalibrated
 
 X, y = two_classes(n=100, d=3)
 HOLED = np.where(np.arange(300).reshape(100, 3) == 7, np.nan, X)
@@ -115,6 +116,34 @@ CASES = [
         InvalidArgument,
         ["GroupLasso", "does not suit 3", "Make it for that many"],
     ),
+    # proofs: what an algorithm does not cover
+    *(
+        (f"not convex, for {name}", {"penalty": MCP(0.1), "solver": solver}, X, y, InvalidArgument, ["MCP", "not convex", remedy])
+        for name, solver, remedy in (
+            ("dp-sadmm", "dp-sadmm", "solver='ss-admm'"),
+            ("dp-vradmm", "dp-vradmm", "solver='ss-admm'"),
+            ("published mp-admm", MPADMM(form="published"), "Use mp-admm in its default form"),
+            ("multi-step mp-admm", MPADMM(form="multi-step"), "Use mp-admm in its default form"),
+        )
+    ),
+    *(
+        (f"too long a step for {name}", {"solver": solver}, X, y, InvalidArgument, [f"eta={eta:g} is outside", "smaller"])
+        for name, solver, eta in (
+            ("ss-admm", SSADMM(eta=8.5), 8.5),
+            ("mp-admm", MPADMM(eta=8.5), 8.5),
+            ("multi-step mp-admm", MPADMM(form="multi-step", eta=8.5), 8.5),
+            ("dp-sadmm", DPSADMM(eta=4.5), 4.5),
+            ("dp-vradmm", DPVRADMM(eta=2.5), 2.5),
+        )
+    ),
+    (
+        "one noise without its proof",
+        {"solver": DPVRADMM(noise="single")},
+        X,
+        y,
+        UnsupportedRelation,
+        ["'add-remove' only", "noise='two'"],
+    ),
     ("a seed that is none", {"random_state": "seven"}, X, y, InvalidArgument, ["'seven'", "None for secure noise"]),
     ("a negative seed", {"random_state": -3}, X, y, InvalidArgument, ["-3", "None for secure noise"]),
 ]
@@ -135,6 +164,53 @@ def test_bad_input_is_refused_before_anything_is_paid(Estimator, settings, rows,
     assert not missing, f"{missing} not in {refusal.value}"
     assert ledger.entries == ()
     assert not hasattr(model, "coef_")
+
+
+# Graph-guided fits: settings, and words of the refusal.
+GRAPHS = {
+    "dependent rows of A": (
+        {"graph": [(0, 1)], "admm": DPVRADMM(strongly_convex=True, ridge=0.1)},
+        ["full row rank", "(4, 3)", "strongly_convex=False"],
+    ),
+    "dependent rows of any private A": (
+        {"graph": "private", "admm": DPVRADMM(strongly_convex=True, ridge=0.1)},
+        ["full row rank", "strongly_convex=False"],
+    ),
+    "an estimator of the graph": ({"graph": GraphicalLasso()}, ["is a release", "graph='private'"]),
+    "a covariance for the graph": ({"graph": np.cov(X.T)}, ["is a release", "graph='private'"]),
+    "a private graph for nothing": ({"graph": "private", "graph_share": 0.0}, ["must be paid for", "0.1"]),
+    "a private graph for everything": ({"graph": "private", "graph_share": 1.0}, ["must be paid for", "0.1"]),
+    "too long a step": ({"graph": [(0, 1)], "admm": DPSADMM(eta=4.5)}, ["eta=4.5 is outside", "smaller eta"]),
+    "a solver without constraints": ({"graph": [(0, 1)], "admm": SSADMM()}, ["SSADMM", "dp-sadmm"]),
+}
+
+
+@pytest.mark.parametrize(("settings", "words"), GRAPHS.values(), ids=GRAPHS)
+def test_graphs_and_constraints_without_a_proof_are_refused_before_anything_is_paid(settings, words):
+    ledger = Ledger(3.0, 1e-6)
+    model = PrivateGraphLogisticRegression(**{"classes": [-1.0, 1.0], "ledger": ledger, **settings})
+    with pytest.raises(InvalidArgument) as refusal:
+        model.fit(X, y)
+    missing = [word for word in words if word not in str(refusal.value)]
+    assert not missing, f"{missing} not in {refusal.value}"
+    assert ledger.entries == ()
+    assert not hasattr(model, "graph_")
+
+
+def test_a_penalty_that_cannot_be_linearised_has_no_stage_of_objective_perturbation():
+    class Jump:
+        convex = False
+
+        def value(self, z):
+            return float(np.count_nonzero(z))
+
+        def prox(self, v, step):
+            return np.where(v**2 > 2 * step, v, 0.0)
+
+    ledger = Ledger(3.0, 1e-6)
+    with pytest.raises(InvalidArgument, match=r"cannot be linearised.*'dpsc'"):
+        PrivateLogisticRegression(penalty=Jump(), solver="objective", classes=[-1.0, 1.0], ledger=ledger).fit(X, y)
+    assert ledger.entries == ()
 
 
 def test_fixed_size_batches_have_no_proof_for_adding_and_removing():

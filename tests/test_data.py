@@ -7,11 +7,13 @@ are real chances: six checks, about 6e-6 for the file. Seeded coins always give 
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from scipy.optimize import brentq
 
 from _support import SOURCES, records_of, source_of, table
 from hushfit.data import FeatureBounds, SecureCoins, SeededCoins, fixed_size_rows, poisson_rows
 from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.errors import InvalidArgument
+from hushfit.privacy import FixedSizeGaussianCost, Relation, epsilon_of
 
 LEVEL = 1e-6
 COINS = {"secure": SecureCoins(), "seeded": SeededCoins(0)}
@@ -164,6 +166,49 @@ def test_every_row_is_taken_equally_often_and_steps_are_independent(draw, coins)
     assert LEVEL / 2 < stats.chi2.sf(counts, degrees) < 1 - LEVEL / 2
     consecutive = (centred[1:] * centred[:-1]).sum() ** 2 / ((steps - 1) * n * variance**2) * ((n - 1) / n if fixed else 1)
     assert stats.chi2.sf(consecutive, 1) > LEVEL
+
+
+# Samplers with the mistakes that an implementer could make, which only these tests use.
+
+
+def with_replacement(n, rate, rng):
+    return rng.integers(n, size=int(n * rate))
+
+
+def shuffled_passes(n, size, rng):
+    """Passes over the shuffled rows, batch after batch: no row comes twice in a pass."""
+    while True:
+        yield from rng.permutation(n).reshape(-1, size)
+
+
+def test_rows_drawn_with_replacement_come_twice_and_are_noticed():
+    rng = np.random.default_rng(0)
+    assert any(len(np.unique(rows)) < len(rows) for rows in (with_replacement(100, 0.3, rng) for _ in range(50)))
+
+
+def test_shuffled_passes_are_noticed_as_dependent_steps():
+    n, rate, steps = 40, 0.25, 4000
+    batches = shuffled_passes(n, 10, np.random.default_rng(0))
+    centred = inclusions(lambda *_: next(batches), None, n, rate, steps) - rate
+    variance = rate * (1 - rate)
+    consecutive = (centred[1:] * centred[:-1]).sum() ** 2 / ((steps - 1) * n * variance**2)
+    assert stats.chi2.sf(consecutive, 1) < LEVEL
+
+
+def test_what_drawing_with_replacement_would_cost():
+    """50 of 1000 rows, sensitivity over noise 1, delta 1e-6: a row that may come k times moves the sum k times as far."""
+    n, m, delta = 1000, 50, 1e-6
+    x = np.linspace(-14, 24, 200_001)
+    cell, Q = x[1] - x[0], stats.norm.pdf(x)
+
+    def epsilon(P):
+        return brentq(lambda e: np.maximum(P - np.exp(e) * Q, 0).sum() * cell - delta, 0, 20)
+
+    times = stats.binom.pmf(np.arange(15), m, 1 / n)
+    broken = epsilon(sum(p * stats.norm.pdf(x - k) for k, p in enumerate(times)))
+    assert broken == pytest.approx(2.289, abs=1e-3)
+    assert epsilon((1 - m / n) * Q + m / n * stats.norm.pdf(x - 1)) == pytest.approx(1.465, abs=1e-3)
+    assert epsilon_of(FixedSizeGaussianCost(1.0, m / n), delta, Relation.REPLACE_ONE) == pytest.approx(1.465, abs=2e-3)
 
 
 def test_sampling_less_often_than_asked_is_what_rounding_does():

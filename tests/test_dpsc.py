@@ -18,7 +18,7 @@ from hushfit.losses import Logistic
 from hushfit.penalties import L1, MCP, SCAD, LHalf, ScaledL2, Zero
 from hushfit.privacy import GaussianCost, ObjectiveCost, PureCost, Relation, compose, epsilon_of
 from hushfit.release import LaplaceInside, PerturbedMinimiser, Plan, Planned
-from hushfit.solvers import DPSC, ExactMinimiser, run
+from hushfit.solvers import DPSC, ExactMinimiser, Iterate, run
 
 C = 2.5
 
@@ -154,6 +154,72 @@ def test_every_public_variable_is_a_function_of_the_transcript(penalty):
         w = released.answer
         V = V + 0.1 * (Z - w)
     np.testing.assert_array_equal(result, problem.prox(w - V / 0.1, 1 / 0.1))
+
+
+class _Keeping:
+    """A twin that keeps one thing the curator never released: the minimiser without noise, in its dual."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def plan(self, problem):
+        return DPSC(steps=4).plan(problem)
+
+    def iterates(self, problem, curator):
+        w, V = np.zeros(problem.shape), np.zeros(problem.shape)
+        for _ in range(4):
+            Z = problem.prox(w - V / 0.1, 1 / 0.1)
+            query = DPSC()._query(problem, -(0.1 * Z + V))
+            w = curator.release("primal step", query).reshape(problem.shape)
+            V = V + 0.1 * (Z - query(self.source, None).reshape(problem.shape))
+            yield Iterate(problem.prox(w - V / 0.1, 1 / 0.1), weight=1.0)
+
+    def finish(self, problem, curator, average):
+        return average
+
+
+def test_a_replay_over_other_rows_exposes_what_was_not_released():
+    """With the same answers DPSC ends at the same weights whatever the rows; a twin that peeks does not."""
+    X, y = two_classes()
+    problem = problem_for(X, penalty=L1(0.01))
+    tables = source_of(X, y), source_of(X, -y)
+    for make, same in ((lambda source: DPSC(steps=4), True), (_Keeping, False)):
+        plan = make(tables[0]).plan(problem)
+        first = curator_over(tables[0], plan, 3.0)
+        w = run(make(tables[0]), problem, first).w
+        replay = curator_over(tables[1], plan, 3.0, seed=7, replay=first.transcript)
+        assert np.array_equal(run(make(tables[1]), problem, replay).w, w) == same
+
+
+@pytest.mark.parametrize("bug", [1.0, 0.5], ids=["right", "half the noise"])
+def test_a_label_flip_is_seen_through_all_rounds_as_predicted(bug):
+    """Four records, five rounds, noise 0.6: mu is sqrt(5) / (4 * 0.6) = 0.932, half of the 1.863 that is paid for.
+
+    Flipping a label moves every round's gradient by x/n and no Hessian, so sums of the recovered noises hold all there is to
+    see. 250 runs on each side: deviation sqrt(2/250) = 0.09.
+    """
+    X, y = np.ones((4, 1)), np.array([1.0, 1.0, -1.0, -1.0])
+    rounds, sigma, runs = 5, 0.6, 250
+    assert 2 * math.sqrt(rounds) / (4 * sigma) == pytest.approx(1.863, abs=1e-3)
+    problem = problem_for(X, fit_intercept=False)
+    solver = DPSC(steps=rounds, c=C, output_share=0.5)
+    sums = []
+    for place, labels in enumerate((y, np.append(-y[0], y[1:]))):
+        source, found = source_of(X, labels, fit_intercept=False), []
+        for seed in range(runs):
+            curator = curator_over(source, solver.plan(problem), bug * sigma * 4 / 2, seed=2 * seed + place)
+            run(solver, problem, curator)
+            w, V, total = np.zeros(1), np.zeros(1), 0.0
+            for released in curator.transcript:
+                Z, w = w - V / C, released.answer  # no penalty: the prox is the identity
+                total -= float((mean_gradient(w, X, y) + C * w - C * Z - V)[0])
+                V = V + C * (Z - w)
+            found.append(total)
+        sums.append(np.array(found))
+    measured = abs(sums[0].mean() - sums[1].mean()) / sums[0].std()
+    predicted = math.sqrt(rounds) / (4 * sigma)
+    assert predicted == pytest.approx(0.932, abs=1e-3)
+    assert (abs(measured - predicted) <= 5 * math.sqrt(2 / runs)) == (bug == 1.0)
 
 
 # Pure noise

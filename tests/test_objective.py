@@ -405,6 +405,17 @@ def test_without_a_certificate_nothing_is_released(monkeypatch):
     assert curator.transcript == []
 
 
+def test_the_certificate_tells_a_minimiser_from_one_step_towards_it():
+    """What a solver without a certificate would release after one gradient step is far above the promised gradient."""
+    X, y = two_classes(n=500, d=6)
+    query = PerturbedMinimiser(problem_for(X), 0.1)
+    promised = CertifiedMinimiser(query, np.zeros(7), 0.0, 0.0).gradient_norm
+    Z = records_of(X)
+    early = -gradient_at(np.zeros((1, 7)), Z, y, query)[0] / (0.25 + 0.1)
+    assert in_long_double(early, Z, y, 0.1, 0.0) > 1e4 * promised
+    assert in_long_double(query(source_of(X, y), None), Z, y, 0.1, 0.0) <= promised <= 1e-7
+
+
 def test_steps_that_fold_the_map_are_never_certified(monkeypatch):
     """Gradient steps longer than 2 / curvature do not converge, and noise to minimiser is then no bijection."""
     monkeypatch.setattr(boundary, "_MOST_STEPS", 300)
@@ -447,6 +458,9 @@ def test_changing_one_row_changes_no_other_record():
     )
     np.testing.assert_array_equal(first[kept], second[kept])
     assert not np.array_equal(first[3], second[3])
+    # Dividing by the largest value of each column, as the paper's experiments do, moves all of them.
+    scaled = [rows / np.abs(rows).max(axis=0) for rows in (X, other)]
+    assert (scaled[0][kept] != scaled[1][kept]).any(axis=1).all()
 
 
 # The boundary

@@ -28,16 +28,27 @@ from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.privacy import Relation, SecureSampler, SeededSampler
 from hushfit.release import (
+    AdmmRun,
+    AdmmState,
+    AdmmStep,
     ClippedGradient,
     FixedSizeBatch,
     FullBatch,
+    GradientDifference,
+    HessianSum,
+    LogisticGradient,
     MarginHistogram,
     Metric,
+    Passes,
+    PermutedRun,
+    PerturbedMinimiser,
     Plan,
     Planned,
     PoissonBatch,
+    RegularisedMinimiser,
     Released,
     SecondMoment,
+    difference_bound,
 )
 from hushfit.release._mechanism import NoiseGrid
 from hushfit.solvers import ProximalGradient
@@ -64,12 +75,69 @@ def second_moment(fit_intercept):
     )
 
 
+def curvature(loss, outputs=1, kind="hessian", fit_intercept=True):
+    """Builds a sum of curvatures at short weights, where every record is near the largest curvature."""
+
+    def build(n_rows, relation):
+        problem = problem_for(np.empty((n_rows, COLUMNS)), loss, outputs, relation, fit_intercept)
+        return HessianSum(problem, 0.02 * np.random.default_rng(1).normal(size=problem.shape), kind)
+
+    return build
+
+
 def histogram(n_rows, relation):
     problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
     return MarginHistogram(problem, np.array([1.0, -2.0, 0.5, 0.3]), np.array([-0.5, 0.0, 0.5]))
 
 
-# Every query the curator may answer. A new one goes here and inherits the tests of its bound.
+def difference(loss, outputs=1, apart=60.0):
+    """Builds a difference of gradients between two points, with the bound that clipping and smoothness give."""
+
+    def build(n_rows, relation):
+        problem = problem_for(np.empty((n_rows, COLUMNS)), loss, outputs, relation)
+        w, way = np.random.default_rng(1).normal(size=(2, *problem.shape))
+        snapshot = w + apart * way / np.linalg.norm(way)
+        return GradientDifference(problem, w, snapshot, 0.4, difference_bound(problem, w, snapshot, 0.4))
+
+    return build
+
+
+def logistic_gradient(n_rows, relation):
+    """By diameter; by radius, for Poisson batches, two records never come twice as far apart (test_admm.py)."""
+    return LogisticGradient(problem_for(np.empty((n_rows, COLUMNS)), relation=relation), np.array([1.0, -2.0, 0.5, 0.3]))
+
+
+def admm_step(n_rows, relation):
+    """From a state off zero. Without a penalty z moves with x, as far as the proof allows."""
+    problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
+    x, z, y = np.random.default_rng(1).normal(size=(3, *problem.shape))
+    return AdmmStep(problem, AdmmState(x, z, 0.1 * y), 2.0, 0.5, 0.4)
+
+
+def admm_run(n_rows, relation):
+    """One inner step and a short rho, where the bound of m steps is tight: the share lost is that of eta rho."""
+    problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
+    x = np.random.default_rng(1).normal(size=problem.shape)
+    return AdmmRun(problem, x, np.zeros(problem.shape), 2.0, 0.01, 0.4, 1)
+
+
+def minimiser(n_rows, relation):
+    """With so much curvature of its own that a record's adds next to none; the hinge has slope one at zero."""
+    return PerturbedMinimiser(problem_for(np.empty((n_rows, COLUMNS)), HuberHinge(), relation=relation), 100.0)
+
+
+def descent(n_rows, relation):
+    problem = problem_for(np.empty((n_rows, COLUMNS)), HuberHinge(), relation=relation)
+    return PermutedRun(problem, Passes((n_rows,), (0.05, 0.05, 0.02)), 1.0, 0.1)
+
+
+def regularised(n_rows, relation):
+    return RegularisedMinimiser(problem_for(np.empty((n_rows, COLUMNS)), HuberHinge(), relation=relation), 100.0)
+
+
+# Every query the curator may answer. A new one goes here and inherits the tests of its bound. `VarianceReducedGradient` has no
+# bound under replace-one and is never asked without a batch: its own tests are in test_vradmm.py. The bound of
+# `NewtonDirection` is reached on tables of its own (test_newton.py), and `SteepestCorner` is a choice (test_frank_wolfe.py).
 QUERIES = {
     "logistic gradient": gradient(Logistic()),
     "logistic gradient, no intercept": gradient(Logistic(), fit_intercept=False),
@@ -81,7 +149,19 @@ QUERIES = {
     "one-vs-rest gradient": gradient(OneVsRest(HuberHinge(), 3), outputs=3),
     "second moment": second_moment(fit_intercept=True),
     "second moment, no intercept": second_moment(fit_intercept=False),
+    "logistic curvature": curvature(Logistic()),
+    "logistic majorant, no intercept": curvature(Logistic(), kind="majorant", fit_intercept=False),
+    "hinge curvature": curvature(HuberHinge(bend=1.2)),
+    "one-vs-rest curvature": curvature(OneVsRest(Logistic(), 3), outputs=3),
     "margin histogram": histogram,
+    "end of a descent": descent,
+    "regularised minimiser": regularised,
+    "logistic gradient, diameter": logistic_gradient,
+    "hinge difference": difference(HuberHinge()),
+    "squared difference": difference(Squared(2.0)),
+    "step of ADMM": admm_step,
+    "steps of ADMM": admm_run,
+    "minimiser": minimiser,
 }
 over_queries = pytest.mark.parametrize("build", QUERIES.values(), ids=QUERIES)
 over_relations = pytest.mark.parametrize("relation", RELATIONS, ids=str)
@@ -289,6 +369,22 @@ def test_the_divisor_is_the_public_batch_size(sampling):
         curator = curator_over(source_of(X, y), solver.plan(problem), 0.0, seed=seed)
         (iterate,) = solver.iterates(problem, curator)
         np.testing.assert_allclose(iterate.w, -curator.transcript[0].answer / 12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("others", [1, 9])
+def test_dividing_by_the_realised_batch_doubles_what_a_record_does(others):
+    """Everybody else +C, the record -C or absent: C/b with the public b, 2C / (others + 1) with the batch's own size."""
+    b, clip = 10, 1.0
+    X, y = np.ones((others + 1, 1)), np.append(1.0, np.full(others, -1.0))
+    problem = problem_for(np.empty((others + 1, 1)), HuberHinge(), relation=Relation.ADD_REMOVE, fit_intercept=False)
+    query = ClippedGradient(problem, np.zeros(1), clip)
+    present = answer_with(query, X, y)[0]
+    absent = answer_with(query, np.vstack([[[np.nan]], X[1:]]), y)[0]
+    assert abs(present - absent) / b == pytest.approx(clip / b)
+    assert abs(present - absent) <= query.radius()
+    realised = abs(present / (others + 1) - absent / others)
+    assert realised == pytest.approx(2 * clip / (others + 1))
+    assert realised > 1.9 * query.radius() / b
 
 
 @pytest.mark.parametrize("query", [SecondMoment, MarginHistogram])

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import kstest, norm
 
 from _support import (
     LOSSES,
@@ -271,6 +271,57 @@ def test_a_record_moves_the_published_gradient_by_what_the_mixture_counts(loss, 
     assert 0.9 * batch.ratio * query.radius() <= furthest[False] <= batch.ratio * query.radius()
     # Counting the batch alone, as if a record outside it were absent, misses the second.
     assert furthest[False] > 0
+
+
+def test_released_gradients_follow_the_mixture_and_not_the_batch_alone():
+    """Nobody but one record, moved by far in the batch and by a little outside it. Kolmogorov-Smirnov, 2000 releases; level 1e-6."""
+    n, rate, runs, multiplier = 20, 0.3, 2000, 0.5
+    problem = problem_for(np.empty((n, 1)), Squared(1.0), relation=ADD, fit_intercept=False)
+    # Slopes +1 here and -1 at the snapshot: as far apart as clipping allows.
+    query = VarianceReducedGradient(problem, np.array([5.0]), Snapshot(np.array([-5.0]), 1.0), rate)
+    batch = anchored_batch(problem, rate)
+    plan = Plan((Planned("gradient", VarianceReducedGradient, runs, sampling=batch),))
+    X = np.full((n, 1), np.nan)
+    seen = {}
+    for there in (True, False):
+        X[0] = 1.0 if there else np.nan
+        curator = curator_over(source_of(X, np.zeros(n), fit_intercept=False), plan, multiplier, ADD, seed=3)
+        seen[there] = np.array([curator.release("gradient", query)[0] for _ in range(runs)]) / query.radius()
+    inside, outside = 2 - rate, -rate  # times the clip, which is 1
+    inside, outside = inside / query.radius(), outside / query.radius()
+
+    def mixture(x):
+        return (1 - rate) * norm.cdf(x, outside, multiplier) + rate * norm.cdf(x, inside, multiplier)
+
+    def batch_alone(x):
+        return (1 - rate) * norm.cdf(x, 0.0, multiplier) + rate * norm.cdf(x, inside, multiplier)
+
+    assert abs(inside) == pytest.approx(1.0)
+    assert abs(outside) == pytest.approx(batch.ratio)
+    assert kstest(seen[False], norm(scale=multiplier).cdf).pvalue > 1e-6
+    assert kstest(seen[True], mixture).pvalue > 1e-6
+    assert kstest(seen[True], batch_alone).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("held", [0, 5, 50], ids=lambda held: f"{held} rows")
+def test_differences_are_scaled_by_the_public_batch_size_whatever_the_batch_holds(held, monkeypatch):
+    X, y = two_classes(100, 4)
+    monkeypatch.setattr(PoissonBatch, "rows", lambda self, n_rows, coins: np.arange(held))
+    problem = replace(problem_for(X, penalty=L1(0.01)), constraint=chain(4))
+    solver = DPVRADMM(epochs=1, inner_steps=2, eta=1.0, rho=0.5)
+    curator = curator_over(source_of(X, y), solver.plan(problem), 0.5)
+    w = run(solver, problem, curator).w
+    p, d = (released.answer for released in curator.transcript)
+    assert np.all(d != 0)
+
+    def replayed(divisor):
+        splitting = Splitting(problem, 0.5)
+        first = splitting.step(splitting.start(), p / 100, 1.0)
+        return (first.x + splitting.step(first, p / 100 + d / divisor, 1.0).x) / 2
+
+    np.testing.assert_allclose(w, replayed(10), rtol=1e-12)
+    if held:
+        assert not np.allclose(w, replayed(held))
 
 
 def test_the_published_gradient_cannot_be_planned_as_a_plain_batch():
@@ -543,7 +594,7 @@ def neighbouring_tables(n=1000, d=5):
     return tables
 
 
-def attack(monkeypatch, exact_start, runs=120, n=1000, rho=0.01, epsilon=1.0, delta=1e-5):
+def attack(monkeypatch, exact_start, runs=200, n=1000, rho=1e-3, epsilon=1.0, delta=1e-5):
     """Accuracy of telling the tables apart by m (mean z - mean x) of the first column, one epoch, calibrated noise."""
     solver = DPVRADMM(
         epochs=1, inner_steps=40, clip=1.0, eta=0.1, rho=rho, strongly_convex=True, ridge=1e-6, sampling=PoissonBatch(0.05)
@@ -579,9 +630,9 @@ def attack(monkeypatch, exact_start, runs=120, n=1000, rho=0.01, epsilon=1.0, de
 
 
 def test_a_dual_start_from_the_exact_gradient_gives_a_record_away(monkeypatch):
-    """The published start against ours, same noise: told apart always, or no more often than epsilon = 1 allows."""
+    """The published start against ours, same noise: told apart always, or hardly more often than by guessing."""
     assert attack(monkeypatch, exact_start=True) > 0.99
-    assert attack(monkeypatch, exact_start=False) < math.e / (1 + math.e)
+    assert attack(monkeypatch, exact_start=False) < 0.6 < math.e / (1 + math.e)
 
 
 def test_the_dual_start_balances_the_gradient_it_is_given():

@@ -57,6 +57,16 @@ def test_one_gaussian_in_two_units():
     assert rdp_epsilon(GaussianCost(2.0), 1e-5, REPLACE) == pytest.approx(2.166, abs=2e-3)
 
 
+@pytest.mark.parametrize("multiplier", [1.0, 2.0, 8.0])
+def test_distributions_and_curves_agree_about_the_same_noise(multiplier):
+    """Within 15 % under replace-one; a factor of two in the unit, on either side, is far outside."""
+    by_pld = pld_epsilon(GaussianCost(multiplier, 10), 1e-5, REPLACE)
+    assert by_pld <= rdp_epsilon(GaussianCost(multiplier, 10), 1e-5, REPLACE) * 1.001
+    assert rdp_epsilon(GaussianCost(multiplier, 10), 1e-5, REPLACE) <= 1.15 * by_pld
+    assert rdp_epsilon(GaussianCost(2 * multiplier, 10), 1e-5, REPLACE) < by_pld / 1.15
+    assert rdp_epsilon(GaussianCost(multiplier / 2, 10), 1e-5, REPLACE) > 1.15 * by_pld
+
+
 def test_the_stock_accountants_still_disagree_about_units():
     """Why only one module may talk to them: if this fails, dp_accounting changed and our notes with it."""
     by_pld = dpa.pld.PLDAccountant(NEIGHBOURS.REPLACE_ONE).compose(dpa.GaussianDpEvent(2.0)).get_epsilon(1e-6)

@@ -20,9 +20,10 @@ from hushfit.solvers._run import Iterate
 
 _NAME = "minimiser"
 # Curvature of one record over mu costs about 1.4 kappa^2 of rho: a hundredth of it when the budget is known, and small for
-# epsilon down to 0.1 when it is not. Without privacy mu is the smoothness of a few records.
+# epsilon down to 0.1 when it is not. Without privacy mu is next to nothing, which leaves the objective as it was asked for.
 _CURVATURE_SHARE = 0.01
 _USUAL_KAPPA, _LARGEST_KAPPA = 0.005, 0.25
+_OPEN_MU = 2e-6  # of the smoothness
 # The noise on the output grows as mu shrinks; below this it would be seen, while the shrinkage of this much is not.
 _LEAST_MU = 1e-4
 # With more weights than this a solve takes long, and the noise of the release hides a coarser one.
@@ -68,10 +69,12 @@ class ObjectivePerturbation:
         if any(value is not None and not value > 0 for value in (self.mu, self.kappa, self.stages)):
             raise InvalidArgument(f"{self} needs mu > 0, kappa > 0 and stages >= 1, or None for the usual ones.")
 
-    def for_budget(self, budget: Budget) -> "ObjectivePerturbation":
-        """The same with ``kappa`` chosen for a budget, unless it or ``mu`` was given."""
+    def for_budget(self, budget: Budget, problem: Problem) -> "ObjectivePerturbation":
+        """The same with ``kappa`` (without privacy, ``mu``) chosen for a budget, unless either was given."""
         if self.mu is not None or self.kappa is not None:
             return self
+        if not budget.is_private:
+            return replace(self, mu=_OPEN_MU * problem.loss.smoothness)
         rho = gaussian_mu(budget.epsilon, budget.delta) ** 2 / 2
         return replace(self, kappa=min(math.sqrt(_CURVATURE_SHARE * rho), _LARGEST_KAPPA))
 

@@ -11,7 +11,7 @@ docs/algorithms/dp-sadmm.md.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -22,15 +22,18 @@ from scipy.sparse.linalg import splu
 from hushfit._typing import Vector
 from hushfit.constraints import Constraint, identity
 from hushfit.errors import InvalidArgument
+from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Plan, Planned, PoissonBatch, Sampling
+from hushfit.release import ClippedGradient, Curator, FullBatch, Plan, Planned, PoissonBatch, Sampling
 from hushfit.solvers._admm_steps import AdmmSteps
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._smoothing import smoothed
+from hushfit.solvers._ss_admm import USUAL_CLIP
 
 LinearMap: TypeAlias = Any
 _MOST_DENSE_ENTRIES = 20_000
 _SCHEDULES = ("constant", "sqrt", "strongly-convex")
+USUAL_BATCH = PoissonBatch(0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,9 @@ class Splitting:
     def _z_step(self, v: Vector) -> Vector:
         b, penalty = self.constraint.z_weight, self.problem.penalty
         aims = -(self._maps[3] @ v.T).T / b
-        return np.array([penalty.prox(aim, 1 / (self.rho * b)) for aim in aims])
+        # One call for all outputs: a penalty may tie them together.
+        together = aims if self.problem.outputs > 1 else aims[0]
+        return penalty.prox(together, 1 / (self.rho * b)).reshape(aims.shape)
 
     def _direction(self, x: Vector, gradient: Vector, pull: Vector) -> Vector:
         direction = gradient.copy()
@@ -175,12 +180,12 @@ class DPSADMM:
     Parameters
     ----------
     steps : int, default=400
-    clip : float, default=0.5
-        Largest length of a record's gradient.
+    clip : float or None
+        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     eta, rho : float or None
         Primal step and ADMM penalty; None chooses both from the noise level.
     schedule : {"constant", "sqrt", "strongly-convex"}, default="constant"
-        eta stays, shrinks with the square root of the step, or is ``min(eta, 2 / (ridge t))``.
+        eta stays, shrinks with the square root of the step t, or is ``min(eta, 2 / (ridge t))``.
     ridge : float, default=0.0
         Weight of a public squared norm of the columns' weights, added to the objective without noise. "strongly-convex"
         needs it.
@@ -189,19 +194,23 @@ class DPSADMM:
         it does harm.
     average_last : float, default=0.25
         Part of the steps, from the end, that the average covers; later ones count more with "strongly-convex".
-    sampling : Sampling, default=PoissonBatch(0.1)
-        Sampling saves time, not budget.
+    hold_first : float, default=0.0
+        Part of the steps, from the start, over which eta stays before "sqrt" or "strongly-convex" let it shrink. Held steps forget
+        the start exponentially, shrinking ones at the rate 1/t; what they do is average out noise.
+    sampling : Sampling or None
+        Sampling saves time, not budget. None is ``PoissonBatch(0.1)``, and all rows when epsilon is infinite.
     """
 
     steps: int = 400
-    clip: float = 0.5
+    clip: float | None = None
     eta: float | None = None
     rho: float | None = None
     schedule: str = "constant"
     ridge: float = 0.0
     smoothing: float = 0.0
     average_last: float = 0.25
-    sampling: Sampling = PoissonBatch(0.1)
+    hold_first: float = 0.0
+    sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, clip=self.clip, eta=self.eta, rho=self.rho)
@@ -212,21 +221,37 @@ class DPSADMM:
             raise InvalidArgument("schedule='strongly-convex' needs ridge > 0: the loss alone is not strongly convex.")
         if not 0 <= self.average_last <= 1:
             raise InvalidArgument(f"average_last={self.average_last!r} is outside [0, 1]. 0 takes the last step alone.")
+        if not 0 <= self.hold_first <= 1:
+            raise InvalidArgument(f"hold_first={self.hold_first!r} is outside [0, 1]. 0 lets eta shrink from the start.")
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "DPSADMM":
+        """The same on all rows and without clipping if nothing is to be hidden, unless a clip or a sampling was given."""
+        if budget.is_private:
+            return self
+        return replace(self, clip=self.clip or problem.loss.slope_bound, sampling=self.sampling or FullBatch())
+
+    @property
+    def _clip(self) -> float:
+        return USUAL_CLIP if self.clip is None else self.clip
+
+    @property
+    def _sampling(self) -> Sampling:
+        return USUAL_BATCH if self.sampling is None else self.sampling
 
     def plan(self, problem: Problem) -> Plan:
         # Lemma 5 of the paper divides by 1 - eta g.
         check_problem(problem, self.eta, self.ridge, most=1.0)
-        return Plan((Planned("gradient", ClippedGradient, self.steps, sampling=self.sampling),))
+        return Plan((Planned("gradient", ClippedGradient, self.steps, sampling=self._sampling),))
 
     def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        expected_rows = self.sampling.expected_rows(problem.n_rows)
+        expected_rows = self._sampling.expected_rows(problem.n_rows)
         eta, rho = self._eta_and_rho(problem, curator)
         splitting = Splitting(problem, rho, self.ridge, self.smoothing)
         state = splitting.start()
         first_averaged = self.steps - max(1, round(self.average_last * self.steps))
 
         for t in range(self.steps):
-            query = ClippedGradient(problem, state.x, self.clip)
+            query = ClippedGradient(problem, state.x, self._clip)
             g = curator.release("gradient", query).reshape(problem.shape) / expected_rows
             state = splitting.step(state, g, self._eta_at(t, eta))
             weight = (t + 1.0 if self.schedule == "strongly-convex" else 1.0) * (t >= first_averaged)
@@ -238,14 +263,15 @@ class DPSADMM:
         return problem.prox(average, 1 / self._eta_and_rho(problem, curator)[1])
 
     def _eta_and_rho(self, problem: Problem, curator: Curator) -> tuple[float, float]:
-        sensitivity = ClippedGradient(problem, np.zeros(problem.shape), self.clip).sensitivity(problem.relation)
-        noise = curator.noise_multiplier("gradient") * sensitivity / self.sampling.expected_rows(problem.n_rows)
+        sensitivity = ClippedGradient(problem, np.zeros(problem.shape), self._clip).sensitivity(problem.relation)
+        noise = curator.noise_multiplier("gradient") * sensitivity / self._sampling.expected_rows(problem.n_rows)
         return chosen_steps(problem, noise, self.steps, self.eta, self.rho, most=1 / (problem.loss.smoothness + self.ridge))
 
     def _eta_at(self, t: int, eta: float) -> float:
+        shrinking = max(t + 1 - round(self.hold_first * self.steps), 1)
         if self.schedule == "sqrt":
-            return eta / math.sqrt(t + 1)
-        return min(eta, 2 / (self.ridge * (t + 1))) if self.schedule == "strongly-convex" else eta
+            return eta / math.sqrt(shrinking)
+        return min(eta, 2 / (self.ridge * shrinking)) if self.schedule == "strongly-convex" else eta
 
 
 def chosen_steps(

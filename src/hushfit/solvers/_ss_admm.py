@@ -9,13 +9,14 @@ What the paper got wrong, and what is guaranteed here: docs/algorithms/ss-admm.m
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Logistic
+from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import (
     AdmmState,
@@ -32,8 +33,20 @@ from hushfit.release import (
 from hushfit.solvers._admm_steps import AdmmSteps
 from hushfit.solvers._run import Iterate
 
+# Shorter than most gradients at the start: what clipping loses there, less noise makes up for.
+USUAL_CLIP = 0.5
 _OUTPUTS = ("z", "x", "average")
 _SCHEDULES = ("constant", "sqrt", "epoch")
+
+
+def check_step(eta: float | None, problem: Problem) -> None:
+    """Refuse, before anything is paid, steps that are not known to converge."""
+    largest = 2 / problem.loss.smoothness
+    if eta is not None and eta > largest:
+        raise InvalidArgument(
+            f"eta={eta:g} is outside the proved range: with a loss of smoothness {problem.loss.smoothness:g} longer steps than "
+            f"{largest:g} drive the weights apart. Give a smaller eta, or None."
+        )
 
 
 @dataclass(frozen=True)
@@ -43,8 +56,8 @@ class SSADMM:
     Parameters
     ----------
     steps : int, default=500
-    clip : float, default=0.5
-        Largest length of a record's gradient; ignored with ``tighten``.
+    clip : float or None
+        Largest length of a record's gradient; ignored with ``tighten``. None is 0.5, and no clipping when epsilon is infinite.
     eta, rho : float or None
         Primal step and ADMM penalty; None chooses both from the noise level.
     schedule : {"constant", "sqrt", "epoch"}, default="constant"
@@ -59,7 +72,7 @@ class SSADMM:
     """
 
     steps: int = 500
-    clip: float = 0.5
+    clip: float | None = None
     eta: float | None = None
     rho: float | None = None
     schedule: str = "constant"
@@ -71,14 +84,25 @@ class SSADMM:
         for name, value, known in (("output", self.output, _OUTPUTS), ("schedule", self.schedule, _SCHEDULES)):
             if value not in known:
                 raise InvalidArgument(f"{name}={value!r} is not known. Use one of {', '.join(map(repr, known))}.")
-        if self.steps < 1 or self.clip <= 0 or not (self.eta is None or self.eta > 0) or not (self.rho is None or self.rho > 0):
+        given = [value for value in (self.clip, self.eta, self.rho) if value is not None]
+        if self.steps < 1 or not all(value > 0 for value in given):
             raise InvalidArgument(f"{self} needs steps >= 1 and positive clip, eta and rho.")
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "SSADMM":
+        """The same with what needs no care if nothing is to be hidden, where it was not given: no clipping, no long prox."""
+        if budget.is_private:
+            return self
+        # Long steps 1/rho quieten noise; without any they make a prox that jumps go round in circles.
+        rho = self.rho or (None if problem.penalty.convex else problem.loss.smoothness)
+        return replace(self, clip=self.clip or problem.loss.slope_bound, rho=rho)
 
     def plan(self, problem: Problem) -> Plan:
         if problem.constraint is not None:
             raise InvalidArgument("SSADMM ties z to the weights themselves. Use solver='dp-sadmm' for other constraints.")
         if self.tighten and not isinstance(problem.loss, Logistic):
             raise InvalidArgument(f"tighten=True is proved for the logistic loss, not for {problem.loss!r}. Leave it off.")
+        if self.schedule == "constant":
+            check_step(self.eta, problem)
         query = LogisticGradient if self.tighten else ClippedGradient
         return Plan((Planned("gradient", query, self.steps, sampling=self.sampling),))
 
@@ -103,7 +127,7 @@ class SSADMM:
 
     def _query(self, problem: Problem, x: Vector) -> ClippedGradient | LogisticGradient:
         if not self.tighten:
-            return ClippedGradient(problem, x, self.clip)
+            return ClippedGradient(problem, x, USUAL_CLIP if self.clip is None else self.clip)
         return LogisticGradient(problem, x, pairwise=not isinstance(self.sampling, PoissonBatch))
 
     def _first_steps(self, problem: Problem, curator: Curator, expected_rows: float) -> AdmmSteps:

@@ -11,18 +11,19 @@ paper got wrong, and what is guaranteed here: docs/algorithms/dp-vradmm.md.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument, UnsupportedRelation
-from hushfit.privacy import Relation
+from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
 from hushfit.release import (
     ClippedGradient,
     Curator,
+    FullBatch,
     GradientDifference,
     Plan,
     Planned,
@@ -35,6 +36,7 @@ from hushfit.release import (
 )
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import (
+    USUAL_BATCH,
     Splitting,
     State,
     check_not_negative,
@@ -43,6 +45,7 @@ from hushfit.solvers._sadmm import (
     chosen_steps,
     constraint_of,
 )
+from hushfit.solvers._ss_admm import USUAL_CLIP
 
 _NOISES = ("two", "single")
 
@@ -56,8 +59,8 @@ class DPVRADMM:
     epochs : int, default=10
     inner_steps : int, default=50
         Steps in an epoch, at least 2.
-    clip : float, default=0.5
-        Largest length of a record's gradient.
+    clip : float or None
+        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     eta, rho : float or None
         Primal step and ADMM penalty; None chooses both from the noise level.
     strongly_convex : bool, default=False
@@ -74,13 +77,13 @@ class DPVRADMM:
         Part of the budget (of mu squared) for the snapshot gradients, with two noises.
     average_last : float, default=0.3
         Part of the epochs, from the end, that the average covers; with ``strongly_convex`` it is always the last one.
-    sampling : Sampling, default=PoissonBatch(0.1)
-        Of the differences.
+    sampling : Sampling or None
+        Of the differences. None is ``PoissonBatch(0.1)``, and, with two noises, all rows when epsilon is infinite.
     """
 
     epochs: int = 10
     inner_steps: int = 50
-    clip: float = 0.5
+    clip: float | None = None
     eta: float | None = None
     rho: float | None = None
     strongly_convex: bool = False
@@ -89,7 +92,7 @@ class DPVRADMM:
     noise: str = "two"
     snapshot_share: float = 0.5
     average_last: float = 0.3
-    sampling: Sampling = PoissonBatch(0.1)
+    sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
         check_settings(self, epochs=self.epochs, clip=self.clip, eta=self.eta, rho=self.rho)
@@ -104,6 +107,23 @@ class DPVRADMM:
             raise InvalidArgument(f"average_last={self.average_last!r} is outside [0, 1]. 0 takes the last epoch alone.")
         if self.strongly_convex and self.ridge == 0:
             raise InvalidArgument("strongly_convex=True needs ridge > 0: the loss alone is not strongly convex.")
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "DPVRADMM":
+        """The same on all rows and without clipping if nothing is to be hidden, unless a clip or a sampling was given."""
+        if budget.is_private:
+            return self
+        batch = FullBatch() if self.noise == "two" else USUAL_BATCH  # one noise has a proof, and code, for Poisson batches only
+        return replace(self, clip=self.clip or problem.loss.slope_bound, sampling=self.sampling or batch)
+
+    @property
+    def clip_used(self) -> float:
+        """``clip``, or the usual one."""
+        return USUAL_CLIP if self.clip is None else self.clip
+
+    @property
+    def sampling_used(self) -> Sampling:
+        """``sampling``, or the usual one."""
+        return USUAL_BATCH if self.sampling is None else self.sampling
 
     def plan(self, problem: Problem) -> Plan:
         # Lemma 4 of the paper: eta g <= 1/2.
@@ -180,27 +200,27 @@ class _TwoNoises:
         return Plan(
             (
                 Planned("snapshot", ClippedGradient, solver.epochs, share),
-                Planned("difference", GradientDifference, differences, 1 - share, solver.sampling),
+                Planned("difference", GradientDifference, differences, 1 - share, solver.sampling_used),
             )
         )
 
     def epoch(self, problem: Problem, curator: Curator, solver: DPVRADMM, snapshot: Vector) -> _GradientAt:
-        full = curator.release("snapshot", ClippedGradient(problem, snapshot, solver.clip))
+        full = curator.release("snapshot", ClippedGradient(problem, snapshot, solver.clip_used))
         p = full.reshape(problem.shape) / problem.n_rows
-        expected_rows = solver.sampling.expected_rows(problem.n_rows)
+        expected_rows = solver.sampling_used.expected_rows(problem.n_rows)
 
         def gradient_at(x: Vector) -> Vector:
             if x is snapshot:
                 return p
-            bound = difference_bound(problem, x, snapshot, solver.clip)
-            query = GradientDifference(problem, x, snapshot, solver.clip, bound)
+            bound = difference_bound(problem, x, snapshot, solver.clip_used)
+            query = GradientDifference(problem, x, snapshot, solver.clip_used, bound)
             return p + curator.release("difference", query).reshape(problem.shape) / expected_rows
 
         return gradient_at
 
     def noise_of_a_step(self, problem: Problem, curator: Curator, solver: DPVRADMM) -> float:
         # The noise of the snapshot stays the same for an epoch, as if each of its steps had more.
-        sensitivity = ClippedGradient(problem, np.zeros(problem.shape), solver.clip).sensitivity(problem.relation)
+        sensitivity = ClippedGradient(problem, np.zeros(problem.shape), solver.clip_used).sensitivity(problem.relation)
         common = curator.noise_multiplier("snapshot") * sensitivity / problem.n_rows
         return float(common * np.sqrt(solver.inner_steps))
 
@@ -219,7 +239,7 @@ class _SingleNoise:
         return Plan((Planned("gradient", VarianceReducedGradient, solver.epochs * solver.inner_steps, sampling=batch),))
 
     def epoch(self, problem: Problem, curator: Curator, solver: DPVRADMM, snapshot: Vector) -> _GradientAt:
-        anchor, rate = Snapshot(snapshot, solver.clip), _rate(solver)
+        anchor, rate = Snapshot(snapshot, solver.clip_used), _rate(solver)
 
         def gradient_at(x: Vector) -> Vector:
             query = VarianceReducedGradient(problem, x, anchor, rate)
@@ -229,11 +249,12 @@ class _SingleNoise:
 
     def noise_of_a_step(self, problem: Problem, curator: Curator, solver: DPVRADMM) -> float:
         nought = np.zeros(problem.shape)
-        query = VarianceReducedGradient(problem, nought, Snapshot(nought, solver.clip), _rate(solver))
+        query = VarianceReducedGradient(problem, nought, Snapshot(nought, solver.clip_used), _rate(solver))
         return curator.noise_multiplier("gradient") * query.radius() / (_rate(solver) * problem.n_rows)
 
 
 def _rate(solver: DPVRADMM) -> float:
-    if not isinstance(solver.sampling, PoissonBatch):
-        raise InvalidArgument(f"noise='single' is proved for Poisson batches, not for {solver.sampling}. Use PoissonBatch.")
-    return solver.sampling.rate
+    sampling = solver.sampling_used
+    if not isinstance(sampling, PoissonBatch):
+        raise InvalidArgument(f"noise='single' is proved for Poisson batches, not for {sampling}. Use PoissonBatch.")
+    return sampling.rate
