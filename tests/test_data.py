@@ -230,3 +230,41 @@ def test_a_tie_for_the_last_place_is_drawn_again():
     coins = _Script([5, 1, 5, 9], [5, 1, 6, 9])
     assert fixed_size_rows(4, 2, coins).tolist() == [0, 1]
     assert coins.draws == []
+
+
+class Enumerated:
+    """Coins that give these words, call by call."""
+
+    def __init__(self, *calls):
+        self.calls = list(calls)
+
+    def words(self, count):
+        given = np.array(self.calls.pop(0), dtype=np.uint64)
+        return given[:count] if count else given[:0]
+
+
+def test_a_row_is_sampled_with_exactly_its_rate():
+    """All first digits there can be, for one row: 3/16 starts with two zeros, and three quarters of what follows are below it."""
+    first, second, byte = np.meshgrid([0, 128], [0, 128], np.arange(256))
+    cases = zip(first.ravel(), second.ravel(), byte.ravel(), strict=True)
+    taken = sum(len(poisson_rows(1, 3 / 16, Enumerated([a], [b], [c], [0]))) for a, b, c in cases)
+    assert taken == 4 * 256 * 3 / 16
+    # A bit-flip in the threshold would be seen.
+    cases = zip(first.ravel(), second.ravel(), byte.ravel(), strict=True)
+    assert sum(len(poisson_rows(1, 2 / 16, Enumerated([a], [b], [c], [0]))) for a, b, c in cases) != taken
+
+
+@pytest.mark.parametrize("rate", [1 / 3, 0.1, 0.9, 2.0**-9, 1e-3])
+def test_undecided_rows_are_decided_by_the_remaining_digits(rate):
+    """Where the first byte equals that of the rate, the other 56 digits are compared, up to the last one."""
+    threshold = int(rate * 2.0**64)
+    zeros = min(64 - threshold.bit_length(), 6)
+    head, tail = divmod(threshold << zeros, 2**56)
+    for digits, inside in ((tail - 1, 1), (tail, 0), (tail + 1, 0)):
+        if 0 <= digits < 2**56:
+            coins = Enumerated(*[[0]] * zeros, [head], [digits << 8])
+            assert len(poisson_rows(1, rate, coins)) == inside
+
+
+def test_a_vanishing_rate_takes_nobody():
+    assert len(poisson_rows(1000, 2.0**-70, SecureCoins())) == 0

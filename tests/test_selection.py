@@ -5,8 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushfit import PrivateFeatureSelector
+from hushfit.datasets import make_sparse_classification
 from hushfit.errors import InvalidArgument
+from hushfit.losses import Logistic
+from hushfit.penalties import L1, Zero
+from hushfit.privacy import Budget, Relation
+from hushfit.problem import Problem
 from hushfit.selection import coverage, ranked, zeroed_counts
+from hushfit.solvers._screening import Screening
 
 
 def test_coverage_is_the_papers_example():
@@ -52,3 +59,51 @@ def test_zeroed_counts_by_definition(pairs):
 def test_bad_arguments_are_refused(call, message):
     with pytest.raises(InvalidArgument, match=message):
         call()
+
+
+# Ranking by a few steps
+
+
+@pytest.mark.parametrize(("epsilon", "steps"), [(0.05, 1), (0.1, 1), (0.2, 2), (0.4, 4), (100.0, 60)])
+def test_less_noise_allows_more_steps(epsilon, steps):
+    problem = Problem(Logistic(), Zero(), 40_000, 100, Relation.REPLACE_ONE)
+    settled = Screening().for_budget(Budget(epsilon, 1e-8), problem)
+    assert settled.steps == steps
+    assert settled.for_budget(Budget(1.0, 1e-8), problem) == settled
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Screening(steps=0), "steps >= 1"),
+        (lambda: Screening(moment_share=1.0), "moment_share"),
+        (lambda: Screening().plan(Problem(Logistic(), L1(0.1), 100, 3, Relation.REPLACE_ONE)), "takes no penalty"),
+    ],
+)
+def test_screening_refuses_what_it_cannot_do(call, message):
+    with pytest.raises(InvalidArgument, match=message):
+        call()
+
+
+@pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
+def test_common_columns_do_not_rank_first_for_being_common():
+    """Nearly always one, and unrelated to a rare label: a plain first gradient would put them before the one that matters."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((20_000, 12)) < 0.9).astype(float)
+    X[:, 7] = rng.random(20_000) < 0.3
+    y = (rng.random(20_000) < np.where(X[:, 7] > 0, 0.4, 0.05)).astype(int)
+    assert np.argmax(np.abs(X.T @ (0.5 - y))) != 7
+    selector = PrivateFeatureSelector(1, epsilon=1.0, delta=1e-6, classes=[0, 1], random_state=0).fit(X, y)
+    assert selector.ranking_[0] == 7
+
+
+@pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
+def test_the_default_finds_the_papers_columns_wherever_they_stand():
+    """Three tables, epsilon 0.4. Over thirty tables the mean was 0.947 with a standard error of 0.002."""
+    found = []
+    for seed in range(3):
+        S = make_sparse_classification(random_state=seed)
+        order = np.random.default_rng(seed).permutation(100)
+        selector = PrivateFeatureSelector(20, epsilon=0.4, delta=1e-8, classes=[-1, 1], random_state=seed).fit(S.X[:, order], S.y)
+        found.append(coverage(selector.ranking_, np.flatnonzero(S.coef[order]), 20))
+    assert np.mean(found) > 0.92

@@ -8,6 +8,9 @@ import numpy as np
 
 from hushfit._typing import AnyArray, IntVector
 
+# Beyond so many leading zeros of a rate it is cheaper to compare whole bytes.
+_MOST_ZEROS = 6
+
 
 class Coins(Protocol):
     """A source of uniform 64-bit words."""
@@ -38,11 +41,37 @@ class SeededCoins:
 
 
 def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
-    """Each row on its own with probability ``rate``, rounded down to a multiple of 2**-64: less is never less private."""
+    """Each row on its own with probability ``rate``, rounded down to a multiple of 2**-64: less is never less private.
+
+    A row is in when its random number, written in binary, lies below the rate. Almost always the first few digits tell, and only
+    as many are drawn as it takes.
+    """
     if rate >= 1.0:
         return np.arange(n_rows)
-    threshold = np.uint64(int(rate * 2.0**64))
-    return np.flatnonzero(coins.words(n_rows) < threshold)
+    threshold = int(rate * 2.0**64)
+    if threshold == 0:
+        return np.empty(0, dtype=np.int64)
+    # Where the rate starts with zeros so must the number; what follows is compared with the 64 digits after them.
+    zeros = min(64 - threshold.bit_length(), _MOST_ZEROS)
+    rows = _starting_with_zeros(n_rows, zeros, coins)
+    head, tail = divmod(threshold << zeros, 2**56)
+    heads = _random_bytes(len(rows), coins)
+    taken = heads < head
+    undecided = np.flatnonzero(heads == head)
+    taken[undecided] = coins.words(len(undecided)) >> np.uint64(8) < np.uint64(tail)
+    return rows[taken]
+
+
+def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
+    """Rows whose number starts with so many zeros, one digit of eight rows to a byte."""
+    ones = np.zeros(-(-n_rows // 8), dtype=np.uint8)
+    for _ in range(zeros):
+        ones |= _random_bytes(len(ones), coins)
+    return np.flatnonzero(np.unpackbits(~ones, count=n_rows).view(np.bool_))
+
+
+def _random_bytes(count: int, coins: Coins) -> AnyArray:
+    return coins.words(-(-count // 8)).view(np.uint8)[:count]
 
 
 def fixed_size_rows(n_rows: int, size: int, coins: Coins) -> IntVector:

@@ -12,12 +12,14 @@ from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._classifiers import PrivateLogisticRegression
 from hushfit.estimators._linear import in_record_units
-from hushfit.privacy import Guarantee
+from hushfit.privacy import Budget, Guarantee
 from hushfit.solvers import SSADMM
+from hushfit.solvers._auto import MOST_WHITENED_COLUMNS
+from hushfit.solvers._screening import Screening
 
 
 class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
-    """Keep the columns with the largest coefficients of a private sparse logistic regression.
+    """Keep the columns with the largest coefficients of a private logistic regression.
 
     It spends a budget of its own: in a pipeline, the model that follows pays for itself. Give both the same ledger.
 
@@ -28,9 +30,10 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
     epsilon, delta, adjacency, feature_bounds, classes, ledger, random_state
         As for `PrivateLogisticRegression`.
     solver : name or solver, optional
-        None is ``SSADMM(clip=0.25)``. For ranking, plain directions beat whitened ones; see docs/algorithms/ss-admm.md.
+        None ranks by a few gradient steps without a penalty, the more the less noise there is: a ranking needs no zeros, and
+        is clearest before a fit is. Without ``n_features_to_select`` it is ``"auto"`` with the penalty.
     alpha : float, default=1e-3
-        Weight of the L1 penalty.
+        Weight of the L1 penalty, for ``n_features_to_select=None`` or a ``solver`` of your own.
 
     Attributes
     ----------
@@ -88,18 +91,7 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
             raise InvalidArgument(
                 f"n_features_to_select={wanted!r} is not between 1 and the {np.shape(X)[1]} columns. Give such a number, or None."
             )
-        model = PrivateLogisticRegression(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            penalty="l1",
-            alpha=self.alpha,
-            solver=SSADMM(clip=0.25) if self.solver is None else self.solver,
-            feature_bounds=self.feature_bounds,
-            classes=self.classes,
-            ledger=self.ledger,
-            random_state=self.random_state,
-        ).fit(X, y)
+        model = (self._sparse_model() if wanted is None else self._ranking_model(np.shape(X)[1])).fit(X, y)
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -110,6 +102,29 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         self.ranking_ = np.argsort(-self.scores_, kind="stable")
         self.privacy_: Guarantee = model.privacy_
         return self
+
+    def _sparse_model(self) -> PrivateLogisticRegression:
+        return PrivateLogisticRegression(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            penalty="l1",
+            alpha=self.alpha,
+            solver="auto" if self.solver is None else self.solver,
+            feature_bounds=self.feature_bounds,
+            classes=self.classes,
+            ledger=self.ledger,
+            random_state=self.random_state,
+        )
+
+    def _ranking_model(self, n_columns: int) -> PrivateLogisticRegression:
+        """What ranks so many columns; chosen from public numbers only."""
+        model = self._sparse_model()
+        if self.solver is not None or not Budget(self.epsilon, self.delta).is_private:
+            return model
+        if n_columns > MOST_WHITENED_COLUMNS:
+            return model.set_params(solver=SSADMM(clip=0.25))
+        return model.set_params(solver=Screening(), penalty=None)
 
     def _get_support_mask(self) -> BoolVector:
         check_is_fitted(self)
