@@ -1,15 +1,16 @@
-"""Run all benchmarks: ``python -m benchmarks [--quick]``."""
+"""Run all benchmarks: ``python -m benchmarks [--quick | --full]``."""
 
 import argparse
 import sys
 
-from benchmarks import accuracy, sets, sparse, speed
+from benchmarks import accuracy, papers, sets, sparse, speed
 
 
 def main() -> int:
     """Run everything; the number of missed goals decides the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="about two minutes instead of the full run")
+    parser.add_argument("--full", action="store_true", help="the papers' whole grids as well")
     parser.add_argument("--jobs", type=int, default=1, help="processes for the accuracy part")
     given = parser.parse_args()
     measured = speed.run(list(speed.SECTIONS), given.quick)
@@ -20,6 +21,7 @@ def main() -> int:
     else:
         cells = accuracy.run(list(sets.SETS), accuracy.Setup(), given.jobs)
         sparse.run(["a9a", "bank"], [0.1, 0.4, 1.6], folds=2, draws=1)
+        papers.run(list(papers.EXPERIMENTS), given.full)
     missed = [m.name for m in measured if m.verdict == "FAIL"]
     missed += [f"{c.set} at epsilon {c.epsilon:g}" for c in cells if c.verdict == "FAIL"]
     print(f"{len(missed)} goals missed" + (": " + "; ".join(missed) if missed else ""))

@@ -18,6 +18,8 @@ from hushfit.release import Passes, PermutedRun
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
+plt.rcParams["svg.hashsalt"] = "hushfit"  # the same file each time
+
 ROWS, BATCHES, RESTART, FIRST, MU = 900, 9, 5, 0.5, 1e-3
 OUT = Path(__file__).parents[1] / "docs" / "algorithms" / "rsgd.svg"
 

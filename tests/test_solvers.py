@@ -24,11 +24,17 @@ from hushfit.errors import InvalidArgument, UnknownName
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, ScaledL2, Zero
 from hushfit.privacy import Budget, Relation, gaussian_mu
-from hushfit.release import Curator, FixedSizeBatch, PoissonBatch
+from hushfit.release import AdaptiveRun, Curator, FixedSizeBatch, PoissonBatch
 from hushfit.solvers import (
+    DPBLS,
     SOLVERS,
+    ClassicObjective,
+    DoubleNoiseNewton,
+    DPAdam,
     ExactMinimiser,
+    FrankWolfe,
     Iterate,
+    PermutedSGD,
     ProximalGradient,
     ProxNewton,
     Recalibrated,
@@ -43,7 +49,7 @@ from hushfit.solvers import (
 def shortened(solver):
     """The same with fewer steps, where steps are a setting: these tests do not wait for convergence."""
     has_steps = any(field.name == "steps" for field in fields(solver))
-    return replace(solver, steps=min(solver.steps, 12)) if has_steps else solver
+    return replace(solver, steps=min(solver.steps or 12, 12)) if has_steps else solver
 
 
 # Every solver by its name, and the variants that their settings make. A new one goes here and inherits the tests.
@@ -53,6 +59,12 @@ MADE = {
     "averaged": ProximalGradient(steps=12, momentum=0.0, average_last=0.5),
     "poisson": ProximalGradient(steps=12, sampling=PoissonBatch(0.2)),
     "fixed size": ProximalGradient(steps=12, sampling=FixedSizeBatch(50)),
+    "permuted": PermutedSGD(epochs=4, batches=7, restart=2),
+    "bls, all rows": DPBLS("gd", steps=12),
+    "bls, own batches, gaussian": DPBLS(steps=12, batches="fresh", gate_noise="gaussian"),
+    "bls, adaptive": DPBLS("ac", steps=12),
+    "newton, noisy direction": DoubleNoiseNewton(steps=3, second_noise="direction"),
+    "newton, second derivatives": DoubleNoiseNewton(steps=3, curvature="hessian"),
     "recalibrated": Recalibrated(WhitenedGradientDescent(steps=12)),
     "recalibrated prox-newton": Recalibrated(ProxNewton(steps=6)),
 }
@@ -78,6 +90,10 @@ over_penalties = pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 over_problems = pytest.mark.parametrize(("data", "loss", "outputs"), PROBLEMS.values(), ids=PROBLEMS)
 
 
+# Solvers that refuse some penalties, or more than two classes; their own tests say which.
+PARTICULAR = WhitenedGradientDescent | Recalibrated | DPAdam | FrankWolfe | ClassicObjective | DoubleNoiseNewton
+
+
 def plan_or_none(solver, problem):
     """The plan, or None when the solver says beforehand that the problem is not for it."""
     try:
@@ -99,14 +115,14 @@ def test_solver_releases_exactly_what_it_declared(solver, penalty, data, loss, o
     problem = problem_for(X, loss, outputs, penalty=penalty)
     plan = plan_or_none(solver, problem)
     if plan is None:
-        assert isinstance(solver, WhitenedGradientDescent | Recalibrated)
+        assert isinstance(solver, PARTICULAR)
         return
     curator = curator_over(source_of(X, y), plan, noise_for(solver))
     result = run(solver, problem, curator)
     made = Counter(released.name for released in curator.transcript)
     declared = Counter({part.name: part.count for part in plan.parts})
-    if isinstance(solver, ExactMinimiser):
-        assert made <= declared  # it stops when it stands still
+    if isinstance(solver, ExactMinimiser) or any(isinstance(part.sampling, AdaptiveRun) for part in plan.parts):
+        assert made <= declared  # it stops when it stands still, or when its filter says so
     else:
         assert made == declared
     assert result.w.shape == problem.shape
@@ -115,7 +131,8 @@ def test_solver_releases_exactly_what_it_declared(solver, penalty, data, loss, o
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_named_solver_takes_some_penalty_for_two_and_for_more_classes(name):
-    for data, loss, outputs in (PROBLEMS["logistic"], PROBLEMS["softmax"]):
+    kinds = ("logistic",) if name == "objective-kifer" else ("logistic", "softmax")
+    for data, loss, outputs in (PROBLEMS[kind] for kind in kinds):
         assert plan_or_none(SOLVERS[name](), problem_for(data[0], loss, outputs, penalty=ScaledL2(0.1))) is not None
 
 
@@ -129,7 +146,9 @@ def test_every_source_gives_the_same_weights(solver, layout):
     plain, other = (
         run(solver, problem, curator_over(source_of(rows, y), plan, noise_for(solver), seed=3)).w for rows in (X, layout(X))
     )
-    np.testing.assert_allclose(other, plain, rtol=1e-9, atol=1e-9)
+    # Curvatures are functions of the margins, and so is where they are rounded to the grid of the sums.
+    tolerance = 1e-5 if isinstance(solver, DoubleNoiseNewton) else 1e-9
+    np.testing.assert_allclose(other, plain, rtol=tolerance, atol=tolerance)
 
 
 class _NobodyHome:
@@ -145,7 +164,11 @@ def test_weights_are_a_function_of_the_transcript(solver, relation):
     """A run over no rows at all, with the recorded answers, ends at the same weights bit for bit."""
     X, y = two_classes(d=4)
     problem = problem_for(X, penalty=ScaledL2(0.01), relation=relation)
-    plan = solver.plan(problem)
+    plan = plan_or_none(solver, problem)
+    if plan is None:
+        assert solver == MADE["permuted"]  # several batches, proved for replace-one only
+        assert relation is Relation.ADD_REMOVE
+        return
     first = curator_over(source_of(X, y), plan, noise_for(solver), relation)
     w = run(solver, problem, first).w
     again = curator_over(_NobodyHome(), plan, noise_for(solver), relation, seed=99, replay=first.transcript)
@@ -311,7 +334,7 @@ class _KnownNoise:
 
 
 def whitened_reference(Z, y, mu, a, noise, f=0.1, T=60):
-    """The published rule for unit rows ``Z``, one formula after another, with given standard normals."""
+    """The rule of docs/algorithms/auto.md for unit rows ``Z``, one formula after another, with given standard normals."""
     n, d = Z.shape
     off, on, *steps = noise
     s = (math.sqrt(2) if a == 2 else 1.0) / (mu * math.sqrt(f) * n)
@@ -329,32 +352,33 @@ def whitened_reference(Z, y, mu, a, noise, f=0.1, T=60):
     D = max((ev / e).sum(), 1.0)
     nu = a * D / (mu * math.sqrt(1 - f) * n)
     beta = np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4)
-    B, m = beta * math.sqrt(D), np.clip(0.7 * (0.02 / nu - 1), 0, 0.7)
+    B, m = beta * math.sqrt(D), np.clip(0.7 * (0.0125 / nu - 1), 0, 0.7)
+    b = np.clip((0.045 - nu) / 0.015, 0, 1)
     cap = B / np.linalg.norm(Z @ A, axis=1)
     sd = a * B * math.sqrt(T) / (mu * math.sqrt(1 - f) * n)
     u, V, total = np.zeros(d), np.zeros(d), np.zeros(d)
     for t in range(T):
         slope = -y * np.minimum(expit(-y * (Z @ (A @ (u + m * V)))), cap)
         g = A @ (Z.T @ slope) / n + sd * steps[t]
-        V = m * V - min(0.015 / (math.sqrt(T) * nu**2), 4 * (1 - t / T)) / beta * g
+        V = m * V - min((0.7 + 0.3 * b) * 0.015 / (math.sqrt(T) * nu**2), 4 * (1 - t / T)) / beta * g
         u = u + V
         total += (t + 1) * u
-    return A @ total / (T * (T + 1) / 2)
+    return A @ (b * total / (T * (T + 1) / 2) + (1 - b) * u)
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 8.0])
 def test_whitened_descent_is_the_published_rule(relation, epsilon):
-    """Same noise into both; what remains is rounding to grids, well below 1e-6."""
+    """Same noise into both; what remains is rounding to grids, below 1e-5. A penalty of nothing leaves the noise in."""
     X, y = two_classes(n=3000, d=6)
-    problem = problem_for(X, relation=relation)
+    problem = problem_for(X, relation=relation, penalty=ScaledL2(0.0))
     solver, noise = WhitenedGradientDescent(), _KnownNoise(7)
     mu = gaussian_mu(epsilon, 1e-6)
     plan = solver.plan(problem)
     multipliers = plan.multipliers(mu, problem.n_rows)
     w = run(solver, problem, Curator(source_of(X, y), plan, multipliers, relation, noise, None)).w
     expected = whitened_reference(records_of(X), y, mu, 2 if relation is Relation.REPLACE_ONE else 1, noise.drawn)
-    np.testing.assert_allclose(w, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(w, expected, rtol=1e-5, atol=1e-5)
 
 
 # Choosing and refusing
@@ -402,7 +426,7 @@ def test_auto_chooses_from_public_numbers(loss, outputs, penalty, d, budget, kin
 @pytest.mark.parametrize(
     ("solver", "error", "words"),
     [
-        ("newton", UnknownName, "'newton' is not known.*'auto'"),
+        ("gauss", UnknownName, "'gauss' is not known.*'auto'"),
         (17, InvalidArgument, "17 is neither"),
         ("exact", InvalidArgument, "needs epsilon=inf, not 1"),
         (ExactMinimiser(), InvalidArgument, "needs epsilon=inf, not 1"),

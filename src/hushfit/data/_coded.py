@@ -108,8 +108,11 @@ class CodedBlock:
     def difference_sum(self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float) -> Vector:
         return self._fetched().difference_sum(w, v, clip, bound, code, parameter, grid)
 
-    def second_moment(self, steps: float) -> Matrix:
-        return self._fetched().second_moment(steps)
+    def drop_sum(self, vectors: Vector, mixes: Matrix, bounds: Vector, code: int, parameter: float, grids: Vector) -> Vector:
+        return self._fetched().drop_sum(vectors, mixes, bounds, code, parameter, grids)
+
+    def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
+        return self._fetched().second_moment(steps, factors)
 
     def lengths(self, A: Matrix) -> Vector:
         return self._fetched().lengths(A)

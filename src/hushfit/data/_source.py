@@ -6,7 +6,7 @@ zero record: it stays in its place, contributes nothing, and moves no other reco
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
+from hushfit.kernels import line_search as search_kernels
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
 
@@ -40,8 +41,14 @@ class Block(Protocol):
     def difference_sum(self, w: Vector, v: Vector, clip: float, bound: float, code: int, parameter: float, grid: float) -> Vector:
         """Sum of the differences between the clipped gradients at ``w`` and at ``v``, each clipped to ``bound`` and rounded."""
 
-    def second_moment(self, steps: float) -> Matrix:
-        """Sum of outer products in units of ``steps**-2``, the records' entries rounded to ``1 / steps``."""
+    def drop_sum(self, vectors: Vector, mixes: Matrix, bounds: Vector, code: int, parameter: float, grids: Vector) -> Vector:
+        """Sums of the drops in loss from the first mix of ``vectors`` to each other one, each clipped and rounded."""
+
+    def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
+        """Sum of outer products in units of ``steps**-2``, the records' entries rounded to ``1 / steps``.
+
+        With ``factors``, one for each record of the block, of the records multiplied by them.
+        """
 
     def lengths(self, A: Matrix) -> Vector:
         """Length of ``A`` times each record."""
@@ -89,10 +96,17 @@ class DenseBlock:
         kernel(self.X, self.rows, self.y, self.scale, self.unit, w, v, clip, bound, code, parameter, grid, total)
         return total
 
-    def second_moment(self, steps: float) -> Matrix:
+    def drop_sum(self, vectors: Vector, mixes: Matrix, bounds: Vector, code: int, parameter: float, grids: Vector) -> Vector:
+        kernel = search_kernels.scalar_dense if vectors.ndim == 2 else search_kernels.vector_dense
+        total = np.empty(len(bounds))
+        kernel(self.X, self.rows, self.y, self.scale, self.unit, vectors, mixes, bounds, code, parameter, grids, total)
+        return total
+
+    def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
         width = self.X.shape[1] + 1
         moment: Matrix = np.zeros((width, width))
-        for _, records in self._records():
+        stretched = self if factors is None else replace(self, scale=self.scale * factors)
+        for _, records in stretched._records():
             records *= steps
             np.rint(records, out=records)
             moment += records.T @ records
@@ -154,9 +168,16 @@ class SparseBlock:
         kernel(*self._matrix, self.rows, self.y, self.scale, self.unit, w, v, clip, bound, code, parameter, grid, total)
         return total
 
-    def second_moment(self, steps: float) -> Matrix:
+    def drop_sum(self, vectors: Vector, mixes: Matrix, bounds: Vector, code: int, parameter: float, grids: Vector) -> Vector:
+        kernel = search_kernels.scalar_csr if vectors.ndim == 2 else search_kernels.vector_csr
+        total = np.empty(len(bounds))
+        kernel(*self._matrix, self.rows, self.y, self.scale, self.unit, vectors, mixes, bounds, code, parameter, grids, total)
+        return total
+
+    def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
         total = np.zeros((self.n_features + 1, self.n_features + 1))
-        row_kernels.second_moment_csr(*self._matrix, self.scale, self.unit, steps, total)
+        scale = self.scale if factors is None else self.scale * factors
+        row_kernels.second_moment_csr(*self._matrix, scale, self.unit, steps, total)
         return total
 
     def lengths(self, A: Matrix) -> Vector:

@@ -1,7 +1,11 @@
 """Relations, costs, accounting, guarantees and ledgers."""
 
+from hushfit.privacy._above_threshold import AboveThresholdCost
+from hushfit.privacy._approximate_cost import ApproximateCost
+from hushfit.privacy._bounded_range_cost import BoundedRangeCost
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._calibrate import calibrate
+from hushfit.privacy._classic_objective_cost import ClassicObjectiveCost
 from hushfit.privacy._cost import (
     RENYI_ORDERS,
     ComposedCost,
@@ -15,11 +19,14 @@ from hushfit.privacy._cost import (
     cost_from_dict,
     repeat,
 )
+from hushfit.privacy._filter import FILTER_ORDERS, Filter, GaussianFilter, RdpFilter, RdpOdometer
+from hushfit.privacy._gated_cost import GatedCost
 from hushfit.privacy._gaussian import gaussian_delta, gaussian_mu
 from hushfit.privacy._guarantee import Guarantee, ReleaseRecord
 from hushfit.privacy._interpret import delta_of, epsilon_of
 from hushfit.privacy._ledger import Account, Ledger, Receipt
 from hushfit.privacy._objective_cost import ObjectiveCost
+from hushfit.privacy._permuted_cost import PermutedGaussianCost
 from hushfit.privacy._rdp import rdp_curve, rdp_delta, rdp_epsilon
 from hushfit.privacy._relation import Relation
 from hushfit.privacy._reserve import usable
@@ -31,22 +38,34 @@ from hushfit.privacy._sampler import (
     discretisation_loss,
     sampler_for,
 )
+from hushfit.privacy._threshold_cost import ThresholdedGaussianCost
 
 __all__ = [
+    "FILTER_ORDERS",
     "RENYI_ORDERS",
+    "AboveThresholdCost",
     "Account",
+    "ApproximateCost",
+    "BoundedRangeCost",
     "Budget",
+    "ClassicObjectiveCost",
     "ComposedCost",
     "Cost",
+    "Filter",
     "FixedSizeGaussianCost",
+    "GatedCost",
     "GaussianCost",
+    "GaussianFilter",
     "Guarantee",
     "Ledger",
     "ObjectiveCost",
     "OpenDPSampler",
+    "PermutedGaussianCost",
     "PoissonGaussianCost",
     "PureCost",
     "RdpCost",
+    "RdpFilter",
+    "RdpOdometer",
     "Receipt",
     "Relation",
     "ReleaseRecord",
@@ -54,6 +73,7 @@ __all__ = [
     "SecureSampler",
     "SeededSampler",
     "Spent",
+    "ThresholdedGaussianCost",
     "calibrate",
     "compose",
     "cost_from_dict",

@@ -45,15 +45,16 @@ def pld_delta(form: NormalForm, epsilon: float, relation: Relation) -> float:
     if form.reveals_all:
         return 1.0
     found = max(0.0, float(_composed(form, relation).get_delta_for_epsilon(epsilon)))
-    return min(1.0, found + _allowance(form, relation))
+    return min(1.0, form.lost + (1 - form.lost) * found + _allowance(form, relation))
 
 
 def pld_epsilon(form: NormalForm, delta: float, relation: Relation) -> float:
     """Epsilon at delta by composing privacy loss distributions; infinite where delta drowns in rounding."""
     allowance = _allowance(form, relation)
-    if form.reveals_all or delta <= 10 * allowance:
+    kept = (delta - form.lost) / (1 - form.lost)
+    if form.reveals_all or kept <= 10 * allowance:
         return math.inf
-    return max(0.0, float(_composed(form, relation).get_epsilon_for_delta(delta - allowance)))
+    return max(0.0, float(_composed(form, relation).get_epsilon_for_delta(kept - allowance)))
 
 
 def _allowance(form: NormalForm, relation: Relation) -> float:

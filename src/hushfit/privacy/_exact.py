@@ -29,7 +29,7 @@ def is_exact(form: NormalForm) -> bool:
 
 def is_single_objective(form: NormalForm) -> bool:
     """Whether there are Gaussian releases and one noisy objective whose loss is bounded by that of a known variable."""
-    others = form.pure or form.sampled or form.paired or form.tabulated
+    others = form.pure or form.sampled or form.paired or form.tabulated or form.lost
     return not others and [(part.rank, part.count) for part in form.objective] == [(1, 1)]
 
 
@@ -38,12 +38,13 @@ def exact_delta(form: NormalForm, epsilon: float) -> float:
     if form.reveals_all:
         return 1.0
     mixtures: Iterable[tuple[Vector, Vector]] = objective_losses(form.objective[0]) if form.objective else [_atoms(form.pure)]
-    return min(1.0, max(float(weights @ gaussian_profile(epsilon - losses, form.mu)) for losses, weights in mixtures))
+    kept = max(float(weights @ gaussian_profile(epsilon - losses, form.mu)) for losses, weights in mixtures)
+    return min(1.0, form.lost + (1 - form.lost) * kept)
 
 
 def exact_epsilon(form: NormalForm, delta: float) -> float:
     """Root of `exact_delta` in epsilon, at its safe end."""
-    if form.reveals_all or (form.objective and delta <= _LEAST_DELTA):
+    if form.reveals_all or delta < form.lost or (form.objective and delta <= _LEAST_DELTA):
         return math.inf
     if exact_delta(form, 0.0) <= delta:
         return 0.0

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from hushfit.privacy._approximate_cost import ApproximateCost
 from hushfit.privacy._cost import (
     Cost,
     FixedSizeGaussianCost,
@@ -29,7 +30,10 @@ _MOST_MU: Final = 1e3
 
 @dataclass(frozen=True)
 class NormalForm:
-    """The Gaussian releases as one mu, the others as they are; parts that reveal nothing are gone."""
+    """The Gaussian releases as one mu, the others as they are; parts that reveal nothing are gone.
+
+    ``lost`` is the probability that some approximate release keeps no promise; otherwise it counts as a pure one.
+    """
 
     mu: float
     pure: tuple[PureCost, ...]
@@ -37,10 +41,11 @@ class NormalForm:
     tabulated: tuple[RdpCost, ...]
     objective: tuple[ObjectiveCost, ...] = ()
     paired: tuple[PairedCost, ...] = ()
+    lost: float = 0.0
 
     @property
     def is_gaussian(self) -> bool:
-        return not (self.pure or self.sampled or self.paired or self.by_curve)
+        return not (self.pure or self.sampled or self.paired or self.by_curve or self.lost)
 
     @property
     def by_curve(self) -> bool:
@@ -62,6 +67,7 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
     tabulated: list[RdpCost] = []
     objective: list[ObjectiveCost] = []
     paired: list[PairedCost] = []
+    log_kept: list[float] = []
     for part in entries_of(cost):
         match part:
             case FixedSizeGaussianCost() if relation is Relation.ADD_REMOVE:
@@ -81,7 +87,12 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
                 tabulated.append(part)
             case ObjectiveCost():
                 objective.append(part)
+            case ApproximateCost():
+                # A loss that is infinite with probability delta, independently of all others, is better kept apart.
+                log_kept.append(part.count * math.log1p(-part.delta))
+                pure += [PureCost(part.epsilon, part.count)] if part.epsilon > 0 else []
             case PairedCost():
                 paired.append(part)
     mu = math.sqrt(math.fsum(squares))
-    return NormalForm(mu, tuple(pure), tuple(sampled), tuple(tabulated), tuple(objective), tuple(paired))
+    lost = -math.expm1(math.fsum(log_kept))
+    return NormalForm(mu, tuple(pure), tuple(sampled), tuple(tabulated), tuple(objective), tuple(paired), lost)

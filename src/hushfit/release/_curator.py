@@ -9,7 +9,8 @@ from typing import NoReturn
 from hushfit._typing import Vector
 from hushfit.data import Coins, DataSource
 from hushfit.errors import InvalidArgument, UndeclaredRelease
-from hushfit.privacy import Relation, Sampler
+from hushfit.privacy import Filter, Relation, Sampler
+from hushfit.release._adaptive import AdaptiveRun, Priced
 from hushfit.release._mechanism import Entropy
 from hushfit.release._plan import Plan, Planned
 from hushfit.release._query import Query
@@ -58,6 +59,7 @@ class Curator:
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
         self._left = {part.name: part.count for part in plan.parts}
         self._multipliers = dict(multipliers)
+        self._filters = _filters_of(plan, self._multipliers, relation)
         self._entropy = Entropy(relation, sampler, coins, epsilon_reserve)
         self._replay = list(replay)
         self._lock = Lock()
@@ -68,6 +70,10 @@ class Curator:
         """Noise scale over sensitivity of the releases under this name; public."""
         return self._multipliers[name]
 
+    def affords(self, name: str, query: Priced) -> bool:
+        """Whether an adaptive run has room for this release; public, as it depends on prices alone."""
+        return self._left[name] > 0 and (name not in self._filters or self._filters[name].affords(query.cost))
+
     def release(self, name: str, query: Query) -> Vector:
         """Answer a declared query with noise.
 
@@ -75,6 +81,8 @@ class Curator:
         ------
         UndeclaredRelease
             If the plan has no release of that name left, or declared another kind of query. Nothing is computed.
+        BudgetExceeded
+            If it would bring an adaptive run over its price. Nothing is computed.
         """
         with self._lock:
             self._take(name, query)
@@ -94,6 +102,8 @@ class Curator:
         objection = declared.sampling.objection(query, self.relation)
         if objection is not None:
             raise UndeclaredRelease(_refusal(f"declares {name!r} {objection}"))
+        if isinstance(query, Priced) and name in self._filters:
+            self._filters[name].charge(query.cost)
         self._left[name] -= 1
 
     def _replayed(self, name: str, query: Query) -> Vector:
@@ -117,6 +127,12 @@ class Curator:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("A curator cannot be copied or pickled: a copy could release everything twice.")
+
+
+def _filters_of(plan: Plan, multipliers: Mapping[str, float], relation: Relation) -> dict[str, Filter]:
+    """One filter for each adaptive run; a run without privacy needs none."""
+    runs = {part.name: part.sampling for part in plan.parts if isinstance(part.sampling, AdaptiveRun)}
+    return {name: run.filter(multipliers[name], relation) for name, run in runs.items() if multipliers[name] > 0}
 
 
 def _refusal(reason: str) -> str:

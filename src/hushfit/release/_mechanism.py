@@ -73,13 +73,21 @@ class NoiseGrid:
         return math.ldexp(self.scale, -self.log2_deviation)
 
     @classmethod
-    def of(cls, query: Query, multiplier: float, relation: Relation, n_rows: float, stretch: float = 1.0) -> "NoiseGrid":
+    def of(
+        cls,
+        query: Query,
+        multiplier: float,
+        relation: Relation,
+        n_rows: float,
+        stretch: float = 1.0,
+        finest: int = LOG2_DEVIATION,
+    ) -> "NoiseGrid":
         """The grid on which noise is ``multiplier`` times the sensitivity, rounding to that very grid included.
 
         An answer is at most ``n_rows`` sensitivities long; ``stretch`` is the most by which the norm that the noise is
-        measured in exceeds the Euclidean one.
+        measured in exceeds the Euclidean one. No more than ``2**finest`` steps make up the noise.
         """
-        log2_deviation = min(LOG2_DEVIATION, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0))))
+        log2_deviation = min(finest, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0))))
         if log2_deviation < 0:
             raise InvalidArgument(
                 f"A noise multiplier of {multiplier:.3g} with {n_rows:.0f} rows is too small to draw exactly. Ask for a "

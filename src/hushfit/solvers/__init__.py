@@ -1,8 +1,10 @@
 """Solvers: each says what it will ask of the rows, then works with the noisy answers alone."""
 
 from hushfit.solvers._auto import SOLVERS, choose_solver, solver_from
+from hushfit.solvers._bls import DPBLS
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint
 from hushfit.solvers._dp_adam import DPAdam
+from hushfit.solvers._dp_agd import DPAGD
 from hushfit.solvers._dp_sgd import DPSGD
 from hushfit.solvers._dpsc import DPSC
 from hushfit.solvers._exact import ExactMinimiser
@@ -26,6 +28,8 @@ from hushfit.solvers._vradmm import DPVRADMM
 from hushfit.solvers._whitened import WhitenedGradientDescent
 
 __all__ = [
+    "DPAGD",
+    "DPBLS",
     "DPSADMM",
     "DPSC",
     "DPSGD",

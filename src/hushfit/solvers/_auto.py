@@ -2,29 +2,45 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 from hushfit.errors import InvalidArgument, UnknownName
 from hushfit.losses import Logistic
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
+from hushfit.solvers._bls import DPBLS
+from hushfit.solvers._dp_adam import DPAdam
+from hushfit.solvers._dp_agd import DPAGD
+from hushfit.solvers._dp_sgd import DPSGD
 from hushfit.solvers._dpsc import DPSC
 from hushfit.solvers._exact import ExactMinimiser
+from hushfit.solvers._frank_wolfe import FrankWolfe
+from hushfit.solvers._kifer import ClassicObjective
 from hushfit.solvers._metric_prox import is_smooth
 from hushfit.solvers._mp_admm import MPADMM
+from hushfit.solvers._newton import DoubleNoiseNewton
 from hushfit.solvers._objective import ObjectivePerturbation
+from hushfit.solvers._output import OutputPerturbation
+from hushfit.solvers._private_graph import PrivateGraph, PublicGraph
 from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
 from hushfit.solvers._recalibrated import Recalibrated
+from hushfit.solvers._rsgd import PermutedSGD
 from hushfit.solvers._run import Solver
 from hushfit.solvers._sadmm import DPSADMM
 from hushfit.solvers._ss_admm import SSADMM
+from hushfit.solvers._ssp import SufficientStatistics
+from hushfit.solvers._svrg import DPSVRG
 from hushfit.solvers._vradmm import DPVRADMM
 from hushfit.solvers._whitened import WhitenedGradientDescent
 
-# A second moment has d(d+1)/2 noisy entries; beyond this many columns it says too little for its price.
+# A second moment has d(d+1)/2 noisy entries, so with many columns it says little for its price, and takes long to draw. For
+# smooth penalties it was still well worth it at 785 columns (images).
 MOST_WHITENED_COLUMNS = 500
+MOST_SMOOTH_COLUMNS = 1000
 
 
 def choose_solver(problem: Problem, budget: Budget) -> Solver:
@@ -43,12 +59,13 @@ def choose_solver(problem: Problem, budget: Budget) -> Solver:
         Proximal gradient descent for many columns; stochastic ADMM where there is a constraint.
     """
     if problem.constraint is not None:
-        return DPSADMM()
+        return DPSADMM().for_budget(budget, problem)
     if math.isinf(budget.epsilon):
         return ExactMinimiser()
-    if problem.dimension > MOST_WHITENED_COLUMNS:
+    smooth = is_smooth(problem)
+    if problem.dimension > (MOST_SMOOTH_COLUMNS if smooth else MOST_WHITENED_COLUMNS):
         return ProximalGradient()
-    solver: Solver = WhitenedGradientDescent() if is_smooth(problem) else ProxNewton()
+    solver: Solver = WhitenedGradientDescent() if smooth else ProxNewton()
     # With a penalty the length of the weights is part of what was asked for.
     unpenalised = isinstance(problem.penalty, Zero)
     return Recalibrated(solver) if unpenalised and isinstance(problem.loss, Logistic) else solver
@@ -65,7 +82,28 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "dpsc": DPSC,
     "dp-sadmm": DPSADMM,
     "dp-vradmm": DPVRADMM,
+    "dp-sgd": DPSGD,
+    "dp-adam": DPAdam,
+    "dp-svrg": DPSVRG,
+    "newton": DoubleNoiseNewton,
+    "frank-wolfe": FrankWolfe,
+    "objective-kifer": ClassicObjective,
+    "ssp": SufficientStatistics,
+    "rsgd-ar": PermutedSGD,
+    "nsgd": partial(PermutedSGD, schedule="constant", restart=None, order=0),
+    "outpert-gd": partial(PermutedSGD, schedule="constant", restart=None, batches=1),
+    "output": OutputPerturbation,
+    "bls": DPBLS,
+    "dp-agd": DPAGD,
 }
+
+
+@runtime_checkable
+class Budgeted(Protocol):
+    """A solver with settings that depend on the budget."""
+
+    def for_budget(self, budget: Budget, problem: Problem) -> Solver:
+        """The same, settled."""
 
 
 def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
@@ -90,4 +128,8 @@ def _fit_for(budget: Budget, problem: Problem, solver: Solver) -> Solver:
         raise InvalidArgument(
             f"solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not {budget.epsilon:g}. Use 'auto'."
         )
-    return solver.for_budget(budget) if isinstance(solver, ObjectivePerturbation) else solver
+    if isinstance(solver, PublicGraph | PrivateGraph):
+        return replace(solver, solver=_fit_for(budget, problem, solver.solver))
+    if isinstance(solver, Budgeted):
+        return solver.for_budget(budget, problem)
+    return solver

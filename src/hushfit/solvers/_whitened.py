@@ -2,7 +2,8 @@
 
 Tables of one-hot and ranged columns are badly conditioned: plain gradient descent spends its budget on a few directions.
 A tenth of the budget buys the second moment of the records; in the metric of its inverse root the loss is nearly round and
-sixty clipped steps suffice. All settings follow from public numbers and from the release itself.
+sixty clipped steps suffice. All settings follow from public numbers and from the release itself. What the rule is, and what
+each part of it was measured to bring, is in docs/algorithms/auto.md.
 """
 
 import math
@@ -13,8 +14,10 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
+from hushfit.penalties import Zero
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Metric, Plan, Planned, SecondMoment
+from hushfit.solvers._denoised import Walk, denoised
 from hushfit.solvers._metric_prox import is_smooth
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._whitening import relation_factor, release_spectrum
@@ -30,6 +33,7 @@ class Settings:
     momentum: float
     first_step: float
     largest_step: float
+    averaged: float = 1.0  # share of the result that is an average over the walk; the rest is its end
 
     @classmethod
     def for_noise(cls, nu: float, dimension: float, steps: int) -> "Settings":
@@ -43,6 +47,20 @@ class Settings:
             largest_step=4.0 / looseness,
         )
 
+    def for_smooth(self, nu: float) -> "Settings":
+        """The same for penalties without corners: momentum later, and where noise is large the end of the walk for its average.
+
+        Noise keeps the walk near its start, where all gradients say the same. Its end weighs them equally, while an average of
+        positions has a fifth more variance. Shorter steps make up for the end being further out than the average.
+        """
+        averaged = float(np.clip((0.045 - nu) / 0.015, 0.0, 1.0))
+        return replace(
+            self,
+            momentum=float(np.clip(0.7 * (0.0125 / max(nu, 1e-12) - 1), 0.0, 0.7)),
+            first_step=(0.7 + 0.3 * averaged) * self.first_step,
+            averaged=averaged,
+        )
+
     def for_columns(self, columns: int) -> "Settings":
         """With many columns, shorter steps while noise limits them: its length grows with their root, the signal's hardly."""
         return replace(self, first_step=self.first_step * min(1.0, math.sqrt(_USUAL_COLUMNS / columns)))
@@ -53,6 +71,12 @@ class Settings:
 
     def step(self, t: int, steps: int) -> float:
         return min(self.first_step, self.largest_step * (1 - t / steps))
+
+    def weights(self, steps: int) -> Vector:
+        """What each position counts in the result; they add up to one."""
+        rising = np.arange(1, steps + 1) / (steps * (steps + 1) / 2)
+        end = np.arange(1, steps + 1) == steps
+        return np.asarray(self.averaged * rising + (1 - self.averaged) * end)
 
 
 @dataclass(frozen=True)
@@ -86,17 +110,25 @@ class WhitenedGradientDescent:
         metric = Metric(spectrum.power(-0.5))
         settings = self._settings(problem, curator, spectrum.effective_dimension)
         shrink = _Shrinkage.of(problem, metric.A)
-        u = np.zeros(problem.shape)
-        velocity = np.zeros(problem.shape)
+        schedule = np.array([settings.step(t, self.steps) for t in range(self.steps)])
+        weights = settings.weights(self.steps)
+        u = velocity = result = np.zeros(problem.shape)
+        points, gradients, noise = [], [], 0.0
 
         for t in range(self.steps):
-            w = (u + settings.momentum * velocity) @ metric.A
-            query = ClippedGradient(problem, w, settings.clip, metric)
+            ahead = u + settings.momentum * velocity
+            query = ClippedGradient(problem, ahead @ metric.A, settings.clip, metric)
             g = curator.release("gradient", query).reshape(problem.shape) / problem.n_rows
-            step = settings.step(t, self.steps)
-            before, u = u, shrink(u + settings.momentum * velocity - step * g, step)
+            noise = curator.noise_multiplier("gradient") * query.sensitivity(problem.relation) / problem.n_rows
+            points.append(ahead.ravel())
+            gradients.append(g.ravel())
+            u, before = shrink(ahead - schedule[t] * g, schedule[t]), u
             velocity = u - before
-            yield Iterate(u @ metric.A, weight=t + 1)
+            result = result + weights[t] * u
+            if t < self.steps - 1:
+                yield Iterate(u @ metric.A, weight=0.0)
+        walk = Walk(np.array(points), np.array(gradients), schedule, weights, settings.momentum, noise)
+        yield Iterate(_cleared(result, walk, problem) @ metric.A)
 
     def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
         return average
@@ -104,8 +136,18 @@ class WhitenedGradientDescent:
     def _settings(self, problem: Problem, curator: Curator, dimension: float) -> Settings:
         per_step = curator.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows
         nu = dimension * per_step / math.sqrt(self.steps)
-        settings = Settings.for_noise(nu, dimension, self.steps).for_columns(problem.dimension)
+        settings = Settings.for_noise(nu, dimension, self.steps).for_smooth(nu).for_columns(problem.dimension)
         return settings if problem.outputs == 1 else settings.stretched(2.0)
+
+
+def _cleared(u: Vector, walk: Walk, problem: Problem) -> Vector:
+    """The result with the noise in its columns put down. With a penalty, what shrinks the weights was asked for."""
+    if not isinstance(problem.penalty, Zero):
+        return u
+    cleared = u.copy()
+    columns = problem.columns(u)
+    cleared[..., : problem.n_features] = denoised(columns.ravel(), walk.average_noise).reshape(columns.shape)
+    return cleared
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,138 @@
+"""DP-SGD here against DP-SGD elsewhere, at the same add-remove guarantee: ``python -m benchmarks.baselines [--quick]``.
+
+Logistic regression on the two UCI parts of Adult. Opacus and jax-privacy live in venvs of their own under ``out/``; one that is
+missing is skipped with a line. All take as many epochs with Poisson batches of the same expected size. Seconds are those of training
+alone: the search for the noise, and what jax takes to compile, are printed beside them.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks._report import OUT, ROOT, Measurement, plain, publish, speed_table
+from benchmarks.speed import OPACUS_PYTHON
+from hushfit.data import SecureCoins, SeededCoins, as_source
+from hushfit.datasets import load_adult
+from hushfit.losses import Logistic
+from hushfit.penalties import Zero
+from hushfit.privacy import Budget, Relation, SecureSampler, SeededSampler, calibrate, usable
+from hushfit.problem import Problem
+from hushfit.release import Curator, PoissonBatch
+from hushfit.solvers import DPSGD, run
+
+EPSILON, DELTA = 1.0, 1e-6
+JAX_PYTHON = OUT / "jax-venv" / "bin" / "python"
+ARRAYS = OUT / "opacus-arrays.npz"
+# Batch, epochs, learning rate of the others: the best of those that benchmarks.speed tries.
+SETTINGS = [(256, 2, 4.0), (512, 5, 4.0)]
+GOAL = 1 / 30
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One fit: seconds of training for an epoch, seconds before it, and accuracy on the test part."""
+
+    per_epoch: float
+    before: float
+    accuracy: float
+
+
+Fit = Callable[[int, int, float, int], Trained]
+
+
+def elsewhere(python: Path, script: str) -> Fit:
+    """Fits by another library, in its own interpreter; one thread is the fastest for batches this small."""
+
+    def fit(batch: int, epochs: int, lr: float, seed: int) -> Trained:
+        command = [python, ROOT / "benchmarks" / script, ARRAYS, "--epsilon", EPSILON, "--delta", DELTA]
+        command += ["--tries", json.dumps([[batch, epochs, lr, seed]])]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True, env=environment)
+        record = json.loads(done.stdout.splitlines()[-1])
+        return Trained(record["training"] / epochs, record["noise_search"] + record.get("compiling", 0.0), record["accuracy"])
+
+    return fit
+
+
+def here(secure: bool) -> Fit:
+    """Fits by hushfit, with the step that its own rule chooses; with noise and coins as secure as the others' or as its own."""
+    stored = np.load(ARRAYS)
+    X, y, X_test, y_test = (stored[name] for name in ("X_train", "y_train", "X_test", "y_test"))
+    source = as_source(X, np.where(y == 1, 1.0, -1.0))
+    problem = Problem(Logistic(), Zero(), *X.shape, Relation.ADD_REMOVE)
+
+    def fit(batch: int, epochs: int, lr: float, seed: int) -> Trained:
+        start, n = time.perf_counter(), problem.n_rows
+        solver = DPSGD(steps=round(epochs * n / batch), sampling=PoissonBatch(batch / n))
+        plan, budget = solver.plan(problem), usable(Budget(EPSILON, DELTA))[0]
+        strength = calibrate(lambda mu: plan.cost(plan.multipliers(mu, n), n), budget, problem.relation)
+        sampler, coins = (SecureSampler(), SecureCoins()) if secure else (SeededSampler(seed), SeededCoins(seed))
+        curator = Curator(source, plan, plan.multipliers(strength, n), problem.relation, sampler, coins)
+        ready = time.perf_counter()
+        w = run(solver, problem, curator).w
+        done = time.perf_counter()
+        accuracy = float(np.mean((X_test @ w[:-1] + w[-1] > 0) == (y_test == 1)))
+        return Trained((done - ready) / epochs, ready - start, accuracy)
+
+    return fit
+
+
+def libraries() -> dict[str, Fit]:
+    """Whatever is installed."""
+    found: dict[str, Fit] = {"hushfit, ordinary noise": here(secure=False), "hushfit, secure noise": here(secure=True)}
+    for name, python, script in (("Opacus", OPACUS_PYTHON, "opacus_fit.py"), ("jax-privacy", JAX_PYTHON, "jax_fit.py")):
+        if python.exists():
+            found[name] = elsewhere(python, script)
+        else:
+            print(f"{name} skipped: no venv at {python.relative_to(ROOT)}", file=sys.stderr, flush=True)
+    return found
+
+
+def measure(fits: dict[str, Fit], setting: tuple[int, int, float], rounds: int) -> list[Measurement]:
+    """All libraries in turn, several times over, so that a busy machine slows all of them alike."""
+    batch, epochs, lr = setting
+    for name in ("hushfit, ordinary noise", "hushfit, secure noise"):
+        fits[name](batch, 1, lr, 0)  # compiled code is loaded
+    turns = [{name: fit(batch, epochs, lr, seed) for name, fit in fits.items()} for seed in range(rounds)]
+    middle = {name: statistics.median(turn[name].per_epoch for turn in turns) for name in fits}
+    found = []
+    for name in fits:
+        accuracy = statistics.fmean(turn[name].accuracy for turn in turns)
+        before = statistics.median(turn[name].before for turn in turns)
+        note = f"batch {batch}, {epochs} epochs: accuracy {accuracy:.4f}, {before:.2f} s before training"
+        found.append(Measurement(f"{name}: epoch", 1e3 * middle[name], unit="ms", note=note))
+    for rival in [name for name in fits if not name.startswith("hushfit")]:
+        for ours in ("ordinary", "secure"):
+            # Opacus and jax-privacy draw from ordinary generators, so that is the comparison of like with like.
+            goal = GOAL if rival == "Opacus" and ours == "ordinary" else None
+            ratio = middle[f"hushfit, {ours} noise"] / middle[rival]
+            found.append(Measurement(f"DP-SGD epoch, {ours} noise / {rival}", ratio, goal, note=f"batch {batch}"))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.baselines", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one setting, twice")
+    quick = parser.parse_args().quick
+    OUT.mkdir(exist_ok=True)
+    (X, y), (X_test, y_test) = (load_adult(split=part, return_X_y=True) for part in ("train", "test"))
+    np.savez(ARRAYS, X_train=X, y_train=y, X_test=X_test, y_test=y_test)
+    warnings.simplefilter("ignore")
+    fits = libraries()
+    found = [line for setting in SETTINGS[: 1 if quick else None] for line in measure(fits, setting, 2 if quick else 5)]
+    publish("baselines", "DP-SGD here and elsewhere (add-remove, Adult)", speed_table(found), plain(found))
+    return 1 if any(line.verdict == "FAIL" for line in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

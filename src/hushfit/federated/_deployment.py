@@ -1,0 +1,362 @@
+"""What a real run is made of, without any transport: the run as it is asked for, and the owner as its own disk describes it.
+
+A run comes from the coordinator and is public. It names an algorithm of the library and its settings, never code and never a path.
+Rows, schema, ledger and ceiling come from the owner's own file. Whatever a run asks beyond that is refused before anything is paid.
+"""
+
+import base64
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hushfit.data.tables import CodedRows, find_tables, read_schema
+from hushfit.errors import InvalidArgument
+from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
+from hushfit.federated._agreement import Agreement
+from hushfit.federated._algorithms import ALGORITHMS
+from hushfit.federated._network import Network
+from hushfit.federated._owner import Owner, Run
+from hushfit.federated._protocol import Algorithm, Seat
+from hushfit.federated._shared import SharedSolver
+from hushfit.privacy import Budget, Ledger
+
+_FORMAT = "hushfit-run-1"
+_MOST_BYTES = 1 << 20
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
+_RESERVED = ("server", "coordinator", "conductor", "all", "ca")
+_MODELS = {"logistic": PrivateLogisticRegression, "svm": PrivateLinearSVC}
+_MODEL_KEYS = ("kind", "penalty", "alpha", "l1_ratio", "adjacency")
+
+
+def checked_name(name: Any) -> str:
+    """The name of an owner: it becomes part of certificates, addresses and file names."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
+        raise InvalidArgument(
+            f"{name!r} does not name an owner. Use small letters, digits and dashes, a letter first, at most 41, and none of "
+            f"{', '.join(_RESERVED)}."
+        )
+    return name
+
+
+@dataclass(frozen=True, eq=False)
+class RunSpec:
+    """A run as its coordinator asks for it: public, the same for all owners, checked by each of them.
+
+    Parameters
+    ----------
+    run : str
+        Name; used once. The same name again goes on with the same run.
+    algorithm : str
+        A name of `ALGORITHMS`.
+    settings : mapping
+        Of the algorithm; numbers, words, truth values or None.
+    network : Network
+    rows : mapping from name to int
+    budgets : mapping from name to Budget
+    terms : mapping
+        What owners must agree on: ``"schema"`` and ``"model"``.
+    dropped : tuple of str
+        Owners that were given up.
+    attempt : int
+        Counts the engine's jobs for this run.
+    turn_timeout : float
+        Seconds that one owner may take for one round.
+    """
+
+    run: str
+    algorithm: str
+    settings: Mapping[str, Any]
+    network: Network
+    rows: Mapping[str, int]
+    budgets: Mapping[str, Budget]
+    terms: Mapping[str, Any]
+    dropped: tuple[str, ...] = ()
+    attempt: int = 1
+    turn_timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        self.made_algorithm()
+        Run(self.run, self.made_algorithm())
+        for name in self.network.names:
+            checked_name(name)
+        for what, given in (("rows", self.rows), ("budgets", self.budgets)):
+            if set(given) != set(self.network.names):
+                raise InvalidArgument(f"{what} names {sorted(given)}, but the owners are {sorted(self.network.names)}. Name each once.")
+        if not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in self.rows.values()):
+            raise InvalidArgument(f"rows={dict(self.rows)} must be whole numbers above 0.")
+        if not set(self.dropped) < set(self.network.names):
+            raise InvalidArgument(f"dropped={list(self.dropped)} must name some of the owners {list(self.network.names)}, not all.")
+        if not (isinstance(self.attempt, int) and self.attempt >= 1 and 0 < self.turn_timeout <= 86_400):
+            raise InvalidArgument(f"attempt={self.attempt!r} and turn_timeout={self.turn_timeout!r} must be positive.")
+        made_estimator(self.terms, Budget(1.0, 1e-6))
+
+    def made_algorithm(self) -> Algorithm:
+        """The algorithm with its settings."""
+        if self.algorithm not in ALGORITHMS:
+            known = ", ".join(map(repr, ALGORITHMS))
+            raise InvalidArgument(f"algorithm={self.algorithm!r} is not one of {known}. A run can only name these.")
+        made = ALGORITHMS[self.algorithm]()
+        if not is_dataclass(made) or isinstance(made, type):
+            raise InvalidArgument(f"algorithm={self.algorithm!r} takes no settings.")
+        allowed = {f.name for f in fields(made)}
+        for name, value in self.settings.items():
+            if name not in allowed or not isinstance(value, bool | int | float | str | None):
+                raise InvalidArgument(
+                    f"settings of {self.algorithm!r} have {name}={value!r}. Use numbers or words for {', '.join(sorted(allowed))}."
+                )
+        chosen: Algorithm = replace(made, **self.settings)
+        return chosen
+
+    @property
+    def agreement(self) -> Agreement:
+        return Agreement(self.terms)
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Owners that still take part."""
+        return tuple(name for name in self.network.names if name not in self.dropped)
+
+    def neighbours(self, name: str) -> tuple[str, ...]:
+        """Of an owner, without those that were dropped."""
+        return tuple(other for other in self.network.neighbours(name) if other not in self.dropped)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the run in plain JSON values."""
+        return {
+            "format": _FORMAT,
+            "run": self.run,
+            "algorithm": self.algorithm,
+            "settings": dict(self.settings),
+            "network": self.network.to_dict(),
+            "rows": dict(self.rows),
+            "budgets": {name: [_written(b.epsilon), b.delta] for name, b in self.budgets.items()},
+            "terms": self.terms,
+            "fingerprint": self.agreement.fingerprint,
+            "dropped": list(self.dropped),
+            "attempt": self.attempt,
+            "turn_timeout": self.turn_timeout,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> "RunSpec":
+        """Read back what `to_dict` wrote; anything else is refused."""
+        if not isinstance(data, dict) or data.get("format") != _FORMAT:
+            raise InvalidArgument(f"this is not a run of format {_FORMAT}. Use the same version of hushfit at all owners.")
+        known = {"format", "fingerprint", *(f.name for f in fields(cls))}
+        if set(data) != known:
+            raise InvalidArgument(f"the run has the entries {sorted(data)}, not {sorted(known)}. It was not made by this version.")
+        try:
+            made = cls(
+                run=str(data["run"]),
+                algorithm=str(data["algorithm"]),
+                settings=dict(data["settings"]),
+                network=Network.from_dict(data["network"]),
+                rows=dict(data["rows"]),
+                budgets={name: Budget(float(epsilon), float(delta)) for name, (epsilon, delta) in data["budgets"].items()},
+                terms=data["terms"],
+                dropped=tuple(data["dropped"]),
+                attempt=data["attempt"],
+                turn_timeout=float(data["turn_timeout"]),
+            )
+        except InvalidArgument:
+            raise
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise InvalidArgument(f"the run cannot be read ({type(error).__name__}). It was not made by this version.") from None
+        if made.agreement.fingerprint != data["fingerprint"]:
+            raise InvalidArgument("the fingerprint of the run does not fit its terms. It was changed on the way.")
+        return made
+
+    def packed(self) -> str:
+        """As one word without quotes or braces, which no engine mistakes for settings of its own."""
+        return base64.b64encode(json.dumps(self.to_dict()).encode()).decode("ascii")
+
+    @classmethod
+    def unpacked(cls, text: Any) -> "RunSpec":
+        """The inverse of `packed`, for text that anybody may have sent."""
+        if not isinstance(text, str) or len(text) > _MOST_BYTES:
+            raise InvalidArgument("the run is not a text of at most a megabyte. It was not made by this version.")
+        try:
+            data = json.loads(base64.b64decode(text, validate=True))
+        except (ValueError, RecursionError):
+            raise InvalidArgument("the run is no JSON. It was not made by this version.") from None
+        return cls.from_dict(data)
+
+
+def _written(epsilon: float) -> float | str:
+    return "inf" if math.isinf(epsilon) else epsilon
+
+
+def made_estimator(terms: Mapping[str, Any], budget: Budget) -> Any:
+    """The estimator that the terms of a run describe, not fitted."""
+    model = terms.get("model") if isinstance(terms, Mapping) else None
+    if not isinstance(model, Mapping) or set(model) != set(_MODEL_KEYS) or model["kind"] not in _MODELS:
+        raise InvalidArgument(f"the terms of a run need a model with {', '.join(_MODEL_KEYS)}; kind is one of {', '.join(_MODELS)}.")
+    settings = {key: model[key] for key in _MODEL_KEYS if key != "kind"}
+    return _MODELS[model["kind"]](epsilon=budget.epsilon, delta=budget.delta, **settings)
+
+
+def terms_of(schema: Any, kind: str = "logistic", penalty: str | None = None, alpha: float = 1e-4, l1_ratio: float = 0.5,
+             adjacency: str = "replace-one") -> dict[str, Any]:  # fmt: skip
+    """What owners must agree on, from a schema and a model's settings."""
+    model = {"kind": kind, "penalty": penalty, "alpha": alpha, "l1_ratio": l1_ratio, "adjacency": adjacency}
+    return {"schema": with_sorted_target(schema).to_dict(), "model": model}
+
+
+def with_sorted_target(schema: Any) -> Any:
+    """Classes in the order that estimators keep them."""
+    target = schema.target
+    if target is None or not hasattr(target, "categories"):
+        raise InvalidArgument("the schema needs a categorical [target]: the classes to tell apart. Write it.")
+    return replace(schema, target=replace(target, categories=tuple(sorted(target.categories))))
+
+
+def why_not_without(spec: RunSpec, lost: str) -> str | None:
+    """Why the others cannot go on without an owner, or None if they can."""
+    rest = [name for name in spec.active if name != lost]
+    if len(rest) < 2:
+        return "fewer than two owners are left"
+    edges = [edge for edge in spec.network.edges if set(edge) <= set(rest)]
+    try:
+        Network(rest, edges)
+    except InvalidArgument:
+        return f"without {lost} the network falls apart"
+    if isinstance(spec.made_algorithm(), SharedSolver) and any(spec.network.parent(name) == lost for name in rest):
+        return f"the sums of all owners pass through {lost}"
+    return None
+
+
+@dataclass(frozen=True)
+class OwnerConfig:
+    """An owner as its own ``owner.toml`` describes it. Nothing in it ever comes from a message.
+
+    Parameters
+    ----------
+    name : str
+    kit : path
+        Folder with the key, the certificate and the policies.
+    data : tuple of str
+        Tables with the rows.
+    schema : path
+    ledger : str
+        Path or address.
+    dataset : str
+        Account in the ledger.
+    state : path
+        Folder for journals, events and results.
+    ceiling : Budget
+        The most that one run may ask for.
+    peers : mapping from name to str
+        SHA-256 fingerprints of neighbours' certificates, as told by the neighbours themselves. Optional.
+    most_message_bytes : int
+        Longer messages are refused unread.
+    insecure_seed : int or None
+        For tests: reproducible noise that anybody who knows it can remove.
+    """
+
+    name: str
+    kit: Path
+    data: tuple[str, ...]
+    schema: Path
+    ledger: str
+    dataset: str
+    state: Path
+    ceiling: Budget
+    peers: Mapping[str, str] = field(default_factory=dict)
+    most_message_bytes: int = 1 << 24
+    insecure_seed: int | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> "OwnerConfig":
+        """Read an ``owner.toml``; its paths are relative to its own folder."""
+        path = Path(path)
+        try:
+            given = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InvalidArgument(f"{path} cannot be read ({error.strerror}). Check the path.") from None
+        except ValueError as error:
+            raise InvalidArgument(f"{path} is not valid TOML: {str(error).splitlines()[0]}. Fix that place.") from None
+        allowed = {f.name for f in fields(cls)}
+        needed = allowed - {"peers", "most_message_bytes", "insecure_seed"}
+        if not needed <= set(given) <= allowed:
+            wrong = sorted((needed - set(given)) | (set(given) - allowed))
+            raise InvalidArgument(f"{path}: {', '.join(wrong)} is missing or unknown. It needs {', '.join(sorted(needed))}.")
+        return cls._checked(path, given)
+
+    @classmethod
+    def _checked(cls, path: Path, given: dict[str, Any]) -> "OwnerConfig":
+        home = path.resolve().parent
+        data, ceiling, ledger = given["data"], given["ceiling"], given["ledger"]
+        texts = [given[key] for key in ("kit", "schema", "ledger", "dataset", "state")]
+        if not all(isinstance(text, str) for text in texts) or not isinstance(data, str | list) or not isinstance(ceiling, dict):
+            raise InvalidArgument(f"{path}: paths are texts, data a text or a list of texts, and ceiling a table. Fix that.")
+        if set(ceiling) != {"epsilon", "delta"}:
+            raise InvalidArgument(f"{path}: [ceiling] needs epsilon and delta, the most that one run may ask for.")
+        tables = [data] if isinstance(data, str) else data
+        return cls(
+            name=checked_name(given["name"]),
+            kit=home / given["kit"],
+            data=tuple(str(home / str(table)) for table in tables),
+            schema=home / given["schema"],
+            ledger=ledger if "://" in ledger else str(home / ledger),
+            dataset=given["dataset"],
+            state=home / given["state"],
+            ceiling=Budget(ceiling["epsilon"], ceiling["delta"]),
+            peers=dict(given.get("peers", {})),
+            most_message_bytes=int(given.get("most_message_bytes", 1 << 24)),
+            insecure_seed=given.get("insecure_seed"),
+        )
+
+    def own_schema(self) -> Any:
+        """The schema, refused while it has values that were drafted from the rows."""
+        file = read_schema(self.schema)
+        if file.unconfirmed:
+            raise InvalidArgument(
+                f"{self.schema.name} has values that were drafted from the rows and not confirmed ({', '.join(file.unconfirmed[:5])}). "
+                "A run would tell them to everybody. Replace them by what is publicly known."
+            )
+        return with_sorted_target(file.schema)
+
+    def open_ledger(self) -> Ledger:
+        return Ledger(self.ledger, dataset=self.dataset)
+
+    def consider(self, spec: RunSpec) -> None:
+        """Refuse a run that is not for this owner, asks too much, or describes another table. Reads no row, pays nothing."""
+        if self.name not in spec.active:
+            raise InvalidArgument(f"{self.name} is not among the owners {list(spec.active)} of run {spec.run}.")
+        asked = spec.budgets[self.name]
+        if not (asked.epsilon <= self.ceiling.epsilon and asked.delta <= self.ceiling.delta):
+            raise InvalidArgument(
+                f"run {spec.run} asks {self.name} for epsilon={asked.epsilon:g}, delta={asked.delta:g}, over its ceiling of "
+                f"epsilon={self.ceiling.epsilon:g}, delta={self.ceiling.delta:g}. Ask for less."
+            )
+        mine = Agreement({**spec.terms, "schema": self.own_schema().to_dict()})
+        mine.require_same(self.name, spec.agreement, "the coordinator")
+
+    def open_owner(self, spec: RunSpec, folder: Path | None = None, ledger: Ledger | None = None) -> Owner:
+        """This owner in a run: its rows read, its journal opened, its ledger charged once.
+
+        Parameters
+        ----------
+        spec : RunSpec
+        folder : path, optional
+            Of the journal; the state folder by default.
+        ledger : Ledger, optional
+            Instead of the owner's own.
+
+        Returns
+        -------
+        Owner
+        """
+        self.consider(spec)
+        schema = self.own_schema()
+        rows = CodedRows.from_tables(find_tables(self.data, None), schema)
+        estimator = made_estimator(spec.terms, spec.budgets[self.name])
+        problem = estimator.problem(rows.n_rows, rows.n_features, len(schema.target.categories))
+        seat = Seat(self.name, spec.network, problem, spec.rows, spec.budgets)
+        run = Run(spec.run, spec.made_algorithm())
+        return Owner(rows, seat, run, ledger or self.open_ledger(), folder or self.state, self.insecure_seed)

@@ -1,0 +1,42 @@
+"""The growth of a moment over the queries of an above-threshold gate. Proof: docs/proofs/above_threshold.md."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def log_growth(stop, go, queries, slack):
+    """Logarithm of V_k, where V_0 = 1 and V_k is the largest of V_{k-1} and of exp(stop_i) + exp(go_i) V_{k-1}.
+
+    The points must be sorted by ``go``. The largest line at V is never less steep than the largest one at a smaller V, so the
+    search starts where the last one ended. ``slack`` covers what lies between two points.
+    """
+    value, first = 0.0, 0
+    for _ in range(queries):
+        best, at = -math.inf, first
+        for i in range(first, stop.shape[0]):
+            a, b = stop[i], go[i] + value
+            high = max(a, b)
+            # A term more than 37 below the other one does not change it; one far below the best need not be added up.
+            if high + 0.7 < best:
+                continue
+            total = high + math.log1p(math.exp(-abs(a - b)))
+            if total > best:
+                best, at = total, i
+        first = at
+        value = max(value, best) + slack
+    return value
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def not_dominated(stop, go):
+    """Which points, sorted by ``go`` from the top down, no earlier one exceeds in ``stop`` as well."""
+    kept = np.zeros(stop.shape[0], np.bool_)
+    best = -math.inf
+    for i in range(stop.shape[0]):
+        if stop[i] > best:
+            kept[i] = True
+            best = stop[i]
+    return kept

@@ -1,0 +1,461 @@
+"""Tuning with a guarantee: the best of a random number of trials. Proof: docs/proofs/random_stopping.md."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from hushfit._typing import AnyArray, IntVector, Vector
+from hushfit.data import Coins, as_source, fixed_size_rows
+from hushfit.errors import HushfitError, InsecureNoiseWarning, InvalidArgument, TooFewRows, WeakGuaranteeWarning
+from hushfit.estimators._fit import _warn_about, noise_and_coins
+from hushfit.preprocessing import PrivatePipeline
+from hushfit.preprocessing._parts import is_private, private_parts
+from hushfit.privacy import (
+    RENYI_ORDERS,
+    Budget,
+    Cost,
+    GaussianCost,
+    Guarantee,
+    Ledger,
+    RdpCost,
+    Receipt,
+    Relation,
+    ReleaseRecord,
+    Sampler,
+    calibrate,
+    epsilon_of,
+    rdp_curve,
+    usable,
+)
+from hushfit.privacy._ledger import Decide
+from hushfit.privacy._normal import normal_form
+from hushfit.privacy._random_stopping import StoppingRule, best_of_many, stopping_rule
+from hushfit.release import Curator, Plan, Planned, TotalScore
+
+Scorer = Callable[[Any, Any, AnyArray], Vector]
+_SCORE = "score"
+_SCORE_PLAN = Plan((Planned(_SCORE, TotalScore, 1),))
+
+
+class _Priced(HushfitError):
+    """Stops a fit at the moment it would pay."""
+
+
+class TrialAccount:
+    """What one trial pays into: it notes the cost, and stops the trial there if only the price was asked for."""
+
+    def __init__(self, relation: Relation, delta: float, *, only_price: bool) -> None:
+        self.budget, self.relation, self.name = Budget(float("inf"), delta), relation, "trial"
+        self.costs: list[Cost] = []
+        self._only_price = only_price
+
+    def entries(self) -> tuple[Receipt, ...]:
+        return ()
+
+    def append(self, decide: Decide) -> Receipt:
+        receipt = decide(())
+        self.costs.append(receipt.cost)
+        if self._only_price:
+            raise _Priced
+        return receipt
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TrialAccount":
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate's model, the score that it was released with, and which candidate it is."""
+
+    candidate: int
+    model: Any = field(repr=False)
+    score: float
+
+
+class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Choose settings privately: fit a random number of random candidates, score each privately, publish the best.
+
+    Trying settings on private rows and keeping the best spends privacy, also when only the best is shown. Here the number of trials is
+    random and stays secret, so that all of them together cost little more than one or two would, and are paid
+    once. ``solver="auto"`` needs no tuning: use this for what it does not choose, such as the weight of a penalty, and see
+    docs/model-selection.md for when it is worth the price.
+
+    Parameters
+    ----------
+    estimator : private estimator
+        Such as `PrivateLogisticRegression`, or a scikit-learn pipeline with one such part. Its own epsilon, delta, adjacency, ledger
+        and random_state are set by the search.
+    candidates : mapping or sequence of mappings
+        A grid (parameter name to list of values), several grids, or, where a value has ``rvs``, distributions to draw
+        ``n_candidates`` settings from. Must be known without looking at the rows.
+    expected_trials : float, default=10
+        Mean number of trials.
+    epsilon : float, default=1.0
+        Of the whole search: all trials, their scores and the model.
+    delta : float, default=1e-6
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    stopping : {"geometric", "logarithmic", "poisson"}, default="geometric"
+        Law of the number of trials. "logarithmic" is the cheapest and often stops after one trial; "poisson" is the dearest and stays
+        near its mean.
+    holdout : float, default=0.2
+        Share of the rows that score the candidates and are not fitted on.
+    scoring : {"accuracy", "brier"} or callable, default="accuracy"
+        ``"brier"`` is one minus the mean squared error of the probability given to the true class. A callable takes
+        ``(model, X, y)`` and returns one number in [0, 1] for each row, of that row and the model alone.
+    n_candidates : int, default=20
+        Settings to draw where ``candidates`` has distributions.
+    ledger : Ledger, optional
+        Charged once, before the rows are looked at.
+    random_state : None or int, default=None
+        None is the only secure setting.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Fitted on the rows that were not held out. Its ``privacy_`` is that of the search.
+    best_params_ : dict
+    best_index_ : int
+        Its place among ``candidates_``.
+    best_score_ : float
+        The noisy score that it won with: biased upwards, as the best of several always is.
+    candidates_ : list of dict
+        All settings that might have been tried.
+    guarantee_, privacy_ : Guarantee
+    classes_, n_features_in_
+        Of the best estimator, where it has them.
+
+    Notes
+    -----
+    Nothing about the trials that lost is kept, nor how many there were. A search takes the longer the more trials it makes: do not let
+    people who may not know the rows measure its time.
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLogisticRegression
+    >>> from hushfit.model_selection import PrivateSearchCV
+    >>> model = PrivateLogisticRegression(penalty="l1", classes=[0, 1])
+    >>> PrivateSearchCV(model, {"alpha": [1e-4, 1e-3, 1e-2]}, expected_trials=5).epsilon
+    1.0
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        candidates: Any,
+        expected_trials: float = 10,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        stopping: str = "geometric",
+        holdout: float = 0.2,
+        scoring: Any = "accuracy",
+        n_candidates: int = 20,
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.candidates = candidates
+        self.expected_trials = expected_trials
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.stopping = stopping
+        self.holdout = holdout
+        self.scoring = scoring
+        self.n_candidates = n_candidates
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "PrivateSearchCV":
+        """Search, and pay for it.
+
+        Parameters
+        ----------
+        X : whatever the estimator takes
+        y : array of shape (n_rows,)
+
+        Returns
+        -------
+        self
+        """
+        budget, relation, scorer = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), scorer_from(self.scoring)
+        if not isinstance(self.ledger, Ledger | None):
+            raise InvalidArgument(f"ledger={self.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
+        rule, n = stopping_rule(self.stopping, self.expected_trials), _num_samples(X)
+        sampler, coins = noise_and_coins(self.random_state)
+        self.candidates_ = listed(self.candidates, self.n_candidates, coins)
+        fitted_on, scored_on = split(n, self.holdout, coins)
+        table, labels = _safe_indexing(X, fitted_on), _safe_indexing(y, fitted_on)
+        trials = Trials(self.estimator, self.candidates_, budget.delta, relation)
+        spendable, reserve = usable(budget)
+        with warnings.catch_warnings():
+            # The search says these once, below.
+            for said in (InsecureNoiseWarning, WeakGuaranteeWarning):
+                warnings.simplefilter("ignore", said)
+            strength, cost = trials.settled(spendable, rule, table, labels)
+        self.guarantee_ = self.privacy_ = self._guarantee(cost, strength, rule, n, sampler)
+        _warn_about(budget, n, sampler)
+        if self.ledger is not None:
+            self.ledger.charge(cost, type(self).__name__, relation)
+        held = _safe_indexing(X, scored_on), np.asarray(_safe_indexing(y, scored_on))
+
+        def one_trial() -> Trial:
+            candidate = uniform_below(len(self.candidates_), coins)
+            model = trials.fitted(candidate, strength, table, labels, _seed(self.random_state, coins))
+            score = released_score(scorer(model, *held), strength, relation, sampler, coins, reserve)
+            return Trial(candidate, model, score)
+
+        # How many trials there were would show in their warnings.
+        with warnings.catch_warnings(action="ignore"):
+            self._keep(best_of(one_trial, rule.draw(coins.words)))
+        return self
+
+    def _keep(self, best: Trial) -> None:
+        self.best_index_, self.best_score_ = best.candidate, best.score
+        self.best_params_ = self.candidates_[best.candidate]
+        self.best_estimator_ = best.model
+        for _, part in payers(best.model):
+            own: Guarantee = part.privacy_
+            # All but its number of rows, which is that of the rows fitted on.
+            public, notes = (*self.guarantee_.public, *own.public[1:]), (*self.guarantee_.notes, *own.notes)
+            self.guarantee_ = self.privacy_ = part.privacy_ = replace(self.guarantee_, public=public, notes=notes)
+            # The account of a trial belongs to the search.
+            part.set_params(ledger=None)
+
+    def _guarantee(self, cost: Cost, strength: float, rule: StoppingRule, n: int, sampler: Sampler) -> Guarantee:
+        multiplier = 1 / strength
+        how = f"at least one trial, {rule.mean:g} expected ({type(rule).__name__})"
+        return Guarantee(
+            self.epsilon,
+            self.delta,
+            self.adjacency,  # type: ignore[arg-type]  # parsed by the guarantee
+            public=(f"the number of rows, {n}", "the candidates, given by the caller"),
+            releases=(ReleaseRecord("best of a random number of trials", type(self.estimator).__name__, 1, multiplier, how),),
+            cost=cost,
+            secure=sampler.secure,
+            notes=(
+                "The number of trials is secret; so is everything about those that lost.",
+                f"Each trial is fitted on some rows and scored on the others, {self.holdout:g} of all.",
+            ),
+        )
+
+    @available_if(lambda self: hasattr(self._best(), "predict"))
+    def predict(self, X: Any) -> Any:
+        """Predict with the best estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(lambda self: hasattr(self._best(), "predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the best estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(lambda self: hasattr(self._best(), "decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Margins of the best estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(lambda self: hasattr(self._best(), "score"))
+    def score(self, X: Any, y: Any) -> float:
+        """Score of the best estimator by its own measure. On private rows this is a release of its own, which nobody paid for."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y))
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Labels of the best estimator."""
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.classes_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the best estimator."""
+        check_is_fitted(self)
+        return int(self.best_estimator_.n_features_in_)
+
+    def _best(self) -> Any:
+        return getattr(self, "best_estimator_", self.estimator)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = self.estimator.__sklearn_tags__().estimator_type
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """What trials have in common: the estimator, its settings, and how to price them before any row is looked at."""
+
+    estimator: Any
+    candidates: list[dict[str, Any]]
+    delta: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        if isinstance(self.estimator, PrivatePipeline):
+            raise InvalidArgument(
+                "A PrivatePipeline divides one budget among its steps, so a trial of it has no price before it runs. Fit private "
+                "preprocessing once, with its own budget, and search over the model alone."
+            )
+        if len(payers(self.estimator)) != 1:
+            raise InvalidArgument(
+                f"{type(self.estimator).__name__} has {len(payers(self.estimator))} parts that spend privacy; a trial should have one. "
+                "Fit private preprocessing once, with its own budget, and search over the model alone."
+            )
+
+    def candidate(self, index: int, strength: float, seed: int | None, account: TrialAccount) -> Any:
+        """The estimator with its settings and terms: as revealing as a Gaussian mechanism of mu ``strength``."""
+        model = clone(self.estimator).set_params(**self.candidates[index])
+        ((name, _),) = payers(model)
+        epsilon = epsilon_of(GaussianCost(1 / strength), self.delta, self.relation) if np.isfinite(strength) else strength
+        terms = {"epsilon": epsilon, "delta": self.delta, "adjacency": str(self.relation), "random_state": seed}
+        prefix = f"{name}__" if name else ""
+        return model.set_params(
+            **{f"{prefix}{term}": value for term, value in terms.items()}, **{f"{prefix}ledger": Ledger.over(account)}
+        )
+
+    def price(self, index: int, strength: float, X: Any, y: Any) -> Cost:
+        """What the fit of one candidate costs: it is stopped where it pays, so it releases nothing."""
+        account = TrialAccount(self.relation, self.delta, only_price=True)
+        try:
+            self.candidate(index, strength, None, account).fit(X, y)
+        except _Priced:
+            return account.costs[0]
+        raise InvalidArgument(f"{type(self.estimator).__name__} was fitted without paying, so no trial of it can be priced.")
+
+    def one(self, strength: float, X: Any, y: Any) -> Cost:
+        """Cost of one trial. A record is fitted on or scores, never both, so the dearer of the two decides; so with candidates."""
+        prices = [self.price(index, strength, X, y) for index in range(len(self.candidates))]
+        return dearest([GaussianCost(1 / strength), *prices], self.relation)
+
+    def settled(self, budget: Budget, rule: StoppingRule, X: Any, y: Any) -> tuple[float, Cost]:
+        """The strongest trials that the budget allows, and what the search then costs."""
+        if not budget.is_private:
+            return float("inf"), GaussianCost(0.0)
+
+        def whole(one: Cost) -> Cost:
+            return best_of_many(one, rule, self.relation)
+
+        strength = calibrate(lambda mu: whole(GaussianCost(1 / mu)), budget, self.relation)
+        one = self.one(strength, X, y)
+        if not normal_form(one, self.relation).is_gaussian:
+            # Candidates that are not Gaussian must be priced again and again.
+            strength = calibrate(lambda mu: whole(self.one(mu, X, y)), budget, self.relation)
+            one = self.one(strength, X, y)
+        return strength, whole(one)
+
+    def fitted(self, index: int, strength: float, X: Any, y: Any, seed: int | None) -> Any:
+        """A candidate's model."""
+        account = TrialAccount(self.relation, self.delta, only_price=False)
+        return self.candidate(index, strength, seed, account).fit(X, y)
+
+
+def dearest(costs: list[Cost], relation: Relation) -> Cost:
+    """A cost that no other of the list exceeds: of one Gaussian if all are, else of the highest Renyi curve."""
+    forms = [normal_form(cost, relation) for cost in costs]
+    if all(form.is_gaussian for form in forms):
+        return GaussianCost(1 / max(form.mu for form in forms))
+    orders = np.array(RENYI_ORDERS)
+    highest = np.max([rdp_curve(cost, orders, relation) for cost in costs], axis=0)
+    return RdpCost(RENYI_ORDERS, tuple(highest.tolist()), label="dearest trial")
+
+
+def payers(estimator: Any) -> list[tuple[str, Any]]:
+    """The parts that spend privacy; the estimator itself, under an empty name, if it is one."""
+    return [("", estimator)] if is_private(estimator) else list(private_parts(estimator))
+
+
+def best_of(one_trial: Callable[[], Trial], count: int) -> Trial:
+    """The trial with the highest score; of equal ones the first, which is any of them."""
+    best = one_trial()
+    for _ in range(count - 1):
+        trial = one_trial()
+        if trial.score > best.score:
+            best = trial
+    return best
+
+
+def released_score(scores: Vector, strength: float, relation: Relation, sampler: Sampler, coins: Coins, reserve: float) -> float:
+    """The noisy mean of the scores of the rows that were held out."""
+    source = as_source(np.zeros((len(scores), 1)), scores)
+    multiplier = 1 / strength if np.isfinite(strength) else 0.0
+    curator = Curator(source, _SCORE_PLAN, {_SCORE: multiplier}, relation, sampler, coins, reserve)
+    return float(curator.release(_SCORE, TotalScore())[0]) / len(scores)
+
+
+def scorer_from(scoring: Any) -> Scorer:
+    """The function of rows that a name stands for."""
+    if callable(scoring):
+        return lambda model, X, y: np.asarray(scoring(model, X, y), dtype=np.float64)
+    if scoring not in _SCORERS:
+        names = ", ".join(map(repr, _SCORERS))
+        raise InvalidArgument(
+            f"scoring={scoring!r} is not known. Use {names}, or a function of (model, X, y) with a score for each row."
+        )
+    return _SCORERS[scoring]
+
+
+def _hits(model: Any, X: Any, y: AnyArray) -> Vector:
+    return np.asarray(model.predict(X) == y, dtype=np.float64)
+
+
+def _brier(model: Any, X: Any, y: AnyArray) -> Vector:
+    place = np.searchsorted(model.classes_, y)
+    return 1 - (1 - model.predict_proba(X)[np.arange(len(y)), place]) ** 2
+
+
+_SCORERS: dict[str, Scorer] = {"accuracy": _hits, "brier": _brier}
+
+
+def listed(candidates: Any, count: int, coins: Coins) -> list[dict[str, Any]]:
+    """All settings that may be tried; those from distributions are drawn here, and public from then on."""
+    grids = [candidates] if isinstance(candidates, Mapping) else list(candidates) if isinstance(candidates, Iterable) else []
+    if not grids or not all(isinstance(grid, Mapping) for grid in grids):
+        raise InvalidArgument(f"candidates={candidates!r} has no settings. Give a mapping from parameter names to lists of values.")
+    if any(hasattr(values, "rvs") for grid in grids for values in grid.values()):
+        seed = int(coins.words(1)[0]) % 2**32
+        return list(ParameterSampler(grids, count, random_state=seed))
+    found = list(ParameterGrid([{name: _values(values) for name, values in grid.items()} for grid in grids]))
+    if len(found) > 1000:
+        raise InvalidArgument(f"{len(found)} candidates must all be priced first; give at most 1000.")
+    return found
+
+
+def _values(values: Any) -> Any:
+    """A single value counts as a list of one."""
+    return values if isinstance(values, list | tuple | np.ndarray) else [values]
+
+
+def split(n_rows: int, share: float, coins: Coins) -> tuple[IntVector, IntVector]:
+    """Rows to fit on and rows to score on, by coins that have nothing to do with the rows."""
+    if not 0 < share < 1:
+        raise InvalidArgument(f"holdout={share!r} is not a share of the rows. Give a number between 0 and 1, such as 0.2.")
+    count = round(share * n_rows)
+    if not 1 <= count <= n_rows - 2:
+        raise TooFewRows(f"holdout={share:g} of {n_rows} rows leaves too few to score or to fit on. Give more rows.")
+    scored_on = fixed_size_rows(n_rows, count, coins)
+    return np.setdiff1d(np.arange(n_rows), scored_on), scored_on
+
+
+def uniform_below(count: int, coins: Coins) -> int:
+    """A whole number from 0 to count - 1, each exactly as likely."""
+    whole = 2**64 // count * count
+    while True:
+        word = int(coins.words(1)[0])
+        if word < whole:
+            return word % count
+
+
+def _seed(random_state: Any, coins: Coins) -> int | None:
+    """A seed for one trial of a seeded search; secure trials have none."""
+    return None if random_state is None else int(coins.words(1)[0]) % 2**31

@@ -1,0 +1,85 @@
+"""Scaling by ranges that everybody knows."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hushfit.data import FeatureBounds
+from hushfit.preprocessing._rows import certified_norm, check_settings, filled, read_rows, shortened
+
+
+class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Clip every column to its public range and map it to [0, 1]. Nothing is learnt from the rows, so it costs nothing.
+
+    Parameters
+    ----------
+    bounds : (low, high), or one pair per column
+        As you know them without looking at the rows. A sparse matrix needs ranges that start at 0.
+    missing : {"keep", "middle"}, default="keep"
+        What becomes of a missing value: it stays, and the estimators count its row as the zero record; or it becomes 0.5.
+    max_row_norm : float, optional
+        Rows longer than this are shrunk to it. None lets them be as long as their entries allow.
+
+    Attributes
+    ----------
+    row_norm_ : float
+        Length that no transformed row exceeds, whatever the rows are.
+    n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> from hushfit.preprocessing import BoundedScaler
+    >>> BoundedScaler(bounds=(0, 10)).fit_transform([[5.0, 20.0], [-1.0, 10.0]]).tolist()
+    [[0.5, 1.0], [0.0, 1.0]]
+    """
+
+    def __init__(self, bounds: Any = (0.0, 1.0), missing: str = "keep", max_row_norm: float | None = None) -> None:
+        self.bounds = bounds
+        self.missing = missing
+        self.max_row_norm = max_row_norm
+
+    def fit(self, X: Any, y: Any = None) -> "BoundedScaler":
+        """Check the settings against the number of columns.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        check_settings(self.missing, self.max_row_norm)
+        X = read_rows(self, X, reset=True)
+        bounds = FeatureBounds.parse(self.bounds, X.shape[1])
+        self.low_, self.high_ = bounds.low, bounds.high
+        self.row_norm_ = certified_norm(X.shape[1], self.max_row_norm)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Scale rows, each on its own.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array or CSR matrix of the same shape
+            Entries in [0, 1], or missing.
+        """
+        check_is_fitted(self)
+        X = read_rows(self, X, reset=False)
+        bounds = FeatureBounds(self.low_, self.high_)
+        scaled = bounds.apply_sparse(X) if issparse(X) else bounds.apply(X)
+        return shortened(filled(scaled, np.full(len(self.low_), 0.5), self.missing), self.max_row_norm)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

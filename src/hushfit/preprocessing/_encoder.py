@@ -1,0 +1,185 @@
+"""Tables of texts and numbers as features, by a public schema or a private vocabulary."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hushfit._typing import AnyArray, Matrix
+from hushfit.data._schema import OTHER, CategoricalColumn, Schema, _cells, _listed, _text, encode
+from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.preprocessing._pay import Request, opened
+from hushfit.privacy import Guarantee
+from hushfit.release import Plan, Planned, TextColumns, Thresholded, Vocabulary, vocabulary_of
+
+# Part of delta for naming a text that only one record has; the noise has the rest.
+_LOST_SHARE = 0.25
+
+
+class SchemaEncoder(TransformerMixin, BaseEstimator):
+    """Encode a table with a public schema: numbers in [0, 1], one indicator per category and one for everything else.
+
+    Categories that nobody can write down beforehand are found privately: those common enough to be named in spite of noise become
+    indicators, all others share ``<other>``. That costs ``epsilon`` and ``delta``; the schema costs nothing.
+
+    Parameters
+    ----------
+    schema : Schema, optional
+        Columns with public ranges and vocabularies.
+    discover : sequence of str, default=()
+        Further columns, of texts, whose vocabulary is to be found. A text needs about ``7 sqrt(2 d) / mu`` rows to be named, d being
+        the number of these columns and mu the Gaussian parameter of the budget: at epsilon 0.3, delta 1e-6 and d = 8, 350 rows.
+    epsilon, delta, adjacency, ledger, random_state
+        For ``discover`` only; as for `PrivateQuantileScaler`.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        With the vocabularies that were found. A column of which no text was common enough is not in it.
+    row_norm_ : float
+        Length that no encoded row exceeds: the root of the number of columns.
+    privacy_ : Guarantee or None
+        None if nothing was discovered: then nothing was spent.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema
+    >>> from hushfit.preprocessing import SchemaEncoder
+    >>> schema = Schema((NumericColumn("age", 0, 100), CategoricalColumn("sex", ("Female", "Male"))))
+    >>> SchemaEncoder(schema).fit_transform({"age": [50, 120], "sex": ["Male", "?"]}).tolist()
+    [[0.5, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        discover: Any = (),
+        epsilon: float = 0.3,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.schema = schema
+        self.discover = discover
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> "SchemaEncoder":
+        """Find the vocabularies that are not public, and pay for them.
+
+        Parameters
+        ----------
+        X : data frame, or mapping from column names to arrays
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        names = self._discovered()
+        table = _table(X)
+        columns = () if self.schema is None else self.schema.columns
+        guarantee: Guarantee | None = None
+        if names:
+            texts = TextColumns(tuple(_texts(_cells(table, name)) for name in names))
+            named, guarantee = self._named(texts)
+            columns += tuple(CategoricalColumn(name, tuple(found)) for name, found in zip(names, named, strict=True) if found)
+        if not columns:
+            raise InvalidArgument(
+                f"No text of {list(names)} is common enough to be named at epsilon={self.epsilon:g}. The budget is spent. Write the "
+                "categories that you know into a schema."
+            )
+        self.schema_ = Schema(columns)
+        self.row_norm_ = math.sqrt(len(columns)) * (1 + 1e-12)
+        self.privacy_ = guarantee
+        self.n_features_in_ = len(list(table.keys()))
+        return self
+
+    def _discovered(self) -> tuple[str, ...]:
+        if not isinstance(self.schema, Schema | None):
+            raise InvalidArgument(f"schema={self.schema!r} is not a Schema. Build one, or give None and discover=[...].")
+        if isinstance(self.discover, str) or not all(isinstance(name, str) for name in self.discover):
+            raise InvalidArgument(f"discover={self.discover!r} is not a list of column names. Give, say, ['occupation'].")
+        names = tuple(self.discover)
+        known = [] if self.schema is None else [column.name for column in self.schema.columns]
+        if len({*names, *known}) < len(names) + len(known):
+            raise InvalidArgument(f"discover={list(names)} names a column twice, or one of the schema. Name each once.")
+        if not names and self.schema is None:
+            raise InvalidArgument("There is nothing to encode. Give a schema, or discover=[...] with columns of texts.")
+        return names
+
+    def _named(self, texts: TextColumns) -> tuple[list[list[str]], Guarantee]:
+        """The texts of each column that are common, paid for."""
+        n, d = texts.n_rows, texts.n_features
+        if n < 2 or len({len(column) for column in texts.columns}) > 1:
+            raise TooFewRows(
+                f"A vocabulary needs at least 2 rows in columns of one length; the first column has {n}. Check the table."
+            )
+        mechanism = Thresholded(_LOST_SHARE * self.delta, d)
+        plan = Plan((Planned("vocabulary", Vocabulary, 1, sampling=mechanism),))
+        public = ("the names and number of the columns",)
+        notes = ("A missing text is not counted.",)
+        request = Request(
+            self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state, type(self).__name__, public, notes
+        )
+        curator, guarantee = opened(texts, plan, 2 * d, request)
+        return vocabulary_of(curator.release("vocabulary", Vocabulary(d))), guarantee
+
+    def transform(self, X: Any) -> Matrix:
+        """Encode rows, each on its own.
+
+        Parameters
+        ----------
+        X : data frame, or mapping from column names to arrays
+
+        Returns
+        -------
+        array of shape (n_rows, n_encoded)
+            Entries in [0, 1].
+        """
+        check_is_fitted(self)
+        return encode(_table(X), self.schema_)[0]
+
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+        """Names of the encoded features.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        array of str
+        """
+        check_is_fitted(self)
+        return np.array(self.schema_.feature_names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _table(X: Any) -> Mapping[str, Any]:
+    """A table with named columns, frame or mapping."""
+    if isinstance(X, Mapping):
+        return X
+    if not hasattr(X, "columns"):
+        raise InvalidArgument(f"{type(X).__name__} has no column names. Give a data frame, or a mapping from names to arrays.")
+    return {str(name): X[name] for name in X.columns}
+
+
+def _texts(cells: AnyArray) -> tuple[str | None, ...]:
+    """Cells as the texts that the encoding compares; None for a missing one."""
+    texts = (_text(value).strip() for value in _listed(cells))
+    return tuple(None if text == OTHER else text for text in texts)

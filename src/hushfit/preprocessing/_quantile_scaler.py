@@ -1,0 +1,200 @@
+"""Scaling by ranges that nobody knows: private quantiles take their place."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hushfit._typing import Vector
+from hushfit.data import as_source
+from hushfit.errors import InvalidArgument
+from hushfit.preprocessing._pay import Request, opened
+from hushfit.preprocessing._rows import certified_norm, check_settings, filled, read_rows, shortened
+from hushfit.preprocessing._spread import FIRST_EDGES, Spread, significant
+from hushfit.privacy import Guarantee, Relation
+from hushfit.release import ColumnHistogram, Curator, Plan, Planned
+
+_LOOKS = ("powers of two", "quantiles")
+# Pieces of the second look; each column gets about this many, and at most one more for each cell of the first.
+_PIECES = 64
+# A column between bounds as close as this, compared with their size, is constant.
+_NARROWEST = 1e-12
+
+
+class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Clip every column to two of its quantiles, found privately, and map it to [0, 1]. No range need be known.
+
+    Two noisy histograms of all columns at once: the first has a cell for every sign and power of two, the second cuts those cells
+    finely that the first found occupied. Each costs the same, and its noise is :math:`\sqrt{2 d}` times a multiplier for d columns,
+    so a column needs a few hundred rows to be seen at all. In a pipeline the model that follows pays for itself: use
+    `PrivatePipeline` for one budget, or give both the same ledger.
+
+    Parameters
+    ----------
+    quantiles : (float, float), default=(0.005, 0.995)
+        Shares of the values that lie below the lower and the upper bound.
+    output : {"range", "rank"}, default="range"
+        ``"range"`` maps linearly between the bounds. ``"rank"`` maps a value to the share of values below it, as the noisy histogram
+        has it, which helps columns with long tails and costs nothing more.
+    epsilon : float, default=0.3
+    delta : float, default=1e-6
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    missing : {"keep", "middle"}, default="keep"
+        What becomes of a missing value: it stays, and the estimators count its row as the zero record; or it takes the private
+        median of its column. It is in no cell of the histograms.
+    max_row_norm : float, optional
+        Rows longer than this are shrunk to it.
+    ledger : Ledger, optional
+        Charged before the rows are looked at.
+    random_state : None or int, default=None
+        None is the only secure setting.
+
+    Attributes
+    ----------
+    low_, high_ : array of shape (n_features,)
+        The bounds: functions of what was released. A column that was not seen has 0 and 1.
+    seen_ : bool array of shape (n_features,)
+        Whether the noise let anything of the column through.
+    row_norm_ : float
+        Length that no transformed row exceeds, whatever the rows are.
+    privacy_ : Guarantee
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    A sparse matrix keeps its zeros: values are divided by the larger of the two bounds in size, and lie in [-1, 1].
+
+    Examples
+    --------
+    >>> from hushfit.preprocessing import PrivateQuantileScaler
+    >>> PrivateQuantileScaler(epsilon=0.1, output="rank")
+    PrivateQuantileScaler(epsilon=0.1, output='rank')
+    """
+
+    def __init__(
+        self,
+        quantiles: tuple[float, float] = (0.005, 0.995),
+        output: str = "range",
+        epsilon: float = 0.3,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        missing: str = "keep",
+        max_row_norm: float | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.quantiles = quantiles
+        self.output = output
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.missing = missing
+        self.max_row_norm = max_row_norm
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> "PrivateQuantileScaler":
+        """Find the quantiles and pay for them.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        X = read_rows(self, X, reset=True)
+        d = X.shape[1]
+        source = as_source(X, np.zeros(X.shape[0]), fit_intercept=False)
+        plan = Plan(tuple(Planned(name, ColumnHistogram, 1) for name in _LOOKS))
+        most = 2 * d * (2 * len(FIRST_EDGES) + _PIECES)
+        public = ("the names and number of the columns",)
+        notes = ("A missing value is in no cell.",)
+        terms = (self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state, type(self).__name__, public, notes)
+        curator, guarantee = opened(source, plan, most, Request(*terms))
+        self._learn(_spreads(curator, d), issparse(X))
+        self.row_norm_ = certified_norm(d, self.max_row_norm)
+        self.privacy_: Guarantee = guarantee
+        return self
+
+    def _check(self) -> None:
+        check_settings(self.missing, self.max_row_norm)
+        if self.output not in ("range", "rank"):
+            raise InvalidArgument(f"output={self.output!r} is not known. Use 'range' or 'rank'.")
+        try:
+            low, high = (float(share) for share in self.quantiles)
+        except (TypeError, ValueError):
+            raise InvalidArgument(f"quantiles={self.quantiles!r} is not a pair of shares. Give, say, (0.005, 0.995).") from None
+        if not 0 <= low < high <= 1:
+            raise InvalidArgument(f"quantiles=({low:g}, {high:g}) is not a range of shares. Give 0 <= low < high <= 1.")
+
+    def _learn(self, spreads: list[Spread | None], sparse: bool) -> None:
+        """Bounds, medians and ranks from what was released."""
+        low, high = (np.array([0.0 if s is None else s.quantile(share) for s in spreads]) for share in self.quantiles)
+        self.seen_ = np.array([s is not None for s in spreads])
+        # A column that is constant, or not seen at all.
+        size = np.maximum(np.abs(low), np.abs(high))
+        high = np.where(high - low > _NARROWEST * np.maximum(size, 1e-100), high, low + np.maximum(size, 1.0))
+        if sparse:
+            high = np.maximum(np.abs(low), np.abs(high))
+            low = -high
+        self.low_, self.high_ = low, high
+        self.spreads_ = spreads
+        self._median = np.array([0.5 if s is None else s.quantile(0.5) for s in spreads])
+
+    def transform(self, X: Any) -> Any:
+        """Scale rows, each on its own.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array or CSR matrix of the same shape
+            Entries in [0, 1] (sparse: in [-1, 1]), or missing.
+        """
+        check_is_fitted(self)
+        X = filled(read_rows(self, X, reset=False), self._median, self.missing)
+        if issparse(X):
+            high = self.high_[X.indices]
+            values = np.clip(X.data, -high, high, dtype=np.float64) / high
+            return shortened(type(X)((values, X.indices, X.indptr), shape=X.shape), self.max_row_norm)
+        scaled: Any = np.clip(X, self.low_, self.high_, dtype=np.float64)
+        scaled -= self.low_
+        scaled /= self.high_ - self.low_
+        if self.output == "rank":
+            for j, spread in enumerate(self.spreads_):
+                if spread is not None:
+                    scaled[:, j] = self._ranks(X[:, j], spread)
+        return shortened(np.clip(scaled, 0.0, 1.0), self.max_row_norm)
+
+    def _ranks(self, values: Vector, spread: Spread) -> Vector:
+        low, high = self.quantiles
+        shares = np.interp(values, spread.edges, spread.below)
+        return np.asarray((np.clip(shares, low, high) - low) / (high - low))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _spreads(curator: Curator, d: int) -> list[Spread | None]:
+    """Two looks: where the values are, then how they are spread there."""
+    edges: list[Vector] = [FIRST_EDGES] * d
+    found: list[Spread | None] = [None] * d
+    for name in _LOOKS:
+        query = ColumnHistogram(tuple(edges))
+        deviation = curator.noise_multiplier(name) * query.sensitivity(Relation(curator.relation))
+        counts = query.by_column(curator.release(name, query))
+        seen = [Spread.of(e, c, max(significant(deviation, query.size), 0.5)) for e, c in zip(edges, counts, strict=True)]
+        found = [new or old for new, old in zip(seen, found, strict=True)]
+        edges = [FIRST_EDGES[:1] if s is None else s.finer(_PIECES) for s in found]
+    return found

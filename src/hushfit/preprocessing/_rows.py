@@ -1,0 +1,61 @@
+"""What every scaler does with the rows: read them, and hand them on no longer than it has certified."""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+
+# What rounding may add to the length of a row, with room to spare.
+_ROUNDING = 1e-12
+
+
+def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows as floats, missing values allowed; nothing about any value in a message."""
+    try:
+        return validate_data(
+            estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+    except ValueError as error:
+        if "convert string" not in str(error):
+            raise
+        raise InvalidArgument("X has a value that is no number. Encode text columns with SchemaEncoder first.") from None
+
+
+def check_settings(missing: str, max_row_norm: float | None) -> None:
+    """Refuse settings that say nothing."""
+    if missing not in ("keep", "middle"):
+        raise InvalidArgument(f"missing={missing!r} is not known. Use 'keep' or 'middle'.")
+    if max_row_norm is not None and not 0 < max_row_norm < math.inf:
+        raise InvalidArgument(f"max_row_norm={max_row_norm!r} is not a length. Give a positive number, or None.")
+
+
+def certified_norm(n_features: int, max_row_norm: float | None) -> float:
+    """Length that no row of entries in [-1, 1] exceeds once it is handed on."""
+    longest = math.sqrt(n_features) * (1 + _ROUNDING)
+    return longest if max_row_norm is None else min(longest, float(max_row_norm))
+
+
+def filled(X: Any, middle: Vector, missing: str) -> Any:
+    """Missing values as they are, or the middle of their column."""
+    if missing == "keep":
+        return X
+    if issparse(X):
+        return type(X)((np.where(np.isnan(X.data), middle[X.indices], X.data), X.indices, X.indptr), shape=X.shape)
+    return np.where(np.isnan(X), middle, X)
+
+
+def shortened(X: Any, max_row_norm: float | None) -> Any:
+    """Rows longer than allowed, made as short; each by its own length."""
+    if max_row_norm is None:
+        return X
+    squares = X.multiply(X).sum(axis=1) if issparse(X) else np.einsum("ij,ij->i", X, X)
+    lengths = np.sqrt(np.asarray(squares, dtype=np.float64)).ravel() * (1 + _ROUNDING)
+    factor = np.minimum(1.0, max_row_norm / np.maximum(lengths, max_row_norm))
+    if issparse(X):
+        return type(X)((X.data * np.repeat(factor, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+    return X * factor[:, None]
