@@ -110,7 +110,16 @@ def covtype() -> Table:
 
 def kddcup99() -> Table:
     """Normal connections against attacks, a sample; long-tailed counts as logarithms."""
-    cells = cells_of(sampled(lines_of(folder() / "kddcup99" / "kddcup.data_10_percent.gz")), ",")
+    return connections(sampled(kddcup99_lines()))
+
+
+def kddcup99_lines() -> list[str]:
+    return lines_of(folder() / "kddcup99" / "kddcup.data_10_percent.gz")
+
+
+def connections(lines: list[str]) -> Table:
+    """Lines of KDD Cup 99 as features and labels."""
+    cells = cells_of(lines, ",")
     parts = []
     for j, column in enumerate(cells[:, :41].T):
         if j in (1, 2, 3):

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
         PrivateLinearSVC,
         PrivateLogisticRegression,
     )
+    from hushfit.model_selection import PrivateSearchCV
     from hushfit.models import load_model, save_model
+    from hushfit.preprocessing import BoundedScaler, PrivatePipeline, PrivateQuantileScaler, SchemaEncoder, pipeline_guarantee
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
 
 # Where each public name lives. Importing hushfit loads none of them until it is asked for.
 _HOMES = {
+    "BoundedScaler": "hushfit.preprocessing",
     "Budget": "hushfit.privacy",
     "Guarantee": "hushfit.privacy",
     "Ledger": "hushfit.privacy",
@@ -28,12 +31,18 @@ _HOMES = {
     "PrivateLasso": "hushfit.estimators",
     "PrivateLinearSVC": "hushfit.estimators",
     "PrivateLogisticRegression": "hushfit.estimators",
+    "PrivatePipeline": "hushfit.preprocessing",
+    "PrivateQuantileScaler": "hushfit.preprocessing",
+    "PrivateSearchCV": "hushfit.model_selection",
     "Relation": "hushfit.privacy",
+    "SchemaEncoder": "hushfit.preprocessing",
     "load_model": "hushfit.models",
+    "pipeline_guarantee": "hushfit.preprocessing",
     "save_model": "hushfit.models",
 }
 
 __all__ = [
+    "BoundedScaler",
     "Budget",
     "Guarantee",
     "Ledger",
@@ -43,9 +52,14 @@ __all__ = [
     "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivatePipeline",
+    "PrivateQuantileScaler",
+    "PrivateSearchCV",
     "Relation",
+    "SchemaEncoder",
     "__version__",
     "load_model",
+    "pipeline_guarantee",
     "save_model",
 ]
 

@@ -84,6 +84,8 @@ class Participant:
             reply = self._post(name, HELLO, envelopes.hello())
             if reply is None:
                 return {"missing": [name]}
+            if not reply:
+                raise InvalidArgument(f"{name} refused the greeting of {self._config.name}; the events of {name} say why.")
             envelopes.greeted(reply)
         if self._owner is None:
             self._owner = self._config.open_owner(spec)

@@ -11,19 +11,20 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.federated._protocol import Seat
+from hushfit.federated._protocol import Inbox, Seat, received
 from hushfit.federated._scaled import scaled
-from hushfit.privacy import Budget, gaussian_mu
+from hushfit.privacy import gaussian_mu
 from hushfit.release import GaussianInside, LaplaceInside, PerturbedMinimiser, hessian_rank
 from hushfit.solvers import tolerance_for
 
 # Length that the weights of unit records usually reach. Much longer ones are mostly noise at the budgets that people use.
 _USUAL_LENGTH = 20.0
 # Share of the budget that the curvature of one record may cost, and the constant of its price (docs/proofs/objective.md).
-_CURVATURE_SHARE, _CURVATURE_PRICE = 0.01, 1.4
+_CURVATURE_SHARE, _CURVATURE_PRICE = 0.1, 1.4
 # Curvature of a subproblem over the smoothness of the loss, for each round, where no noise asks for more.
 _OPEN_CURVATURE = 0.01
 NOISES = {"gaussian": GaussianInside, "laplace": LaplaceInside}
+"""Laws of noise inside an objective."""
 
 
 @dataclass(frozen=True)
@@ -73,34 +74,55 @@ def usual_steps(seat: Seat) -> int:
     return 10 if seat.least_epsilon <= 1 else 20 if seat.least_epsilon <= 4 else 30
 
 
-def usual_eta(seat: Seat, steps: int) -> float:
+def usual_eta(seat: Seat, releases: int, louder: float = 1.0) -> float:
     """The strength of one edge with which so many noisy rounds lead about as far as their noise allows.
 
     Rounds with curvature mu lead as far as one with mu / rounds, so that is what noise and the length of the weights decide. All
-    numbers are public and the same for all owners.
+    numbers are public, and every owner finds the same. ``louder`` is how much longer the noise is than Gaussian noise.
     """
-    degree = max(2 * len(seat.network.edges) / len(seat.network.names), 1.0)
-    return usual_curvature(seat, steps) / (2 * degree)
+    loss, budgets = seat.problem.loss, seat.budgets.values()
+    mus = [gaussian_mu(budget.epsilon, budget.delta) for budget in budgets]
+    noise = 2 * loss.slope_bound / seat.n_total * math.hypot(*(1 / mu for mu in mus))
+    by_noise = releases * louder * noise * math.sqrt(math.prod(seat.problem.shape)) / _USUAL_LENGTH
+    # Curvature costs about 1.4 kappa^2 a release, of rho = mu^2 / 2.
+    kappa = min(mus) * math.sqrt(_CURVATURE_SHARE / (2 * _CURVATURE_PRICE * hessian_rank(seat.problem) * releases))
+    by_proof = loss.smoothness * len(budgets) / (seat.n_total * kappa)
+    edges = max(len(seat.network.edges) / len(seat.network.names), 0.5)
+    return max(by_noise, by_proof, _OPEN_CURVATURE * loss.smoothness) / (4 * edges)
 
 
-def usual_curvature(seat: Seat, steps: int) -> float:
-    """The curvature mu of `usual_eta`: enough for the noise, and for the privacy proof to be cheap."""
-    loss, owners = seat.problem.loss, len(seat.sizes)
-    noises = [1 / _mu(budget) for budget in seat.budgets.values()]
-    noise = 2 * loss.slope_bound / seat.n_total * math.sqrt(sum(each**2 for each in noises))
-    by_noise = steps * noise * math.sqrt(math.prod(seat.problem.shape)) / _USUAL_LENGTH
-    # kappa^2 releases of curvature cost a share of rho = mu^2 / 2.
-    kappa = math.sqrt(_CURVATURE_SHARE / (2 * _CURVATURE_PRICE * hessian_rank(seat.problem) * steps)) / max(noises) if max(noises) else math.inf
-    by_proof = loss.smoothness * owners / (seat.n_total * kappa)
-    return max(by_noise, by_proof, _OPEN_CURVATURE * loss.smoothness)
+def louder_by(noise: str, seat: Seat) -> float:
+    """How much longer noise of a law is than Gaussian noise of the same price."""
+    return math.sqrt(2 * math.prod(seat.problem.shape)) if noise == "laplace" else 1.0
 
 
-def _mu(budget: Budget) -> float:
-    return gaussian_mu(budget.epsilon, budget.delta)
+class Words:
+    """All that an owner said and heard, for an average of the last part of it."""
+
+    def __init__(self, seat: Seat, bound: float) -> None:
+        self._bound = bound
+        zero = np.zeros(seat.problem.shape)
+        self.last = dict.fromkeys(seat.neighbours, zero)
+        self._all: dict[str, list[Vector]] = {name: [] for name in (seat.name, *seat.neighbours)}
+        self._zero, self._own = zero, seat.name
+
+    def hear(self, inbox: Inbox, said: Vector | None) -> None:
+        """Take down one round; who was silent keeps its last word."""
+        if said is not None:
+            self._all[self._own].append(said)
+        for name in self.last:
+            if name in inbox:
+                self.last[name] = received(inbox, name, self.last[name], self._bound)
+                self._all[name].append(self.last[name])
+
+    def average(self, share: float) -> Vector:
+        """Mean over all that spoke of the last ``share`` of their words, and of the last one at least."""
+        ends = [np.mean(words[-max(1, round(share * len(words))) :], axis=0) for words in self._all.values() if words]
+        return np.asarray(np.mean(ends, axis=0)) if ends else self._zero
 
 
-def refuse_settings(algorithm: object, **wrong: bool) -> None:
+def refuse(algorithm: object, **wrong: bool) -> None:
     """Name the settings that are out of range."""
     names = [name for name, is_wrong in wrong.items() if is_wrong]
     if names:
-        raise InvalidArgument(f"{algorithm} has {', '.join(names)} out of range. See its documentation, or leave it at its default.")
+        raise InvalidArgument(f"{algorithm} has {' and '.join(names)} out of range. Give what its documentation says, or nothing.")

@@ -135,7 +135,7 @@ class GaussianRun(AdaptiveRun):
         return GaussianFilter(1 / noise_multiplier)
 
     def __str__(self) -> str:
-        return "all rows, with noise chosen during the run and a Gaussian filter"
+        return "all rows at the most, with noise chosen during the run under a Gaussian filter, as a whole"
 
 
 @dataclass(frozen=True)
@@ -162,4 +162,4 @@ class RenyiRun(AdaptiveRun):
         return epsilon_of(GaussianCost(noise_multiplier), self.delta, Relation.REPLACE_ONE) if noise_multiplier > 0 else math.inf
 
     def __str__(self) -> str:
-        return "with noise chosen during the run and a Renyi filter"
+        return "batches at the most, with noise chosen during the run under a Renyi filter, as a whole"

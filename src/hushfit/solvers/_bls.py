@@ -86,7 +86,10 @@ class DPBLS:
     clip_decrease : float, default=0.05
         By how much ``"ac"`` then lowers both clips.
     average_last : float, default=0.2
-        Part of the iterates, from the end, whose mean is the result; 0 means the last one.
+        Part of the iterates, from the end, whose mean is the result; 0 means the last one. An adaptive run does not know its
+        end: there the k-th iterate has the weight k.
+    filter_delta : float or None
+        Delta of the filter of an adaptive run. None takes nearly all that the budget has.
     """
 
     variant: str = "sgd"
@@ -123,6 +126,8 @@ class DPBLS:
         for name, value in {"shrink": self.shrink, "sufficient": self.sufficient, "clip_decrease": self.clip_decrease}.items():
             if not 0 < value < 1:
                 raise InvalidArgument(f"{name}={value!r} must lie between 0 and 1.")
+        if self.filter_delta is not None and not 0 < self.filter_delta < 1:
+            raise InvalidArgument(f"filter_delta={self.filter_delta!r} must lie between 0 and 1. None takes it from the budget.")
         if self.increase <= 0 or not 0 <= self.average_last <= 1:
             raise InvalidArgument(f"{self} needs increase > 0 and 0 <= average_last <= 1.")
         # These refuse a wrong rate, noise, gate or number of candidates.
@@ -133,7 +138,9 @@ class DPBLS:
         if not budget.is_private:
             whole = problem.loss.slope_bound
             return replace(self, variant="gd", rate=None, adaptive=False, clip=whole, objective_clip=1e6)
-        return replace(self, filter_delta=_DELTA_KEPT * usable(budget)[0].delta) if self._adapts else self
+        if not self._adapts or self.filter_delta is not None:
+            return self
+        return replace(self, filter_delta=_DELTA_KEPT * usable(budget)[0].delta)
 
     @property
     def _adapts(self) -> bool:

@@ -1,0 +1,84 @@
+"""M-ADMM: penalty perturbation with growing penalties (Zhang, Khalili and Liu 2018), at its true price.
+
+The noise sits inside the quadratic: eta_i sum_j |(f_i + f_j)/2 - f - e|^2 has the linear term 2 eta_i V_i e . f, so each round is one
+perturbed minimiser (docs/algorithms/decentralised-rivals.md). Beside the paper: f_i is ``own``, lambda_i is ``dual``, theta is the
+fixed step of the duals, eta_i(t) grows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit.errors import InvalidArgument
+from hushfit.federated._protocol import Conversation, Seat
+from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta, usual_steps
+from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
+
+NAME = "primal step"
+
+
+@dataclass(frozen=True)
+class MADMM:
+    r"""As `DVP` with a pull that grows from round to round, which makes later words less noisy and slower to move.
+
+    Parameters
+    ----------
+    steps : int or None
+        Rounds. None is as for `PPADMM`.
+    noise : {"laplace", "gaussian"}, default="laplace"
+    eta : float or None
+        Strength of the pull along each edge in the first round, and the step of the duals in all. None is as little as the noise of
+        all owners together allows.
+    growth : float, default=1.05
+        Factor of the pull from each round to the next, at least 1.
+    ridge : float, default=1e-3
+    output_share : float, default=0.01
+    tolerance : float or None
+    bound : float, default=1e3
+        As for `DVP`.
+    """
+
+    steps: int | None = None
+    noise: str = "laplace"
+    eta: float | None = None
+    growth: float = 1.05
+    ridge: float = 1e-3
+    output_share: float = 0.01
+    tolerance: float | None = None
+    bound: float = 1e3
+
+    def __post_init__(self) -> None:
+        refuse(
+            self,
+            steps=self.steps is not None and self.steps < 1,
+            eta=self.eta is not None and not self.eta > 0,
+            growth=not 1 <= self.growth < 2,
+            ridge=not self.ridge >= 0,
+            bound=not self.bound > 0,
+        )
+        if self.noise not in NOISES:
+            raise InvalidArgument(f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'.")
+
+    def rounds(self, seat: Seat) -> int:
+        return usual_steps(seat) if self.steps is None else self.steps
+
+    def plan(self, seat: Seat) -> Plan:
+        query = self._subproblem(seat, 0).start  # the pull is weakest, and a record's share of the curvature largest, at first
+        noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
+        return Plan((Planned(NAME, PerturbedMinimiser, self.rounds(seat), sampling=noise),))
+
+    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+        words, theta = Words(seat, self.bound), self._subproblem(seat, 0).eta
+        own = dual = np.zeros(seat.problem.shape)
+
+        for t in range(self.rounds(seat)):
+            query = self._subproblem(seat, t).query(own, words.last, dual)
+            own = curator.release(NAME, query).reshape(dual.shape)
+            words.hear((yield own.ravel()), own)
+            dual = dual_step(theta, own, words.last, dual)
+
+        return own
+
+    def _subproblem(self, seat: Seat, t: int) -> Subproblem:
+        eta = usual_eta(seat, self.rounds(seat), louder_by(self.noise, seat)) if self.eta is None else self.eta
+        return Subproblem(seat, eta * self.growth**t, self.ridge, self.tolerance)

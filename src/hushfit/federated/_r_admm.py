@@ -1,0 +1,99 @@
+"""R-ADMM: every second step recycles the gradient that the step before has released (Zhang, Khalili and Liu 2018).
+
+The noisy gradient is read off the optimality condition of the released minimiser, so that it is a function of public values and
+costs nothing (docs/algorithms/decentralised-rivals.md). Beside the paper: f_i is ``own``, lambda_i is ``dual``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.federated._protocol import Conversation, Seat
+from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta, usual_steps
+from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
+
+NAME = "primal step"
+
+
+@dataclass(frozen=True)
+class RADMM:
+    r"""Rounds in pairs: a noisy minimiser as in `DVP`, then a step along the gradient that it gave away.
+
+    Parameters
+    ----------
+    steps : int or None
+        Rounds; half of them are releases. None is twice as many as for `PPADMM`.
+    noise : {"laplace", "gaussian"}, default="laplace"
+    eta : float or None
+        Strength of the pull along each edge. None is as little as the noise of all owners together allows.
+    gamma : float or None
+        Curvature that a recycled step adds to the pull. None is the smoothness of the loss.
+    ridge : float, default=1e-3
+    output_share : float, default=0.01
+    tolerance : float or None
+    bound : float, default=1e3
+        As for `DVP`.
+    """
+
+    steps: int | None = None
+    noise: str = "laplace"
+    eta: float | None = None
+    gamma: float | None = None
+    ridge: float = 1e-3
+    output_share: float = 0.01
+    tolerance: float | None = None
+    bound: float = 1e3
+
+    def __post_init__(self) -> None:
+        refuse(
+            self,
+            steps=self.steps is not None and self.steps < 1,
+            eta=self.eta is not None and not self.eta > 0,
+            gamma=self.gamma is not None and not self.gamma >= 0,
+            ridge=not self.ridge >= 0,
+            bound=not self.bound > 0,
+        )
+        if self.noise not in NOISES:
+            raise InvalidArgument(f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'.")
+
+    def rounds(self, seat: Seat) -> int:
+        return 2 * usual_steps(seat) if self.steps is None else self.steps
+
+    def releases(self, seat: Seat) -> int:
+        """Rounds that look at the rows: the first and every second one after it."""
+        return (self.rounds(seat) + 1) // 2
+
+    def plan(self, seat: Seat) -> Plan:
+        query = self._subproblem(seat).start
+        noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
+        return Plan((Planned(NAME, PerturbedMinimiser, self.releases(seat), sampling=noise),))
+
+    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+        subproblem, words = self._subproblem(seat), Words(seat, self.bound)
+        own = dual = gradient = np.zeros(seat.problem.shape)
+        gamma = seat.weight * seat.problem.loss.smoothness if self.gamma is None else self.gamma
+
+        for t in range(self.rounds(seat)):
+            if t % 2 == 0:
+                linear = subproblem.linear(own, words.last, dual)
+                own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
+                gradient = recycled(subproblem, linear, own)
+            else:
+                apart = sum((own - other for other in words.last.values()), start=np.zeros_like(own))
+                step = gradient + 2 * dual + subproblem.eta * apart
+                own = own - step / (subproblem.pull + gamma)
+            words.hear((yield own.ravel()), own)
+            dual = dual_step(subproblem.eta, own, words.last, dual)
+
+        return own
+
+    def _subproblem(self, seat: Seat) -> Subproblem:
+        eta = usual_eta(seat, self.releases(seat), louder_by(self.noise, seat)) if self.eta is None else self.eta
+        return Subproblem(seat, eta, self.ridge, self.tolerance)
+
+
+def recycled(subproblem: Subproblem, linear: Vector, released: Vector) -> Vector:
+    """Noisy gradient of loss, ridge and penalty: what the rest of the subproblem had to balance at its minimiser."""
+    return np.asarray(-(subproblem.pull * released + linear))

@@ -1,0 +1,497 @@
+"""NVIDIA FLARE carries the messages of a real run: the one door to it, imported by name since it needs ``hushfit[federated]``.
+
+It is transport only. Its jobs are two JSON files that name the two classes below, which every party takes from its own installed library;
+one argument describes the run and is checked by `RunSpec`. Words travel owner to owner in closed envelopes; the coordinator relays them and
+says which round it is. When an owner is gone the job ends, and another one goes on from the last round that everybody has answered.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from nvflare.apis.event_type import EventType
+from nvflare.apis.executor import Executor
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.impl.controller import Controller
+from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
+
+from hushfit.errors import HushfitError, InvalidArgument
+from hushfit.federated._deployment import OwnerConfig, RunSpec, why_not_without
+from hushfit.federated._deployment_clock import FINISHED, LOST, REFUSED, RUNNING, Clock, Progress
+from hushfit.federated._deployment_envelope import Identity
+from hushfit.federated._deployment_owner import HELLO, WORD, Participant
+from hushfit.federated._kits import CONDUCTOR, CONTROLLER, COORDINATOR, EXECUTOR, Invitation
+
+OWNER_FILE, FEDERATION_FOLDER = "HUSHFIT_OWNER_FILE", "HUSHFIT_FEDERATION_FOLDER"
+_PREFIX = "hushfit."
+_QUESTIONS = ("consider", "open", "turn")
+_BODY = "body"
+_POST_SECONDS = 20.0
+
+
+class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
+    """The owner's side of a job. Data, schema, ledger and ceiling come from the file that the owner's own process named.
+
+    Parameters
+    ----------
+    spec : str
+        The run, as `RunSpec.packed` wrote it. It comes from the coordinator, and is not trusted.
+    """
+
+    def __init__(self, spec: str) -> None:
+        super().__init__()
+        self._spec = spec
+        self._participant: Participant | None = None
+        self._engine: Any = None
+
+    def handle_event(self, event_type: str, fl_ctx: Any) -> None:
+        if event_type == EventType.START_RUN:
+            self._start(fl_ctx)
+        elif event_type == EventType.END_RUN and self._participant is not None:
+            self._participant.close()
+
+    def _start(self, fl_ctx: Any) -> None:
+        config = OwnerConfig.load(os.environ[OWNER_FILE])
+        if fl_ctx.get_identity_name() != config.name:
+            raise InvalidArgument(f"the kit is of {fl_ctx.get_identity_name()}, but the owner's file of {config.name}. Use the right kit.")
+        self._engine = fl_ctx.get_engine()
+        self._participant = Participant(config, self._spec, self._post)
+        for topic in _QUESTIONS:
+            self._engine.register_aux_message_handler(_PREFIX + topic, self._asked)
+        for topic in (HELLO, WORD):
+            self._engine.register_aux_message_handler(_PREFIX + topic, self._received)
+
+    def _post(self, name: str, topic: str, message: bytes) -> bytes | None:
+        """To a neighbour. The envelope is closed already; the engine's end-to-end mode closes it once more."""
+        with self._engine.new_context() as context:
+            letter = _letter(message)
+            replies = self._engine.send_aux_request([name], _PREFIX + topic, letter, _POST_SECONDS, context, secure=True)
+            return _opened((replies or {}).get(name))
+
+    def _asked(self, topic: str, request: Any, fl_ctx: Any) -> Any:
+        assert self._participant is not None
+        body = _opened(request)
+        try:
+            parsed = json.loads(body) if body is not None and len(body) < 1 << 16 else None
+        except ValueError:
+            parsed = None
+        answer = self._participant.answer(topic.removeprefix(_PREFIX), parsed if isinstance(parsed, dict) else {})
+        return _letter(json.dumps(answer).encode())
+
+    def _received(self, topic: str, request: Any, fl_ctx: Any) -> Any:
+        assert self._participant is not None
+        return _letter(self._participant.received(topic.removeprefix(_PREFIX), _opened(request)))
+
+    def execute(self, task_name: str, shareable: Any, fl_ctx: Any, abort_signal: Any) -> Any:
+        """Tasks are no part of a run."""
+        return make_reply(ReturnCode.TASK_UNKNOWN)
+
+
+class CoordinatorController(Controller):  # type: ignore[misc]  # the engine has no types
+    """The coordinator's side of a job: a clock. It writes the progress, and nothing else, into the federation's folder.
+
+    Parameters
+    ----------
+    spec : str
+        The run, as `RunSpec.packed` wrote it.
+    """
+
+    def __init__(self, spec: str) -> None:
+        super().__init__()
+        self._spec = RunSpec.unpacked(spec)
+        self._pool = ThreadPoolExecutor(max(len(self._spec.active), 1))
+
+    def start_controller(self, fl_ctx: Any) -> None:
+        """Nothing to prepare."""
+
+    def stop_controller(self, fl_ctx: Any) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def process_result_of_unknown_task(self, client: Any, task_name: str, client_task_id: str, result: Any, fl_ctx: Any) -> None:
+        """There are no tasks."""
+
+    def control_flow(self, abort_signal: Any, fl_ctx: Any) -> None:
+        engine = fl_ctx.get_engine()
+
+        def one(name: str, topic: str, body: Mapping[str, Any], timeout: float) -> dict[str, Any] | None:
+            with engine.new_context() as context:
+                letter = _letter(json.dumps(body).encode())
+                replies = engine.send_aux_request([name], _PREFIX + topic, letter, timeout, context)
+            answer = _opened((replies or {}).get(name))
+            return None if answer is None else _object(answer)
+
+        def ask(names: Sequence[str], topic: str, body: Mapping[str, Any], timeout: float) -> dict[str, dict[str, Any] | None]:
+            if abort_signal.triggered:
+                return dict.fromkeys(names)
+            asked = {name: self._pool.submit(one, name, topic, body, timeout) for name in names}
+            return {name: future.result() for name, future in asked.items()}
+
+        folder = Path(os.environ[FEDERATION_FOLDER])
+        Clock(self._spec, ask, lambda progress: write_progress(folder, progress)).lead()
+
+
+def _letter(body: bytes) -> Any:
+    letter = Shareable()
+    letter[_BODY] = body
+    return letter
+
+
+def _opened(letter: Any) -> bytes | None:
+    """The bytes of a letter that arrived; None for none, for a failure, and for anything else."""
+    if not isinstance(letter, Shareable) or letter.get_return_code(ReturnCode.OK) != ReturnCode.OK:
+        return None
+    body = letter.get(_BODY)
+    return body if isinstance(body, bytes) else None
+
+
+def _object(raw: bytes) -> dict[str, Any] | None:
+    try:
+        parsed = json.loads(raw)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def progress_path(folder: Path, run: str) -> Path:
+    """Where the coordinator keeps a run's progress."""
+    return folder / "runs" / f"{run}.json"
+
+
+def write_progress(folder: Path, progress: Progress) -> None:
+    """All of it or nothing: somebody may be reading."""
+    path = progress_path(folder, progress.run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(json.dumps({**progress.to_dict(), "at": time.time()}), encoding="utf-8")
+    part.replace(path)
+
+
+def read_progress(folder: Path, run: str) -> dict[str, Any] | None:
+    """What `write_progress` wrote last, or None."""
+    path = progress_path(folder, run)
+    if not path.exists():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+# Processes of the engine.
+
+
+def _spawn(module: str, kit: Path, settings: str, more: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    (kit / "transfer").mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-u", "-m", f"nvflare.private.fed.app.{module}", "-m", str(kit), "-s", settings, "--set"]
+    with (kit / "process.txt").open("ab") as out:
+        return subprocess.Popen(
+            [*command, "secure_train=true", "config_folder=config", *more],
+            env={**os.environ, **environment, "NVFLARE_NO_UPDATE_CHECK": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=kit,
+        )
+
+
+def end_process(process: "subprocess.Popen[bytes]", seconds: float = 8.0) -> None:
+    """Ask a process to end; insist if it does not."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(seconds)
+
+
+@contextmanager
+def kit_in_use(kit: Path) -> Iterator[None]:
+    """Hold a kit; a second process with the same kit on this machine is refused."""
+    kit.mkdir(parents=True, exist_ok=True)
+    file: IO[bytes] = (kit / "in-use.lock").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InvalidArgument(f"the kit {kit} is in use by another process. One process per kit: end the other one first.") from None
+    try:
+        yield
+    finally:
+        file.close()
+
+
+def start_owner(config: OwnerConfig, path: Path) -> "subprocess.Popen[bytes]":
+    """The engine's process of an owner; it dials out and waits for runs.
+
+    Parameters
+    ----------
+    config : OwnerConfig
+    path : path
+        Of the file that ``config`` was read from; job processes read it again.
+
+    Returns
+    -------
+    Popen
+    """
+    Identity.read(config.name, config.kit / "startup")
+    more = [f"uid={config.name}", f"org={config.name}"]
+    return _spawn("client.client_train", config.kit, "fed_client.json", more, {OWNER_FILE: str(path.resolve())})
+
+
+def try_connection(config: OwnerConfig, timeout: float = 5.0) -> str | None:
+    """Why an owner cannot reach its coordinator, in words; None if it can.
+
+    The engine retries for ever without a message, so this looks first.
+    """
+    settings = json.loads((config.kit / "startup" / "fed_client.json").read_text(encoding="utf-8"))
+    host, port = settings["servers"][0]["service"]["target"].rsplit(":", 1)
+    startup = config.kit / "startup"
+    context = ssl.create_default_context(cafile=str(startup / "rootCA.pem"))
+    context.load_cert_chain(str(startup / "client.crt"), str(startup / "client.key"))
+    context.set_alpn_protocols(["h2"])
+    try:
+        with socket.create_connection((host, int(port)), timeout) as plain, context.wrap_socket(plain, server_hostname=host) as secured:
+            secured.settimeout(timeout)
+            secured.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+            secured.recv(9)  # a refused certificate shows only now
+    except ssl.SSLCertVerificationError as error:
+        return f"the coordinator at {host}:{port} is not of this federation, or its certificate is not valid ({error.verify_message})."
+    except ssl.SSLError as error:
+        return f"the coordinator at {host}:{port} refused the certificate of {config.name} ({error.reason}). Ask for a new one."
+    except OSError as error:
+        return f"nobody answers at {host}:{port} ({error.strerror or type(error).__name__}). The coordinator may not be up yet."
+    return None
+
+
+def start_coordinator(folder: str | Path, timeout: float = 60.0) -> "subprocess.Popen[bytes]":
+    """The engine's process of the coordinator; returns when it listens.
+
+    Parameters
+    ----------
+    folder : path
+        That `found` made.
+    timeout : float, default=60
+
+    Returns
+    -------
+    Popen
+    """
+    folder = Path(folder).resolve()
+    invitation = Invitation.read(folder / "invitation.json")
+    if _listens(invitation.host, invitation.port):
+        raise InvalidArgument(f"{invitation.host}:{invitation.port} is taken by another process. End it, or found with another --port.")
+    process = _spawn("server.server_train", folder / COORDINATOR, "fed_server.json", [f"org={COORDINATOR}"], {FEDERATION_FOLDER: str(folder)})
+    until = time.monotonic() + timeout
+    while not _listens(invitation.host, invitation.port):
+        if process.poll() is not None or time.monotonic() > until:
+            end_process(process)
+            raise InvalidArgument(f"the coordinator did not start; {folder / COORDINATOR / 'process.txt'} says why.")
+        time.sleep(0.2)
+    return process
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), 1.0).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def conductor(folder: str | Path, timeout: float = 30.0) -> Iterator[Session]:
+    """A session of the conductor, who may submit runs."""
+    session = new_secure_session(CONDUCTOR, str(Path(folder).resolve() / "conductor"), timeout=timeout)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+# Runs.
+
+
+def write_job(folder: Path, spec: RunSpec) -> Path:
+    """A run as a job of the engine: JSON that names classes of the installed library, and no code."""
+    job = folder / "jobs" / f"{spec.run}-{spec.attempt}"
+    config = job / "app" / "config"
+    config.mkdir(parents=True, exist_ok=True)
+    sites = list(spec.active)
+    meta = {
+        "name": spec.run,
+        "resource_spec": {},
+        "deploy_map": {"app": ["server", *sites]},
+        "min_clients": len(sites),
+        "mandatory_clients": sites,
+    }
+    argument = {"spec": spec.packed()}
+    server = {"format_version": 2, "workflows": [{"id": "clock", "path": CONTROLLER, "args": argument}], "components": []}
+    executor = {"tasks": ["*"], "executor": {"path": EXECUTOR, "args": argument}}
+    client = {"format_version": 2, "executors": [executor], "components": []}
+    for path, content in ((job / "meta.json", meta), (config / "config_fed_server.json", server), (config / "config_fed_client.json", client)):
+        path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    return job
+
+
+@dataclass(frozen=True)
+class Patience:
+    """When to give up.
+
+    Parameters
+    ----------
+    on_lost : {"stop", "go-on"}, default="stop"
+        What to do when an owner has been gone for too long: end the run, which can be resumed; or drop it, and let the rest go on.
+    seconds : float, default=300
+        How long is too long.
+    attempts : int, default=10
+        Jobs for one run.
+    """
+
+    on_lost: str = "stop"
+    seconds: float = 300.0
+    attempts: int = 10
+
+    def __post_init__(self) -> None:
+        if self.on_lost not in ("stop", "go-on") or not self.seconds > 0 or self.attempts < 1:
+            raise InvalidArgument(f"{self} needs on_lost 'stop' or 'go-on', seconds above 0 and at least one attempt.")
+
+
+class RunStopped(HushfitError):
+    """A run ended before its time; the message says why. It can be resumed under its name unless an owner refused."""
+
+
+def conduct(
+    folder: str | Path, spec: RunSpec, patience: Patience | None = None, watch: Callable[[str], None] | None = None
+) -> dict[str, Any]:
+    """Lead a run to its end over a coordinator that is up, through as many jobs as it takes.
+
+    Parameters
+    ----------
+    folder : path
+        Of the federation.
+    spec : RunSpec
+    patience : Patience, optional
+    watch : callable, optional
+        Told in words what happens.
+
+    Returns
+    -------
+    dict
+        The progress at the end.
+
+    Raises
+    ------
+    RunStopped
+    """
+    folder, patience, tell = Path(folder).resolve(), patience or Patience(), watch or (lambda text: None)
+    with conductor(folder) as session:
+        for _ in range(patience.attempts):
+            spec = _assembled(session, spec, patience, tell)
+            progress = _one_job(session, folder, spec, tell)
+            if progress["state"] == FINISHED:
+                return progress
+            if progress["state"] == REFUSED:
+                raise RunStopped("; ".join(f"{name} refused: {why}" for name, why in progress["reasons"].items()))
+            tell(f"attempt {spec.attempt} ended after round {progress['rounds']}: {', '.join(progress['lost']) or 'a process'} is gone")
+            _forget_lost(session, progress["lost"])
+            spec = replace(spec, attempt=spec.attempt + 1)
+    raise RunStopped(f"run {spec.run} did not finish in {patience.attempts} attempts. Look after the owners, then resume it by its name.")
+
+
+def _assembled(session: Session, spec: RunSpec, patience: Patience, tell: Callable[[str], None]) -> RunSpec:
+    """Wait until every owner is connected; whoever does not come is dropped if the policy and the algorithm allow it."""
+    until, told = time.monotonic() + patience.seconds, False
+    while missing := [name for name in spec.active if name not in connected(session)]:
+        if not told:
+            tell(f"waiting for {', '.join(missing)}")
+            told = True
+        if time.monotonic() > until:
+            spec = _without(spec, missing, patience, tell)
+            continue
+        time.sleep(0.5)
+    return spec
+
+
+def _without(spec: RunSpec, missing: Sequence[str], patience: Patience, tell: Callable[[str], None]) -> RunSpec:
+    for name in missing:
+        why = "the policy is to stop" if patience.on_lost == "stop" else why_not_without(spec, name)
+        if why is not None:
+            raise RunStopped(
+                f"{name} did not come within {patience.seconds:g} s, and {why}. Run {spec.run} has stopped; nothing is lost, and it goes "
+                "on under its name when everybody is back."
+            )
+        tell(f"{name} did not come within {patience.seconds:g} s and is dropped; the rest go on")
+        spec = replace(spec, dropped=(*spec.dropped, name))
+    return spec
+
+
+def connected(session: Session) -> list[str]:
+    """Owners that the coordinator has heard from lately."""
+    return [client.name for client in session.get_connected_client_list()]
+
+
+def _forget_lost(session: Session, names: Sequence[str]) -> None:
+    """Make the engine forget owners that are gone, so that being connected means having come back."""
+    for name in names:
+        with suppress(Exception):  # it may be gone from the list already
+            session.remove_client(name)
+
+
+def _one_job(session: Session, folder: Path, spec: RunSpec, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Submit one job and follow it to its end."""
+    progress_path(folder, spec.run).unlink(missing_ok=True)
+    job = session.submit_job(str(write_job(folder, spec)))
+    tell(f"attempt {spec.attempt} submitted to {', '.join(spec.active)}")
+    last, ended_at = -1, None
+    while True:
+        progress = read_progress(folder, spec.run)
+        if progress is not None and progress["rounds"] != last and progress["state"] == RUNNING:
+            last = progress["rounds"]
+            tell(f"round {last}" + (f" (silent: {', '.join(progress['silent'])})" if progress["silent"] else ""))
+        status = str(session.get_job_status(job))
+        if status.startswith("FINISHED"):
+            return _closed(progress, spec, status)
+        if progress is not None and progress["state"] != RUNNING:
+            ended_at = ended_at or time.monotonic()
+            if time.monotonic() - ended_at > 20.0:  # a process that is gone cannot report its end
+                session.abort_job(job)
+                ended_at = time.monotonic() + 3600.0
+        time.sleep(0.3)
+
+
+def _closed(progress: dict[str, Any] | None, spec: RunSpec, status: str) -> dict[str, Any]:
+    """How a job ended, from its own last word if it had one."""
+    if progress is not None and progress["state"] != RUNNING:
+        return progress
+    if "COMPLETED" not in status and progress is None:
+        raise RunStopped(f"the engine did not start run {spec.run} ({status}): an owner's or the coordinator's policy refused the job.")
+    return {**(progress or Progress(spec.run, spec.attempt, list(spec.active)).to_dict()), "state": LOST}
+
+
+__all__ = [
+    "CoordinatorController",
+    "OwnerExecutor",
+    "Patience",
+    "RunStopped",
+    "conduct",
+    "conductor",
+    "connected",
+    "end_process",
+    "kit_in_use",
+    "read_progress",
+    "start_coordinator",
+    "start_owner",
+    "try_connection",
+    "write_job",
+]
