@@ -1,4 +1,7 @@
-"""What a private fit loses, per data set and epsilon, against the non-private fit on the same rows and folds."""
+"""What a private fit loses, per data set and epsilon, against the non-private fit on the same rows and folds.
+
+With ``--rivals``: what ``solver="auto"`` loses against other solvers that are tuned on the test folds.
+"""
 
 import argparse
 import statistics
@@ -6,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,10 +17,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import KFold
 
-from benchmarks import sets
+from benchmarks import _rivals, sets
 from benchmarks._report import markdown, publish
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InsecureNoiseWarning
+from hushfit.solvers import Solver
 
 DELTA = 1e-8
 EPSILONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -99,7 +103,7 @@ class Setup:
     folds: int = 5
     draws: int = 3
     seed: int = 0
-    solver: str = "auto"
+    solver: str | Solver = "auto"
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
@@ -148,10 +152,16 @@ def mean_score(several: Iterable[Score]) -> Score:
     return Score(*(statistics.fmean(column) for column in columns))
 
 
+def rows_of(X: np.ndarray, fold: int, setup: Setup) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows of a fold."""
+    train, test = list(KFold(setup.folds, shuffle=True, random_state=setup.seed).split(X))[fold]
+    return train, test
+
+
 def score_fold(name: str, fold: int, setup: Setup) -> FoldScores:
     """Every epsilon and draw on one fold of one set."""
     X, y = sets.load(name)
-    train, test = list(KFold(setup.folds, shuffle=True, random_state=setup.seed).split(X))[fold]
+    train, test = rows_of(X, fold, setup)
     private = {
         epsilon: mean_score(
             private_score(X, y, train, test, epsilon, setup, (setup.seed, fold, k, draw)) for draw in range(setup.draws)
@@ -250,6 +260,39 @@ def run(names: list[str], setup: Setup, jobs: int = 1) -> list[Cell]:
     return cells
 
 
+def against_rivals(name: str, k: int, setup: Setup, scored_folds: int) -> list[_rivals.Duel]:
+    """One set at the k-th epsilon: ``auto`` and every rival on the same folds, each draw with a seed of its own."""
+    X, y = sets.load(name)
+    epsilon = setup.epsilons[k]
+
+    def score(solver: str | Solver, fold: int, draw: int) -> _rivals.Scores:
+        train, test = rows_of(X, fold, setup)
+        found = private_score(X, y, train, test, epsilon, replace(setup, solver=solver), (setup.seed, fold, k, draw))
+        return {"accuracy": found.accuracy, "AUC": found.auc}
+
+    fits = [(fold, draw) for fold in range(scored_folds) for draw in range(setup.draws)]
+    training_rows = len(X) - len(X) // setup.folds
+    rivals = _rivals.tuned(training_rows, X.shape[1] + 1, epsilon, DELTA)
+    return _rivals.compare(name, epsilon, fits, score, rivals)
+
+
+def run_rivals(names: list[str], setup: Setup, scored_folds: int) -> list[_rivals.Duel]:
+    """Compare, print and keep the table."""
+    found: list[_rivals.Duel] = []
+    present = [name for name in names if not sets.missing(name)]
+    tasks = [(name, k) for name in present for k in range(len(setup.epsilons))]
+    title = (
+        f"auto against the best of {len(_rivals.WALKS) + len(_rivals.CURVATURES)} rivals tuned on the test folds: {scored_folds} of "
+        f"{setup.folds} folds x {setup.draws} noise draws, delta={DELTA:g}, {ADJACENCY}, allowance {_rivals.ALLOWANCE:g}"
+    )
+    for done, (name, k) in enumerate(tasks, start=1):
+        found += against_rivals(name, k, setup, scored_folds)
+        lost = [duel for duel in found if duel.verdict == "FAIL"]
+        progress(done, len(tasks), f"{name} at {setup.epsilons[k]:g}; {len(lost)} lost so far")
+    publish("rivals", title, _rivals.table(found), [{**asdict(duel), "verdict": duel.verdict} for duel in found])
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     parser.add_argument("--sets", nargs="+", choices=sets.SETS, default=list(sets.SETS))
@@ -259,9 +302,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--solver", default="auto")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--rivals", type=int, metavar="FOLDS", help="compare with tuned rivals instead, on so many of the folds")
     given = parser.parse_args()
     setup = Setup(tuple(given.epsilons), given.folds, given.draws, given.seed, given.solver)
-    run(given.sets, setup, given.jobs)
+    if given.rivals:
+        run_rivals(given.sets, setup, min(given.rivals, given.folds))
+    else:
+        run(given.sets, setup, given.jobs)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def main() -> int:
     np.savez(ARRAYS, X_train=X, y_train=y, X_test=X_test, y_test=y_test)
     warnings.simplefilter("ignore")
     fits = libraries()
-    found = [line for setting in SETTINGS[: 1 if quick else None] for line in measure(fits, setting, 2 if quick else 5)]
+    found = [line for setting in SETTINGS[: 1 if quick else None] for line in measure(fits, setting, 2 if quick else 3)]
     publish("baselines", "DP-SGD here and elsewhere (add-remove, Adult)", speed_table(found), plain(found))
     return 1 if any(line.verdict == "FAIL" for line in found) else 0
 

@@ -1,6 +1,6 @@
 """Real tables as features in [0, 1] and labels in {0, 1}.
 
-Apart from ``adult``, which comes with the library, they are read from the folder named by ``HUSHFIT_BENCH_DATA``.
+Apart from ``adult``, which comes with the library, and ``simulated`` they are read from the folder named by ``HUSHFIT_BENCH_DATA``.
 There, numeric ranges are those of the file, taken as if they were public: this flatters every method alike, the
 non-private one included. The intercept and the scaling of rows to unit length come later, inside the fit.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from benchmarks._report import ROOT
-from hushfit.datasets import load_adult
+from hushfit.datasets import load_adult, make_sparse_classification
 
 Table: TypeAlias = tuple[np.ndarray, np.ndarray]
 
@@ -130,7 +130,13 @@ def connections(lines: list[str]) -> Table:
     return np.hstack(parts), (cells[:, 41] == "normal.").astype(int)
 
 
-SETS: dict[str, Callable[[], Table]] = {f.__name__: f for f in (adult, a9a, bank, mushrooms, w8a, covtype, kddcup99)}
+def simulated() -> Table:
+    """Correlated rows of which 20 columns in 100 matter, unscaled."""
+    made = make_sparse_classification("correlated", random_state=SAMPLE_SEED)
+    return made.X, (made.y > 0).astype(int)
+
+
+SETS: dict[str, Callable[[], Table]] = {f.__name__: f for f in (adult, a9a, bank, mushrooms, w8a, covtype, kddcup99, simulated)}
 
 
 @lru_cache(maxsize=1)
@@ -141,6 +147,6 @@ def load(name: str) -> Table:
 
 def missing(name: str) -> str:
     """Why a set cannot be loaded, or nothing."""
-    if name == "adult" or (folder() / name).is_dir():
+    if name in ("adult", "simulated") or (folder() / name).is_dir():
         return ""
     return f"{name} skipped: no folder {name!r} in the data folder; set HUSHFIT_BENCH_DATA to where it is"

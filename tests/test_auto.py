@@ -72,7 +72,7 @@ def test_without_a_penalty_too_weights_are_a_function_of_the_transcript(data, lo
 # The walk
 
 
-@pytest.mark.parametrize(("nu", "averaged"), [(0.0, 1.0), (0.03, 1.0), (0.0375, 0.5), (0.045, 0.0), (1.0, 0.0)])
+@pytest.mark.parametrize(("nu", "averaged"), [(0.0, 1.0), (0.04, 1.0), (0.05, 0.5), (0.06, 0.0), (1.0, 0.0)])
 def test_the_louder_the_noise_the_less_is_averaged(nu, averaged):
     settings = Settings.for_noise(nu, 10.0, 60).for_smooth(nu)
     weights = settings.weights(60)

@@ -51,6 +51,9 @@ def test_packed_rows_answer_as_the_matrix_does(rows, columns):
     assert np.allclose(moments[0], moments[1], rtol=1e-6)
     sums = [sum(b.gradient_sum(w, np.array([0.4]), 0, 0.0, 2.0**-30) for b in source.blocks()) for source in (rows, dense)]
     assert np.allclose(sums[0], sums[1], rtol=1e-5)
+    line = np.stack([w, A[0]]), np.array([[1.0, 0.0], [1.0, -0.5], [1.0, -2.0]]), np.array([0.3, 0.7])
+    drops = [sum(b.drop_sum(*line, 0, 0.0, np.full(2, 2.0**-30)) for b in source.blocks()) for source in (rows, dense)]
+    assert np.allclose(drops[0], drops[1], rtol=1e-5)
 
 
 def test_a_sample_of_packed_rows_is_that_sample(rows):

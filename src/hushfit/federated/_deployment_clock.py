@@ -10,6 +10,8 @@ from hushfit.federated._deployment import RunSpec
 Ask: TypeAlias = Callable[[Sequence[str], str, Mapping[str, Any], float], dict[str, dict[str, Any] | None]]
 """Puts one question to some owners at the same time; None where no answer came in time."""
 
+_NEWCOMER_SECONDS = 1.5  # an owner whose process is not up yet does not answer at all, so asking again is quicker than waiting
+
 RUNNING, FINISHED, REFUSED, LOST = "running", "finished", "refused", "lost"
 
 
@@ -25,7 +27,7 @@ class Progress:
         That take part in this attempt.
     state : {"running", "finished", "refused", "lost"}
     rounds : int
-        Done by all owners, in all attempts.
+        Done by all owners, in all attempts; after a resumption, the last one is done again.
     seconds : list of float
         Of each round of this attempt.
     silent : list of str
@@ -75,17 +77,17 @@ class Clock:
         """Hold the run to its end, or to the first owner that refuses or is gone."""
         self._watch(self.progress)
         # Nobody pays before all have agreed.
-        if self._gather("consider") and (opened := self._gather("open")) is not None:
+        if self._gather("consider", _NEWCOMER_SECONDS) and (opened := self._gather("open", self._spec.turn_timeout)) is not None:
             self._tick(min(reply["turns"] for reply in opened.values()))
         self._watch(self.progress)
         return self.progress
 
-    def _gather(self, topic: str) -> dict[str, dict[str, Any]] | None:
+    def _gather(self, topic: str, timeout: float) -> dict[str, dict[str, Any]] | None:
         """Ask until every owner has answered; owners start at different moments."""
         answers: dict[str, dict[str, Any]] = {}
         waiting, until = list(self._spec.active), time.monotonic() + self._start_timeout
         while waiting:
-            replies = self._ask(waiting, topic, {}, min(15.0, self._start_timeout))
+            replies = self._ask(waiting, topic, {}, timeout)
             answers |= {name: reply for name, reply in replies.items() if reply is not None and "missing" not in reply}
             if self._refused(answers):
                 return None
@@ -99,6 +101,7 @@ class Clock:
     def _tick(self, least: int) -> None:
         """Rounds, from the last one that everybody has answered: its words are sent again, none is drawn again."""
         number, silent = max(0, least - 1), list[str]()
+        self.progress.rounds = number
         while True:
             started = time.monotonic()
             replies = self._ask(self._spec.active, "turn", {"round": number, "silent": silent}, self._spec.turn_timeout)

@@ -19,8 +19,8 @@ from hushfit.federated._deployment_envelope import Envelopes, Identity
 from hushfit.federated._journal import packed
 from hushfit.federated._owner import Owner
 
-Post: TypeAlias = Callable[[str, str, bytes], bytes | None]
-"""Carries bytes to a neighbour under a topic and brings back the reply; None if none came."""
+Post: TypeAlias = Callable[[str, str, bytes, float], bytes | None]
+"""Carries bytes to a neighbour under a topic and brings back the reply; None if none came within some seconds."""
 
 HELLO, WORD = "hello", "word"
 _OK = b"ok"
@@ -37,7 +37,7 @@ class Participant:
     asked : str
         The run, as `RunSpec.packed` wrote it; checked here.
     post : callable
-        ``post(neighbour, topic, message) -> reply or None``.
+        ``post(neighbour, topic, message, seconds) -> reply or None``.
     """
 
     def __init__(self, config: OwnerConfig, asked: Any, post: Post) -> None:
@@ -81,7 +81,7 @@ class Participant:
     def _open(self, body: Mapping[str, Any]) -> dict[str, Any]:
         spec, envelopes = self._considered()
         for name in spec.neighbours(self._config.name):
-            reply = self._post(name, HELLO, envelopes.hello())
+            reply = self._post(name, HELLO, envelopes.hello(), spec.turn_timeout / 3)
             if reply is None:
                 return {"missing": [name]}
             if not reply:
@@ -130,7 +130,8 @@ class Participant:
         word, names = np.ascontiguousarray(said, dtype="<f8").tobytes(), spec.neighbours(self._config.name)
 
         def tell(name: str) -> bool:
-            return self._post(name, WORD, envelopes.closed(name, number, word)) == _OK
+            # Sooner than the coordinator gives up on this owner, or the wrong one would seem to be gone.
+            return self._post(name, WORD, envelopes.closed(name, number, word), spec.turn_timeout / 3) == _OK
 
         if len(names) < 2:
             return [name for name in names if not tell(name)]

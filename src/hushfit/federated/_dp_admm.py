@@ -26,9 +26,9 @@ class DPADMM:
     ----------
     steps : int, default=30
         Each is a release of every owner, and a sum over all owners.
-    rho : float, default=0.02
+    rho : float, default=0.002
         Strength of the pull towards the common model (the paper's penalty).
-    step_size : float, default=40.0
+    step_size : float, default=100.0
         That of the first step, in which an owner may go so far per unit of gradient; it shrinks as one over the root of the step.
     clip : float or None
         Longest gradient of a record. None clips nothing.
@@ -41,8 +41,8 @@ class DPADMM:
     """
 
     steps: int = 30
-    rho: float = 0.02
-    step_size: float = 40.0
+    rho: float = 0.002
+    step_size: float = 100.0
     clip: float | None = None
     ridge: float = 1e-5
     average_last: float = 0.5

@@ -25,14 +25,16 @@ class DVP:
     steps : int or None
         Rounds. None is as for `PPADMM`.
     noise : {"laplace", "gaussian"}, default="laplace"
-        The paper's is of the first kind; with the second the algorithm is `PPADMM` without its averages.
+        The paper's is of the first kind; with the second the algorithm is `PPADMM`.
     eta : float or None
         Strength of the pull along each edge. None is as little as the noise of all owners together allows.
-    ridge : float, default=1e-3
+    ridge : float, default=1e-5
         Weight of half the squared norm of the common weights.
     output_share : float, default=0.01
         Part of the budget for the noise that hides how a minimiser was found; the paper takes it to be exact.
     tolerance : float or None
+    average_last : float, default=0.5
+        Share of the words of all the owners that one hears that are averaged into the result; 0 is the last ones.
     bound : float, default=1e3
         Longest message that an owner takes at its word.
     """
@@ -40,9 +42,10 @@ class DVP:
     steps: int | None = None
     noise: str = "laplace"
     eta: float | None = None
-    ridge: float = 1e-3
+    ridge: float = 1e-5
     output_share: float = 0.01
     tolerance: float | None = None
+    average_last: float = 0.5
     bound: float = 1e3
 
     def __post_init__(self) -> None:
@@ -51,6 +54,7 @@ class DVP:
             steps=self.steps is not None and self.steps < 1,
             eta=self.eta is not None and not self.eta > 0,
             ridge=not self.ridge >= 0,
+            average_last=not 0 <= self.average_last <= 1,
             bound=not self.bound > 0,
         )
         if self.noise not in NOISES:
@@ -73,7 +77,7 @@ class DVP:
             words.hear((yield own.ravel()), own)
             dual = dual_step(subproblem.eta, own, words.last, dual)
 
-        return own
+        return words.average(self.average_last)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
         eta = usual_eta(seat, self.rounds(seat), louder_by(self.noise, seat)) if self.eta is None else self.eta

@@ -31,9 +31,10 @@ class MADMM:
         all owners together allows.
     growth : float, default=1.05
         Factor of the pull from each round to the next, at least 1.
-    ridge : float, default=1e-3
+    ridge : float, default=1e-5
     output_share : float, default=0.01
     tolerance : float or None
+    average_last : float, default=0.5
     bound : float, default=1e3
         As for `DVP`.
     """
@@ -42,9 +43,10 @@ class MADMM:
     noise: str = "laplace"
     eta: float | None = None
     growth: float = 1.05
-    ridge: float = 1e-3
+    ridge: float = 1e-5
     output_share: float = 0.01
     tolerance: float | None = None
+    average_last: float = 0.5
     bound: float = 1e3
 
     def __post_init__(self) -> None:
@@ -54,6 +56,7 @@ class MADMM:
             eta=self.eta is not None and not self.eta > 0,
             growth=not 1 <= self.growth < 2,
             ridge=not self.ridge >= 0,
+            average_last=not 0 <= self.average_last <= 1,
             bound=not self.bound > 0,
         )
         if self.noise not in NOISES:
@@ -77,7 +80,7 @@ class MADMM:
             words.hear((yield own.ravel()), own)
             dual = dual_step(theta, own, words.last, dual)
 
-        return own
+        return words.average(self.average_last)
 
     def _subproblem(self, seat: Seat, t: int) -> Subproblem:
         eta = usual_eta(seat, self.rounds(seat), louder_by(self.noise, seat)) if self.eta is None else self.eta

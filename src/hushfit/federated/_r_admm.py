@@ -30,9 +30,10 @@ class RADMM:
         Strength of the pull along each edge. None is as little as the noise of all owners together allows.
     gamma : float or None
         Curvature that a recycled step adds to the pull. None is the smoothness of the loss.
-    ridge : float, default=1e-3
+    ridge : float, default=1e-5
     output_share : float, default=0.01
     tolerance : float or None
+    average_last : float, default=0.5
     bound : float, default=1e3
         As for `DVP`.
     """
@@ -41,9 +42,10 @@ class RADMM:
     noise: str = "laplace"
     eta: float | None = None
     gamma: float | None = None
-    ridge: float = 1e-3
+    ridge: float = 1e-5
     output_share: float = 0.01
     tolerance: float | None = None
+    average_last: float = 0.5
     bound: float = 1e3
 
     def __post_init__(self) -> None:
@@ -53,6 +55,7 @@ class RADMM:
             eta=self.eta is not None and not self.eta > 0,
             gamma=self.gamma is not None and not self.gamma >= 0,
             ridge=not self.ridge >= 0,
+            average_last=not 0 <= self.average_last <= 1,
             bound=not self.bound > 0,
         )
         if self.noise not in NOISES:
@@ -87,7 +90,7 @@ class RADMM:
             words.hear((yield own.ravel()), own)
             dual = dual_step(subproblem.eta, own, words.last, dual)
 
-        return own
+        return words.average(self.average_last)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
         eta = usual_eta(seat, self.releases(seat), louder_by(self.noise, seat)) if self.eta is None else self.eta

@@ -23,7 +23,7 @@ _USUAL_LENGTH = 20.0
 _CURVATURE_SHARE, _CURVATURE_PRICE = 0.1, 1.4
 # Curvature of a subproblem over the smoothness of the loss, for each round, where no noise asks for more.
 _OPEN_CURVATURE = 0.01
-NOISES = {"gaussian": GaussianInside, "laplace": LaplaceInside}
+NOISES: dict[str, type[GaussianInside] | type[LaplaceInside]] = {"gaussian": GaussianInside, "laplace": LaplaceInside}
 """Laws of noise inside an objective."""
 
 

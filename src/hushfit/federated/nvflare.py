@@ -38,7 +38,7 @@ OWNER_FILE, FEDERATION_FOLDER = "HUSHFIT_OWNER_FILE", "HUSHFIT_FEDERATION_FOLDER
 _PREFIX = "hushfit."
 _QUESTIONS = ("consider", "open", "turn")
 _BODY = "body"
-_POST_SECONDS = 20.0
+_HEARTBEATS_SECONDS = 35.0  # the engine's owners send one every 10 s
 
 
 class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
@@ -73,11 +73,11 @@ class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
         for topic in (HELLO, WORD):
             self._engine.register_aux_message_handler(_PREFIX + topic, self._received)
 
-    def _post(self, name: str, topic: str, message: bytes) -> bytes | None:
+    def _post(self, name: str, topic: str, message: bytes, seconds: float) -> bytes | None:
         """To a neighbour. The envelope is closed already; the engine's end-to-end mode closes it once more."""
         with self._engine.new_context() as context:
             letter = _letter(message)
-            replies = self._engine.send_aux_request([name], _PREFIX + topic, letter, _POST_SECONDS, context, secure=True)
+            replies = self._engine.send_aux_request([name], _PREFIX + topic, letter, seconds, context, secure=True)
             return _opened((replies or {}).get(name))
 
     def _asked(self, topic: str, request: Any, fl_ctx: Any) -> Any:
@@ -190,7 +190,9 @@ def read_progress(folder: Path, run: str) -> dict[str, Any] | None:
 # Processes of the engine.
 
 
-def _spawn(module: str, kit: Path, settings: str, more: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+def _spawn(
+    module: str, kit: Path, settings: str, more: Sequence[str], environment: Mapping[str, str], held: Sequence[int] = ()
+) -> "subprocess.Popen[bytes]":
     (kit / "transfer").mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-u", "-m", f"nvflare.private.fed.app.{module}", "-m", str(kit), "-s", settings, "--set"]
     with (kit / "process.txt").open("ab") as out:
@@ -201,6 +203,7 @@ def _spawn(module: str, kit: Path, settings: str, more: Sequence[str], environme
             stdout=out,
             stderr=subprocess.STDOUT,
             cwd=kit,
+            pass_fds=held,
         )
 
 
@@ -216,8 +219,11 @@ def end_process(process: "subprocess.Popen[bytes]", seconds: float = 8.0) -> Non
 
 
 @contextmanager
-def kit_in_use(kit: Path) -> Iterator[None]:
-    """Hold a kit; a second process with the same kit on this machine is refused."""
+def kit_in_use(kit: Path) -> Iterator[int]:
+    """Hold a kit; a second process with the same kit on this machine is refused.
+
+    What it yields is handed to the engine's processes, which hold the kit too, should they outlive this one.
+    """
     kit.mkdir(parents=True, exist_ok=True)
     file: IO[bytes] = (kit / "in-use.lock").open("ab")
     try:
@@ -226,12 +232,12 @@ def kit_in_use(kit: Path) -> Iterator[None]:
         file.close()
         raise InvalidArgument(f"the kit {kit} is in use by another process. One process per kit: end the other one first.") from None
     try:
-        yield
+        yield file.fileno()
     finally:
         file.close()
 
 
-def start_owner(config: OwnerConfig, path: Path) -> "subprocess.Popen[bytes]":
+def start_owner(config: OwnerConfig, path: Path, held: Sequence[int] = ()) -> "subprocess.Popen[bytes]":
     """The engine's process of an owner; it dials out and waits for runs.
 
     Parameters
@@ -239,6 +245,8 @@ def start_owner(config: OwnerConfig, path: Path) -> "subprocess.Popen[bytes]":
     config : OwnerConfig
     path : path
         Of the file that ``config`` was read from; job processes read it again.
+    held : sequence of int
+        What `kit_in_use` yielded.
 
     Returns
     -------
@@ -246,7 +254,7 @@ def start_owner(config: OwnerConfig, path: Path) -> "subprocess.Popen[bytes]":
     """
     Identity.read(config.name, config.kit / "startup")
     more = [f"uid={config.name}", f"org={config.name}"]
-    return _spawn("client.client_train", config.kit, "fed_client.json", more, {OWNER_FILE: str(path.resolve())})
+    return _spawn("client.client_train", config.kit, "fed_client.json", more, {OWNER_FILE: str(path.resolve())}, held)
 
 
 def try_connection(config: OwnerConfig, timeout: float = 5.0) -> str | None:
@@ -395,24 +403,25 @@ def conduct(
     RunStopped
     """
     folder, patience, tell = Path(folder).resolve(), patience or Patience(), watch or (lambda text: None)
+    gone: dict[str, float] = {}
     with conductor(folder) as session:
         for _ in range(patience.attempts):
-            spec = _assembled(session, spec, patience, tell)
+            spec = _assembled(session, spec, gone, patience, tell)
             progress = _one_job(session, folder, spec, tell)
             if progress["state"] == FINISHED:
                 return progress
             if progress["state"] == REFUSED:
                 raise RunStopped("; ".join(f"{name} refused: {why}" for name, why in progress["reasons"].items()))
             tell(f"attempt {spec.attempt} ended after round {progress['rounds']}: {', '.join(progress['lost']) or 'a process'} is gone")
-            _forget_lost(session, progress["lost"])
+            gone = dict.fromkeys(progress["lost"], progress["at"])
             spec = replace(spec, attempt=spec.attempt + 1)
     raise RunStopped(f"run {spec.run} did not finish in {patience.attempts} attempts. Look after the owners, then resume it by its name.")
 
 
-def _assembled(session: Session, spec: RunSpec, patience: Patience, tell: Callable[[str], None]) -> RunSpec:
-    """Wait until every owner is connected; whoever does not come is dropped if the policy and the algorithm allow it."""
+def _assembled(session: Session, spec: RunSpec, gone: Mapping[str, float], patience: Patience, tell: Callable[[str], None]) -> RunSpec:
+    """Wait until every owner is connected, again if it was gone; who does not come is dropped if policy and algorithm allow it."""
     until, told = time.monotonic() + patience.seconds, False
-    while missing := [name for name in spec.active if name not in connected(session)]:
+    while missing := [name for name in spec.active if name not in connected(session, gone)]:
         if not told:
             tell(f"waiting for {', '.join(missing)}")
             told = True
@@ -436,16 +445,11 @@ def _without(spec: RunSpec, missing: Sequence[str], patience: Patience, tell: Ca
     return spec
 
 
-def connected(session: Session) -> list[str]:
-    """Owners that the coordinator has heard from lately."""
-    return [client.name for client in session.get_connected_client_list()]
-
-
-def _forget_lost(session: Session, names: Sequence[str]) -> None:
-    """Make the engine forget owners that are gone, so that being connected means having come back."""
-    for name in names:
-        with suppress(Exception):  # it may be gone from the list already
-            session.remove_client(name)
+def connected(session: Session, since: Mapping[str, float] | None = None) -> list[str]:
+    """Owners that the coordinator has heard from within the last heartbeats, and after a moment of their own."""
+    recent = time.time() - _HEARTBEATS_SECONDS
+    clients = {client.name: float(client.last_connect_time) for client in session.get_connected_client_list()}
+    return [name for name, heard in clients.items() if heard > max(recent, (since or {}).get(name, 0.0))]
 
 
 def _one_job(session: Session, folder: Path, spec: RunSpec, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -476,7 +480,7 @@ def _closed(progress: dict[str, Any] | None, spec: RunSpec, status: str) -> dict
         return progress
     if "COMPLETED" not in status and progress is None:
         raise RunStopped(f"the engine did not start run {spec.run} ({status}): an owner's or the coordinator's policy refused the job.")
-    return {**(progress or Progress(spec.run, spec.attempt, list(spec.active)).to_dict()), "state": LOST}
+    return {**(progress or Progress(spec.run, spec.attempt, list(spec.active)).to_dict()), "state": LOST, "at": time.time()}
 
 
 __all__ = [

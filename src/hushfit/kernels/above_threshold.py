@@ -19,7 +19,7 @@ def log_growth(stop, go, queries, slack):
         for i in range(first, stop.shape[0]):
             a, b = stop[i], go[i] + value
             high = max(a, b)
-            # A term more than 37 below the other one does not change it; one far below the best need not be added up.
+            # A sum is at most log 2 above its larger term: most need not be added up.
             if high + 0.7 < best:
                 continue
             total = high + math.log1p(math.exp(-abs(a - b)))

@@ -89,11 +89,11 @@ class AboveThresholdCost(PairedCost, kind="above-threshold"):
     def curve(self, orders: Vector, relation: Relation) -> Vector:
         if self.reveals_all:
             return np.full_like(orders, math.inf)
-        known, moments = _recursion(replace_count(self))
+        known, moments = _recursion(_once(self))
         by_recursion = _chord(orders, known, moments) / (orders - 1)
-        return np.minimum(by_recursion, self._closed(orders))
+        return np.minimum(by_recursion, self.closed_curve(orders))
 
-    def _closed(self, orders: Vector) -> Vector:
+    def closed_curve(self, orders: Vector) -> Vector:
         """The smallest of the bounds that need no recursion."""
         s1, s2, K = self.threshold_multiplier, self.query_multiplier, self.queries
         if self.noise == "laplace":
@@ -103,7 +103,7 @@ class AboveThresholdCost(PairedCost, kind="above-threshold"):
         return np.minimum(crude, _gaussian(orders, self.mu))
 
 
-def replace_count(cost: AboveThresholdCost) -> AboveThresholdCost:
+def _once(cost: AboveThresholdCost) -> AboveThresholdCost:
     """The same gate once."""
     return AboveThresholdCost(cost.noise, cost.threshold_multiplier, cost.query_multiplier, cost.queries)
 

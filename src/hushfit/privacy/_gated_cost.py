@@ -121,7 +121,7 @@ class GatedCost(PairedCost, kind="gated"):
     def _unsampled(self, orders: Vector, part: float) -> Vector:
         gate = self._gate_moved(part)
         # The recursion takes long and hardly improves on the closed forms of Laplace noise.
-        of_gate = gate._closed(orders) if self.gate_noise == "laplace" else gate.curve(orders, Relation.ADD_REMOVE)
+        of_gate = gate.closed_curve(orders) if self.gate_noise == "laplace" else gate.curve(orders, Relation.ADD_REMOVE)
         return _gaussian(orders, part * self.mu) + self.gates * of_gate
 
     def _gate_moved(self, part: float) -> AboveThresholdCost:

@@ -252,6 +252,7 @@ def _segment_of(query: NormAbove, grid: NoiseGrid, entropy: Entropy) -> _Segment
 
 
 def shortened(v: Vector, longest: float) -> Vector:
-    """The vector itself, or that of the same direction and the greatest length allowed."""
+    """The vector itself if it is no longer than allowed, or one that is."""
+    v = np.clip(v, -longest, longest)  # so that the square of its length is finite
     length = float(np.linalg.norm(v))
     return v if length <= longest else v * (longest / length)

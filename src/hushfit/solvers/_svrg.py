@@ -94,8 +94,7 @@ class DPSVRG:
         snapshot = np.zeros(problem.shape)
         multiplier = curator.noise_multiplier("snapshot")
         noise = run_noise(ClippedGradient(problem, snapshot, clip), multiplier, problem.n_rows, self.epochs)
-        # There are fewer steps than DP-SGD takes, so each goes further.
-        step = self.step_size or usual_step(problem, noise / 2)
+        step = self.step_size or usual_step(problem, noise)
 
         for epoch in range(self.epochs):
             full = curator.release("snapshot", ClippedGradient(problem, snapshot, clip))

@@ -48,18 +48,13 @@ class Settings:
         )
 
     def for_smooth(self, nu: float) -> "Settings":
-        """The same for penalties without corners: momentum later, and where noise is large the end of the walk for its average.
+        """The same for penalties without corners: where noise is large, the end of the walk in place of its average.
 
         Noise keeps the walk near its start, where all gradients say the same. Its end weighs them equally, while an average of
         positions has a fifth more variance. Shorter steps make up for the end being further out than the average.
         """
-        averaged = float(np.clip((0.045 - nu) / 0.015, 0.0, 1.0))
-        return replace(
-            self,
-            momentum=float(np.clip(0.7 * (0.0125 / max(nu, 1e-12) - 1), 0.0, 0.7)),
-            first_step=(0.7 + 0.3 * averaged) * self.first_step,
-            averaged=averaged,
-        )
+        averaged = float(np.clip((0.06 - nu) / 0.02, 0.0, 1.0))
+        return replace(self, first_step=(0.7 + 0.3 * averaged) * self.first_step, averaged=averaged)
 
     def for_columns(self, columns: int) -> "Settings":
         """With many columns, shorter steps while noise limits them: its length grows with their root, the signal's hardly."""

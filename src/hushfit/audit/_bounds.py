@@ -1,0 +1,315 @@
+"""What two samples of scores prove about epsilon: tests of a claimed trade-off curve, and lower bounds that follow.
+
+A claim bounds how often an event may happen on one table by how often it happens on its neighbour. Events are chosen on a part of
+the trials and counted on the rest, so that looking for the most telling one costs nothing. See docs/audit.md.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import beta, binom
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Cost, GaussianCost, Relation, delta_of, epsilon_of, gaussian_mu
+
+# Part of the trials on which events are chosen.
+CHOOSING_SHARE = 0.25
+# Events that are tested: two ways to choose one, in either direction.
+EVENTS = 4
+_CANDIDATES = 400
+_CELLS = 400
+_PROFILE_POINTS = 40
+# Where the profile of a claim ends: rarer events than this are not seen in any audit.
+_LEAST_DELTA = 1e-9
+# Noise factors between which the family estimator looks, and how closely.
+_LEAST_FACTOR, _MOST_FACTOR, _FACTOR_RATIO = 1 / 16, 64.0, 1.01
+_MOST_EPSILON = 40.0
+
+ScaledCost: TypeAlias = Callable[[float], Cost]
+
+
+class Verdict(StrEnum):
+    """What an audit found."""
+
+    CONSISTENT = "consistent"
+    VIOLATED = "violated"
+    NO_POWER = "no power"
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Points of a privacy profile: the claim that no event is more than ``exp(epsilon)`` times as likely, up to ``delta``."""
+
+    epsilons: Vector
+    deltas: Vector
+
+    @classmethod
+    def of_point(cls, epsilon: float, delta: float) -> "Curve":
+        """All that (epsilon, delta) says."""
+        return cls(np.array([epsilon]), np.array([delta]))
+
+    @classmethod
+    def of_cost(cls, cost: Cost, relation: Relation) -> "Curve":
+        """What a cost says at every epsilon; far more than one point of it."""
+        last = epsilon_of(cost, _LEAST_DELTA, relation)
+        if last == math.inf:
+            last = _MOST_EPSILON
+        epsilons = np.linspace(0.0, min(last, _MOST_EPSILON), _PROFILE_POINTS)
+        return cls(epsilons, np.array([delta_of(cost, float(epsilon), relation) for epsilon in epsilons]))
+
+    def and_point(self, epsilon: float, delta: float) -> "Curve":
+        """The same with one more point."""
+        return Curve(np.append(self.epsilons, epsilon), np.append(self.deltas, delta))
+
+    def most(self, rate: Vector) -> Vector:
+        """Largest probability on one table of an event that has probability ``rate`` on the other."""
+        ratio = np.exp(self.epsilons)[:, None]
+        delta = self.deltas[:, None]
+        # The second bound is the first for the complement, with the tables exchanged.
+        either = np.minimum(ratio * rate + delta, 1 - (1 - rate - delta) / ratio)
+        return np.asarray(np.clip(either.min(axis=0), 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """What a mechanism promises.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    relation : Relation or str, default="replace-one"
+        Under which the two tables of the audit are neighbours. It is stated, not checked.
+    cost : Cost or None
+        What was paid; its whole profile is tested then, not only the point (epsilon, delta).
+    scaled : callable or None
+        Noise factor to cost: the family in which the family estimator looks. Give it only where the true law, whatever its
+        noise, belongs to the family.
+    """
+
+    epsilon: float
+    delta: float
+    relation: Relation | str = Relation.REPLACE_ONE
+    cost: Cost | None = None
+    scaled: ScaledCost | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:
+            raise InvalidArgument(f"epsilon={self.epsilon} and delta={self.delta} claim nothing that could be tested.")
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+
+    @classmethod
+    def gaussian(cls, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE_ONE) -> "Claim":
+        """That of a Gaussian mechanism calibrated to (epsilon, delta)."""
+        multiplier = 1 / gaussian_mu(epsilon, delta)
+        return cls(epsilon, delta, relation, GaussianCost(multiplier), lambda factor: GaussianCost(factor * multiplier))
+
+    @cached_property
+    def curve(self) -> Curve:
+        """The claim as it is tested."""
+        point = Curve.of_point(self.epsilon, self.delta)
+        if self.cost is None:
+            return point
+        return Curve.of_cost(self.cost, Relation(self.relation)).and_point(self.epsilon, self.delta)
+
+    def _at_factor(self, factor: float) -> Curve:
+        assert self.scaled is not None
+        return Curve.of_cost(self.scaled(factor), Relation(self.relation))
+
+    def _epsilon_at(self, factor: float) -> float:
+        assert self.scaled is not None
+        return epsilon_of(self.scaled(factor), self.delta, Relation(self.relation))
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How often an event happened: on the table that it speaks for, and on the other.
+
+    ``above`` says whether the event is a score of at least ``threshold``, which speaks for the first table, or one below it, which
+    speaks for the second.
+    """
+
+    threshold: float
+    above: bool
+    hits: int
+    hit_trials: int
+    alarms: int
+    alarm_trials: int
+
+    @classmethod
+    def of(cls, first: Vector, second: Vector, threshold: float, above: bool) -> "Counted":
+        if above:
+            return cls(threshold, above, int((first >= threshold).sum()), len(first), int((second >= threshold).sum()), len(second))
+        return cls(threshold, above, int((second < threshold).sum()), len(second), int((first < threshold).sum()), len(first))
+
+    def at_least(self, level: float) -> float:
+        """Clopper-Pearson bound: the event is at least so likely on its own table."""
+        return float(_least_rate(np.array([self.hits]), self.hit_trials, level)[0])
+
+    def at_most(self, level: float) -> float:
+        """And at most so likely on the other."""
+        return float(_largest_rate(np.array([self.alarms]), self.alarm_trials, level)[0])
+
+    def p_value(self, curve: Curve) -> float:
+        """Probability, if the curve is kept, of counts that speak against it as loudly as these, or more."""
+        return curve_p_value(curve, self.hits, self.hit_trials, self.alarms, self.alarm_trials)
+
+    def direct_epsilon(self, delta: float, level: float) -> float:
+        """Lower bound on epsilon from the two Clopper-Pearson bounds, each at half of the level."""
+        hit, alarm = self.at_least(level / 2), self.at_most(level / 2)
+        return math.log((hit - delta) / alarm) if hit - delta > alarm else 0.0
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the counts prove.
+
+    Parameters
+    ----------
+    direct : float
+        Lower bound on epsilon at the claimed delta, whatever the mechanism is (Clopper-Pearson).
+    family : float or None
+        The same if the mechanism is the claimed one up to the size of its noise: the least epsilon that was not rejected.
+    p_value : float
+        Of the counts under the claim, all events taken into account.
+    level : float
+        Chance that ``direct``, or ``family``, or a rejection at it, is wrong.
+    """
+
+    direct: float
+    family: float | None
+    p_value: float
+    level: float
+    events: tuple[Counted, ...] = field(repr=False)
+
+    @property
+    def epsilon(self) -> float:
+        """The larger of the two bounds."""
+        return max(self.direct, self.family or 0.0)
+
+    @property
+    def violated(self) -> bool:
+        return self.p_value <= self.level
+
+
+def lower_bound(first: Vector, second: Vector, claim: Claim, confidence: float = 0.999) -> Bound:
+    """Test a claim against scores of trials on two neighbouring tables, and bound epsilon from below.
+
+    Parameters
+    ----------
+    first, second : arrays
+        Scores of independent trials on either table; large ones should speak for the first.
+    claim : Claim
+    confidence : float, default=0.999
+
+    Returns
+    -------
+    Bound
+    """
+    if not 0 < confidence < 1:
+        raise InvalidArgument(f"confidence={confidence} must lie between 0 and 1. Use 0.999.")
+    level = 1 - confidence
+    (choose_first, first), (choose_second, second) = _split(first), _split(second)
+    chosen = _chosen_events(choose_first, choose_second, claim.delta, level / EVENTS)
+    events = tuple(Counted.of(first, second, threshold, above) for threshold, above in chosen)
+    p_value = min(1.0, EVENTS * min(event.p_value(claim.curve) for event in events))
+    direct = max(event.direct_epsilon(claim.delta, level / EVENTS) for event in events)
+    family = None if claim.scaled is None else _family_epsilon(events, claim, level / EVENTS)
+    return Bound(direct, family, p_value, level, events)
+
+
+def verdict_of(bound: Bound, claim: Claim, power: float = 0.5) -> Verdict:
+    """*violated* if the claim was rejected, *no power* if less than ``power`` of it was measured, else *consistent*."""
+    if bound.violated:
+        return Verdict.VIOLATED
+    return Verdict.CONSISTENT if bound.epsilon >= power * claim.epsilon else Verdict.NO_POWER
+
+
+def curve_p_value(curve: Curve, hits: int, hit_trials: int, alarms: int, alarm_trials: int) -> float:
+    r"""Exact test of a whole trade-off curve by two counts.
+
+    If the event has probability q on the other table, it has at most ``curve.most(q)`` on its own. For each q the two tail
+    probabilities are independent p-values, and their product c has a tail of :math:`c (1 - \log c)` (Fisher); the worst q
+    counts. Between the points of a grid over q the tails are bounded by their monotonicity.
+    """
+    q = _rates_around(alarms, alarm_trials)
+    few = binom.cdf(alarms, alarm_trials, q[:-1])  # falls in q: largest at the left end of a cell
+    many = binom.sf(hits - 1, hit_trials, curve.most(q[1:]))  # rises in q
+    product = float((few * many).max())
+    return 1.0 if product >= 1 else min(1.0, product * (1 - math.log(max(product, 5e-324))))
+
+
+def _rates_around(count: int, trials: int) -> Vector:
+    """A grid over all rates, fine where the count makes them likely."""
+    centre, spread = (count + 0.5) / (trials + 1), math.sqrt((count + 1) * (trials - count + 1)) / (trials + 2) ** 1.5
+    # In units where cells are equally wide: arcsine of the root makes the spread the same everywhere.
+    middle, half = math.asin(math.sqrt(centre)), 9 * spread / (2 * math.sqrt(centre * (1 - centre)))
+    inner = np.sin(np.clip(np.linspace(middle - half, middle + half, _CELLS), 0.0, math.pi / 2)) ** 2
+    return np.unique(np.concatenate([[0.0], inner, np.linspace(0.0, 1.0, 41)]))
+
+
+def _split(scores: Vector) -> tuple[Vector, Vector]:
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 1 or len(scores) < 20 or np.isnan(scores).any():
+        raise InvalidArgument(f"An audit needs at least 20 scores, all numbers, for each table; got shape {scores.shape}.")
+    cut = int(CHOOSING_SHARE * len(scores))
+    return scores[:cut], scores[cut:]
+
+
+def _chosen_events(first: Vector, second: Vector, delta: float, level: float) -> list[tuple[float, bool]]:
+    """Thresholds that promise most, in either direction: for the Gaussian distance, and for epsilon at delta."""
+    thresholds = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.0, 1.0, _CANDIDATES)))
+    chosen = []
+    for above in (True, False):
+        hit, alarm = _bounded_rates(first, second, thresholds, above, level)
+        distance = ndtri(np.clip(hit, 1e-12, 1 - 1e-12)) - ndtri(np.clip(alarm, 1e-12, 1 - 1e-12))
+        ratio = (hit - delta) / np.maximum(alarm, 1e-300)
+        chosen += [(float(thresholds[int(np.argmax(gain))]), above) for gain in (distance, ratio)]
+    return chosen
+
+
+def _bounded_rates(first: Vector, second: Vector, thresholds: Vector, above: bool, level: float) -> tuple[Vector, Vector]:
+    below = [np.searchsorted(np.sort(scores), thresholds, side="left") for scores in (first, second)]
+    if above:
+        hits, alarms, trials = len(first) - below[0], len(second) - below[1], (len(first), len(second))
+    else:
+        hits, alarms, trials = below[1], below[0], (len(second), len(first))
+    return _least_rate(hits, trials[0], level / 2), _largest_rate(alarms, trials[1], level / 2)
+
+
+def _least_rate(counts: Vector, trials: int, level: float) -> Vector:
+    return np.where(counts > 0, beta.ppf(level, np.maximum(counts, 1), trials - counts + 1), 0.0)
+
+
+def _largest_rate(counts: Vector, trials: int, level: float) -> Vector:
+    return np.where(counts < trials, beta.ppf(1 - level, counts + 1, np.maximum(trials - counts, 1)), 1.0)
+
+
+def _family_epsilon(events: tuple[Counted, ...], claim: Claim, level: float) -> float:
+    """Epsilon at the least noise factor whose curve is rejected: the true noise is smaller than that."""
+
+    def rejected(factor: float) -> bool:
+        curve = claim._at_factor(factor)
+        return any(event.p_value(curve) <= level for event in events)
+
+    low = high = 1.0
+    if rejected(high):
+        while rejected(low := low / 2):
+            high = low
+            if high <= _LEAST_FACTOR:
+                return claim._epsilon_at(high)
+    else:
+        while not rejected(high := high * 2):
+            low = high
+            if low >= _MOST_FACTOR:
+                return 0.0
+    while high > _FACTOR_RATIO * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if rejected(middle) else (middle, high)
+    return claim._epsilon_at(high)

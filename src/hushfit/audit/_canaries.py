@@ -1,0 +1,286 @@
+"""Canaries: for every algorithm, two neighbouring tables on which its accounted epsilon is attained, or nearly.
+
+The rows around the canary are zero records, so that nothing hides it and nothing but noise and the canary moves the weights. The
+loss is the squared one with a bounded slope, and labels lie so far out that the canary's gradient has its largest length whatever
+the weights are. What each algorithm needs beyond that is said where it is listed; docs/audit.md has the table.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.audit._auditor import Attack, Audit, Neighbours, OwnerAttack, audit, require_known
+from hushfit.data import as_source
+from hushfit.errors import InvalidArgument, UnsupportedRelation
+from hushfit.federated import PPADMM, Network, Seat, SharedSolver
+from hushfit.losses import Squared
+from hushfit.penalties import ScaledL2, Zero
+from hushfit.privacy import Budget, Relation
+from hushfit.problem import Problem
+from hushfit.release import FixedSizeBatch, PoissonBatch
+from hushfit.solvers import (
+    DPAGD,
+    DPBLS,
+    DPSADMM,
+    DPSC,
+    DPSGD,
+    DPSVRG,
+    DPVRADMM,
+    MPADMM,
+    SSADMM,
+    ClassicObjective,
+    DoubleNoiseNewton,
+    DPAdam,
+    FrankWolfe,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    PermutedSGD,
+    ProximalGradient,
+    ProxNewton,
+    Solver,
+    SufficientStatistics,
+    WhitenedGradientDescent,
+    solver_from,
+)
+
+# A label so far out that the slope of the loss is at its bound whatever weights come up.
+FAR = 1e4
+ROWS = 8
+USUAL_BUDGET = Budget(6.0, 1e-5)
+WHITE, BLACK = "white-box", "black-box"
+_OUTPUT = "handed out after the last step"
+
+
+@dataclass(frozen=True)
+class Canary:
+    """How a pair of tables is made.
+
+    Parameters
+    ----------
+    columns : int, default=2
+    cosine : float, default=1.0
+        Between the two records, under replace-one: 1 for one record with opposite labels, less where a second moment is released too
+        and would not see those.
+    label : float, default=FAR
+        Where slopes must change with the weights, a near one.
+    crowd : bool, default=False
+        Whether the other rows are copies of the second record in place of zero records: worst for batches of fixed size.
+    """
+
+    columns: int = 2
+    cosine: float = 1.0
+    label: float = FAR
+    crowd: bool = False
+
+    def records(self, relation: Relation) -> tuple[Matrix, Vector]:
+        """The two records and their labels; the second is the null record under add-remove."""
+        X, y = np.zeros((2, self.columns)), np.array([-self.label, self.label])
+        X[0, 0] = 1.0
+        if relation is Relation.REPLACE_ONE:
+            X[1, 0] = self.cosine
+            X[1, 1:2] = math.sqrt(1 - self.cosine**2)
+        return X, y
+
+    def neighbours(self, relation: Relation, row: int = 0, rows: int = ROWS) -> Neighbours:
+        """The two tables."""
+        records, labels = self.records(relation)
+        crowd = relation is Relation.REPLACE_ONE and self.crowd
+        tables = []
+        for record, label in zip(records, labels, strict=True):
+            X = np.tile(records[1] if crowd else np.zeros(self.columns), (rows, 1))
+            y = np.full(rows, labels[1])
+            X[row], y[row] = record, label
+            tables.append(as_source(X, y, fit_intercept=False))
+        return Neighbours(*tables, row=row, words=self.words(relation))
+
+    def words(self, relation: Relation) -> str:
+        """The same for people."""
+        near = "" if self.label == FAR else f", label {self.label:g}"
+        if relation is Relation.ADD_REMOVE:
+            return f"a unit record against none{near}; other rows empty"
+        apart = "opposite labels on one record" if self.cosine == 1 else f"opposite labels, records at cosine {self.cosine:g}"
+        return f"{apart}{near}; other rows {'all like the second' if self.crowd else 'empty'}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """An algorithm to attack.
+
+    Parameters
+    ----------
+    solver : Solver
+        Short: what a release reveals does not depend on how many follow.
+    canary : Canary
+        Under replace-one, and under add-remove unless there is another.
+    goal : float
+        Share of the claim that a white-box audit should measure.
+    without : Canary or None
+        Under add-remove.
+    ridge : float, default=0.0
+        Weight of a squared penalty.
+    worst_row : bool, default=False
+        Whether the answer depends on the place of a row, so that the worst one has to be found.
+    note : str
+        Why less than the whole claim is attained, where that is so.
+    """
+
+    solver: Solver
+    canary: Canary = Canary()
+    goal: float = 0.8
+    without: Canary | None = None
+    ridge: float = 0.0
+    worst_row: bool = False
+    note: str = ""
+
+
+_POISSON = PoissonBatch(0.25)
+# One column: then a move of the weights is along the record, and slopes that are not at their bound follow it.
+_LINE = Canary(columns=1)
+_TRACKING = Canary(columns=1, label=0.45)
+_BATCHED = "the price is for a batch that is known, the attacker's is not"
+
+TARGETS: dict[str, Target] = {
+    "whitened-gd": Target(WhitenedGradientDescent(steps=4)),
+    "prox-newton": Target(ProxNewton(steps=4)),
+    "proximal-gd": Target(ProximalGradient(steps=4)),
+    "proximal-gd, fixed size": Target(ProximalGradient(steps=4, sampling=FixedSizeBatch(2)), Canary(crowd=True), 0.5),
+    "ss-admm": Target(SSADMM(steps=4)),
+    "mp-admm": Target(MPADMM(steps=4)),
+    "mp-admm, published": Target(MPADMM(steps=4, form="published")),
+    "mp-admm, multi-step": Target(MPADMM(steps=2, inner=3, form="multi-step"), goal=0.5, note="the price covers any direction of the metric"),
+    "objective": Target(ObjectivePerturbation(kappa=0.005)),
+    "objective-kifer": Target(ClassicObjective(), goal=0.3, note="the classic theorem asks for about twice the noise"),
+    "dpsc": Target(DPSC(steps=3, c=10.0)),
+    "dpsc, pure": Target(DPSC(steps=2, c=10.0, noise="pure"), _LINE, goal=0.5),
+    "dp-sadmm": Target(DPSADMM(steps=4, sampling=_POISSON), goal=0.5),
+    "dp-vradmm": Target(DPVRADMM(epochs=2, inner_steps=3, eta=0.02, sampling=_POISSON), _TRACKING, 0.5),
+    "dp-vradmm, single noise": Target(DPVRADMM(epochs=2, inner_steps=2, noise="single", sampling=_POISSON), _LINE, 0.2),
+    "dp-sgd": Target(DPSGD(steps=4, sampling=_POISSON), goal=0.5),
+    "dp-adam": Target(DPAdam(steps=4, sampling=_POISSON), goal=0.5),
+    "dp-svrg": Target(DPSVRG(epochs=2, inner_steps=3, step_size=0.02, sampling=_POISSON), _TRACKING, 0.5),
+    "newton": Target(DoubleNoiseNewton(steps=3, floor=100.0), Canary(cosine=0.58, label=0.75), without=Canary(label=0.75)),
+    "newton, noisy direction": Target(DoubleNoiseNewton(steps=3, floor=1.0, second_noise="direction"), Canary(label=0.75), 0.5),
+    "frank-wolfe": Target(FrankWolfe(steps=8, radius=0.1), _LINE, 0.5),
+    "ssp": Target(SufficientStatistics(floor=1.0), Canary(cosine=0.25, label=FAR)),
+    "rsgd-ar": Target(PermutedSGD(epochs=2, batches=2, step_size=0.5), goal=0.5, note=_BATCHED),
+    "nsgd": Target(PermutedSGD(epochs=2, batches=4, step_size=0.5, schedule="constant", restart=None, order=0), worst_row=True),
+    "outpert-gd": Target(PermutedSGD(epochs=3, batches=1, step_size=0.5, schedule="constant", restart=None)),
+    "output": Target(OutputPerturbation(mu=1.0)),
+    "bls": Target(DPBLS(steps=3, rate=0.25, candidates=4, first_step=1.0), _LINE, 0.5),
+    "bls, all rows": Target(DPBLS("gd", steps=3, candidates=4, first_step=1.0), _LINE, 0.5),
+    "dp-agd": Target(DPAGD(steps=2, candidates=4), _LINE, 0.5),
+}
+"""Every algorithm that has landed, with the settings and the canary of its audit."""
+
+RELATIONS = tuple(Relation)
+
+
+def attack_on(name: str, relation: Relation | str = Relation.REPLACE_ONE, budget: Budget = USUAL_BUDGET, secure: bool = False) -> Attack:
+    """The strongest attack that is known on an algorithm.
+
+    Parameters
+    ----------
+    name : str
+        A key of `TARGETS`.
+    relation : Relation or str, default="replace-one"
+    budget : Budget
+    secure : bool, default=False
+        Noise from the operating system in place of reproducible noise.
+
+    Returns
+    -------
+    Attack
+
+    Raises
+    ------
+    UnsupportedRelation
+        If the algorithm has no proof under the relation.
+    """
+    require_known(name, TARGETS, "algorithm")
+    relation, target = Relation.parse(relation), TARGETS[name]
+    canary = (target.without or target.canary) if relation is Relation.ADD_REMOVE else target.canary
+    penalty = ScaledL2(target.ridge) if target.ridge else Zero()
+    problem = Problem(Squared(1.0), penalty, ROWS, canary.columns, relation, fit_intercept=False)
+    solver = solver_from(target.solver, problem, budget)
+    made = Attack(solver, problem, canary.neighbours(relation), budget, secure)
+    return _at_worst_row(made, canary) if target.worst_row else made
+
+
+def _at_worst_row(attack: Attack, canary: Canary) -> Attack:
+    """The same with the canary where the exact answers are furthest apart."""
+    query: Any = attack.solver._query(attack.problem)  # type: ignore[attr-defined]
+
+    def apart(row: int) -> float:
+        tables = canary.neighbours(attack.problem.relation, row).tables
+        return float(np.linalg.norm(query(tables[0], None) - query(tables[1], None)))
+
+    return replace(attack, neighbours=canary.neighbours(attack.problem.relation, max(range(ROWS), key=apart)))
+
+
+def owner_attacks(relation: Relation | str = Relation.REPLACE_ONE, budget: Budget = USUAL_BUDGET) -> dict[str, OwnerAttack]:
+    """Attacks on one owner of a federated run, by all the others."""
+    relation = Relation.parse(relation)
+    canary = Canary()
+    problem = Problem(Squared(1.0), Zero(), ROWS, canary.columns, relation, fit_intercept=False)
+    names = ("victim", "other")
+    seat = Seat("victim", Network.complete(names), problem, dict.fromkeys(names, ROWS), dict.fromkeys(names, budget))
+    algorithms = {"pp-admm": PPADMM(steps=3, eta=5.0), "shared": SharedSolver(SSADMM(steps=4))}
+
+    def loud(k: int) -> Vector:
+        return np.full(canary.columns, 0.1 * (-1) ** k)
+
+    return {f"owner, {name}": OwnerAttack(algorithm, seat, canary.neighbours(relation), loud) for name, algorithm in algorithms.items()}
+
+
+def proved(name: str, relation: Relation | str) -> bool:
+    """Whether an algorithm has a guarantee under the relation at all."""
+    try:
+        _ = attack_on(name, relation).quote
+    except UnsupportedRelation:
+        return False
+    return True
+
+
+def audit_solver(
+    name: str,
+    relation: Relation | str = Relation.REPLACE_ONE,
+    budget: Budget = USUAL_BUDGET,
+    view: str = WHITE,
+    trials: int = 4000,
+    confidence: float = 0.999,
+    *,
+    seed: int = 0,
+    secure: bool = False,
+    watch: Callable[[int], None] | None = None,
+) -> Audit:
+    """Audit an algorithm of the library with its own canary.
+
+    Parameters
+    ----------
+    name : str
+        A key of `TARGETS`: the name of a solver, or one of its variants.
+    relation : Relation or str, default="replace-one"
+    budget : Budget, default=Budget(6, 1e-5)
+        What the algorithm is calibrated to, and so what it claims.
+    view : {"white-box", "black-box"}, default="white-box"
+        Whether the attacker sees every release, or the final weights alone.
+    trials, confidence, seed, watch
+        As for `audit`.
+    secure : bool, default=False
+        Noise from the operating system in place of reproducible noise.
+
+    Returns
+    -------
+    Audit
+    """
+    if view not in (WHITE, BLACK):
+        raise InvalidArgument(f"view={view!r} is not known. Use {WHITE!r} or {BLACK!r}.")
+    attack = attack_on(name, relation, budget, secure)
+    mechanism = attack.white_box if view == WHITE else attack.black_box
+    run_audit = partial(audit, mechanism, attack.claim, trials, confidence, name=name, seed=seed, view=view, watch=watch)
+    return run_audit(canary=attack.neighbours.words)

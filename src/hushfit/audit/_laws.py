@@ -1,0 +1,307 @@
+"""The law of each released answer, given a table: what an attacker who sees every release computes with.
+
+`log_density` knows every mechanism of the library. The laws are exact for tables whose rows, but for one, contribute nothing or are
+all the same, as those of `hushfit.audit` are; for others they are scores like any other, and an audit stays valid with any score.
+A new mechanism registers its own: ``@log_density.register``.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp
+
+from hushfit._typing import BoolVector, IntVector, Vector
+from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument
+from hushfit.models._spread import Asked
+from hushfit.penalties import ScaledL2, Zero
+from hushfit.privacy import Relation
+from hushfit.release import (
+    AdaptiveRun,
+    AnchoredBatch,
+    Choice,
+    ClassicInside,
+    ClippedGradient,
+    FixedSizeBatch,
+    FreshGate,
+    FullBatch,
+    Gate,
+    GatedBatch,
+    GatedStep,
+    GaussianInside,
+    HessianSum,
+    LaplaceInside,
+    NoiseGrid,
+    NoisyChoice,
+    NoisyCorner,
+    PermutedRun,
+    PerturbedMinimiser,
+    Planned,
+    PoissonBatch,
+    Priced,
+    Query,
+    SecretOrder,
+    SteepestCorner,
+)
+
+NOBODY: IntVector = np.empty(0, dtype=np.int64)
+# Points and reach, in scales of the noise, of the integrals over a threshold or a winning score.
+_POINTS, _REACH = 1201, 30.0
+_UTILITY_STEPS = 2.0**30
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """One answered query: all of it public, but for the table, which the attacker supposes.
+
+    Parameters
+    ----------
+    query : Query
+    answer : array
+    noise_multiplier : float
+    relation : Relation
+    row : int
+        The row in which the two tables differ.
+    """
+
+    query: Any
+    answer: Vector
+    noise_multiplier: float
+    relation: Relation
+    row: int
+
+    def scale(self, source: DataSource) -> float:
+        """Standard deviation of additive noise."""
+        return NoiseGrid.of(self.query, self.noise_multiplier, self.relation, source.n_rows).scale
+
+
+@singledispatch
+def log_density(mechanism: Any, release: Release, source: DataSource) -> float:
+    """Logarithm of the density of an answer if the rows were those of ``source``, up to a constant that no row changes.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    release : Release
+    source : DataSource
+
+    Returns
+    -------
+    float
+    """
+    raise InvalidArgument(f"{type(mechanism).__name__} has no law in hushfit.audit yet. Register one, or audit the model alone.")
+
+
+def log_ratio(
+    asked: Sequence[Asked],
+    parts: Sequence[Planned],
+    multipliers: dict[str, float],
+    relation: Relation,
+    tables: tuple[DataSource, DataSource],
+    row: int,
+) -> float:
+    """Logarithm of how much more likely all the answers of a run are on the first table than on the second."""
+    mechanisms = {part.name: part.sampling for part in parts}
+    total = 0.0
+    for one in asked:
+        release = Release(one.query, one.answer, multipliers[one.name], relation, row)
+        first, second = (log_density(mechanisms[one.name], release, source) for source in tables)
+        total += first - second
+    return total
+
+
+# Additive Gaussian noise
+
+
+def _normal(answer: Vector, centre: Vector, scale: float, doubled: BoolVector | None = None) -> float:
+    miss = (answer - centre) / scale
+    squares = miss * miss if doubled is None else miss * miss * np.where(doubled, 2.0, 1.0)
+    return -0.5 * float(squares.sum())
+
+
+def _mixture(release: Release, source: DataSource, batches: Sequence[tuple[float, IntVector | None]]) -> float:
+    """Gaussian noise on the answer over one of several batches, each with its probability."""
+    scale = release.scale(source)
+    logs = [
+        math.log(share) + _normal(release.answer, release.query(source, rows), scale, release.query.doubled)
+        for share, rows in batches
+        if share > 0
+    ]
+    return float(logsumexp(logs))
+
+
+@log_density.register
+def _(mechanism: FullBatch, release: Release, source: DataSource) -> float:
+    return _mixture(release, source, [(1.0, None)])
+
+
+@log_density.register
+def _(mechanism: PoissonBatch, release: Release, source: DataSource) -> float:
+    return _mixture(release, source, _with_and_without(mechanism.rate, release.row))
+
+
+@log_density.register
+def _(mechanism: AnchoredBatch, release: Release, source: DataSource) -> float:
+    return _mixture(release, source, _with_and_without(mechanism.rate, release.row))
+
+
+@log_density.register
+def _(mechanism: FixedSizeBatch, release: Release, source: DataSource) -> float:
+    rate = mechanism.size / source.n_rows
+    others = np.delete(np.arange(source.n_rows), release.row)
+    with_row = np.sort(np.append(others[: mechanism.size - 1], release.row))
+    return _mixture(release, source, [(1 - rate, others[: mechanism.size]), (rate, with_row)])
+
+
+@log_density.register
+def _(mechanism: SecretOrder, release: Release, source: DataSource) -> float:
+    run = release.query
+    assert isinstance(run, PermutedRun)
+    starts = np.concatenate([[0], np.cumsum(run.passes.sizes)[:-1]])
+    others = np.delete(np.arange(source.n_rows), release.row)
+    orders = [np.insert(others, start, release.row) for start in starts]
+    return _mixture(release, source, list(zip(mechanism.shares, orders, strict=True)))
+
+
+def _with_and_without(rate: float, row: int) -> list[tuple[float, IntVector | None]]:
+    return [(1 - rate, NOBODY), (rate, np.array([row]))]
+
+
+# Noise inside an objective: the optimality condition tells it
+
+
+def _inside(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple[Vector, float]:
+    """The noise that makes ``w`` the minimiser, and the logarithm of the volume that a unit of weights takes of it."""
+    problem, w = query.problem, w.reshape(query.problem.shape)
+    if not isinstance(problem.penalty, Zero | ScaledL2):
+        raise InvalidArgument(f"With {problem.penalty!r} a minimiser does not tell its noise. Audit it without the penalty.")
+    whole = ClippedGradient(problem, w, 2 * problem.loss.slope_bound)(source, None).reshape(w.shape) / problem.n_rows
+    linear = 0.0 if query.linear is None else query.linear
+    ridge = np.full(problem.shape, query.mu)
+    ridge[..., : problem.n_features] += getattr(problem.penalty, "alpha", 0.0)
+    noise = -(whole + ridge * w + linear).ravel()
+    if problem.outputs > 1:
+        return noise, 0.0
+    hessian = HessianSum(problem, w, "hessian")
+    H = hessian.matrix(hessian(source, None)) / problem.n_rows + np.diag(ridge)
+    return noise, float(np.linalg.slogdet(H)[1])
+
+
+@log_density.register(GaussianInside)
+@log_density.register(ClassicInside)
+def _(mechanism: Any, release: Release, source: DataSource) -> float:
+    noise, volume = _inside(release.query, release.answer, source)
+    return _normal(noise, np.zeros_like(noise), release.noise_multiplier * release.query.gradient_shift(release.relation)) + volume
+
+
+@log_density.register
+def _(mechanism: LaplaceInside, release: Release, source: DataSource) -> float:
+    noise, volume = _inside(release.query, release.answer, source)
+    scale = release.noise_multiplier * mechanism.stretch(noise.size) * release.query.gradient_shift(release.relation)
+    return volume - float(np.abs(noise).sum()) / scale
+
+
+# Choices
+
+
+@log_density.register
+def _(mechanism: NoisyCorner, release: Release, source: DataSource) -> float:
+    query = release.query
+    assert isinstance(query, SteepestCorner)
+    scale = release.noise_multiplier * query.sensitivity(release.relation) * _UTILITY_STEPS
+    total = 0.0
+    for chosen, utilities in zip(release.answer, query.utilities(query.sums(source), _UTILITY_STEPS), strict=True):
+        place = 2 * (int(abs(chosen)) - 1) + (chosen < 0)
+        total += utilities[place] / scale - float(logsumexp(utilities / scale))
+    return total
+
+
+@log_density.register
+def _(mechanism: NoisyChoice, release: Release, source: DataSource) -> float:
+    query = release.query
+    assert isinstance(query, Choice)
+    scale = NoiseGrid.of(query, release.noise_multiplier, release.relation, 4 * source.n_rows).scale
+    scores = query.scores(source, None) / scale
+    won = int(release.answer[0])
+    t = _around(scores[won], scores)
+    lost = [_log_laplace_cdf(t - score) for k, score in enumerate(scores) if k != won]
+    return _log_integral(t, math.log(0.5) - np.abs(t - scores[won]) + np.sum(lost, axis=0))
+
+
+def _gate(gate: Gate, index: float, noise: str, multiplier: float, release: Release, source: DataSource, rows: IntVector | None) -> float:
+    """Log-probability that a gate stops at ``index``."""
+    scale = NoiseGrid.of(gate, multiplier, release.relation, 4 * source.n_rows, finest=30).scale
+    scores = gate.scores(source, rows) / scale
+    t = _around(0.0, scores)
+    if noise == "laplace":
+        threshold, tail, wider = math.log(0.5) - np.abs(t), _log_laplace_cdf, 2.0
+    else:
+        threshold, tail, wider = -0.5 * t * t, _log_normal_cdf, math.sqrt(2)
+    stop = int(index)
+    passed_by = [tail((t - score) / wider) for score in scores[:stop]]
+    stopped = [tail((score - t) / wider) for score in scores[stop : stop + 1]]
+    return _log_integral(t, threshold + np.sum([*passed_by, *stopped], axis=0))
+
+
+@log_density.register
+def _(mechanism: FreshGate, release: Release, source: DataSource) -> float:
+    def of(rows: IntVector | None) -> float:
+        return _gate(release.query, release.answer[0], mechanism.noise, release.noise_multiplier, release, source, rows)
+
+    return _over_batches(mechanism.rate, release.row, of)
+
+
+@log_density.register
+def _(mechanism: GatedBatch, release: Release, source: DataSource) -> float:
+    step = release.query
+    assert isinstance(step, GatedStep)
+    g, index = release.answer[:-1], release.answer[-1]
+    scale = NoiseGrid.of(step.gradient, release.noise_multiplier, release.relation, source.n_rows).scale
+    threshold, _ = mechanism.gate_multipliers(release.noise_multiplier)
+    gate = step.gate(g)
+
+    def of(rows: IntVector | None) -> float:
+        return _normal(g, step.gradient(source, rows), scale) + _gate(
+            gate, index, mechanism.noise, threshold, release, source, rows
+        )
+
+    return _over_batches(mechanism.rate, release.row, of)
+
+
+def _over_batches(rate: float, row: int, of: Any) -> float:
+    if rate == 1:
+        return float(of(None))
+    return float(logsumexp([math.log(share) + of(rows) for share, rows in _with_and_without(rate, row)]))
+
+
+@log_density.register
+def _(mechanism: AdaptiveRun, release: Release, source: DataSource) -> float:
+    priced = release.query
+    assert isinstance(priced, Priced)
+    inner: Query = priced.query
+    return log_density(priced.sampling, Release(inner, release.answer, priced.noise_multiplier, release.relation, release.row), source)
+
+
+def _around(centre: float, scores: Vector) -> Vector:
+    """Where to integrate: with a point at each kink of Laplace noise."""
+    reach = _REACH + float(np.abs(scores - centre).max(initial=0.0))
+    return np.unique(np.concatenate([np.linspace(centre - reach, centre + reach, _POINTS), scores, [centre]]))
+
+
+def _log_integral(t: Vector, log_values: Vector) -> float:
+    widths = np.empty_like(t)
+    widths[1:-1] = (t[2:] - t[:-2]) / 2
+    widths[0], widths[-1] = (t[1] - t[0]) / 2, (t[-1] - t[-2]) / 2
+    return float(logsumexp(log_values, b=widths))
+
+
+def _log_laplace_cdf(x: Vector) -> Vector:
+    return np.where(x < 0, math.log(0.5) + np.minimum(x, 0.0), np.log1p(-0.5 * np.exp(-np.maximum(x, 0.0))))
+
+
+def _log_normal_cdf(x: Vector) -> Vector:
+    return np.asarray(log_ndtr(x))
