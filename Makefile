@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test check bench slow clean
+.PHONY: install demo demo-federated test check bench slow audit clean
 
 install: $(STAMP)
 
@@ -17,6 +17,9 @@ $(STAMP): pyproject.toml
 
 demo: install
 	$(BIN)/python -m hushfit.cli._demo out/demo
+
+demo-federated: install
+	$(BIN)/python -m hushfit.cli._demo_federated out/demo-federated "$(HEART)"
 
 test: check
 
@@ -32,6 +35,10 @@ slow: install
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+# Attacks on every algorithm and checks of every query and sampler: under 20 minutes on 2 cores, false alarms at most 1e-3 in all.
+audit: install
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m hushfit.audit $(ARGS)
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache

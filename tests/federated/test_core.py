@@ -174,9 +174,50 @@ def test_a_lost_journal_is_refused(tmp_path):
         owner.turn(0, {})
         owner.close()
     os.remove(folders["north"] / "a-run.journal")
-    with pytest.raises(LedgerError, match="journal is gone"):
-        owners(folders=folders, ledgers=ledgers)
+    for _ in range(3):  # however often it is tried
+        with pytest.raises(LedgerError, match="journal is gone"):
+            owners(folders=folders, ledgers=ledgers)
+    elsewhere = {name: tmp_path / "other" / name for name in NAMES}
+    for _ in range(6):
+        with pytest.raises(LedgerError, match="journal is gone"):
+            owners(folders=elsewhere, ledgers=ledgers)
     assert len(ledgers["north"].entries) == 1
+
+
+def test_a_crash_between_paying_and_the_first_word_costs_nothing(tmp_path, monkeypatch):
+    from hushfit.federated._journal import Journal
+
+    folders = {name: tmp_path / name for name in NAMES}
+    ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "note_receipt", lambda self, number: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            owners(folders=folders, ledgers=ledgers)
+    simulate(owners(folders=folders, ledgers=ledgers))
+    assert all(len(ledger.entries) == 1 for ledger in ledgers.values())
+
+
+def test_a_turn_that_could_not_be_written_is_not_taken_again(tmp_path, monkeypatch):
+    from hushfit.federated import _journal
+
+    folders = {name: tmp_path / name for name in NAMES}
+    owner = owners(folders=folders)[0]
+    owner.turn(0, {})
+    with monkeypatch.context() as patched:
+        patched.setattr(_journal, "_append", lambda path, line: (_ for _ in ()).throw(OSError("disk full")))
+        with pytest.raises(OSError, match="disk full"):
+            owner.turn(1, {})
+    with pytest.raises(InvalidArgument, match="Start its process again"):
+        owner.turn(1, {})
+
+
+def test_a_run_keeps_its_budget(tmp_path):
+    folders = {name: tmp_path / name for name in NAMES}
+    for owner in owners(folders=folders, epsilon=5.0):
+        owner.turn(0, {})
+        owner.close()
+    with pytest.raises(InvalidArgument, match="another budget"):
+        owners(folders=folders, epsilon=0.1)
 
 
 def test_other_settings_under_a_paid_name_are_refused(tmp_path):
@@ -184,7 +225,7 @@ def test_other_settings_under_a_paid_name_are_refused(tmp_path):
     ledgers = {name: Ledger(2.0, 1e-5) for name in NAMES}
     for owner in owners(PPADMM(steps=2), folders=folders, ledgers=ledgers):
         owner.close()
-    with pytest.raises(LedgerError, match="other settings"):
+    with pytest.raises(InvalidArgument, match="other settings"):
         owners(PPADMM(steps=3), folders=folders, ledgers=ledgers)
 
 

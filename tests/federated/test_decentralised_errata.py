@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from _talks import held, model, seats, tables
 from scipy.special import expit
 
 from _support import curator_over, problem_for, records_of, source_of
-from federated.test_decentralised import held, model, seats, tables
 from hushfit.data import SeededCoins
 from hushfit.errors import NotCertified
 from hushfit.federated import PPADMM, Network, Seat
@@ -21,7 +21,6 @@ from hushfit.losses import Logistic
 from hushfit.privacy import Budget, Relation, SeededSampler
 from hushfit.release import ClippedGradient, Curator, GaussianInside, PerturbedMinimiser, Plan, Planned, _minimiser
 from hushfit.release._minimiser import CertifiedMinimiser
-
 
 # Test 2: canaries with known answers
 

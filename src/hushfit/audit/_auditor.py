@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -112,6 +112,7 @@ def audit(
     seed: int = 0,
     view: str = "output",
     canary: str = "",
+    alarm: float | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Audit:
     """Attack a mechanism: can its outputs on two neighbouring tables be told apart better than it claims?
@@ -125,7 +126,7 @@ def audit(
     trials : int, default=4000
         Half of them on either table.
     confidence : float, default=0.999
-        Of the lower bound; one minus it is the chance of a false alarm.
+        Of the lower bound; one minus it is the chance of a false alarm, unless ``alarm`` is given.
     name : str, default="mechanism"
     power : float, default=0.5
         Below this share of the claim the verdict is *no power*.
@@ -133,6 +134,8 @@ def audit(
         Every trial gets a seed of its own, made from it.
     view, canary : str
         For the record: what the attacker saw, and how the tables differ.
+    alarm : float, optional
+        Chance of a false alarm, where many audits run together.
     watch : callable, optional
         Called with the number of trials done.
 
@@ -158,7 +161,7 @@ def audit(
         if watch is not None:
             watch(2 * (k + 1))
     first, second = _scores(np.array(outputs[0], dtype=np.float64), np.array(outputs[1], dtype=np.float64))
-    return Audit(name, claim, first, second, lower_bound(first, second, claim, confidence), power, view, canary)
+    return Audit(name, claim, first, second, lower_bound(first, second, claim, confidence, alarm), power, view, canary)
 
 
 def _trial_seed(seed: int, k: int, world: int) -> int:
@@ -218,6 +221,8 @@ class Attack:
     budget : Budget
     secure : bool, default=False
         Draw noise from the operating system, as a release does, in place of reproducible noise.
+    gaussian : bool, default=False
+        Whether the releases are known to be Gaussian shifts on these tables, whatever the price covers.
     """
 
     solver: Solver
@@ -225,6 +230,7 @@ class Attack:
     neighbours: Neighbours
     budget: Budget
     secure: bool = False
+    gaussian: bool = False
 
     @cached_property
     def quote(self) -> Quote:
@@ -233,7 +239,7 @@ class Attack:
     @cached_property
     def claim(self) -> Claim:
         """The budget, the cost that was paid for it, and the same with more or less noise."""
-        return claim_of(self.quote, self.budget, self.problem.relation, self.problem.n_rows)
+        return claim_of(self.quote, self.budget, self.problem.relation, self.problem.n_rows, self.gaussian)
 
     def white_box(self, world: int, seed: int) -> float:
         """Log-likelihood ratio of all releases of a run."""
@@ -267,12 +273,15 @@ class OwnerAttack:
         Two tables of that owner.
     whisper : callable or None
         Round to message that every neighbour sends; None is silence.
+    gaussian : bool, default=False
+        As for `Attack`.
     """
 
     algorithm: Algorithm
     seat: Seat
     neighbours: Neighbours
     whisper: Callable[[int], Vector] | None = None
+    gaussian: bool = False
 
     @cached_property
     def quote(self) -> Quote:
@@ -280,7 +289,7 @@ class OwnerAttack:
 
     @cached_property
     def claim(self) -> Claim:
-        return claim_of(self.quote, self.seat.budget, self.seat.problem.relation, self.seat.problem.n_rows)
+        return claim_of(self.quote, self.seat.budget, self.seat.problem.relation, self.seat.problem.n_rows, self.gaussian)
 
     def white_box(self, world: int, seed: int) -> float:
         """Log-likelihood ratio of all that the owner said."""
@@ -298,8 +307,10 @@ class OwnerAttack:
         return log_ratio(log, self.quote.plan.parts, self.quote.multipliers, relation, n.tables, n.row)
 
 
-def claim_of(quote: Quote, budget: Budget, relation: Relation, n_rows: int) -> Claim:
-    """What a quote promises, as a claim to test."""
+def claim_of(quote: Quote, budget: Budget, relation: Relation, n_rows: int, gaussian: bool = False) -> Claim:
+    """What a quote promises, as a claim to test; measured in the family of its own cost, or in that of Gaussian releases."""
+    if gaussian:
+        return replace(Claim.gaussian(budget.epsilon, budget.delta, relation), cost=quote.cost)
 
     def scaled(factor: float) -> Any:
         return quote.plan.cost({name: factor * multiplier for name, multiplier in quote.multipliers.items()}, n_rows)

@@ -15,9 +15,11 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import beta, binom
 
-from hushfit._typing import Vector
+from hushfit._typing import AnyArray, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, GaussianCost, Relation, delta_of, epsilon_of, gaussian_mu
+from hushfit.privacy._exact import exact_delta, is_exact, is_single_objective
+from hushfit.privacy._normal import normal_form
 
 # Part of the trials on which events are chosen.
 CHOOSING_SHARE = 0.25
@@ -29,7 +31,7 @@ _PROFILE_POINTS = 40
 # Where the profile of a claim ends: rarer events than this are not seen in any audit.
 _LEAST_DELTA = 1e-9
 # Noise factors between which the family estimator looks, and how closely.
-_LEAST_FACTOR, _MOST_FACTOR, _FACTOR_RATIO = 1 / 16, 64.0, 1.01
+_LEAST_FACTOR, _MOST_FACTOR, _FACTOR_RATIO = 1 / 16, 64.0, 1.02
 _MOST_EPSILON = 40.0
 
 ScaledCost: TypeAlias = Callable[[float], Cost]
@@ -62,7 +64,7 @@ class Curve:
         if last == math.inf:
             last = _MOST_EPSILON
         epsilons = np.linspace(0.0, min(last, _MOST_EPSILON), _PROFILE_POINTS)
-        return cls(epsilons, np.array([delta_of(cost, float(epsilon), relation) for epsilon in epsilons]))
+        return cls(epsilons, _profile(cost, relation, epsilons))
 
     def and_point(self, epsilon: float, delta: float) -> "Curve":
         """The same with one more point."""
@@ -179,13 +181,16 @@ class Bound:
     p_value : float
         Of the counts under the claim, all events taken into account.
     level : float
-        Chance that ``direct``, or ``family``, or a rejection at it, is wrong.
+        Chance that ``direct``, or ``family``, is wrong.
+    alarm : float
+        Chance of a false alarm: the claim is rejected when its p-value is no larger.
     """
 
     direct: float
     family: float | None
     p_value: float
     level: float
+    alarm: float
     events: tuple[Counted, ...] = field(repr=False)
 
     @property
@@ -195,10 +200,10 @@ class Bound:
 
     @property
     def violated(self) -> bool:
-        return self.p_value <= self.level
+        return self.p_value <= self.alarm
 
 
-def lower_bound(first: Vector, second: Vector, claim: Claim, confidence: float = 0.999) -> Bound:
+def lower_bound(first: Vector, second: Vector, claim: Claim, confidence: float = 0.999, alarm: float | None = None) -> Bound:
     """Test a claim against scores of trials on two neighbouring tables, and bound epsilon from below.
 
     Parameters
@@ -207,6 +212,9 @@ def lower_bound(first: Vector, second: Vector, claim: Claim, confidence: float =
         Scores of independent trials on either table; large ones should speak for the first.
     claim : Claim
     confidence : float, default=0.999
+        Of the bounds.
+    alarm : float, optional
+        Chance of a false alarm; one minus the confidence unless given. Where many audits run together, smaller.
 
     Returns
     -------
@@ -221,7 +229,7 @@ def lower_bound(first: Vector, second: Vector, claim: Claim, confidence: float =
     p_value = min(1.0, EVENTS * min(event.p_value(claim.curve) for event in events))
     direct = max(event.direct_epsilon(claim.delta, level / EVENTS) for event in events)
     family = None if claim.scaled is None else _family_epsilon(events, claim, level / EVENTS)
-    return Bound(direct, family, p_value, level, events)
+    return Bound(direct, family, p_value, level, level if alarm is None else alarm, events)
 
 
 def verdict_of(bound: Bound, claim: Claim, power: float = 0.5) -> Verdict:
@@ -243,6 +251,18 @@ def curve_p_value(curve: Curve, hits: int, hit_trials: int, alarms: int, alarm_t
     many = binom.sf(hits - 1, hit_trials, curve.most(q[1:]))  # rises in q
     product = float((few * many).max())
     return 1.0 if product >= 1 else min(1.0, product * (1 - math.log(max(product, 5e-324))))
+
+
+def _profile(cost: Cost, relation: Relation, epsilons: Vector) -> Vector:
+    """Delta at each epsilon, as `delta_of` has it, by one interpreter: a Renyi curve at every point would take long."""
+    form = normal_form(cost, relation)
+    if is_single_objective(form):
+        return np.array([exact_delta(form, float(epsilon)) for epsilon in epsilons])
+    if is_exact(form) or form.by_curve or form.reveals_all:
+        return np.array([delta_of(cost, float(epsilon), relation) for epsilon in epsilons])
+    from hushfit.privacy._accounting import pld_delta
+
+    return np.array([pld_delta(form, float(epsilon), relation) for epsilon in epsilons])
 
 
 def _rates_around(count: int, trials: int) -> Vector:
@@ -283,11 +303,11 @@ def _bounded_rates(first: Vector, second: Vector, thresholds: Vector, above: boo
     return _least_rate(hits, trials[0], level / 2), _largest_rate(alarms, trials[1], level / 2)
 
 
-def _least_rate(counts: Vector, trials: int, level: float) -> Vector:
+def _least_rate(counts: AnyArray, trials: int, level: float) -> Vector:
     return np.where(counts > 0, beta.ppf(level, np.maximum(counts, 1), trials - counts + 1), 0.0)
 
 
-def _largest_rate(counts: Vector, trials: int, level: float) -> Vector:
+def _largest_rate(counts: AnyArray, trials: int, level: float) -> Vector:
     return np.where(counts < trials, beta.ppf(1 - level, counts + 1, np.maximum(trials - counts, 1)), 1.0)
 
 

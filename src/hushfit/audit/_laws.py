@@ -6,9 +6,9 @@ A new mechanism registers its own: ``@log_density.register``.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ from hushfit.release import (
     GaussianInside,
     HessianSum,
     LaplaceInside,
-    NoiseGrid,
     NoisyChoice,
     NoisyCorner,
     PermutedRun,
@@ -50,7 +49,7 @@ from hushfit.release import (
 
 NOBODY: IntVector = np.empty(0, dtype=np.int64)
 # Points and reach, in scales of the noise, of the integrals over a threshold or a winning score.
-_POINTS, _REACH = 1201, 30.0
+_POINTS, _REACH = 401, 25.0
 _UTILITY_STEPS = 2.0**30
 
 
@@ -74,9 +73,10 @@ class Release:
     relation: Relation
     row: int
 
-    def scale(self, source: DataSource) -> float:
-        """Standard deviation of additive noise."""
-        return NoiseGrid.of(self.query, self.noise_multiplier, self.relation, source.n_rows).scale
+    @cached_property
+    def scale(self) -> float:
+        """Standard deviation of additive noise, as paid for; how it is rounded does not matter here."""
+        return float(self.noise_multiplier * self.query.sensitivity(self.relation))
 
 
 @singledispatch
@@ -125,13 +125,11 @@ def _normal(answer: Vector, centre: Vector, scale: float, doubled: BoolVector | 
 
 def _mixture(release: Release, source: DataSource, batches: Sequence[tuple[float, IntVector | None]]) -> float:
     """Gaussian noise on the answer over one of several batches, each with its probability."""
-    scale = release.scale(source)
-    logs = [
-        math.log(share) + _normal(release.answer, release.query(source, rows), scale, release.query.doubled)
+    return _log_sum(
+        math.log(share) + _normal(release.answer, release.query(source, rows), release.scale, release.query.doubled)
         for share, rows in batches
         if share > 0
-    ]
-    return float(logsumexp(logs))
+    )
 
 
 @log_density.register
@@ -165,6 +163,13 @@ def _(mechanism: SecretOrder, release: Release, source: DataSource) -> float:
     others = np.delete(np.arange(source.n_rows), release.row)
     orders = [np.insert(others, start, release.row) for start in starts]
     return _mixture(release, source, list(zip(mechanism.shares, orders, strict=True)))
+
+
+def _log_sum(logs: Iterable[float]) -> float:
+    """Logarithm of a sum of a few exponentials."""
+    values = list(logs)
+    largest = max(values)
+    return largest + math.log(sum(math.exp(value - largest) for value in values))
 
 
 def _with_and_without(rate: float, row: int) -> list[tuple[float, IntVector | None]]:
@@ -212,11 +217,11 @@ def _(mechanism: LaplaceInside, release: Release, source: DataSource) -> float:
 def _(mechanism: NoisyCorner, release: Release, source: DataSource) -> float:
     query = release.query
     assert isinstance(query, SteepestCorner)
-    scale = release.noise_multiplier * query.sensitivity(release.relation) * _UTILITY_STEPS
+    scale = release.scale * _UTILITY_STEPS
     total = 0.0
     for chosen, utilities in zip(release.answer, query.utilities(query.sums(source), _UTILITY_STEPS), strict=True):
         place = 2 * (int(abs(chosen)) - 1) + (chosen < 0)
-        total += utilities[place] / scale - float(logsumexp(utilities / scale))
+        total += float(utilities[place]) / scale - float(logsumexp(utilities / scale))
     return total
 
 
@@ -224,18 +229,18 @@ def _(mechanism: NoisyCorner, release: Release, source: DataSource) -> float:
 def _(mechanism: NoisyChoice, release: Release, source: DataSource) -> float:
     query = release.query
     assert isinstance(query, Choice)
-    scale = NoiseGrid.of(query, release.noise_multiplier, release.relation, 4 * source.n_rows).scale
-    scores = query.scores(source, None) / scale
+    scores = query.scores(source, None) / release.scale
     won = int(release.answer[0])
     t = _around(scores[won], scores)
     lost = [_log_laplace_cdf(t - score) for k, score in enumerate(scores) if k != won]
     return _log_integral(t, math.log(0.5) - np.abs(t - scores[won]) + np.sum(lost, axis=0))
 
 
-def _gate(gate: Gate, index: float, noise: str, multiplier: float, release: Release, source: DataSource, rows: IntVector | None) -> float:
+def _gate(
+    gate: Gate, index: float, noise: str, multiplier: float, release: Release, source: DataSource, rows: IntVector | None
+) -> float:
     """Log-probability that a gate stops at ``index``."""
-    scale = NoiseGrid.of(gate, multiplier, release.relation, 4 * source.n_rows, finest=30).scale
-    scores = gate.scores(source, rows) / scale
+    scores = gate.scores(source, rows) / (multiplier * gate.sensitivity(release.relation))
     t = _around(0.0, scores)
     if noise == "laplace":
         threshold, tail, wider = math.log(0.5) - np.abs(t), _log_laplace_cdf, 2.0
@@ -260,22 +265,20 @@ def _(mechanism: GatedBatch, release: Release, source: DataSource) -> float:
     step = release.query
     assert isinstance(step, GatedStep)
     g, index = release.answer[:-1], release.answer[-1]
-    scale = NoiseGrid.of(step.gradient, release.noise_multiplier, release.relation, source.n_rows).scale
     threshold, _ = mechanism.gate_multipliers(release.noise_multiplier)
     gate = step.gate(g)
 
     def of(rows: IntVector | None) -> float:
-        return _normal(g, step.gradient(source, rows), scale) + _gate(
-            gate, index, mechanism.noise, threshold, release, source, rows
-        )
+        near = _normal(g, step.gradient(source, rows), release.scale)
+        return near + _gate(gate, index, mechanism.noise, threshold, release, source, rows)
 
     return _over_batches(mechanism.rate, release.row, of)
 
 
-def _over_batches(rate: float, row: int, of: Any) -> float:
+def _over_batches(rate: float, row: int, of: Callable[[IntVector | None], float]) -> float:
     if rate == 1:
-        return float(of(None))
-    return float(logsumexp([math.log(share) + of(rows) for share, rows in _with_and_without(rate, row)]))
+        return of(None)
+    return _log_sum(math.log(share) + of(rows) for share, rows in _with_and_without(rate, row))
 
 
 @log_density.register
@@ -283,7 +286,9 @@ def _(mechanism: AdaptiveRun, release: Release, source: DataSource) -> float:
     priced = release.query
     assert isinstance(priced, Priced)
     inner: Query = priced.query
-    return log_density(priced.sampling, Release(inner, release.answer, priced.noise_multiplier, release.relation, release.row), source)
+    return log_density(
+        priced.sampling, Release(inner, release.answer, priced.noise_multiplier, release.relation, release.row), source
+    )
 
 
 def _around(centre: float, scores: Vector) -> Vector:
@@ -296,7 +301,8 @@ def _log_integral(t: Vector, log_values: Vector) -> float:
     widths = np.empty_like(t)
     widths[1:-1] = (t[2:] - t[:-2]) / 2
     widths[0], widths[-1] = (t[1] - t[0]) / 2, (t[-1] - t[-2]) / 2
-    return float(logsumexp(log_values, b=widths))
+    largest = float(log_values.max())
+    return largest + math.log(float(np.exp(log_values - largest) @ widths))
 
 
 def _log_laplace_cdf(x: Vector) -> Vector:

@@ -24,6 +24,7 @@ VERBS = {
     "report": "Write one page about a model: promise, budget, coefficients.",
     "plan": "Tell what a fit would cost and yield, before reading a row.",
     "ledger": "Keep the budget of data sets.",
+    "audit": "Attack an algorithm, or tell how a model's algorithm was attacked.",
     "federate": "Fit one model with owners who do not pool their rows.",
     "owner": "Take part in a federation with your own rows.",
     "completion": "Print the shell completion script.",

@@ -28,7 +28,10 @@ def demo(folder: Path, heart: str | None) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     hospitals = load_heart(heart) if heart else simulate_heart()
-    click.echo("Patients: " + (f"UCI heart disease, from {heart}" if heart else "INVENTED; `make demo-federated HEART=folder` takes the UCI files"))
+    click.echo(
+        "Patients: "
+        + (f"UCI heart disease, from {heart}" if heart else "INVENTED; `make demo-federated HEART=folder` takes the UCI files")
+    )
     parts = {name: _split(patients, place) for place, (name, patients) in enumerate(hospitals.items())}
     for name, (train, test) in parts.items():
         _write(folder / name / "rows.csv", train)
@@ -73,8 +76,12 @@ def _prepare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> int:
 
     schema = schema_to_toml(SchemaFile(HEART_SCHEMA))
     (folder / "schema.toml").write_text(schema, encoding="utf-8")
-    owners = "".join(f"[owners.{n}]\nrows = {len(train.target)}\nepsilon = {EPSILON}\ndelta = {DELTA}\n" for n, (train, _) in parts.items())
-    (folder / "run.toml").write_text(f'name = "heart"\nschema = "schema.toml"\nalgorithm = "shared"\nnetwork = "complete"\n{owners}', encoding="utf-8")
+    owners = "".join(
+        f"[owners.{n}]\nrows = {len(train.target)}\nepsilon = {EPSILON}\ndelta = {DELTA}\n" for n, (train, _) in parts.items()
+    )
+    (folder / "run.toml").write_text(
+        f'name = "heart"\nschema = "schema.toml"\nalgorithm = "shared"\nnetwork = "complete"\n{owners}', encoding="utf-8"
+    )
     federation = f"{folder}/federation"
     steps = [f"federate init {federation} --owners {','.join(parts)} --port {_free_port()}"]
     for name in parts:
@@ -90,7 +97,11 @@ def _prepare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> int:
     for name in parts:
         (folder / name / "schema.toml").write_text(schema, encoding="utf-8")
         settings = folder / name / "owner.toml"
-        text = settings.read_text(encoding="utf-8").replace("epsilon = 1.0", f"epsilon = {EPSILON}").replace("delta = 1e-6", f"delta = {DELTA}")
+        text = (
+            settings.read_text(encoding="utf-8")
+            .replace("epsilon = 1.0", f"epsilon = {EPSILON}")
+            .replace("delta = 1e-6", f"delta = {DELTA}")
+        )
         settings.write_text(text, encoding="utf-8")
     return 0
 
@@ -136,7 +147,9 @@ def _compare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> None:
     click.echo()
     title = f"Accuracy on held-out patients, epsilon={EPSILON:g}, delta={DELTA:g}, replace-one"
     print_table(title, ["model", "all", *held], rows)
-    click.echo(f"What each hospital saw is in {folder}/*/owner.txt; `hushfit owner show --config {folder}/cleveland/owner.toml` tells what was asked.")
+    click.echo(
+        f"What each hospital saw is in {folder}/*/owner.txt; `hushfit owner show --config {folder}/cleveland/owner.toml` tells what was asked."
+    )
 
 
 def _mean(rows: list[list[str]]) -> list[str]:
@@ -164,4 +177,9 @@ def _fitted(trains: list[Any], seed: int | None) -> Any:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--verb"]:
         sys.exit(run(sys.argv[2:]))
-    sys.exit(demo(Path(sys.argv[1] if len(sys.argv) > 1 else "out/demo-federated"), sys.argv[2] if len(sys.argv) > 2 and sys.argv[2] else None))
+    sys.exit(
+        demo(
+            Path(sys.argv[1] if len(sys.argv) > 1 else "out/demo-federated"),
+            sys.argv[2] if len(sys.argv) > 2 and sys.argv[2] else None,
+        )
+    )

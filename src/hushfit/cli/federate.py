@@ -10,6 +10,8 @@ import click
 
 from hushfit.cli._output import json_option, print_json, print_panel, print_table
 
+_EVERY_SECONDS = 2.0  # lines about rounds; `status --follow` shows them all
+
 
 @click.group(
     "federate",
@@ -86,10 +88,13 @@ def join(invitation: str, name: str, folder: str, certificate: str | None, autho
     _needs_engine()
     from hushfit.errors import InvalidArgument
     from hushfit.federated import _kits
+    from hushfit.federated._deployment_envelope import fingerprint_of
 
     invited = _kits.Invitation.read(invitation)
     if authority is not None and authority.lower().replace(":", "") != invited.fingerprint:
-        raise InvalidArgument(f"the invitation's authority is {invited.fingerprint}, not {authority}. Do not join; ask the coordinator.")
+        raise InvalidArgument(
+            f"the invitation's authority is {invited.fingerprint}, not {authority}. Do not join; ask the coordinator."
+        )
     if certificate is None:
         path = _kits.request(folder, invited, name)
         told = {"request": str(path), "authority": invited.fingerprint}
@@ -97,7 +102,7 @@ def join(invitation: str, name: str, folder: str, certificate: str | None, autho
     else:
         identity = _kits.install(folder, invited, name, _text(certificate))
         settings = _owner_file(Path(folder), name)
-        told = {"kit": f"{folder}/kit", "owner": str(settings), "fingerprint": _kits.fingerprint_of(identity.certificate)}
+        told = {"kit": f"{folder}/kit", "owner": str(settings), "fingerprint": fingerprint_of(identity.certificate)}
         text = f"Kit completed. Tell your neighbours its fingerprint: {told['fingerprint']}\nNow fill in {settings}, and run: hushfit owner run --config {settings}"
     print_json(told) if as_json else click.echo(text)
 
@@ -158,7 +163,9 @@ def approve(request: str, folder: str, ca: str | None, days: float, replace: boo
 @command.command("run", short_help="Lead a run.")
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.argument("run_file", metavar="RUN.toml", type=click.Path(dir_okay=False))
-@click.option("--on-lost", type=click.Choice(["stop", "go-on"]), default="stop", show_default=True, help="When an owner stays away.")
+@click.option(
+    "--on-lost", type=click.Choice(["stop", "go-on"]), default="stop", show_default=True, help="When an owner stays away."
+)
 @click.option("--patience", type=float, default=300.0, show_default=True, help="Seconds to wait for an owner.")
 @json_option
 def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool) -> None:
@@ -171,10 +178,12 @@ def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool
     from hushfit.federated import nvflare
 
     spec = read_run(run_file)
-    told: list[str] = []
+    last = [0.0]
 
     def tell(text: str) -> None:
-        told.append(text)
+        if text.startswith("round ") and time.monotonic() - last[0] < _EVERY_SECONDS:
+            return
+        last[0] = time.monotonic()
         click.echo(f"{time.strftime('%H:%M:%S')}  {text}", err=as_json)
 
     coordinator = nvflare.start_coordinator(folder)
@@ -212,7 +221,9 @@ def read_run(path: str | Path) -> Any:
         raise InvalidArgument(f"{path} is not valid TOML: {str(error).splitlines()[0]}. Fix that place.") from None
     unknown = set(given) - {"name", "schema", "algorithm", "network", "edges", "settings", "model", "owners", "turn_timeout"}
     owners = given.get("owners")
-    complete = isinstance(owners, dict) and all(isinstance(o, dict) and set(o) == {"rows", "epsilon", "delta"} for o in owners.values())
+    complete = isinstance(owners, dict) and all(
+        isinstance(o, dict) and set(o) == {"rows", "epsilon", "delta"} for o in owners.values()
+    )
     if unknown or not complete or not {"name", "schema"} <= set(given):
         raise InvalidArgument(
             f"{path} needs name, schema, and [owners.NAME] with rows, epsilon and delta; it may have algorithm, network or edges, settings, "
@@ -245,7 +256,9 @@ def status(folder: str, name: str | None, follow: bool, as_json: bool) -> None:
         if as_json:
             print_json({"runs": found})
         else:
-            print_table("Runs", ["run", "state", "attempt", "rounds", "s/round", "silent", "gone", "last seen"], [_row(p) for p in found])
+            print_table(
+                "Runs", ["run", "state", "attempt", "rounds", "s/round", "silent", "gone", "last seen"], [_row(p) for p in found]
+            )
         if not follow or all(p["state"] != "running" for p in found):
             return
         time.sleep(1.0)

@@ -84,12 +84,18 @@ def _tell(config: Any, event: dict[str, Any]) -> bool:
     when = event["at"][11:19]
     if event["what"] == "asked":
         who = ", ".join(event["owners"])
-        click.echo(f"{when}  asked for run {event['run']} ({event['algorithm']}, with {who}): epsilon={event['epsilon']:g}, delta={event['delta']:g}")
+        click.echo(
+            f"{when}  asked for run {event['run']} ({event['algorithm']}, with {who}): epsilon={event['epsilon']:g}, delta={event['delta']:g}"
+        )
     elif event["what"] == "open":
         spent = event["spent"]
-        click.echo(f"{when}  takes part from round {event['turns']}; spent in all epsilon={spent['epsilon']:.4g} of {spent['budget']:g}")
+        click.echo(
+            f"{when}  takes part from round {event['turns']}; spent in all epsilon={spent['epsilon']:.4g} of {spent['budget']:g}"
+        )
     elif event["what"] == "finished":
-        click.echo(f"{when}  run {event['run']} finished after {event['rounds']} rounds; model: {write_model(config, event['run'])}")
+        click.echo(
+            f"{when}  run {event['run']} finished after {event['rounds']} rounds; model: {write_model(config, event['run'])}"
+        )
         return True
     else:
         complain(f"{when}  {event['what']}: {event['why']}", word="warning")

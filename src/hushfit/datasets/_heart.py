@@ -42,8 +42,16 @@ HOSPITALS: Mapping[str, tuple[str, int]] = {
 
 # Position of each column in a line of the files, and the first code of its vocabulary.
 _PLACES = {
-    **{"age": (0, 0), "sex": (1, 0), "chest-pain": (2, 1), "resting-pressure": (3, 0), "cholesterol": (4, 0)},
-    **{"fasting-sugar": (5, 0), "resting-ecg": (6, 0), "max-heart-rate": (7, 0), "exercise-angina": (8, 0), "st-depression": (9, 0)},
+    "age": (0, 0),
+    "sex": (1, 0),
+    "chest-pain": (2, 1),
+    "resting-pressure": (3, 0),
+    "cholesterol": (4, 0),
+    "fasting-sugar": (5, 0),
+    "resting-ecg": (6, 0),
+    "max-heart-rate": (7, 0),
+    "exercise-angina": (8, 0),
+    "st-depression": (9, 0),
 }
 
 
@@ -109,8 +117,8 @@ def _decoded(column: CategoricalColumn | NumericColumn, values: AnyArray) -> Any
     cells = values[:, place]
     if isinstance(column, CategoricalColumn):
         codes = np.where(np.isnan(cells), len(column.categories), cells - first).astype(int)
-        return np.array([*column.categories, "?"])[codes]
-    return np.where((cells == 0) & (column.low > 0), np.nan, cells)
+        return np.asarray(np.array([*column.categories, "?"])[codes])
+    return np.asarray(np.where((cells == 0) & (column.low > 0), np.nan, cells))
 
 
 def simulate_heart(seed: int = 0) -> dict[str, Heart]:

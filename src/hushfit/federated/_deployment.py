@@ -86,7 +86,9 @@ class RunSpec:
             checked_name(name)
         for what, given in (("rows", self.rows), ("budgets", self.budgets)):
             if set(given) != set(self.network.names):
-                raise InvalidArgument(f"{what} names {sorted(given)}, but the owners are {sorted(self.network.names)}. Name each once.")
+                raise InvalidArgument(
+                    f"{what} names {sorted(given)}, but the owners are {sorted(self.network.names)}. Name each once."
+                )
         if not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in self.rows.values()):
             raise InvalidArgument(f"rows={dict(self.rows)} must be whole numbers above 0.")
         if not set(self.dropped) < set(self.network.names):
@@ -195,7 +197,9 @@ def made_estimator(terms: Mapping[str, Any], budget: Budget) -> Any:
     """The estimator that the terms of a run describe, not fitted."""
     model = terms.get("model") if isinstance(terms, Mapping) else None
     if not isinstance(model, Mapping) or set(model) != set(_MODEL_KEYS) or model["kind"] not in _MODELS:
-        raise InvalidArgument(f"the terms of a run need a model with {', '.join(_MODEL_KEYS)}; kind is one of {', '.join(_MODELS)}.")
+        raise InvalidArgument(
+            f"the terms of a run need a model with {', '.join(_MODEL_KEYS)}; kind is one of {', '.join(_MODELS)}."
+        )
     settings = {key: model[key] for key in _MODEL_KEYS if key != "kind"}
     return _MODELS[model["kind"]](epsilon=budget.epsilon, delta=budget.delta, **settings)
 
@@ -337,12 +341,26 @@ class OwnerConfig:
         mine = Agreement({**spec.terms, "schema": self.own_schema().to_dict()})
         mine.require_same(self.name, spec.agreement, "the coordinator")
 
-    def open_owner(self, spec: RunSpec, folder: Path | None = None, ledger: Ledger | None = None) -> Owner:
-        """This owner in a run: its rows read, its journal opened, its ledger charged once.
+    def read_rows(self, spec: RunSpec) -> CodedRows:
+        """This owner's rows for a run, refused if the run counts on another number of them. Pays nothing; the caller closes them."""
+        self.consider(spec)
+        rows = CodedRows.from_tables(find_tables(self.data, None), self.own_schema())
+        if rows.n_rows != spec.rows[self.name]:
+            rows.close()
+            raise InvalidArgument(
+                f"{self.name} has {rows.n_rows} rows, but run {spec.run} counts on {spec.rows[self.name]}. The number of rows is public: "
+                "state it correctly."
+            )
+        return rows
+
+    def open_owner(self, spec: RunSpec, rows: CodedRows, folder: Path | None = None, ledger: Ledger | None = None) -> Owner:
+        """This owner in a run: its journal opened, its ledger charged once.
 
         Parameters
         ----------
         spec : RunSpec
+        rows : CodedRows
+            From `read_rows`.
         folder : path, optional
             Of the journal; the state folder by default.
         ledger : Ledger, optional
@@ -353,10 +371,8 @@ class OwnerConfig:
         Owner
         """
         self.consider(spec)
-        schema = self.own_schema()
-        rows = CodedRows.from_tables(find_tables(self.data, None), schema)
         estimator = made_estimator(spec.terms, spec.budgets[self.name])
-        problem = estimator.problem(rows.n_rows, rows.n_features, len(schema.target.categories))
+        problem = estimator.problem(rows.n_rows, rows.n_features, len(rows.target.categories))
         seat = Seat(self.name, spec.network, problem, spec.rows, spec.budgets)
         run = Run(spec.run, spec.made_algorithm())
         return Owner(rows, seat, run, ledger or self.open_ledger(), folder or self.state, self.insecure_seed)

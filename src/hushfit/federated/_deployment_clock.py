@@ -76,9 +76,11 @@ class Clock:
     def lead(self) -> Progress:
         """Hold the run to its end, or to the first owner that refuses or is gone."""
         self._watch(self.progress)
-        # Nobody pays before all have agreed.
-        if self._gather("consider", _NEWCOMER_SECONDS) and (opened := self._gather("open", self._spec.turn_timeout)) is not None:
-            self._tick(min(reply["turns"] for reply in opened.values()))
+        # Nobody pays before all have agreed and know that they can begin.
+        if self._gather("consider", _NEWCOMER_SECONDS) and self._gather("read", self._spec.turn_timeout):
+            opened = self._gather("open", self._spec.turn_timeout)
+            if opened is not None:
+                self._tick(min(reply["turns"] for reply in opened.values()))
         self._watch(self.progress)
         return self.progress
 
@@ -93,7 +95,8 @@ class Clock:
                 return None
             waiting = [name for name in waiting if name not in answers]
             if waiting and time.monotonic() > until:
-                return self._end(LOST, waiting)
+                self._end(LOST, waiting)
+                return None
             if waiting:
                 time.sleep(0.2)
         return answers

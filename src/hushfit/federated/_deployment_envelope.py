@@ -46,9 +46,13 @@ class Identity:
             certificate = x509.load_pem_x509_certificate((startup / "client.crt").read_bytes())
             authority = x509.load_pem_x509_certificate((startup / "rootCA.pem").read_bytes())
         except (OSError, ValueError, TypeError) as error:
-            raise InvalidArgument(f"the kit of {name} has no readable key and certificate ({type(error).__name__}). Join again.") from None
+            raise InvalidArgument(
+                f"the kit of {name} has no readable key and certificate ({type(error).__name__}). Join again."
+            ) from None
         if not isinstance(key, rsa.RSAPrivateKey) or key.public_key() != certificate.public_key():
-            raise InvalidArgument(f"the private key in the kit of {name} is not the one of its certificate. Put the right key back.")
+            raise InvalidArgument(
+                f"the private key in the kit of {name} is not the one of its certificate. Put the right key back."
+            )
         check_certificate(certificate, authority, name)
         return cls(name, key, certificate, authority)
 
@@ -67,7 +71,9 @@ def common_name(subject: x509.Name) -> str:
 def check_certificate(certificate: x509.Certificate, authority: x509.Certificate, name: str) -> None:
     """Refuse a certificate of another name or authority, or out of its time."""
     if common_name(certificate.subject) != name:
-        raise InvalidArgument(f"the certificate names {common_name(certificate.subject)!r}, not {name!r}. An owner speaks for itself only.")
+        raise InvalidArgument(
+            f"the certificate names {common_name(certificate.subject)!r}, not {name!r}. An owner speaks for itself only."
+        )
     try:
         certificate.verify_directly_issued_by(authority)
     except (InvalidSignature, ValueError, TypeError):
@@ -75,7 +81,9 @@ def check_certificate(certificate: x509.Certificate, authority: x509.Certificate
     now = datetime.now(UTC)
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
         until = certificate.not_valid_after_utc.date().isoformat()
-        raise InvalidArgument(f"the certificate of {name} is not valid now (until {until}). Ask for a new one: hushfit federate join.")
+        raise InvalidArgument(
+            f"the certificate of {name} is not valid now (until {until}). Ask for a new one: hushfit federate join."
+        )
 
 
 @dataclass(eq=False)
@@ -116,7 +124,9 @@ class Envelopes:
         except (InvalidSignature, ValueError, TypeError):
             raise InvalidArgument(f"a greeting in the name of {name} is not signed with its key. It was refused.") from None
         if (said["run"], said["attempt"]) != (self.run, self.attempt):
-            raise InvalidArgument(f"{name} greets for run {said['run']!r}, attempt {said['attempt']!r}: an old greeting. It was refused.")
+            raise InvalidArgument(
+                f"{name} greets for run {said['run']!r}, attempt {said['attempt']!r}: an old greeting. It was refused."
+            )
         shared = self._ephemeral.exchange(theirs)
         self._keys[name] = (self._derived(shared, self.me.name, name), self._derived(shared, name, self.me.name))
         return name
@@ -136,7 +146,9 @@ class Envelopes:
             raise InvalidArgument(f"{name!r} greets, but is no neighbour of {self.me.name} in this run. It was refused.")
         pinned = self.pins.get(name)
         if pinned is not None and pinned.lower().replace(":", "") != fingerprint_of(certificate):
-            raise InvalidArgument(f"the certificate of {name} is not the one whose fingerprint is in owner.toml. Call {name}, and ask.")
+            raise InvalidArgument(
+                f"the certificate of {name} is not the one whose fingerprint is in owner.toml. Call {name}, and ask."
+            )
         return said, certificate, name
 
     def _derived(self, shared: bytes, sender: str, receiver: str) -> AESGCM:
@@ -163,9 +175,13 @@ class Envelopes:
         if sender not in self._keys:
             raise InvalidArgument(f"an envelope claims to be from {sender!r}, who has not greeted. It was refused.")
         try:
-            word = self._keys[sender][1].decrypt(rest[:_NONCE], rest[_NONCE:], _about(self.run, self.attempt, number, sender, self.me.name))
+            word = self._keys[sender][1].decrypt(
+                rest[:_NONCE], rest[_NONCE:], _about(self.run, self.attempt, number, sender, self.me.name)
+            )
         except (InvalidTag, ValueError):
-            raise InvalidArgument(f"an envelope in the name of {sender} was not closed by it for this round. It was refused.") from None
+            raise InvalidArgument(
+                f"an envelope in the name of {sender} was not closed by it for this round. It was refused."
+            ) from None
         return sender, number, word
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hushfit._typing import Vector
+from hushfit.data.tables import CodedRows
 from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.federated._deployment import OwnerConfig, RunSpec
 from hushfit.federated._deployment_envelope import Envelopes, Identity
@@ -48,11 +49,12 @@ class Participant:
         self._mail: dict[int, dict[str, bytes]] = {}
         self._spec: RunSpec | None = None
         self._envelopes: Envelopes | None = None
+        self._rows: CodedRows | None = None
         self._owner: Owner | None = None
 
     def answer(self, topic: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Reply to the coordinator: what was done, or why not. No text in it is computed from the rows."""
-        topics = {"consider": self._consider, "open": self._open, "turn": self._turn}
+        topics = {"consider": self._consider, "read": self._read, "open": self._open, "turn": self._turn}
         try:
             with self._lock:
                 if topic not in topics:
@@ -78,6 +80,12 @@ class Participant:
             self._spec = spec
         return {"agreed": True}
 
+    def _read(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        spec, _ = self._considered()
+        if self._rows is None:
+            self._rows = self._config.read_rows(spec)
+        return {"ready": True}
+
     def _open(self, body: Mapping[str, Any]) -> dict[str, Any]:
         spec, envelopes = self._considered()
         for name in spec.neighbours(self._config.name):
@@ -87,8 +95,10 @@ class Participant:
             if not reply:
                 raise InvalidArgument(f"{name} refused the greeting of {self._config.name}; the events of {name} say why.")
             envelopes.greeted(reply)
+        if self._rows is None:
+            raise InvalidArgument(f"{self._config.name} has not read its rows. Ask it to read first.")
         if self._owner is None:
-            self._owner = self._config.open_owner(spec)
+            self._owner = self._config.open_owner(spec, self._rows)
             self._events.note("open", run=spec.run, turns=self._owner.turns_taken, spent=self._spent())
         return {"turns": self._owner.turns_taken, "finished": self._owner.weights is not None}
 
@@ -148,7 +158,9 @@ class Participant:
         try:
             if not isinstance(raw, bytes) or len(raw) > self._config.most_message_bytes:
                 size = len(raw) if isinstance(raw, bytes) else type(raw).__name__
-                raise InvalidArgument(f"a message of {size} bytes is over the limit of {self._config.most_message_bytes}. It was refused.")
+                raise InvalidArgument(
+                    f"a message of {size} bytes is over the limit of {self._config.most_message_bytes}. It was refused."
+                )
             if topic == HELLO:
                 _, envelopes = self._considered()
                 envelopes.greeted(raw)
@@ -164,9 +176,13 @@ class Participant:
         sender, number, word = envelopes.opened(raw)
         at = self._owner.turns_taken if self._owner is not None else 0
         if abs(number - at) > _WINDOW or number < 0:
-            raise InvalidArgument(f"a word of {sender} is for round {number}, but {self._config.name} is at round {at}. It was refused.")
+            raise InvalidArgument(
+                f"a word of {sender} is for round {number}, but {self._config.name} is at round {at}. It was refused."
+            )
         if len(word) % 8:
-            raise InvalidArgument(f"a word of {sender} for round {number} has {len(word)} bytes, which are no numbers. It was refused.")
+            raise InvalidArgument(
+                f"a word of {sender} for round {number} has {len(word)} bytes, which are no numbers. It was refused."
+            )
         with self._mail_lock:
             kept = self._mail.setdefault(number, {}).setdefault(sender, word)
         if kept != word:
@@ -193,6 +209,8 @@ class Participant:
         with self._lock:
             if self._owner is not None:
                 self._owner.close()
+            if self._rows is not None:
+                self._rows.close()
 
 
 class Events:

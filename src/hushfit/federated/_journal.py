@@ -35,31 +35,60 @@ class Turn:
 class Journal:
     """The turns of a run, in memory and, with a path, in a file that is only ever appended to.
 
-    ``fresh`` says that nothing was there when it was opened. While it is open no other process can open it: two of them would
-    draw different noise for the same statistic.
+    While it is open no other process can open it: two of them would draw different noise for the same statistic. It also says how far
+    its owner's payment has come: an owner that has paid, but whose journal does not know of it, must have lost the journal in which it
+    spoke.
     """
 
     run: str
     path: Path | None = None
     turns: list[Turn] = field(default_factory=list)
-    fresh: bool = True
+    paying: bool = False
+    receipt: int | None = None
     lock: IO[bytes] | None = field(default=None, repr=False)
 
     @classmethod
-    def open(cls, run: str, folder: str | os.PathLike[str] | None) -> "Journal":
-        """The journal of a run: its own file in the folder, read if it is there; in memory without a folder."""
+    def open(cls, run: str, folder: str | os.PathLike[str] | None, terms: Mapping[str, Any]) -> "Journal":
+        """The journal of a run on given terms: its own file in the folder, read if it is there; in memory without a folder."""
         if folder is None:
             return cls(run)
         path = Path(folder) / f"{run}.journal"
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = _locked(path.with_suffix(".lock"), run)
-        lines = list(_lines(path)) if path.exists() else []
-        if not lines:
-            _append(path, {"format": _FORMAT, "run": run})
-            return cls(run, path, lock=lock)
-        if lines[0].get("format") != _FORMAT or lines[0].get("run") != run:
-            raise InvalidArgument(f"{path.name} is not the journal of run {run}. Move it away, and start a new run.")
-        return cls(run, path, [_turn(line) for line in lines[1:]], fresh=False, lock=lock)
+        try:
+            lines = list(_lines(path)) if path.exists() else []
+            header = {"format": _FORMAT, "run": run, "terms": terms}
+            if not lines:
+                _append(path, header)
+            elif {name: lines[0].get(name) for name in ("format", "run")} != {"format": _FORMAT, "run": run}:
+                raise InvalidArgument(f"{path.name} is not the journal of run {run}. Move it away, and start a new run.")
+            elif lines[0] != header:
+                raise InvalidArgument(f"Run {run} was begun with other settings or another budget. Start a run with a new name.")
+            journal = cls(run, path, lock=lock)
+            for line in lines[1:]:
+                journal._take_in(line)
+        except BaseException:
+            lock.close()
+            raise
+        return journal
+
+    def _take_in(self, line: Mapping[str, Any]) -> None:
+        if "paying" in line:
+            self.paying = True
+        elif "receipt" in line:
+            self.receipt = line["receipt"]
+        else:
+            self.turns.append(_turn(line))
+
+    def note_paying(self) -> None:
+        """About to pay: nothing has been released yet."""
+        self._write({"paying": True})
+        self.paying = True
+
+    def note_receipt(self, number: int) -> None:
+        """Paid; turns may follow."""
+        self._write({"receipt": number})
+        self.receipt = number
 
     def close(self) -> None:
         """Let another process open it."""
@@ -68,9 +97,12 @@ class Journal:
 
     def add(self, turn: Turn) -> None:
         """Remember a turn; on disk, before this returns."""
-        if self.path is not None:
-            _append(self.path, _described(turn))
+        self._write(_described(turn))
         self.turns.append(turn)
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        if self.path is not None:
+            _append(self.path, line)
 
 
 def _locked(path: Path, run: str) -> IO[bytes]:

@@ -143,7 +143,9 @@ def request(folder: str | Path, invitation: Invitation, name: str) -> Path:
     """
     folder, name = Path(folder), checked_name(name)
     if name not in invitation.network.names:
-        raise InvalidArgument(f"{name!r} is not invited; the owners are {', '.join(invitation.network.names)}. Ask the coordinator.")
+        raise InvalidArgument(
+            f"{name!r} is not invited; the owners are {', '.join(invitation.network.names)}. Ask the coordinator."
+        )
     place = folder / "kit" / "startup" / "client.key"
     if place.exists():
         raise InvalidArgument(f"{folder} has a key already. Send {name}.csr, or choose another folder.")
@@ -182,7 +184,9 @@ def approve(authority: str | Path, invitation: Invitation, csr: bytes, days: flo
     if not asked.is_signature_valid or not isinstance(public, rsa.RSAPublicKey) or public.key_size < 2048:
         raise InvalidArgument(f"the request of {name!r} is not signed with an RSA key of 2048 bits or more. Make it with `join`.")
     if name not in invitation.network.names:
-        raise InvalidArgument(f"the request is for {name!r}, who is not invited. The owners are {', '.join(invitation.network.names)}.")
+        raise InvalidArgument(
+            f"the request is for {name!r}, who is not invited. The owners are {', '.join(invitation.network.names)}."
+        )
     issued = json.loads((folder / "issued.json").read_text(encoding="utf-8"))
     if name in issued and not replace:
         raise InvalidArgument(
@@ -351,7 +355,13 @@ def _conductor_kit(folder: Path, invitation: Invitation) -> None:
         "ca_cert": "rootCA.pem",
     }
     _write_json(kit / "startup" / "fed_admin.json", {"format_version": 1, "admin": admin})
-    settings = {"idle_timeout": 86_400.0, "login_timeout": 10.0, "with_debug": False, "authenticate_msg_timeout": 5.0, "prompt": "> "}
+    settings = {
+        "idle_timeout": 86_400.0,
+        "login_timeout": 10.0,
+        "with_debug": False,
+        "authenticate_msg_timeout": 5.0,
+        "prompt": "> ",
+    }
     _write_json(kit / "local" / "resources.json", {"format_version": 1, "admin": settings})
 
 
@@ -374,7 +384,9 @@ def _logging() -> dict[str, Any]:
     }
 
 
-def _own_certificate(folder: Path, startup: Path, stem: str, subject: x509.Name, names: Sequence[x509.GeneralName], to: Invitation) -> None:
+def _own_certificate(
+    folder: Path, startup: Path, stem: str, subject: x509.Name, names: Sequence[x509.GeneralName], to: Invitation
+) -> None:
     """Key and certificate of somebody on the authority's own machine."""
     key = _new_key()
     _write_secret(startup / f"{stem}.key", _key_pem(key))
@@ -427,7 +439,9 @@ def _issued(ca: Path, subject: x509.Name, public: Any, names: Sequence[x509.Gene
         key = serialization.load_pem_private_key((ca / "ca.key").read_bytes(), None)
         authority = x509.load_pem_x509_certificate((ca / "ca.crt").read_bytes())
     except (OSError, ValueError) as error:
-        raise InvalidArgument(f"{ca} holds no authority ({type(error).__name__}). Give the ca folder of `hushfit federate init`.") from None
+        raise InvalidArgument(
+            f"{ca} holds no authority ({type(error).__name__}). Give the ca folder of `hushfit federate init`."
+        ) from None
     assert isinstance(key, rsa.RSAPrivateKey)
     builder = _builder(subject, authority.subject, public, key.public_key(), days)
     certificate = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(key, hashes.SHA256())

@@ -79,7 +79,9 @@ class Owner:
                 "of rows is public: state it correctly."
             )
         self._quote = self.run.algorithm.plan(self.seat).quote(self.seat.problem, self.seat.budget)
-        self._journal = Journal.open(self.run.name, self.folder)
+        terms = {"cost": self._quote.cost.to_dict(), "relation": self.seat.problem.relation.value}
+        self._journal = Journal.open(self.run.name, self.folder, terms)
+        self._broken = False
         try:
             self._pay()
             self._start()
@@ -105,15 +107,19 @@ class Owner:
         """Once for a run, however often its process is started."""
         if self.ledger is None:
             return
-        paid = [receipt.cost for receipt in self.ledger.entries if receipt.label == self.run.label]
+        paid = [receipt for receipt in self.ledger.entries if receipt.label == self.run.label]
         if not paid:
-            self.ledger.charge(self._quote.cost, self.run.label, self.seat.problem.relation)
-        elif self._journal.fresh:
+            self._journal.note_paying()
+            paid = [self.ledger.charge(self._quote.cost, self.run.label, self.seat.problem.relation)]
+            self._journal.note_receipt(paid[0].number)
+        elif self._journal.paying and self._journal.receipt is None and not self._journal.turns:
+            self._journal.note_receipt(paid[0].number)  # it crashed between paying and saying so, before its first word
+        if self._journal.receipt != paid[0].number:
             raise LedgerError(
                 f"The ledger has paid for run {self.run.name}, but its journal is gone: what it released may be out, and drawing it "
                 "again would not be paid for. Bring the journal back, or start a run with a new name."
             )
-        elif paid != [self._quote.cost]:
+        if [receipt.cost for receipt in paid] != [self._quote.cost]:
             raise LedgerError(f"The ledger has paid for run {self.run.name} with other settings. Start a run with a new name.")
 
     def _start(self) -> None:
@@ -151,11 +157,15 @@ class Owner:
             return self._journal.turns[number].said
         if number != taken or self.weights is not None:
             raise InvalidArgument(f"{self.name} is asked for round {number} but is at round {taken}. Ask in order.")
+        if self._broken:
+            raise InvalidArgument(f"{self.name} failed in round {number}. Start its process again: it will go on from its journal.")
         heard = {name: np.array(heard[name], dtype=np.float64) for name in self.seat.neighbours if name in heard}
         before = len(self._curator.transcript)
+        self._broken = True  # until the turn is in the journal: it cannot be taken again from the middle
         said = self._advance(heard, first=number == 0)
         released = tuple(self._curator.transcript[before:])
         self._journal.add(Turn(heard, tuple(Released(r.name, r.answer) for r in released), said))
+        self._broken = False
         return said
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ says which round it is. When an owner is gone the job ends, and another one goes
 """
 
 import fcntl
+import io
 import json
 import os
 import socket
@@ -15,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -36,7 +37,7 @@ from hushfit.federated._kits import CONDUCTOR, CONTROLLER, COORDINATOR, EXECUTOR
 
 OWNER_FILE, FEDERATION_FOLDER = "HUSHFIT_OWNER_FILE", "HUSHFIT_FEDERATION_FOLDER"
 _PREFIX = "hushfit."
-_QUESTIONS = ("consider", "open", "turn")
+_QUESTIONS = ("consider", "read", "open", "turn")
 _BODY = "body"
 _HEARTBEATS_SECONDS = 35.0  # the engine's owners send one every 10 s
 
@@ -65,7 +66,9 @@ class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
     def _start(self, fl_ctx: Any) -> None:
         config = OwnerConfig.load(os.environ[OWNER_FILE])
         if fl_ctx.get_identity_name() != config.name:
-            raise InvalidArgument(f"the kit is of {fl_ctx.get_identity_name()}, but the owner's file of {config.name}. Use the right kit.")
+            raise InvalidArgument(
+                f"the kit is of {fl_ctx.get_identity_name()}, but the owner's file of {config.name}. Use the right kit."
+            )
         self._engine = fl_ctx.get_engine()
         self._participant = Participant(config, self._spec, self._post)
         for topic in _QUESTIONS:
@@ -230,7 +233,9 @@ def kit_in_use(kit: Path) -> Iterator[int]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise InvalidArgument(f"the kit {kit} is in use by another process. One process per kit: end the other one first.") from None
+        raise InvalidArgument(
+            f"the kit {kit} is in use by another process. One process per kit: end the other one first."
+        ) from None
     try:
         yield file.fileno()
     finally:
@@ -269,12 +274,17 @@ def try_connection(config: OwnerConfig, timeout: float = 5.0) -> str | None:
     context.load_cert_chain(str(startup / "client.crt"), str(startup / "client.key"))
     context.set_alpn_protocols(["h2"])
     try:
-        with socket.create_connection((host, int(port)), timeout) as plain, context.wrap_socket(plain, server_hostname=host) as secured:
+        with (
+            socket.create_connection((host, int(port)), timeout) as plain,
+            context.wrap_socket(plain, server_hostname=host) as secured,
+        ):
             secured.settimeout(timeout)
             secured.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
             secured.recv(9)  # a refused certificate shows only now
     except ssl.SSLCertVerificationError as error:
-        return f"the coordinator at {host}:{port} is not of this federation, or its certificate is not valid ({error.verify_message})."
+        return (
+            f"the coordinator at {host}:{port} is not of this federation, or its certificate is not valid ({error.verify_message})."
+        )
     except ssl.SSLError as error:
         return f"the coordinator at {host}:{port} refused the certificate of {config.name} ({error.reason}). Ask for a new one."
     except OSError as error:
@@ -298,8 +308,12 @@ def start_coordinator(folder: str | Path, timeout: float = 60.0) -> "subprocess.
     folder = Path(folder).resolve()
     invitation = Invitation.read(folder / "invitation.json")
     if _listens(invitation.host, invitation.port):
-        raise InvalidArgument(f"{invitation.host}:{invitation.port} is taken by another process. End it, or found with another --port.")
-    process = _spawn("server.server_train", folder / COORDINATOR, "fed_server.json", [f"org={COORDINATOR}"], {FEDERATION_FOLDER: str(folder)})
+        raise InvalidArgument(
+            f"{invitation.host}:{invitation.port} is taken by another process. End it, or found with another --port."
+        )
+    process = _spawn(
+        "server.server_train", folder / COORDINATOR, "fed_server.json", [f"org={COORDINATOR}"], {FEDERATION_FOLDER: str(folder)}
+    )
     until = time.monotonic() + timeout
     while not _listens(invitation.host, invitation.port):
         if process.poll() is not None or time.monotonic() > until:
@@ -320,7 +334,8 @@ def _listens(host: str, port: int) -> bool:
 @contextmanager
 def conductor(folder: str | Path, timeout: float = 30.0) -> Iterator[Session]:
     """A session of the conductor, who may submit runs."""
-    session = new_secure_session(CONDUCTOR, str(Path(folder).resolve() / "conductor"), timeout=timeout)
+    with redirect_stdout(io.StringIO()):  # it greets
+        session = new_secure_session(CONDUCTOR, str(Path(folder).resolve() / "conductor"), timeout=timeout)
     try:
         yield session
     finally:
@@ -347,7 +362,11 @@ def write_job(folder: Path, spec: RunSpec) -> Path:
     server = {"format_version": 2, "workflows": [{"id": "clock", "path": CONTROLLER, "args": argument}], "components": []}
     executor = {"tasks": ["*"], "executor": {"path": EXECUTOR, "args": argument}}
     client = {"format_version": 2, "executors": [executor], "components": []}
-    for path, content in ((job / "meta.json", meta), (config / "config_fed_server.json", server), (config / "config_fed_client.json", client)):
+    for path, content in (
+        (job / "meta.json", meta),
+        (config / "config_fed_server.json", server),
+        (config / "config_fed_client.json", client),
+    ):
         path.write_text(json.dumps(content, indent=1), encoding="utf-8")
     return job
 
@@ -412,13 +431,19 @@ def conduct(
                 return progress
             if progress["state"] == REFUSED:
                 raise RunStopped("; ".join(f"{name} refused: {why}" for name, why in progress["reasons"].items()))
-            tell(f"attempt {spec.attempt} ended after round {progress['rounds']}: {', '.join(progress['lost']) or 'a process'} is gone")
+            tell(
+                f"attempt {spec.attempt} ended after round {progress['rounds']}: {', '.join(progress['lost']) or 'a process'} is gone"
+            )
             gone = dict.fromkeys(progress["lost"], progress["at"])
             spec = replace(spec, attempt=spec.attempt + 1)
-    raise RunStopped(f"run {spec.run} did not finish in {patience.attempts} attempts. Look after the owners, then resume it by its name.")
+    raise RunStopped(
+        f"run {spec.run} did not finish in {patience.attempts} attempts. Look after the owners, then resume it by its name."
+    )
 
 
-def _assembled(session: Session, spec: RunSpec, gone: Mapping[str, float], patience: Patience, tell: Callable[[str], None]) -> RunSpec:
+def _assembled(
+    session: Session, spec: RunSpec, gone: Mapping[str, float], patience: Patience, tell: Callable[[str], None]
+) -> RunSpec:
     """Wait until every owner is connected, again if it was gone; who does not come is dropped if policy and algorithm allow it."""
     until, told = time.monotonic() + patience.seconds, False
     while missing := [name for name in spec.active if name not in connected(session, gone)]:
@@ -479,7 +504,9 @@ def _closed(progress: dict[str, Any] | None, spec: RunSpec, status: str) -> dict
     if progress is not None and progress["state"] != RUNNING:
         return progress
     if "COMPLETED" not in status and progress is None:
-        raise RunStopped(f"the engine did not start run {spec.run} ({status}): an owner's or the coordinator's policy refused the job.")
+        raise RunStopped(
+            f"the engine did not start run {spec.run} ({status}): an owner's or the coordinator's policy refused the job."
+        )
     return {**(progress or Progress(spec.run, spec.attempt, list(spec.active)).to_dict()), "state": LOST, "at": time.time()}
 
 

@@ -95,7 +95,7 @@ class Curator:
         if name not in self._parts:
             raise UndeclaredRelease(_refusal(f"declares no release named {name!r}"))
         declared = self._parts[name]
-        if not isinstance(query, declared.query):
+        if type(query) is not declared.query:  # a subclass could have another sensitivity
             raise UndeclaredRelease(_refusal(f"declares {name!r} as {declared.query.__name__}, not as {type(query).__name__}"))
         if self._left[name] < 1:
             raise UndeclaredRelease(_refusal(f"declares {declared.count} releases of {name!r}, and they have been made"))

@@ -149,7 +149,7 @@ class NormAbove:
         return 1
 
     def excess(self, source: DataSource) -> float:
-        """How far the norm is above the threshold; a threshold beyond all norms decides by itself."""
+        """How far the norm is above the threshold."""
         most = 2 * self.norm.largest
         return float(self.norm(source, None)[0]) - min(max(self.threshold, -most), most)
 
@@ -227,7 +227,9 @@ class RestartedGate:
             return np.zeros(1)
         noise = int(entropy.sampler.laplace(grid.log2_deviation + 1, 1)[0])
         segment.next_place += 1
-        segment.over = round(query.excess(source) / grid.step) + noise >= segment.threshold
+        steps = round(query.excess(source) / grid.step) + noise
+        # An infinite threshold decides by itself, whatever the rows are.
+        segment.over = query.threshold < 0 if math.isinf(query.threshold) else steps >= segment.threshold
         return np.array([float(segment.over)])
 
     def __str__(self) -> str:

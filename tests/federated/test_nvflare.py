@@ -1,0 +1,226 @@
+"""Real runs over NVIDIA FLARE: a coordinator and four owners as processes on loopback, with mutual TLS, and with uninvited guests."""
+
+import json
+import os
+import shutil
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from _deployed import NAMES, a_run, found, furnish, in_one_process
+
+engine = pytest.importorskip("hushfit.federated.nvflare", reason="NVIDIA FLARE (hushfit[federated]) cannot be imported")
+
+import psutil
+
+from hushfit.errors import InvalidArgument
+from hushfit.federated import _kits
+from hushfit.federated._deployment_owner import outcome_path
+from hushfit.federated._journal import unpacked
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::hushfit.errors.InsecureNoiseWarning", "ignore::hushfit.errors.WeakGuaranteeWarning", "ignore::DeprecationWarning"
+)
+
+PATIENCE = engine.Patience(seconds=60, attempts=3)
+
+
+def kill_with_children(process):
+    """By their ids, and no others."""
+    for child in psutil.Process(process.pid).children(recursive=True):
+        child.kill()
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """The coordinator, the owners, and two guests who try to get in all the while: one of another authority, one with another's name."""
+    folder = tmp_path_factory.mktemp("flare")
+    invitation = found(folder)
+    configs = {name: furnish(folder / name, name) for name in NAMES}
+    processes = {"coordinator": engine.start_coordinator(folder / "fed")}
+    here = SimpleNamespace(folder=folder, fed=folder / "fed", invitation=invitation, configs=configs, processes=processes)
+    try:
+        for name, config in configs.items():
+            processes[name] = engine.start_owner(config, folder / name / "owner.toml")
+        here.stranger = stranger(here)
+        processes["stranger"] = engine.start_owner(here.stranger, folder / "stranger" / "north" / "owner.toml")
+        processes["claimer"] = claimer(here)
+        yield here
+    finally:
+        for process in processes.values():
+            children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+            engine.end_process(process, 5.0)
+            for child in children:
+                if child.is_running():
+                    child.kill()
+
+
+def stranger(here):
+    """A whole kit for 'north' of another federation, at this one's address."""
+    found(here.folder / "stranger", port=here.invitation.port, owners=["north"])
+    return furnish(here.folder / "stranger" / "north", "north")
+
+
+def claimer(here):
+    """West's genuine certificate, in a process that says it is east."""
+    kit = here.folder / "claimer"
+    shutil.copytree(here.configs["west"].kit, kit)
+    settings = kit / "startup" / "fed_client.json"
+    settings.write_text(settings.read_text().replace('"fqsn": "west"', '"fqsn": "east"'))
+    owner_file = {engine.OWNER_FILE: str(here.folder / "west" / "owner.toml")}
+    return engine._spawn("client.client_train", kit, "fed_client.json", ["uid=east", "org=east"], owner_file)
+
+
+def weights(configs, run):
+    found = {}
+    for name, config in configs.items():
+        outcome = json.loads(outcome_path(config, run).read_text())
+        found[name] = unpacked(outcome["weights"]).reshape(outcome["shape"])
+    return found
+
+
+def openings(config, run):
+    """How many turns an owner had taken at the start of each attempt."""
+    lines = [json.loads(line) for line in (config.state / "events.jsonl").read_text().splitlines()]
+    return [line["turns"] for line in lines if line["what"] == "open" and line["run"] == run]
+
+
+def test_the_model_is_the_one_of_the_run_in_one_process(place, tmp_path):
+    spec = a_run("plain", settings={"steps": 12})
+    progress = engine.conduct(place.fed, spec, PATIENCE)
+    seconds = np.array(progress["seconds"])
+    print(f"\n{len(seconds)} rounds of 4 owners: median {np.median(seconds):.3f} s, longest {seconds.max():.3f} s")
+    expected = in_one_process(place.configs, spec, tmp_path)
+    for name, w in weights(place.configs, "plain").items():
+        np.testing.assert_array_equal(w, expected[name])
+    assert progress["attempt"] == 1
+    assert all(len(config.open_ledger().entries) == 1 for config in place.configs.values())
+
+
+def test_a_killed_owner_comes_back_and_the_run_goes_on(place, tmp_path):
+    spec = a_run("resumed", settings={"steps": 60}, turn_timeout=6.0)
+
+    def strike():
+        """Kill south in the middle of the run, then start it again."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            progress = engine.read_progress(place.fed, "resumed")
+            if progress is not None and progress["rounds"] >= 3:
+                kill_with_children(place.processes["south"])
+                place.processes["south"] = engine.start_owner(place.configs["south"], place.folder / "south" / "owner.toml")
+                return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=strike)
+    thread.start()
+    progress = engine.conduct(place.fed, spec, PATIENCE)
+    thread.join()
+    assert (progress["state"], progress["rounds"], progress["attempt"]) == ("finished", 60, 2)
+    taken = {name: openings(config, "resumed") for name, config in place.configs.items()}
+    assert all(len(turns) == 2 and turns[0] == 0 and 3 <= turns[1] <= 60 for turns in taken.values()), taken
+    expected = in_one_process(place.configs, spec, tmp_path, [{name: turns[1] for name, turns in taken.items()}])
+    for name, w in weights(place.configs, "resumed").items():
+        np.testing.assert_array_equal(w, expected[name])
+    labels = [[entry.label for entry in config.open_ledger().entries] for config in place.configs.values()]
+    assert all(paid.count("federated run resumed") == 1 for paid in labels)
+
+
+def submitted(place, spec, change):
+    """The end of a job after its files were changed."""
+    job = engine.write_job(place.folder / "hostile", spec)
+    change(job)
+    until = time.monotonic() + 40
+    with engine.conductor(place.fed) as session:
+        number = session.submit_job(str(job))
+        while time.monotonic() < until:
+            meta = session.get_job_meta(number)
+            if str(meta["status"]).startswith("FINISHED"):
+                return json.dumps(meta)
+            time.sleep(0.3)
+        session.abort_job(number)
+    raise AssertionError("the job was neither refused nor ended")
+
+
+def owners_logs(place):
+    return "\n".join(path.read_text(errors="replace") for name in NAMES for path in (place.folder / name / "kit").rglob("*.txt"))
+
+
+def test_a_job_with_shipped_code_is_refused(place):
+    marker = place.folder / "shipped"
+
+    def ship(job):
+        (job / "app" / "custom").mkdir()
+        (job / "app" / "custom" / "shipped.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
+        config = job / "app" / "config" / "config_fed_client.json"
+        config.write_text(config.read_text().replace(_kits.EXECUTOR, "shipped.Anything"))
+
+    assert "BYOC not permitted" in submitted(place, a_run("shipped"), ship)
+    assert not marker.exists()
+
+
+def test_a_job_naming_another_class_is_refused(place):
+    marker = place.folder / "popped"
+
+    def name_another(job):
+        config = job / "app" / "config" / "config_fed_client.json"
+        content = json.loads(config.read_text())
+        content["components"] = [{"id": "x", "path": "subprocess.Popen", "args": {"args": ["touch", str(marker)]}}]
+        config.write_text(json.dumps(content))
+
+    status = submitted(place, a_run("popped"), name_another)
+    assert "COMPLETED" not in status
+    assert "subprocess.Popen" in owners_logs(place)
+    assert "not in allow_list" in owners_logs(place)
+    assert not marker.exists()
+
+
+def test_an_owner_of_another_authority_never_gets_in(place):
+    """Its process has been trying since the beginning."""
+    assert "not of this federation" in engine.try_connection(place.stranger)
+    assert place.processes["stranger"].poll() is None or place.processes["stranger"].returncode != 0
+    log = (place.stranger.kit / "log.txt").read_text()
+    assert "CERTIFICATE_VERIFY_FAILED" in log + (place.stranger.kit / "process.txt").read_text()
+    shutil.copy(place.configs["north"].kit / "startup" / "rootCA.pem", place.stranger.kit / "startup" / "rootCA.pem")
+    assert "refused the certificate of north" in engine.try_connection(place.stranger)
+
+
+def test_an_owner_cannot_speak_in_anothers_name(place):
+    log = (place.fed / "coordinator" / "log.txt").read_text()
+    assert "authenticated as 'west' but claimed" in log
+    with engine.conductor(place.fed) as session:
+        assert sorted(engine.connected(session)) == sorted(NAMES)
+
+
+def test_an_expired_certificate_is_refused_on_both_sides(place):
+    home = place.folder / "expired"
+    request = _kits.request(home, place.invitation, "west").read_bytes()
+    fresh = _kits.approve(place.fed / "ca", place.invitation, request, replace=True)
+    _kits.install(home, place.invitation, "west", fresh)
+    config = furnish(home, "west")
+    assert engine.try_connection(config) is None
+    (config.kit / "startup" / "client.crt").write_text(_kits.approve(place.fed / "ca", place.invitation, request, -2, replace=True))
+    assert "refused the certificate of west" in engine.try_connection(config)
+    with pytest.raises(InvalidArgument, match="not valid now"):
+        engine.start_owner(config, home / "owner.toml")
+
+
+def test_a_second_copy_of_a_kit_is_refused_on_one_machine(place):
+    kit = place.configs["north"].kit
+    with engine.kit_in_use(kit), pytest.raises(InvalidArgument, match="in use by another process"), engine.kit_in_use(kit):
+        pass
+
+
+def test_an_owner_refuses_more_than_its_ceiling(place):
+    with pytest.raises(engine.RunStopped, match="north refused: run greedy asks north for epsilon=1.6"):
+        engine.conduct(place.fed, a_run("greedy", epsilon=1.6), PATIENCE)
+    assert not any("greedy" in entry.label for config in place.configs.values() for entry in config.open_ledger().entries)
+
+
+def test_nobody_listening_is_told_in_words(tmp_path):
+    found(tmp_path, owners=["north"])
+    assert "nobody answers at 127.0.0.1" in engine.try_connection(furnish(tmp_path / "north", "north"))
+    assert os.environ.get(engine.OWNER_FILE) is None
