@@ -563,7 +563,8 @@ def test_noise_is_independent_across_coordinates_and_releases():
     assert stats.chi2.sf((between**2).sum(), between.size) > LEVEL
     following = noise[1:].T @ noise[:-1] / math.sqrt(len(noise) - 1)
     assert stats.chi2.sf((following**2).sum(), following.size) > LEVEL
-    assert len(np.unique(noise)) == noise.size
+    # Equal draws are rare on a grid of 2**31 steps to the deviation: one in a hundred such tests has a pair, hardly any has five.
+    assert len(np.unique(noise)) >= noise.size - 4
 
 
 @over_queries

@@ -5,6 +5,11 @@ import socket
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+pytest.importorskip("nvflare", reason="NVIDIA FLARE (hushfit[federated]) cannot be imported")
+
+import psutil
 
 from hushfit import Ledger
 from hushfit.data.tables import parse_schema
@@ -35,6 +40,11 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def children_of(process):
+    """Processes that a process of ours has started."""
+    return psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
 
 
 def found(folder, name="trial", port=None, owners=NAMES):
@@ -86,7 +96,8 @@ def in_one_process(configs, spec, folder, interruptions=()):
 
     def opened():
         return {
-            name: config.open_owner(spec, config.read_rows(spec), Path(folder) / name, ledgers[name]) for name, config in configs.items()
+            name: config.open_owner(spec, config.read_rows(spec), Path(folder) / name, ledgers[name])
+            for name, config in configs.items()
         }
 
     def close(owner):

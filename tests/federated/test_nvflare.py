@@ -9,14 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _deployed import NAMES, a_run, found, furnish, in_one_process
-
-engine = pytest.importorskip("hushfit.federated.nvflare", reason="NVIDIA FLARE (hushfit[federated]) cannot be imported")
-
-import psutil
+from _deployed import NAMES, a_run, children_of, found, furnish, in_one_process
 
 from hushfit.errors import InvalidArgument
 from hushfit.federated import _kits
+from hushfit.federated import nvflare as engine
 from hushfit.federated._deployment_owner import outcome_path
 from hushfit.federated._journal import unpacked
 
@@ -29,7 +26,7 @@ PATIENCE = engine.Patience(seconds=60, attempts=3)
 
 def kill_with_children(process):
     """By their ids, and no others."""
-    for child in psutil.Process(process.pid).children(recursive=True):
+    for child in children_of(process):
         child.kill()
     process.kill()
     process.wait()
@@ -52,7 +49,7 @@ def place(tmp_path_factory):
         yield here
     finally:
         for process in processes.values():
-            children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+            children = children_of(process)
             engine.end_process(process, 5.0)
             for child in children:
                 if child.is_running():
@@ -102,7 +99,7 @@ def test_the_model_is_the_one_of_the_run_in_one_process(place, tmp_path):
 
 
 def test_a_killed_owner_comes_back_and_the_run_goes_on(place, tmp_path):
-    spec = a_run("resumed", settings={"steps": 60}, turn_timeout=6.0)
+    spec = a_run("resumed", settings={"steps": 40}, turn_timeout=6.0)
 
     def strike():
         """Kill south in the middle of the run, then start it again."""
@@ -119,10 +116,12 @@ def test_a_killed_owner_comes_back_and_the_run_goes_on(place, tmp_path):
     thread.start()
     progress = engine.conduct(place.fed, spec, PATIENCE)
     thread.join()
-    assert (progress["state"], progress["rounds"], progress["attempt"]) == ("finished", 60, 2)
+    assert (progress["state"], progress["rounds"]) == ("finished", 40)
+    assert progress["attempt"] >= 2
     taken = {name: openings(config, "resumed") for name, config in place.configs.items()}
-    assert all(len(turns) == 2 and turns[0] == 0 and 3 <= turns[1] <= 60 for turns in taken.values()), taken
-    expected = in_one_process(place.configs, spec, tmp_path, [{name: turns[1] for name, turns in taken.items()}])
+    assert all(turns[0] == 0 and 3 <= turns[1] < 40 for turns in taken.values()), taken
+    restarts = [dict(zip(taken, turns, strict=True)) for turns in list(zip(*taken.values(), strict=True))[1:]]
+    expected = in_one_process(place.configs, spec, tmp_path, restarts)
     for name, w in weights(place.configs, "resumed").items():
         np.testing.assert_array_equal(w, expected[name])
     labels = [[entry.label for entry in config.open_ledger().entries] for config in place.configs.values()]
@@ -164,10 +163,12 @@ def test_a_job_with_shipped_code_is_refused(place):
 
 def test_a_job_naming_another_class_is_refused(place):
     marker = place.folder / "popped"
+    only_north = {"deploy_map": {"app": ["server", "north"]}, "min_clients": 1, "mandatory_clients": ["north"]}
 
     def name_another(job):
         config = job / "app" / "config" / "config_fed_client.json"
         content = json.loads(config.read_text())
+        (job / "meta.json").write_text(json.dumps({**json.loads((job / "meta.json").read_text()), **only_north}))
         content["components"] = [{"id": "x", "path": "subprocess.Popen", "args": {"args": ["touch", str(marker)]}}]
         config.write_text(json.dumps(content))
 
@@ -212,12 +213,6 @@ def test_a_second_copy_of_a_kit_is_refused_on_one_machine(place):
     kit = place.configs["north"].kit
     with engine.kit_in_use(kit), pytest.raises(InvalidArgument, match="in use by another process"), engine.kit_in_use(kit):
         pass
-
-
-def test_an_owner_refuses_more_than_its_ceiling(place):
-    with pytest.raises(engine.RunStopped, match="north refused: run greedy asks north for epsilon=1.6"):
-        engine.conduct(place.fed, a_run("greedy", epsilon=1.6), PATIENCE)
-    assert not any("greedy" in entry.label for config in place.configs.values() for entry in config.open_ledger().entries)
 
 
 def test_nobody_listening_is_told_in_words(tmp_path):

@@ -200,14 +200,17 @@ def _inside(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple[V
 @log_density.register(ClassicInside)
 def _(mechanism: Any, release: Release, source: DataSource) -> float:
     noise, volume = _inside(release.query, release.answer, source)
-    return _normal(noise, np.zeros_like(noise), release.noise_multiplier * release.query.gradient_shift(release.relation)) + volume
+    return _normal(noise, np.zeros_like(noise), _inside_scale(release)) + volume
 
 
 @log_density.register
 def _(mechanism: LaplaceInside, release: Release, source: DataSource) -> float:
     noise, volume = _inside(release.query, release.answer, source)
-    scale = release.noise_multiplier * mechanism.stretch(noise.size) * release.query.gradient_shift(release.relation)
-    return volume - float(np.abs(noise).sum()) / scale
+    return volume - float(np.abs(noise).sum()) / (mechanism.stretch(noise.size) * _inside_scale(release))
+
+
+def _inside_scale(release: Release) -> float:
+    return float(release.noise_multiplier * release.query.gradient_shift(release.relation))
 
 
 # Choices

@@ -1,12 +1,14 @@
 """Secret coins: which records take part in a step. Drawn inside the boundary and never shown."""
 
 import os
+import ssl
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector
+from hushfit.kernels.coins import zero_in_all
 
 # Beyond so many leading zeros of a rate it is cheaper to compare whole bytes.
 _MOST_ZEROS = 6
@@ -20,10 +22,13 @@ class Coins(Protocol):
 
 @dataclass(frozen=True)
 class SecureCoins:
-    """Words from the operating system's cryptographic generator."""
+    """Words from OpenSSL's cryptographic generator, with fresh entropy of the operating system mixed in; see docs/adr/0009."""
+
+    def __post_init__(self) -> None:
+        ssl.RAND_add(os.urandom(64), 64.0)
 
     def words(self, count: int) -> AnyArray:
-        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        return np.frombuffer(ssl.RAND_bytes(8 * count), dtype=np.uint64)
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,12 @@ def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
 
 def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
     """Rows whose number starts with so many zeros, one digit of eight rows to a byte."""
-    ones = np.zeros(-(-n_rows // 8), dtype=np.uint8)
-    for _ in range(zeros):
-        ones |= _random_bytes(len(ones), coins)
-    return np.flatnonzero(np.unpackbits(~ones, count=n_rows).view(np.bool_))
+    if zeros == 0:
+        return np.arange(n_rows)
+    width = -(-n_rows // 8)
+    digits = _random_bytes(zeros * width, coins).reshape(zeros, width)
+    found = np.empty(n_rows, dtype=np.int64)
+    return found[: zero_in_all(digits, n_rows, found)]
 
 
 def _random_bytes(count: int, coins: Coins) -> AnyArray:

@@ -273,23 +273,24 @@ def try_connection(config: OwnerConfig, timeout: float = 5.0) -> str | None:
     context = ssl.create_default_context(cafile=str(startup / "rootCA.pem"))
     context.load_cert_chain(str(startup / "client.crt"), str(startup / "client.key"))
     context.set_alpn_protocols(["h2"])
+    refused = (
+        f"the coordinator at {host}:{port} refused the certificate of {config.name}. Ask for a new one: hushfit federate join."
+    )
     try:
-        with (
-            socket.create_connection((host, int(port)), timeout) as plain,
-            context.wrap_socket(plain, server_hostname=host) as secured,
-        ):
+        plain = socket.create_connection((host, int(port)), timeout)
+    except OSError as error:
+        return f"nobody answers at {host}:{port} ({error.strerror or type(error).__name__}). The coordinator may not be up yet."
+    try:
+        with plain, context.wrap_socket(plain, server_hostname=host) as secured:
             secured.settimeout(timeout)
             secured.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
-            secured.recv(9)  # a refused certificate shows only now
+            return None if secured.recv(9) else refused  # a refused certificate shows only now
     except ssl.SSLCertVerificationError as error:
         return (
             f"the coordinator at {host}:{port} is not of this federation, or its certificate is not valid ({error.verify_message})."
         )
-    except ssl.SSLError as error:
-        return f"the coordinator at {host}:{port} refused the certificate of {config.name} ({error.reason}). Ask for a new one."
-    except OSError as error:
-        return f"nobody answers at {host}:{port} ({error.strerror or type(error).__name__}). The coordinator may not be up yet."
-    return None
+    except OSError:
+        return refused
 
 
 def start_coordinator(folder: str | Path, timeout: float = 60.0) -> "subprocess.Popen[bytes]":
