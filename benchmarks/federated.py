@@ -35,7 +35,8 @@ EPSILONS = (0.5, 1.0, 1.5, 2.0, 10.0)
 DELTAS = (1e-4, 1e-6)
 SHARED, POOLED, ALONE = "shared (default)", "pooled auto", "one owner alone, auto"
 GOAL = 0.01
-# Paper 001: T = 30, eta = .5, c = 15, split .001, beta = 10^-3.5; the result is the last word.
+TIE = 0.002
+# Paper 001: T = 30, eta = .5, c = 15, split .001, beta = 10^-3.5; the result is the last word. It does not run DP-ADMM.
 _PAPER: dict[str, Any] = {"steps": 30, "eta": 0.5, "average_last": 0.0}
 _SPLIT: dict[str, Any] = {"output_share": 0.001, "tolerance": 10**-3.5}
 PUBLISHED: dict[str, Any] = {
@@ -44,7 +45,7 @@ PUBLISHED: dict[str, Any] = {
     "DVP, published": DVP(**_PAPER),
     "M-ADMM, published": MADMM(**_PAPER),
     "R-ADMM, published": RADMM(**_PAPER),
-    "DP-ADMM, published": DPADMM(average_last=0.0, rho=0.5, step_size=1.0),
+    "DP-ADMM, pull .5": DPADMM(average_last=0.0, rho=0.5, step_size=1.0),
 }
 OURS: dict[str, Any] = {
     "PP-ADMM": PPADMM(),
@@ -150,42 +151,48 @@ def number(value: float, digits: int = 4) -> str:
 # ---------------------------------------------------------------- error rate and communication
 
 
+LINES: dict[str, Any] = {POOLED: None, ALONE: None, SHARED: SharedSolver()} | PUBLISHED | OURS
+
+
 def run_adult(full: bool, docs: bool) -> list[str]:
     """The paper's table: error against epsilon for all algorithms, and what they say; returns the goals that were missed."""
-    lines = {POOLED: None, ALONE: None, SHARED: SharedSolver()} | PUBLISHED | OURS
-    draws, deltas = (5, DELTAS) if full else (2, DELTAS)
-    total, done, cells = len(lines) * len(EPSILONS) * len(deltas), 0, []
-    for delta in deltas:
-        for label, algorithm in lines.items():
+    draws = 5 if full else 2
+    total, cells = len(LINES) * len(EPSILONS) * len(DELTAS), []
+    for delta in DELTAS:
+        for label, algorithm in LINES.items():
             for epsilon in EPSILONS:
                 cells.append(cell(label, algorithm, epsilon, delta, draws))
-                done += 1
-                progress(done, total, f"{label}, epsilon {epsilon:g}")
-    missed = goals_missed(cells)
-    for delta in deltas:
+                progress(len(cells), total, f"{label}, epsilon {epsilon:g}")
+    tell_adult(cells, draws, docs)
+    return goals_missed(cells)
+
+
+def tell_adult(cells: Sequence[Cell], draws: int, docs: bool) -> None:
+    """Its tables and its figure."""
+    for delta in DELTAS:
         own = [c for c in cells if c.delta == delta]
         head = [f"error rate, delta={delta:g}", *(f"{e:g}" for e in EPSILONS), "spread"]
         body = []
-        for label in lines:
+        for label in LINES:
             row = [c for c in own if c.algorithm == label]
             body.append([label, *(number(c.error) for c in row), number(max(c.spread for c in row))])
         text = f"{draws} draws of 35,000 rows; *spread* is the largest standard error of the line.\n\n{markdown(head, body)}"
         publish(f"federated-adult-{delta:g}", f"Five owners on Adult: {ADJACENCY}, delta={delta:g}", text, [asdict(c) for c in own])
-    told = [c for c in cells if c.delta == deltas[-1] and c.epsilon == 1.0 and c.broadcasts]
+    told = [c for c in cells if c.delta == DELTAS[-1] and c.epsilon == 1.0 and c.broadcasts]
     body = [[c.algorithm, f"{c.rounds:.0f}", f"{c.broadcasts:.0f}", f"{c.kilobytes:.0f}", number(c.error)] for c in told]
     table = markdown(["epsilon 1", "rounds", "broadcasts", "kB along edges", "error rate"], body)
-    publish("federated-words", f"What five owners say: {ADJACENCY}, delta={deltas[-1]:g}", table, [asdict(c) for c in told])
-    draw_errors([c for c in cells if c.delta == deltas[-1]], (FIGURES if docs else OUT) / "federated-adult.svg")
-    return missed
+    publish("federated-words", f"What five owners say: {ADJACENCY}, delta={DELTAS[-1]:g}", table, [asdict(c) for c in told])
+    draw_errors([c for c in cells if c.delta == DELTAS[-1]], (FIGURES if docs else OUT) / "federated-adult.svg")
 
 
 def goals_missed(cells: Sequence[Cell]) -> list[str]:
-    """The default beats every published algorithm at every budget, and is within a hundredth of pooling at epsilon 1."""
+    """The default beats every algorithm as published, ties at least with our versions, and is near pooling at epsilon 1."""
     by = {(c.algorithm, c.epsilon, c.delta): c.error for c in cells}
     missed = [
         f"{label} at epsilon {epsilon:g}"
         for label, epsilon, delta in by
-        if label in PUBLISHED and by[label, epsilon, delta] <= by[SHARED, epsilon, delta]
+        if (label in PUBLISHED and by[label, epsilon, delta] <= by[SHARED, epsilon, delta])
+        or (label in OURS and by[label, epsilon, delta] < by[SHARED, epsilon, delta] - TIE)
     ]
     for delta in {c.delta for c in cells}:
         gap = by[SHARED, 1.0, delta] - by[POOLED, 1.0, delta]
@@ -259,8 +266,8 @@ def settings_shown() -> dict[str, Any]:
         | {f"kept threshold, {k:g} x noise": replace(usual, gate="laplace", threshold=k * tau) for k in (1.0, 4.0)}
         | {f"PP-ADMM, split {s:g}": PPADMM(output_share=s) for s in (0.001, 0.01, 0.1, 0.5)}
         | {f"PP-ADMM, tolerance {b:.0e}": PPADMM(tolerance=b) for b in (1e-8, 1e-6, 10**-3.5, 1e-2)}
-        | {f"PP-ADMM, {t} rounds": PPADMM(steps=t) for t in (3, 30)}
-        | {f"PP-ADMM, eta {eta:g}": PPADMM(eta=eta) for eta in (1e-4, 1e-3, 1e-2, 1e-1)}
+        | {f"PP-ADMM, {t} rounds": PPADMM(steps=t) for t in (3, 10, 60)}
+        | {f"PP-ADMM, eta {eta:g}": PPADMM(eta=eta) for eta in (1e-3, 1e-2, 1e-1)}
     )
 
 

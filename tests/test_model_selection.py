@@ -11,12 +11,13 @@ import pytest
 from scipy import integrate, stats
 from scipy.stats import loguniform
 from sklearn.base import clone, is_classifier
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import Pipeline
 
 from _support import RELATIONS, curator_over, source_of
 from hushfit import Ledger, PrivateLogisticRegression
 from hushfit.data import SeededCoins
-from hushfit.errors import BudgetExceeded, InvalidArgument, PrivacyLeakWarning, TooFewRows, UnknownName
+from hushfit.errors import BudgetExceeded, InvalidArgument, PrivacyLeakWarning, TooFewRows, UndeclaredRelease, UnknownName
 from hushfit.model_selection import (
     PrivateSearchCV,
     TrialAccount,
@@ -31,18 +32,22 @@ from hushfit.model_selection import (
 from hushfit.preprocessing import BoundedScaler, PrivatePipeline, PrivateQuantileScaler
 from hushfit.privacy import (
     RENYI_ORDERS,
+    ApproximateCost,
     Budget,
     GaussianCost,
     PureCost,
     RdpCost,
     Relation,
     SecureSampler,
+    ThresholdedGaussianCost,
+    compose,
     delta_of,
     epsilon_of,
     rdp_curve,
 )
 from hushfit.privacy._random_stopping import Geometric, Logarithmic, TruncatedPoisson, best_of_many, stopping_rule
 from hushfit.release import Plan, Planned, TotalScore
+from hushfit.solvers import DPBLS
 
 LEVEL = 1e-6
 REPLACE = Relation.REPLACE_ONE
@@ -231,6 +236,46 @@ def test_a_pure_trial_is_about_three_times_as_dear_however_many_there_are():
     assert 0.25 < cost.values[-1] < 0.32
 
 
+LOST = 0.004
+
+
+@over_rules
+def test_a_promise_that_one_trial_may_lose_any_of_them_may(rule):
+    """With probability ``LOST`` a trial names its table and wins. Enumerated; without the growing mass the claim is wrong."""
+    for p, q in discrete_pairs():
+        one = compose([worst_curve(p, q), ApproximateCost(0.0, LOST)])
+        claimed = best_of_many(one, rule, REPLACE)
+        best_p, best_q = (best_law(rule, np.append((1 - LOST) * kind, told)) for kind, told in ((p, [LOST, 0]), (q, [0, LOST])))
+        for epsilon in (0.0, 0.3, 1.0, 3.0, 12.0):
+            exact = max(np.maximum(a - math.exp(epsilon) * b, 0).sum() for a, b in ((best_p, best_q), (best_q, best_p)))
+            assert exact <= delta_of(claimed, epsilon, REPLACE) + 1e-12
+        kept, failing = claimed.parts
+        # The curve holds given that no trial failed: the number of trials then has another law.
+        number = law(rule)
+        tilted = number * (1 - LOST) ** np.arange(1, len(number) + 1)
+        given = [np.diff([tilted @ x ** np.arange(1, len(number) + 1) for x in ends]) / tilted.sum() for ends in map(up_to, (p, q))]
+        assert all(renyi(*given, order) <= bound + 1e-9 for order, bound in zip(ORDERS[::9], kept.values[::9], strict=True))
+        assert failing == ApproximateCost(0.0, rule.mean * LOST)
+        # Told apart for good: more often than one trial would be, by far.
+        assert exact > max(delta_of(kept, epsilon, REPLACE), 1.2 * LOST)
+
+
+def up_to(p):
+    return np.minimum(np.concatenate([[0.0], np.cumsum(p)]), 1.0)
+
+
+@pytest.mark.parametrize(
+    "one", [ApproximateCost(0.5, 1e-3), ThresholdedGaussianCost(3.0, 1e-3)], ids=["approximate", "thresholded"]
+)
+def test_every_lossy_trial_is_charged_for_what_it_may_lose(one):
+    """At an epsilon that no curve reaches, the probability that some trial fails is all that is left."""
+    top = dearest([GaussianCost(9.0), one, PureCost(0.1)], REPLACE)
+    assert delta_of(top, 50.0, REPLACE) >= 1e-3
+    assert delta_of(best_of_many(top, Geometric(10.0), REPLACE), 50.0, REPLACE) >= 10 * 1e-3 * (1 - 1e-9)
+    with pytest.raises(InvalidArgument, match="promises nothing"):
+        best_of_many(ApproximateCost(0.5, 0.2), Geometric(10.0), REPLACE)
+
+
 @pytest.mark.parametrize("mean", [1.0, 0.5, 301, math.nan, math.inf])
 def test_a_mean_must_leave_room_for_chance(mean):
     with pytest.raises(InvalidArgument, match="expected trials"):
@@ -285,6 +330,18 @@ def test_scores_are_of_each_row_alone():
         scorer_from("roc_auc")
 
 
+@pytest.mark.parametrize("label", ["c", "", "B", None, math.nan, 7], ids=repr)
+def test_a_label_outside_the_classes_scores_nothing_and_raises_nothing(label):
+    class Model:
+        classes_ = np.array(["a", "b"])
+
+        def predict_proba(self, X):
+            return np.array([[0.8, 0.2], [0.5, 0.5]])
+
+    y = np.array(["a", label], dtype=object)
+    np.testing.assert_allclose(scorer_from("brier")(Model(), None, y), [0.96, 0.0])
+
+
 # The search
 
 
@@ -328,9 +385,10 @@ def test_a_little_more_strength_is_over_the_budget():
     X, y = rows()
     trials, budget = Trials(MODEL, listed(GRID, 0, SeededCoins(0)), 1e-4, REPLACE), Budget(1.0, 1e-4)
     for rule in RULES:
-        strength, cost = trials.settled(budget, rule, X, y)
-        assert delta_of(cost, 1.0, REPLACE) <= 1e-4
-        assert delta_of(best_of_many(trials.one(1.01 * strength, X, y), rule, REPLACE), 1.0, REPLACE) > 1e-4
+        settled = trials.settled(budget, rule, X, y)
+        stronger = 1.01 * settled.strength
+        assert delta_of(settled.cost, 1.0, REPLACE) <= 1e-4
+        assert delta_of(best_of_many(trials.one(stronger, trials.prices(stronger, X, y)), rule, REPLACE), 1.0, REPLACE) > 1e-4
 
 
 @pytest.mark.usefixtures("quiet_fits")
@@ -340,11 +398,36 @@ def test_a_trial_pays_what_it_was_priced_at(solver):
     X, y = rows(200)
     trials = Trials(clone(MODEL).set_params(solver=solver, alpha=0.1), [{}], 1e-4, REPLACE)
     price = trials.price(0, 0.3, X, y)
-    account = TrialAccount(REPLACE, 1e-4, only_price=False)
+    account = TrialAccount(REPLACE, 1e-4, price)
     model = trials.candidate(0, 0.3, 5, account).fit(X, y)
     assert account.costs == [price] == [model.privacy_.cost]
     # As dear as the curve that the search accounts with, at every order.
-    assert (rdp_curve(price, ORDERS, REPLACE) <= rdp_curve(trials.one(0.3, X, y), ORDERS, REPLACE) * (1 + 1e-12)).all()
+    assert (rdp_curve(price, ORDERS, REPLACE) <= rdp_curve(trials.one(0.3, (price,)), ORDERS, REPLACE) * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["twice", "another price"])
+def test_a_trial_pays_once_and_what_it_was_priced_at(again):
+    account = TrialAccount(REPLACE, 1e-4, GaussianCost(3.0))
+    ledger = Ledger.over(account)
+    if again:
+        ledger.charge(GaussianCost(3.0), "fit", REPLACE)
+    with pytest.raises(UndeclaredRelease, match="Nothing was released"):
+        ledger.charge(GaussianCost(3.0 if again else 4.0), "fit", REPLACE)
+    assert account.costs == [GaussianCost(3.0)] * again
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_a_search_over_trials_that_may_fail_pays_for_all_that_may():
+    """A run under a Renyi filter: its delta is spent by each trial, so the trials have a small one each."""
+    X, y = rows(300)
+    lossy = clone(MODEL).set_params(penalty=None, solver=DPBLS(variant="ac", steps=2))
+    rule, budget = Geometric(8.0), Budget(1.0, 1e-3)
+    settled = Trials(lossy, [{}], 1e-3, REPLACE).settled(budget, rule, X, y)
+    (price,) = settled.prices
+    assert 0 < rule.mean * price.delta <= 0.5e-3
+    assert delta_of(settled.cost, 50.0, REPLACE) >= rule.mean * price.delta * (1 - 1e-9)
+    assert delta_of(settled.cost, 1.0, REPLACE) <= 1e-3
+    assert settled.fitted(0, X, y, 1).privacy_.cost == price
 
 
 def test_the_dearest_of_several_costs_dominates_all():
@@ -366,6 +449,44 @@ def test_nothing_tells_how_many_trials_there_were(monkeypatch):
         return {name: len(value) if hasattr(value, "__len__") else type(value) for name, value in vars(found).items()}
 
     assert traces(1) == traces(9)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_nothing_printed_tells_how_many_trials_there_were(capfd):
+    X, y = rows(100)
+    talking = Pipeline([("scale", BoundedScaler((-5, 5))), ("model", clone(MODEL).set_params(verbose=1))], verbose=True)
+    settings = {"expected_trials": 4, "delta": 1e-3, "random_state": 0}
+    PrivateSearchCV(talking, {"model__alpha": [1e-2], "model__verbose": [2]}, **settings).fit(X, y)
+    PrivateSearchCV(talking["model"], GRID, **settings).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_parts_given_as_candidates_keep_nothing_of_the_trials():
+    """A search with many trials fits both models many times; the objects of the caller are never fitted."""
+    X, y = rows(100)
+    models = [clone(MODEL), clone(MODEL).set_params(alpha=1.0)]
+    pipeline = Pipeline([("scale", BoundedScaler((-5, 5))), ("model", MODEL)])
+    found = PrivateSearchCV(pipeline, {"model": models}, expected_trials=9, stopping="poisson", delta=1e-3, random_state=0).fit(
+        X, y
+    )
+    assert all(setting["model"] is model for setting, model in zip(found.candidates_, models, strict=True))
+    assert not any(hasattr(model, "coef_") or model.ledger is not None for model in models)
+
+
+def hits_of_ones(model, X, y):
+    return (model.predict(X[y == 1]) == 1).astype(float)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize(
+    "scoring",
+    [hits_of_ones, lambda model, X, y: 0.5, lambda model, X, y: np.ones((len(y), 1)), lambda model, X, y: []],
+    ids=["some rows", "a mean", "a column", "nothing"],
+)
+def test_a_score_is_needed_for_every_record(scoring):
+    with pytest.raises(InvalidArgument, match="each of the 20 held-out rows, in their order, and did not"):
+        search(delta=1e-3, scoring=scoring).fit(*rows(100))
 
 
 @pytest.mark.usefixtures("quiet_fits")
@@ -413,6 +534,29 @@ def test_a_pipeline_with_one_paying_part_can_be_searched_and_with_two_it_cannot(
         PrivateSearchCV(twice, {"model__alpha": [1.0]}).fit(X, y)
     with pytest.raises(InvalidArgument, match="PrivatePipeline divides"):
         PrivateSearchCV(PrivatePipeline(twice.steps), {"model__alpha": [1.0]}).fit(X, y)
+
+
+TWICE = PrivatePipeline([("scale", PrivateQuantileScaler()), ("model", MODEL)])
+FREE = Pipeline([("scale", BoundedScaler((-5, 5))), ("model", MODEL)])
+BY_ROWS = ColumnTransformer([("some", BoundedScaler((-5, 5)), make_column_selector())])
+
+
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize(
+    ("estimator", "candidates", "message"),
+    [
+        (Pipeline([("inner", TWICE)]), {"inner__model__alpha": [1.0]}, "PrivatePipeline divides"),
+        (FREE, {"model": [MODEL, TWICE]}, "PrivatePipeline divides"),
+        (FREE, {"scale": [BoundedScaler((-5, 5)), PrivateQuantileScaler()]}, "2 parts that spend"),
+        (FREE, {"scale": ["passthrough", BY_ROWS]}, "chosen by a function"),
+    ],
+    ids=["nested", "nested candidate", "second payer", "columns by rows"],
+)
+def test_a_trial_that_would_pay_twice_or_decide_by_the_rows_is_refused_before_anything_is_paid(estimator, candidates, message):
+    ledger = Ledger(2.0, 1e-3)
+    with pytest.raises(InvalidArgument, match=message):
+        PrivateSearchCV(estimator, candidates, delta=1e-3, ledger=ledger).fit(*rows(100))
+    assert ledger.entries == ()
 
 
 def test_candidates_are_a_grid_several_grids_or_draws():

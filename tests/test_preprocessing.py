@@ -6,16 +6,22 @@ False alarms: each check on noise rejects at 1e-6 and there are 5 of them.
 import itertools
 import math
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse, stats
 from scipy.special import ndtr
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from _support import RELATIONS, SOURCES, curator_over, source_of, table
@@ -24,8 +30,11 @@ from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema, encod
 from hushfit.datasets import load_adult
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError, UndeclaredRelease
 from hushfit.preprocessing import BoundedScaler, PrivatePipeline, PrivateQuantileScaler, SchemaEncoder, pipeline_guarantee
+from hushfit.preprocessing._parts import private_parts
+from hushfit.preprocessing._pipeline import PipelineAccount, _composed
 from hushfit.preprocessing._spread import FIRST_EDGES, Spread
 from hushfit.privacy import (
+    Budget,
     GaussianCost,
     Relation,
     SecureSampler,
@@ -229,6 +238,26 @@ def test_no_row_is_longer_than_certified(scaler, layout):
     assert lengths.max() > 0.5 * fitted.row_norm_
 
 
+def in_parts(times):
+    """Two rows of one entry, 1, stored ``times`` times over; scipy adds them up."""
+    return sparse.csr_array((np.ones(2 * times), np.zeros(2 * times, dtype=int), np.array([0, times, 2 * times])), shape=(2, 1))
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [BoundedScaler((0, 1)), BoundedScaler((0, 1), max_row_norm=0.5), PrivateQuantileScaler(epsilon=math.inf, max_row_norm=0.5)],
+    ids=repr,
+)
+def test_an_entry_stored_in_parts_is_one_entry(scaler):
+    """Clipped part by part it would be longer than certified, and counted part by part its record would count for several."""
+    X = in_parts(5)
+    fitted = clone(scaler).fit(X)
+    whole = sparse.csr_array(X.toarray())
+    np.testing.assert_array_equal(fitted.transform(X).toarray(), clone(scaler).fit(whole).transform(whole).toarray())
+    assert np.abs(fitted.transform(X).toarray()).max() <= fitted.row_norm_
+    assert X.nnz == 10
+
+
 def test_public_ranges_cost_nothing_and_are_clipped_to():
     scaler = BoundedScaler([(0, 10), (-1, 1), (5, 6)]).fit(np.zeros((4, 3)))
     np.testing.assert_array_equal(scaler.transform([[5, 0, 9], [-3, np.nan, 5]]), [[0.5, 0.5, 1], [0, np.nan, 0]])
@@ -408,6 +437,29 @@ def test_encoding_is_row_by_row_and_as_wide_as_what_was_released():
     np.testing.assert_array_equal(first[1:], second[1:])
 
 
+BIG = 2**53 + 1
+COLUMNS_WITH_A_GAP = {
+    "pandas": lambda values: pd.DataFrame({"id": values}),
+    "nullable": lambda values: pd.DataFrame({"id": pd.array(values, dtype="Int64")}),
+    "polars": lambda values: pl.DataFrame({"id": values}),
+    "list": lambda values: {"id": values},
+    "numpy": lambda values: {"id": np.array(values, dtype=float if None in values else np.int64)},
+    "objects": lambda values: {"id": np.array([None if v is None else np.int64(v) for v in values], dtype=object)},
+}
+
+
+@pytest.mark.parametrize("made", COLUMNS_WITH_A_GAP.values(), ids=COLUMNS_WITH_A_GAP)
+def test_a_gap_in_one_row_changes_no_text_of_another(made):
+    """One missing value turns whole numbers into floats, and those beyond 2**53 into others."""
+    full, gap = (made([first] + [BIG, -BIG, 7, BIG + 2] * 3) for first in (BIG, None))
+    one, two = (SchemaEncoder(discover=["id"], epsilon=math.inf).fit(frame) for frame in (full, gap))
+    assert one.schema_ == two.schema_
+    assert "7" in one.schema_.columns[0].categories
+    np.testing.assert_array_equal(one.transform(full)[1:], two.transform(gap)[1:])
+    assert two.transform(gap)[0, -1] == 1
+    assert one.transform(full)[:, -1].sum() == 0
+
+
 @pytest.mark.parametrize(
     "settings",
     [{}, {"schema": {}}, {"discover": "job"}, {"discover": ["age", "age"]}, {"schema": SCHEMA, "discover": ["sex"]}],
@@ -499,8 +551,11 @@ def test_parts_inside_a_column_transformer_are_found_and_paid_for():
         ColumnTransformer([("one-hot", OneHotEncoder(), [0])]),
         ColumnTransformer([("first", BoundedScaler((-9, 9)), [0])], remainder=StandardScaler()),
         FeatureUnion([("scale", StandardScaler())]),
+        # Says that it need not be fitted, and keeps all rows.
+        FeatureUnion([("kept", GaussianProcessRegressor())]),
+        type("Mine", (BoundedScaler,), {})((-9, 9)),
     ],
-    ids=["scaler", "columns", "remainder", "union"],
+    ids=["scaler", "columns", "remainder", "union", "keeps the rows", "another type"],
 )
 def test_a_step_that_learns_without_paying_is_refused(leak):
     X, y = two_moons(100)
@@ -509,7 +564,166 @@ def test_a_step_that_learns_without_paying_is_refused(leak):
         PrivatePipeline([("leak", leak), ("model", PrivateLogisticRegression(classes=[0, 1]))], ledger=ledger).fit(X, y)
     assert ledger.entries == ()
     with pytest.raises(InvalidArgument, match="pays nothing"):
-        pipeline_guarantee(Pipeline([("leak", leak)]).fit(X, y))
+        pipeline_guarantee(Pipeline([("leak", leak)]))
+
+
+def test_a_last_step_that_keeps_the_rows_is_refused():
+    X, y = two_moons(100)
+    ledger = Ledger(1.0, 1e-5)
+    with pytest.raises(InvalidArgument, match="GaussianProcessRegressor"):
+        PrivatePipeline([("scale", PrivateQuantileScaler()), ("model", GaussianProcessRegressor())], ledger=ledger).fit(X, y)
+    assert ledger.entries == ()
+
+
+FREE = [
+    BoundedScaler(),
+    Normalizer(),
+    Binarizer(),
+    FunctionTransformer(),
+    FeatureHasher(),
+    HashingVectorizer(),
+    AdditiveChi2Sampler(),
+    "passthrough",
+    None,
+]
+
+
+@pytest.mark.parametrize("part", FREE, ids=str)
+def test_parts_that_keep_nothing_are_free(part):
+    assert [name for name, _ in private_parts(Pipeline([("free", part), *steps()]))] == ["scale", "model"]
+
+
+# What the rows may not decide
+
+
+def some_columns(columns, **settings):
+    return ColumnTransformer([("some", BoundedScaler((0, 1)), columns)], **settings)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [lambda X: [j for j in range(3) if X[:, j].max() > 0], make_column_selector(dtype_include=float)],
+    ids=["function", "selector"],
+)
+@pytest.mark.parametrize("wrapped", [lambda p: p, lambda p: FeatureUnion([("u", p)]), lambda p: Pipeline([("p", p)])])
+def test_columns_chosen_by_the_rows_are_refused_before_anything_is_paid(columns, wrapped):
+    X, y = two_moons(100)
+    ledger = Ledger(1.0, 1e-5)
+    pipeline = [("prepare", wrapped(some_columns(columns))), *steps()]
+    with pytest.raises(InvalidArgument, match="List their names"):
+        PrivatePipeline(pipeline, ledger=ledger).fit(X, y)
+    assert ledger.entries == ()
+    with pytest.raises(InvalidArgument, match="List their names"):
+        pipeline_guarantee(Pipeline(pipeline))
+
+
+def at_the_density(layout):
+    """Two neighbours, one at the density where a column transformer turns to sparse rows and one below it."""
+    X = np.zeros((200, 10))
+    X[:, :3] = 1.0
+    other = X.copy()
+    other[0, 0] = 0.0
+    return layout(X), layout(other)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize(
+    "layout", [sparse.csr_array, lambda X: pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0))], ids=["csr", "sparse frame"]
+)
+def test_the_zeros_of_all_rows_may_not_decide_the_layout(layout):
+    ledger, y = Ledger(1.0, 1e-5), np.arange(200) % 2
+    terms = {"delta": 1e-3, "random_state": 0}
+    for X in at_the_density(layout):
+        with pytest.raises(InvalidArgument, match="sparse_threshold=0"):
+            PrivatePipeline([("some", some_columns([0, 1, 2, 3, 4], remainder="drop")), *steps()], ledger=ledger, **terms).fit(X, y)
+        dense = some_columns([0, 1, 2, 3, 4], sparse_threshold=0)
+        fitted = PrivatePipeline([("some", dense), *steps()], **terms).fit(X, y)
+        assert not fitted.named_steps["some"].sparse_output_
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("part", [FeatureHasher(n_features=4, input_type="string"), FunctionTransformer(sparse.csr_array)], ids=str)
+def test_parts_that_make_dense_rows_sparse_are_known(part):
+    X, y = two_moons(100)
+    with pytest.raises(InvalidArgument, match="sparse_threshold=0"):
+        PrivatePipeline([("some", ColumnTransformer([("part", part, [0])])), *steps()]).fit(X, y)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_the_guarantee_of_a_plain_pipeline_tells_dense_rows_from_sparse_ones():
+    X, _ = at_the_density(np.asarray)
+    columns = ColumnTransformer([("q", PrivateQuantileScaler(delta=1e-3), [0, 1]), ("b", BoundedScaler(), [2, 3])])
+    assert pipeline_guarantee(Pipeline([("c", clone(columns))]).fit(X)).epsilon == pytest.approx(0.3, rel=1e-3)
+    with pytest.raises(InvalidArgument, match="sparse_threshold=0"):
+        pipeline_guarantee(Pipeline([("c", clone(columns))]).fit(sparse.csr_array(X)))
+
+
+# What a pipeline certifies and pays
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_weights_lengthen_the_certified_rows():
+    X, y = two_moons(200)
+    weighted = some_columns([0, 1], transformer_weights={"some": -100.0})
+    pipeline = PrivatePipeline([("c", weighted), steps()[1]], delta=1e-3).fit(X, y)
+    longest = np.linalg.norm(pipeline.named_steps["c"].transform(np.full((2, 3), 1e9)), axis=1).max()
+    assert longest == pytest.approx(100 * math.sqrt(2))
+    assert longest <= pipeline.row_norm_ <= 1.001 * longest
+
+
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize("kind", [PrivatePipeline, Pipeline])
+def test_nothing_is_certified_of_rows_that_leave_a_nested_pipeline(kind):
+    """What it certifies is the length of rows that reach its last step, here before they are made a hundred times longer."""
+    X, y = two_moons(200)
+    inner = kind([("scale", PrivateQuantileScaler()), ("longer", FunctionTransformer(lambda X: 100 * X))])
+    pipeline = PrivatePipeline([("inner", inner), steps()[1]], delta=1e-3).fit(X, y)
+    assert pipeline.row_norm_ is None
+
+
+def test_two_threads_cannot_both_spend_what_is_left():
+    """The first is still deciding when the second arrives; each asks for most of the budget."""
+    account = PipelineAccount(Budget(1.0, 1e-6), Relation.REPLACE_ONE, None)
+    arrived, results = threading.Event(), []
+
+    def pay():
+        try:
+            results.append(Ledger.over(account).charge(GaussianCost(5.0), "second", Relation.REPLACE_ONE))
+        except BudgetExceeded as error:
+            results.append(error)
+        arrived.set()
+
+    other = threading.Thread(target=pay)
+
+    def decide(entries):
+        other.start()
+        # Without a lock the second is through by now.
+        arrived.wait(0.3)
+        return first(entries)
+
+    def first(entries):
+        memory = PipelineAccount(account.budget, account.relation, None)
+        memory._entries = list(entries)
+        return Ledger.over(memory).charge(GaussianCost(5.0), "first", Relation.REPLACE_ONE)
+
+    account.append(decide)
+    other.join()
+    assert [entry.label for entry in account.entries()] == ["first"]
+    assert isinstance(results[0], BudgetExceeded)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_no_guarantee_is_stated_over_the_budget():
+    """Whatever let it happen: the total of what was released is held against the budget once more."""
+    pipeline = PrivatePipeline(steps(), epsilon=1.0, delta=1e-4, random_state=0).fit(*two_moons(500))
+    paid = [part.privacy_.cost for _, part in pipeline.steps]
+    account = PipelineAccount(Budget(2.0, 1e-4), Relation.REPLACE_ONE, None)
+    for cost in paid:
+        Ledger.over(account).charge(cost, "step", Relation.REPLACE_ONE)
+    assert _composed(pipeline, account).epsilon == 2.0
+    account.budget = Budget(0.9, 1e-4)
+    with pytest.raises(BudgetExceeded, match=r"over the pipeline's 0\.9"):
+        _composed(pipeline, account)
 
 
 @pytest.mark.usefixtures("quiet_fits")

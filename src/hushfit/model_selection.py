@@ -1,5 +1,6 @@
 """Tuning with a guarantee: the best of a random number of trials. Proof: docs/proofs/random_stopping.md."""
 
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,30 +15,35 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from hushfit._typing import AnyArray, IntVector, Vector
 from hushfit.data import Coins, as_source, fixed_size_rows
-from hushfit.errors import HushfitError, InsecureNoiseWarning, InvalidArgument, TooFewRows, WeakGuaranteeWarning
+from hushfit.errors import (
+    HushfitError,
+    InsecureNoiseWarning,
+    InvalidArgument,
+    TooFewRows,
+    UndeclaredRelease,
+    WeakGuaranteeWarning,
+)
 from hushfit.estimators._fit import _warn_about, noise_and_coins
 from hushfit.preprocessing import PrivatePipeline
-from hushfit.preprocessing._parts import is_private, private_parts
+from hushfit.preprocessing._parts import is_private, private_parts, refuse_choices_by_rows
 from hushfit.privacy import (
-    RENYI_ORDERS,
     Budget,
     Cost,
     GaussianCost,
     Guarantee,
     Ledger,
-    RdpCost,
     Receipt,
     Relation,
     ReleaseRecord,
     Sampler,
     calibrate,
     epsilon_of,
-    rdp_curve,
     usable,
 )
-from hushfit.privacy._ledger import Decide
+from hushfit.privacy._ledger import ClosedAccount, Decide
 from hushfit.privacy._normal import normal_form
-from hushfit.privacy._random_stopping import StoppingRule, best_of_many, stopping_rule
+from hushfit.privacy._random_stopping import StoppingRule, best_of_many, dearest, stopping_rule
+from hushfit.privacy._rdp import _lost
 from hushfit.release import Curator, Plan, Planned, TotalScore
 
 Scorer = Callable[[Any, Any, AnyArray], Vector]
@@ -50,25 +56,41 @@ class _Priced(HushfitError):
 
 
 class TrialAccount:
-    """What one trial pays into: it notes the cost, and stops the trial there if only the price was asked for."""
+    """What one trial pays into: once, what it was priced at. Without a price it notes what is asked for and stops the trial there."""
 
-    def __init__(self, relation: Relation, delta: float, *, only_price: bool) -> None:
+    def __init__(self, relation: Relation, delta: float, price: Cost | None = None) -> None:
         self.budget, self.relation, self.name = Budget(float("inf"), delta), relation, "trial"
         self.costs: list[Cost] = []
-        self._only_price = only_price
+        self._price = price
+        self._lock = threading.Lock()
 
     def entries(self) -> tuple[Receipt, ...]:
         return ()
 
     def append(self, decide: Decide) -> Receipt:
         receipt = decide(())
-        self.costs.append(receipt.cost)
-        if self._only_price:
+        with self._lock:
+            # Before it is noted: a payment that is refused releases nothing.
+            if self._price is not None and (self.costs or receipt.cost != self._price):
+                raise _unpriced(receipt.label)
+            self.costs.append(receipt.cost)
+        if self._price is None:
             raise _Priced
         return receipt
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "TrialAccount":
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy elsewhere could pay a second time.
+        return ClosedAccount, (self.budget, self.relation, self.name, ())
+
+
+def _unpriced(label: str) -> UndeclaredRelease:
+    return UndeclaredRelease(
+        f"{label} would pay in a trial for more than the search was priced with. Nothing was released for it. Search over an estimator "
+        "that pays once, the same whatever the rows are; fit private preprocessing beforehand, with its own budget."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,17 +222,18 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             # The search says these once, below.
             for said in (InsecureNoiseWarning, WeakGuaranteeWarning):
                 warnings.simplefilter("ignore", said)
-            strength, cost = trials.settled(spendable, rule, table, labels)
-        self.guarantee_ = self.privacy_ = self._guarantee(cost, strength, rule, n, sampler)
+            settled = trials.settled(spendable, rule, table, labels)
+        self.guarantee_ = self.privacy_ = self._guarantee(settled.cost, settled.strength, rule, n, sampler)
         _warn_about(budget, n, sampler)
         if self.ledger is not None:
-            self.ledger.charge(cost, type(self).__name__, relation)
+            self.ledger.charge(settled.cost, type(self).__name__, relation)
         held = _safe_indexing(X, scored_on), np.asarray(_safe_indexing(y, scored_on))
 
         def one_trial() -> Trial:
             candidate = uniform_below(len(self.candidates_), coins)
-            model = trials.fitted(candidate, strength, table, labels, _seed(self.random_state, coins))
-            score = released_score(scorer(model, *held), strength, relation, sampler, coins, reserve)
+            model = settled.fitted(candidate, table, labels, _seed(self.random_state, coins))
+            scores = one_per_record(scorer(model, *held), len(scored_on))
+            score = released_score(scores, settled.strength, relation, sampler, coins, reserve)
             return Trial(candidate, model, score)
 
         # How many trials there were would show in their warnings.
@@ -302,72 +325,96 @@ class Trials:
     relation: Relation
 
     def __post_init__(self) -> None:
-        if isinstance(self.estimator, PrivatePipeline):
-            raise InvalidArgument(
-                "A PrivatePipeline divides one budget among its steps, so a trial of it has no price before it runs. Fit private "
-                "preprocessing once, with its own budget, and search over the model alone."
-            )
-        if len(payers(self.estimator)) != 1:
-            raise InvalidArgument(
-                f"{type(self.estimator).__name__} has {len(payers(self.estimator))} parts that spend privacy; a trial should have one. "
-                "Fit private preprocessing once, with its own budget, and search over the model alone."
-            )
+        sole_payer(self.estimator)
 
     def candidate(self, index: int, strength: float, seed: int | None, account: TrialAccount) -> Any:
         """The estimator with its settings and terms: as revealing as a Gaussian mechanism of mu ``strength``."""
-        model = clone(self.estimator).set_params(**self.candidates[index])
-        ((name, _),) = payers(model)
+        # A part among the settings must not be fitted itself: it would keep what a trial that lost has learnt.
+        settings = {name: clone(value, safe=False) for name, value in self.candidates[index].items()}
+        model = clone(self.estimator).set_params(**settings)
+        # A setting may have put another part in place.
+        name = sole_payer(model)
         epsilon = epsilon_of(GaussianCost(1 / strength), self.delta, self.relation) if np.isfinite(strength) else strength
         terms = {"epsilon": epsilon, "delta": self.delta, "adjacency": str(self.relation), "random_state": seed}
         prefix = f"{name}__" if name else ""
+        # What trials print would tell how many there are.
+        silent = dict.fromkeys((key for key in model.get_params() if key.rpartition("__")[2] == "verbose"), False)
         return model.set_params(
-            **{f"{prefix}{term}": value for term, value in terms.items()}, **{f"{prefix}ledger": Ledger.over(account)}
+            **silent, **{f"{prefix}{term}": value for term, value in terms.items()}, **{f"{prefix}ledger": Ledger.over(account)}
         )
 
     def price(self, index: int, strength: float, X: Any, y: Any) -> Cost:
         """What the fit of one candidate costs: it is stopped where it pays, so it releases nothing."""
-        account = TrialAccount(self.relation, self.delta, only_price=True)
+        account = TrialAccount(self.relation, self.delta)
+        model = self.candidate(index, strength, None, account)
+        refuse_choices_by_rows(model, X)
         try:
-            self.candidate(index, strength, None, account).fit(X, y)
+            model.fit(X, y)
         except _Priced:
             return account.costs[0]
         raise InvalidArgument(f"{type(self.estimator).__name__} was fitted without paying, so no trial of it can be priced.")
 
-    def one(self, strength: float, X: Any, y: Any) -> Cost:
+    def prices(self, strength: float, X: Any, y: Any) -> tuple[Cost, ...]:
+        """What the fit of each candidate costs."""
+        return tuple(self.price(index, strength, X, y) for index in range(len(self.candidates)))
+
+    def one(self, strength: float, prices: tuple[Cost, ...]) -> Cost:
         """Cost of one trial. A record is fitted on or scores, never both, so the dearer of the two decides; so with candidates."""
-        prices = [self.price(index, strength, X, y) for index in range(len(self.candidates))]
         return dearest([GaussianCost(1 / strength), *prices], self.relation)
 
-    def settled(self, budget: Budget, rule: StoppingRule, X: Any, y: Any) -> tuple[float, Cost]:
+    def settled(self, budget: Budget, rule: StoppingRule, X: Any, y: Any) -> "Settled":
         """The strongest trials that the budget allows, and what the search then costs."""
         if not budget.is_private:
-            return float("inf"), GaussianCost(0.0)
+            return Settled(self, float("inf"), self.prices(float("inf"), X, y), GaussianCost(0.0))
 
         def whole(one: Cost) -> Cost:
             return best_of_many(one, rule, self.relation)
 
         strength = calibrate(lambda mu: whole(GaussianCost(1 / mu)), budget, self.relation)
-        one = self.one(strength, X, y)
+        prices = self.prices(strength, X, y)
+        one = self.one(strength, prices)
+        # Any of the trials may lose its promise: then each has so small a delta that all of them leave half of it to the rest.
+        share = budget.delta / (2 * rule.mean)
+        if _lost(one) > share and self.delta > share:
+            return replace(self, delta=share).settled(budget, rule, X, y)
         if not normal_form(one, self.relation).is_gaussian:
             # Candidates that are not Gaussian must be priced again and again.
-            strength = calibrate(lambda mu: whole(self.one(mu, X, y)), budget, self.relation)
-            one = self.one(strength, X, y)
-        return strength, whole(one)
-
-    def fitted(self, index: int, strength: float, X: Any, y: Any, seed: int | None) -> Any:
-        """A candidate's model."""
-        account = TrialAccount(self.relation, self.delta, only_price=False)
-        return self.candidate(index, strength, seed, account).fit(X, y)
+            strength = calibrate(lambda mu: whole(self.one(mu, self.prices(mu, X, y))), budget, self.relation)
+            prices = self.prices(strength, X, y)
+            one = self.one(strength, prices)
+        return Settled(self, strength, prices, whole(one))
 
 
-def dearest(costs: list[Cost], relation: Relation) -> Cost:
-    """A cost that no other of the list exceeds: of one Gaussian if all are, else of the highest Renyi curve."""
-    forms = [normal_form(cost, relation) for cost in costs]
-    if all(form.is_gaussian for form in forms):
-        return GaussianCost(1 / max(form.mu for form in forms))
-    orders = np.array(RENYI_ORDERS)
-    highest = np.max([rdp_curve(cost, orders, relation) for cost in costs], axis=0)
-    return RdpCost(RENYI_ORDERS, tuple(highest.tolist()), label="dearest trial")
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Trials with their terms: how strong they are, what each candidate pays, and what the whole search costs."""
+
+    trials: Trials
+    strength: float
+    prices: tuple[Cost, ...]
+    cost: Cost
+
+    def fitted(self, index: int, X: Any, y: Any, seed: int | None) -> Any:
+        """A candidate's model, for the price that the search was accounted with."""
+        account = TrialAccount(self.trials.relation, self.trials.delta, self.prices[index])
+        return self.trials.candidate(index, self.strength, seed, account).fit(X, y)
+
+
+def sole_payer(estimator: Any) -> str:
+    """Name of the one part that spends privacy; empty for the estimator itself. Refuses more, or none, or one that pays in parts."""
+    found = payers(estimator)
+    if len(found) != 1:
+        raise InvalidArgument(
+            f"{type(estimator).__name__} has {len(found)} parts that spend privacy; a trial should have one. "
+            "Fit private preprocessing once, with its own budget, and search over the model alone."
+        )
+    ((name, part),) = found
+    if isinstance(part, PrivatePipeline):
+        raise InvalidArgument(
+            "A PrivatePipeline divides one budget among its steps, so a trial of it has no price before it runs. Fit private "
+            "preprocessing once, with its own budget, and search over the model alone."
+        )
+    return name
 
 
 def payers(estimator: Any) -> list[tuple[str, Any]]:
@@ -383,6 +430,16 @@ def best_of(one_trial: Callable[[], Trial], count: int) -> Trial:
         if trial.score > best.score:
             best = trial
     return best
+
+
+def one_per_record(scores: Vector, count: int) -> Vector:
+    """The scores, if there is one for each record; how many there are instead may tell of the rows, so it is not said."""
+    if np.shape(scores) != (count,):
+        raise InvalidArgument(
+            f"scoring should return one number for each of the {count} held-out rows, in their order, and did not. Score every row, by "
+            "itself: give 0 to a row that does not count."
+        )
+    return scores
 
 
 def released_score(scores: Vector, strength: float, relation: Relation, sampler: Sampler, coins: Coins, reserve: float) -> float:
@@ -410,8 +467,10 @@ def _hits(model: Any, X: Any, y: AnyArray) -> Vector:
 
 
 def _brier(model: Any, X: Any, y: AnyArray) -> Vector:
-    place = np.searchsorted(model.classes_, y)
-    return 1 - (1 - model.predict_proba(X)[np.arange(len(y)), place]) ** 2
+    # A label that is no class has probability 0; looking it up would raise an error that tells of its row.
+    mine = np.asarray(y)[:, None] == np.asarray(model.classes_)[None, :]
+    given = np.where(mine, model.predict_proba(X), 0.0).sum(axis=1)
+    return np.asarray(1 - (1 - given) ** 2)
 
 
 _SCORERS: dict[str, Scorer] = {"accuracy": _hits, "brier": _brier}

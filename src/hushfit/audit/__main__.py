@@ -40,7 +40,7 @@ def main(trials: int, workers: int, seed: int, only: str, output: str, keep: boo
     click.echo(f"{len(jobs)} attacks of {trials} trials; false alarms of the whole audit: at most {FALSE_ALARMS:g}")
     lines: dict[int, dict[str, Any]] = {}
     with ProcessPoolExecutor(workers) as pool:
-        pending = {pool.submit(run_attack, job, trials, alarm, seed): place for place, job in enumerate(jobs)}
+        pending = {pool.submit(run_attack, job, trials, alarm, seed + place): place for place, job in enumerate(jobs)}
         checks = [] if only else [pool.submit(deterministic_findings, seed), pool.submit(noise_findings_of_all)]
         for done in as_completed(pending):
             line = lines[pending[done]] = done.result()

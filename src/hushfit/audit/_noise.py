@@ -19,7 +19,7 @@ from hushfit.release import Entropy, NoiseGrid, gaussian_answer
 
 LEVEL = 1e-6
 # Exponents at which the exact law is summed, and the one that fits draw at.
-_EXPONENTS = (1, 4, 8)
+_EXPONENTS = (0, 4, 8)
 _RELEASE_EXPONENT = 62
 _LEAST_EXPECTED = 30
 

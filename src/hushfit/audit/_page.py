@@ -26,6 +26,7 @@ _MEANING = {
     Verdict.VIOLATED: "The tables were told apart better than the claim allows. The guarantee is wrong.",
     Verdict.NO_POWER: "The attack stayed so far below the claim that it proves little: neither a violation nor comfort.",
 }
+_ABOUT_TABLES = "Made with artificial tables: nothing on this page tells about anybody."
 _CELLS = 60
 _SIDE = 300.0
 
@@ -51,7 +52,7 @@ def audit_page(audit: Audit) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><meta name="referrer" content="no-referrer">'
         f'<link rel="icon" href="data:,"><title>{escape(title)} · hushfit</title><style>{css}{_STYLE}</style></head><body>'
         f'<a class="skip" href="#content">Skip to the content</a>{_head(audit, title)}<main id="content">{"".join(sections)}</main>'
-        "<footer><div>Made with artificial tables: nothing on this page tells about anybody.</div></footer></body></html>\n"
+        f"<footer><div>{_ABOUT_TABLES if audit.canary else ''}</div></footer></body></html>\n"
     )
 
 
@@ -82,7 +83,7 @@ def _pictures(audit: Audit) -> str:
     )
     right = (
         f"<figure>{_roc(audit, shown)}<figcaption>The ROC curve of the attack. A mechanism that keeps the claim can never get into the "
-        "shaded region, whatever the attacker does. The box is what the tested event says about the true rates.</figcaption></figure>"
+        "shaded region, whatever the attacker does; the curve of a sample may stray by chance. The box holds the true rates of the tested event, and is what counts.</figcaption></figure>"
     )
     bars = (
         f"<figure>{_bars(audit)}<figcaption>Lower bounds on epsilon. The first makes no assumption. The second takes the law of the noise as "

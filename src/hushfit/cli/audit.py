@@ -60,12 +60,13 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json({"algorithms": list(TARGETS)})
         return
-    rows = [[name, _ratios(measured_for(name))] for name in TARGETS]
-    print_table("Algorithms that can be attacked", ["name", "last measured / claimed"], rows)
+    rows = [[name, *(_ratio(measured_for(name), name, relation) for relation in ("replace-one", "add-remove"))] for name in TARGETS]
+    print_table("Algorithms, and what a white-box attack measured of their claim", ["name", "replace-one", "add-remove"], rows)
 
 
-def _ratios(lines: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{line['ratio']:.2f} ({line['relation']}, {line['view']})" for line in lines) or "not yet"
+def _ratio(lines: list[dict[str, Any]], name: str, relation: str) -> str:
+    found = [line["ratio"] for line in lines if (line["name"], line["relation"], line["view"]) == (name, relation, "white-box")]
+    return f"{found[0]:.2f}" if found else "-"
 
 
 def _explain(path: str, as_json: bool) -> None:

@@ -62,7 +62,14 @@ class Participant:
                 return {"instance": self._instance, **topics[topic](body)}
         except HushfitError as error:
             self._events.note("refused", topic=topic, why=str(error))
-            return {"instance": self._instance, "refused": str(error)}
+            return {"instance": self._instance, "refused": self._for_others(str(error))}
+
+    def _for_others(self, why: str) -> str:
+        """A reason without this owner's paths: they are nobody else's business."""
+        own = [*self._config.data, self._config.ledger, *map(str, (self._config.schema, self._config.state, self._config.kit))]
+        if any(path in why or str(Path(path).parent) in why for path in own):
+            return "its own files are not in order; its events say why."
+        return why
 
     def _consider(self, body: Mapping[str, Any]) -> dict[str, Any]:
         if self._envelopes is None:

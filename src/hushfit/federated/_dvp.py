@@ -10,7 +10,7 @@ import numpy as np
 
 from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta, usual_steps
+from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta
 from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
@@ -22,8 +22,8 @@ class DVP:
 
     Parameters
     ----------
-    steps : int or None
-        Rounds. None is as for `PPADMM`.
+    steps : int, default=30
+        Rounds.
     noise : {"laplace", "gaussian"}, default="laplace"
         The paper's is of the first kind; with the second the algorithm is `PPADMM`.
     eta : float or None
@@ -39,7 +39,7 @@ class DVP:
         Longest message that an owner takes at its word.
     """
 
-    steps: int | None = None
+    steps: int = 30
     noise: str = "laplace"
     eta: float | None = None
     ridge: float = 1e-5
@@ -51,7 +51,7 @@ class DVP:
     def __post_init__(self) -> None:
         refuse(
             self,
-            steps=self.steps is not None and self.steps < 1,
+            steps=self.steps < 1,
             eta=self.eta is not None and not self.eta > 0,
             ridge=not self.ridge >= 0,
             average_last=not 0 <= self.average_last <= 1,
@@ -61,18 +61,18 @@ class DVP:
             raise InvalidArgument(f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'.")
 
     def rounds(self, seat: Seat) -> int:
-        return usual_steps(seat) if self.steps is None else self.steps
+        return self.steps
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start
         noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
-        return Plan((Planned(NAME, PerturbedMinimiser, self.rounds(seat), sampling=noise),))
+        return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, curator: Curator) -> Conversation:
         subproblem, words = self._subproblem(seat), Words(seat, self.bound)
         own = dual = np.zeros(seat.problem.shape)
 
-        for _ in range(self.rounds(seat)):
+        for _ in range(self.steps):
             own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
             words.hear((yield own.ravel()), own)
             dual = dual_step(subproblem.eta, own, words.last, dual)
@@ -80,5 +80,5 @@ class DVP:
         return words.average(self.average_last)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
-        eta = usual_eta(seat, self.rounds(seat), louder_by(self.noise, seat)) if self.eta is None else self.eta
+        eta = usual_eta(seat, self.steps, louder_by(self.noise, seat)) if self.eta is None else self.eta
         return Subproblem(seat, eta, self.ridge, self.tolerance)

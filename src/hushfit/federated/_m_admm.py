@@ -11,7 +11,7 @@ import numpy as np
 
 from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta, usual_steps
+from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta
 from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
@@ -23,8 +23,8 @@ class MADMM:
 
     Parameters
     ----------
-    steps : int or None
-        Rounds. None is as for `PPADMM`.
+    steps : int, default=30
+        Rounds.
     noise : {"laplace", "gaussian"}, default="laplace"
     eta : float or None
         Strength of the pull along each edge in the first round, and the step of the duals in all. None is as little as the noise of
@@ -39,7 +39,7 @@ class MADMM:
         As for `DVP`.
     """
 
-    steps: int | None = None
+    steps: int = 30
     noise: str = "laplace"
     eta: float | None = None
     growth: float = 1.05
@@ -52,7 +52,7 @@ class MADMM:
     def __post_init__(self) -> None:
         refuse(
             self,
-            steps=self.steps is not None and self.steps < 1,
+            steps=self.steps < 1,
             eta=self.eta is not None and not self.eta > 0,
             growth=not 1 <= self.growth < 2,
             ridge=not self.ridge >= 0,
@@ -63,18 +63,18 @@ class MADMM:
             raise InvalidArgument(f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'.")
 
     def rounds(self, seat: Seat) -> int:
-        return usual_steps(seat) if self.steps is None else self.steps
+        return self.steps
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat, 0).start  # the pull is weakest, and a record's share of the curvature largest, at first
         noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
-        return Plan((Planned(NAME, PerturbedMinimiser, self.rounds(seat), sampling=noise),))
+        return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, curator: Curator) -> Conversation:
         words, theta = Words(seat, self.bound), self._subproblem(seat, 0).eta
         own = dual = np.zeros(seat.problem.shape)
 
-        for t in range(self.rounds(seat)):
+        for t in range(self.steps):
             query = self._subproblem(seat, t).query(own, words.last, dual)
             own = curator.release(NAME, query).reshape(dual.shape)
             words.hear((yield own.ravel()), own)
@@ -83,5 +83,5 @@ class MADMM:
         return words.average(self.average_last)
 
     def _subproblem(self, seat: Seat, t: int) -> Subproblem:
-        eta = usual_eta(seat, self.rounds(seat), louder_by(self.noise, seat)) if self.eta is None else self.eta
+        eta = usual_eta(seat, self.steps, louder_by(self.noise, seat)) if self.eta is None else self.eta
         return Subproblem(seat, eta * self.growth**t, self.ridge, self.tolerance)

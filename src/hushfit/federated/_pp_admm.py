@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import Subproblem, Words, dual_step, refuse, usual_eta, usual_steps
+from hushfit.federated._subproblem import Subproblem, Words, dual_step, refuse, usual_eta
 from hushfit.release import Curator, GaussianInside, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
@@ -20,8 +20,8 @@ class PPADMM:
 
     Parameters
     ----------
-    steps : int or None
-        Rounds, each a release of every owner. None is 10, 20 or 30 for a smallest epsilon up to 1, up to 4, and beyond.
+    steps : int, default=30
+        Rounds, each a release of every owner.
     eta : float or None
         Strength of the pull along each edge. None is as little as the noise of all owners together allows.
     ridge : float, default=1e-5
@@ -36,7 +36,7 @@ class PPADMM:
         Longest message that an owner takes at its word.
     """
 
-    steps: int | None = None
+    steps: int = 30
     eta: float | None = None
     ridge: float = 1e-5
     output_share: float = 0.01
@@ -47,7 +47,7 @@ class PPADMM:
     def __post_init__(self) -> None:
         refuse(
             self,
-            steps=self.steps is not None and self.steps < 1,
+            steps=self.steps < 1,
             eta=self.eta is not None and not self.eta > 0,
             ridge=not self.ridge >= 0,
             average_last=not 0 <= self.average_last <= 1,
@@ -55,18 +55,18 @@ class PPADMM:
         )
 
     def rounds(self, seat: Seat) -> int:
-        return usual_steps(seat) if self.steps is None else self.steps
+        return self.steps
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start
         noise = GaussianInside(query.kappa, query.rank, self.output_share)
-        return Plan((Planned(NAME, PerturbedMinimiser, self.rounds(seat), sampling=noise),))
+        return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, curator: Curator) -> Conversation:
         subproblem, words = self._subproblem(seat), Words(seat, self.bound)
         own = dual = np.zeros(seat.problem.shape)
 
-        for _ in range(self.rounds(seat)):
+        for _ in range(self.steps):
             own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
             words.hear((yield own.ravel()), own)
             dual = dual_step(subproblem.eta, own, words.last, dual)
@@ -74,5 +74,5 @@ class PPADMM:
         return words.average(self.average_last)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
-        eta = usual_eta(seat, self.rounds(seat)) if self.eta is None else self.eta
+        eta = usual_eta(seat, self.steps) if self.eta is None else self.eta
         return Subproblem(seat, eta, self.ridge, self.tolerance)

@@ -11,7 +11,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta, usual_steps
+from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta
 from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
@@ -23,8 +23,8 @@ class RADMM:
 
     Parameters
     ----------
-    steps : int or None
-        Rounds; half of them are releases. None is twice as many as for `PPADMM`.
+    steps : int, default=60
+        Rounds; half of them are releases.
     noise : {"laplace", "gaussian"}, default="laplace"
     eta : float or None
         Strength of the pull along each edge. None is as little as the noise of all owners together allows.
@@ -38,7 +38,7 @@ class RADMM:
         As for `DVP`.
     """
 
-    steps: int | None = None
+    steps: int = 60
     noise: str = "laplace"
     eta: float | None = None
     gamma: float | None = None
@@ -51,7 +51,7 @@ class RADMM:
     def __post_init__(self) -> None:
         refuse(
             self,
-            steps=self.steps is not None and self.steps < 1,
+            steps=self.steps < 1,
             eta=self.eta is not None and not self.eta > 0,
             gamma=self.gamma is not None and not self.gamma >= 0,
             ridge=not self.ridge >= 0,
@@ -62,23 +62,24 @@ class RADMM:
             raise InvalidArgument(f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'.")
 
     def rounds(self, seat: Seat) -> int:
-        return 2 * usual_steps(seat) if self.steps is None else self.steps
+        return self.steps
 
-    def releases(self, seat: Seat) -> int:
+    @property
+    def releases(self) -> int:
         """Rounds that look at the rows: the first and every second one after it."""
-        return (self.rounds(seat) + 1) // 2
+        return (self.steps + 1) // 2
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start
         noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
-        return Plan((Planned(NAME, PerturbedMinimiser, self.releases(seat), sampling=noise),))
+        return Plan((Planned(NAME, PerturbedMinimiser, self.releases, sampling=noise),))
 
     def converse(self, seat: Seat, curator: Curator) -> Conversation:
         subproblem, words = self._subproblem(seat), Words(seat, self.bound)
         own = dual = gradient = np.zeros(seat.problem.shape)
         gamma = seat.weight * seat.problem.loss.smoothness if self.gamma is None else self.gamma
 
-        for t in range(self.rounds(seat)):
+        for t in range(self.steps):
             if t % 2 == 0:
                 linear = subproblem.linear(own, words.last, dual)
                 own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
@@ -93,7 +94,7 @@ class RADMM:
         return words.average(self.average_last)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
-        eta = usual_eta(seat, self.releases(seat), louder_by(self.noise, seat)) if self.eta is None else self.eta
+        eta = usual_eta(seat, self.releases, louder_by(self.noise, seat)) if self.eta is None else self.eta
         return Subproblem(seat, eta, self.ridge, self.tolerance)
 
 

@@ -69,11 +69,6 @@ def dual_step(eta: float, own: Vector, theirs: Mapping[str, Vector], dual: Vecto
     return np.asarray(dual + eta / 2 * sum(differences, start=np.zeros_like(own)))
 
 
-def usual_steps(seat: Seat) -> int:
-    """More rounds for larger budgets; every owner gets the same number."""
-    return 10 if seat.least_epsilon <= 1 else 20 if seat.least_epsilon <= 4 else 30
-
-
 def usual_eta(seat: Seat, releases: int, louder: float = 1.0) -> float:
     """The strength of one edge with which so many noisy rounds lead about as far as their noise allows.
 

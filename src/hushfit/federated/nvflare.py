@@ -26,6 +26,7 @@ from nvflare.apis.executor import Executor
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable, make_reply
+from nvflare.fuel.flare_api.api_spec import InternalError, NoConnection, NoReply, SessionClosed, SessionExpired
 from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 
 from hushfit.errors import HushfitError, InvalidArgument
@@ -38,7 +39,9 @@ from hushfit.federated._kits import CONDUCTOR, CONTROLLER, COORDINATOR, EXECUTOR
 OWNER_FILE, FEDERATION_FOLDER = "HUSHFIT_OWNER_FILE", "HUSHFIT_FEDERATION_FOLDER"
 _PREFIX = "hushfit."
 _QUESTIONS = ("consider", "read", "open", "turn")
+_TROUBLE = (InternalError, NoConnection, NoReply, SessionClosed, SessionExpired)
 _BODY = "body"
+_START_SECONDS, _END_SECONDS = 120.0, 20.0  # what the engine may take to begin and to end a job
 _HEARTBEATS_SECONDS = 35.0  # the engine's owners send one every 10 s
 
 
@@ -64,6 +67,8 @@ class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
             self._participant.close()
 
     def _start(self, fl_ctx: Any) -> None:
+        if OWNER_FILE not in os.environ:
+            raise InvalidArgument("this process does not know its owner's file. Start it with `hushfit owner run`.")
         config = OwnerConfig.load(os.environ[OWNER_FILE])
         if fl_ctx.get_identity_name() != config.name:
             raise InvalidArgument(
@@ -137,12 +142,17 @@ class CoordinatorController(Controller):  # type: ignore[misc]  # the engine has
 
         def ask(names: Sequence[str], topic: str, body: Mapping[str, Any], timeout: float) -> dict[str, dict[str, Any] | None]:
             if abort_signal.triggered:
-                return dict.fromkeys(names)
+                raise _Aborted
             asked = {name: self._pool.submit(one, name, topic, body, timeout) for name in names}
             return {name: future.result() for name, future in asked.items()}
 
         folder = Path(os.environ[FEDERATION_FOLDER])
-        Clock(self._spec, ask, lambda progress: write_progress(folder, progress)).lead()
+        with suppress(_Aborted):
+            Clock(self._spec, ask, lambda progress: write_progress(folder, progress)).lead()
+
+
+class _Aborted(Exception):
+    """The engine ends the job."""
 
 
 def _letter(body: bytes) -> Any:
@@ -424,7 +434,7 @@ def conduct(
     """
     folder, patience, tell = Path(folder).resolve(), patience or Patience(), watch or (lambda text: None)
     gone: dict[str, float] = {}
-    with conductor(folder) as session:
+    with _trouble_in_words(), conductor(folder) as session:
         for _ in range(patience.attempts):
             spec = _assembled(session, spec, gone, patience, tell)
             progress = _one_job(session, folder, spec, tell)
@@ -440,6 +450,17 @@ def conduct(
     raise RunStopped(
         f"run {spec.run} did not finish in {patience.attempts} attempts. Look after the owners, then resume it by its name."
     )
+
+
+@contextmanager
+def _trouble_in_words() -> Iterator[None]:
+    """The engine's own complaints, as one of ours."""
+    try:
+        yield
+    except _TROUBLE as error:
+        raise RunStopped(
+            f"the coordinator does not answer ({type(error).__name__}). Start it again, then resume the run."
+        ) from error
 
 
 def _assembled(
@@ -479,24 +500,28 @@ def connected(session: Session, since: Mapping[str, float] | None = None) -> lis
 
 
 def _one_job(session: Session, folder: Path, spec: RunSpec, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Submit one job and follow it to its end."""
+    """Submit one job and follow it to its end. One that stands still is ended: a process that is gone cannot report its end."""
     progress_path(folder, spec.run).unlink(missing_ok=True)
     job = session.submit_job(str(write_job(folder, spec)))
     tell(f"attempt {spec.attempt} submitted to {', '.join(spec.active)}")
-    last, ended_at = -1, None
+    seen, moved, aborted = (None, -1), time.monotonic(), False
     while True:
-        progress = read_progress(folder, spec.run)
-        if progress is not None and progress["rounds"] != last and progress["state"] == RUNNING:
-            last = progress["rounds"]
-            tell(f"round {last}" + (f" (silent: {', '.join(progress['silent'])})" if progress["silent"] else ""))
-        status = str(session.get_job_status(job))
+        progress, status = read_progress(folder, spec.run), str(session.get_job_status(job))
         if status.startswith("FINISHED"):
             return _closed(progress, spec, status)
-        if progress is not None and progress["state"] != RUNNING:
-            ended_at = ended_at or time.monotonic()
-            if time.monotonic() - ended_at > 20.0:  # a process that is gone cannot report its end
-                session.abort_job(job)
-                ended_at = time.monotonic() + 3600.0
+        state, rounds = (progress["state"], progress["rounds"]) if progress is not None else (None, -1)
+        if (state, rounds) != seen:
+            seen, moved = (state, rounds), time.monotonic()
+            if progress is not None and state == RUNNING:
+                tell(f"round {rounds}" + (f" (silent: {', '.join(progress['silent'])})" if progress["silent"] else ""))
+        limit = _END_SECONDS if aborted or state not in (None, RUNNING) else _START_SECONDS + 2 * spec.turn_timeout
+        if time.monotonic() - moved > limit:
+            if aborted:
+                raise RunStopped(
+                    f"the engine does not end its job for run {spec.run}. Start the coordinator again, then resume the run."
+                )
+            session.abort_job(job)
+            moved, aborted = time.monotonic(), True
         time.sleep(0.3)
 
 

@@ -58,6 +58,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         bounds = FeatureBounds.parse(self.bounds, X.shape[1])
         self.low_, self.high_ = bounds.low, bounds.high
         self.row_norm_ = certified_norm(X.shape[1], self.max_row_norm)
+        self._sparse = issparse(X)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -15,6 +15,8 @@ from hushfit.preprocessing._pay import Request, opened
 from hushfit.privacy import Guarantee
 from hushfit.release import Plan, Planned, TextColumns, Thresholded, Vocabulary, vocabulary_of
 
+# A whole number beyond this changes when a missing value in another row turns its column into floats.
+_EXACT = 2**53
 # Part of delta for naming a text that only one record has; the noise has the rest.
 _LOST_SHARE = 0.25
 
@@ -98,6 +100,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
                 "categories that you know into a schema."
             )
         self.schema_ = Schema(columns)
+        self._names = names
         self.row_norm_ = math.sqrt(len(columns)) * (1 + 1e-12)
         self.privacy_ = guarantee
         self.n_features_in_ = len(list(table.keys()))
@@ -146,7 +149,10 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             Entries in [0, 1].
         """
         check_is_fitted(self)
-        return encode(_table(X), self.schema_)[0]
+        table = _table(X)
+        found = [column.name for column in self.schema_.columns if column.name in self._names]
+        # Texts as they were counted: a column may come as floats here and as whole numbers there.
+        return encode({**table, **{name: list(_texts(_cells(table, name))) for name in found}}, self.schema_)[0]
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
         """Names of the encoded features.
@@ -180,6 +186,15 @@ def _table(X: Any) -> Mapping[str, Any]:
 
 
 def _texts(cells: AnyArray) -> tuple[str | None, ...]:
-    """Cells as the texts that the encoding compares; None for a missing one."""
-    texts = (_text(value).strip() for value in _listed(cells))
+    """Cells as the texts that the encoding compares, each by itself alone; None for a missing one."""
+    texts = (_text(_as_kept(value)).strip() for value in _listed(cells))
     return tuple(None if text == OTHER else text for text in texts)
+
+
+def _as_kept(value: Any) -> Any:
+    """What would be left of a value in a column of floats, if a missing value elsewhere makes it one."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    # Beyond the range of floats no such column can be.
+    return float(value) if isinstance(value, int) and _EXACT < abs(value) < 2**1023 else value

@@ -4,15 +4,28 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from sklearn.utils import get_tags
+from scipy.sparse import issparse
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.kernel_approximation import AdditiveChi2Sampler
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 
 from hushfit.errors import InvalidArgument
 from hushfit.preprocessing._bounded import BoundedScaler
+from hushfit.preprocessing._encoder import SchemaEncoder
+from hushfit.preprocessing._quantile_scaler import PrivateQuantileScaler
 from hushfit.privacy import Guarantee
 
 # What a part must let its owner settle, so that the owner can pay for it.
 TERMS = ("epsilon", "delta", "adjacency", "ledger", "random_state")
 _NOTHING = (None, "passthrough", "drop")
+# Parts that keep nothing of the rows. By exact type: the tag ``requires_fit=False`` is also on models that keep all of them.
+_ROW_BY_ROW = (Normalizer, Binarizer, AdditiveChi2Sampler, BoundedScaler)
+_FREE = (*_ROW_BY_ROW, FunctionTransformer, FeatureHasher, HashingVectorizer)
+# Rows leave these sparse only if they entered so.
+_AS_GIVEN = (*_ROW_BY_ROW, PrivateQuantileScaler)
 
 
 def is_private(part: Any) -> bool:
@@ -43,7 +56,9 @@ def private_parts(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Any]]
 
 
 def inner_parts(estimator: Any) -> list[tuple[str, Any]]:
-    """What a pipeline, column transformer or feature union is made of."""
+    """What a pipeline, column transformer or feature union is made of; other things that look like one are not looked into."""
+    if not isinstance(estimator, Pipeline | ColumnTransformer | FeatureUnion):
+        return []
     for attribute in ("steps", "transformers", "transformer_list"):
         entries = getattr(estimator, attribute, None)
         if isinstance(entries, list):
@@ -60,9 +75,57 @@ def fitted_parts(estimator: Any) -> list[tuple[str, Any]]:
 
 
 def _learns_nothing(part: Any) -> bool:
+    return part in _NOTHING if isinstance(part, str | None) else type(part) in _FREE
+
+
+def refuse_choices_by_rows(estimator: Any, X: Any) -> None:
+    """Refuse a column transformer whose columns or layout the rows would decide: one row could change what all others become.
+
+    Parameters
+    ----------
+    estimator : Pipeline, ColumnTransformer, FeatureUnion or one of their parts
+    X : rows, or None if they are not at hand
+    """
+    _leaves_sparse(estimator, X is None or _is_sparse(X))
+
+
+def _is_sparse(X: Any) -> bool:
+    """Whether rows come sparse, or may once columns are taken from them; a frame may have sparse columns."""
+    return issparse(X) or any(str(dtype).startswith("Sparse") for dtype in getattr(X, "dtypes", ()))
+
+
+def _leaves_sparse(part: Any, sparse: bool) -> bool:
+    """Whether rows may leave a part sparse, if they may enter so; refuses what `refuse_choices_by_rows` says."""
     if isinstance(part, str | None):
-        return part in _NOTHING
-    return isinstance(part, BoundedScaler) or not get_tags(part).requires_fit
+        return part != "drop" and sparse
+    if isinstance(part, Pipeline):
+        for _, step in part.steps:
+            sparse = _leaves_sparse(step, sparse)
+        return sparse
+    if isinstance(part, FeatureUnion | ColumnTransformer):
+        # All of them before any(): every part must be looked at.
+        found = [_leaves_sparse(inner, sparse) for _, inner in fitted_parts(part)]
+        return _dense_or_refused(part, any(found)) if isinstance(part, ColumnTransformer) else any(found)
+    if type(part) in _AS_GIVEN:
+        # A fitted one remembers what it was given.
+        return bool(getattr(part, "_sparse", sparse))
+    return type(part) is not SchemaEncoder
+
+
+def _dense_or_refused(columns: ColumnTransformer, any_sparse: bool) -> bool:
+    """False: its rows are dense whatever they hold."""
+    chosen = [name for name, _, of in columns.transformers if callable(of)]
+    if chosen:
+        raise InvalidArgument(
+            f"The columns of {chosen[0]!r} are chosen by a function of the table, so one row could change them. List their names or "
+            "numbers."
+        )
+    if any_sparse and columns.sparse_threshold != 0:
+        raise InvalidArgument(
+            f"A ColumnTransformer with sparse_threshold={columns.sparse_threshold:g} counts the zeros of all rows to decide whether its "
+            "output is sparse, so one row could change it. Give ColumnTransformer(..., sparse_threshold=0), or dense rows."
+        )
+    return False
 
 
 def guarantees_of(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Guarantee]]:
@@ -80,10 +143,13 @@ def guarantees_of(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Guara
 
 def row_norm_of(estimator: Any) -> float | None:
     """Length that no row leaving a fitted transformer exceeds; None where nothing is certified."""
-    if hasattr(estimator, "row_norm_"):
-        return float(estimator.row_norm_)
+    if isinstance(estimator, Pipeline):
+        # What a pipeline certifies is the length of rows that reach its last step, not of those that leave it.
+        return None
     if hasattr(estimator, "transformers_"):
-        norms = [row_norm_of(part) for _, part in fitted_parts(estimator) if part != "drop"]
-        known = [norm for norm in norms if norm is not None]
-        return math.hypot(*known) if len(known) == len(norms) else None
-    return None
+        weights = estimator.transformer_weights or {}
+        norms = [(row_norm_of(part), weights.get(name, 1.0)) for name, part in fitted_parts(estimator) if part != "drop"]
+        known = [abs(weight) * norm for norm, weight in norms if norm is not None]
+        # The weights are multiplied by, and the squares added up, in floating point.
+        return math.hypot(*known) * (1 + 1e-12) if len(known) == len(norms) else None
+    return float(estimator.row_norm_) if hasattr(estimator, "row_norm_") else None

@@ -1,5 +1,6 @@
 """A pipeline with one budget and one guarantee."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from hushfit.errors import BudgetExceeded, InvalidArgument
 from hushfit.estimators._fit import noise_and_coins
-from hushfit.preprocessing._parts import guarantees_of, is_private, private_parts, row_norm_of
+from hushfit.preprocessing._parts import guarantees_of, is_private, private_parts, refuse_choices_by_rows, row_norm_of
 from hushfit.privacy import (
     Budget,
     Cost,
@@ -43,18 +44,21 @@ class PipelineAccount:
         self.budget, self.relation, self.name = budget, relation, "pipeline"
         self._ledger = ledger
         self._entries: list[Receipt] = []
+        self._lock = threading.RLock()
 
     def entries(self) -> tuple[Receipt, ...]:
         return tuple(self._entries)
 
     def append(self, decide: Decide) -> Receipt:
-        try:
-            receipt = decide(self.entries())
-        except BudgetExceeded as error:
-            raise _OverOwnBudget(str(error)) from None
-        if self._ledger is not None:
-            self._ledger.charge(receipt.cost, receipt.label, receipt.relation)
-        self._entries.append(receipt)
+        # Parts of a column transformer may be fitted by threads, each asking for what the others are about to spend.
+        with self._lock:
+            try:
+                receipt = decide(self.entries())
+            except BudgetExceeded as error:
+                raise _OverOwnBudget(str(error)) from None
+            if self._ledger is not None:
+                self._ledger.charge(receipt.cost, receipt.label, receipt.relation)
+            self._entries.append(receipt)
         return receipt
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PipelineAccount":
@@ -153,6 +157,7 @@ class PrivatePipeline(Pipeline):
         account = PipelineAccount(Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self.ledger)
         self.steps = [(name, part if isinstance(part, str | None) else clone(part)) for name, part in self.steps]
         epsilons = self._settle(account)
+        refuse_choices_by_rows(self, X)
         head, (last_name, last) = self.steps[:-1], self.steps[-1]
         self._validate_steps()
         prepared = Pipeline(head, verbose=self.verbose).fit_transform(X, y) if head else X
@@ -214,6 +219,7 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
     >>> pipeline_guarantee(fitted_pipeline).epsilon  # doctest: +SKIP
     """
     list(private_parts(pipeline))
+    refuse_choices_by_rows(pipeline, None)
     found = list(guarantees_of(pipeline))
     if not found:
         raise InvalidArgument("No part of the pipeline spent privacy, so there is no guarantee to state.")
@@ -258,6 +264,12 @@ def _composed(pipeline: PrivatePipeline, account: PipelineAccount) -> Guarantee:
     if whole.cost != compose(entry.cost for entry in account.entries()):
         raise InvalidArgument(
             "A step released something else than it paid for, so no guarantee can be stated. Report this as a bug."
+        )
+    spent = epsilon_of(whole.cost, whole.delta, account.relation)
+    if not spent <= account.budget.epsilon:
+        raise BudgetExceeded(
+            f"The steps released epsilon={spent:.6g} together, over the pipeline's {account.budget.epsilon:g}, so no guarantee is stated. "
+            "Report this as a bug."
         )
     return whole
 

@@ -117,7 +117,8 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         notes = ("A missing value is in no cell.",)
         terms = (self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state, type(self).__name__, public, notes)
         curator, guarantee = opened(source, plan, most, Request(*terms))
-        self._learn(_spreads(curator, d), issparse(X))
+        self._sparse = issparse(X)
+        self._learn(_spreads(curator, d), self._sparse)
         self.row_norm_ = certified_norm(d, self.max_row_norm)
         self.privacy_: Guarantee = guarantee
         return self

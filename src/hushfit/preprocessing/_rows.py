@@ -8,6 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from hushfit._typing import Vector
+from hushfit.data._source import canonical
 from hushfit.errors import InvalidArgument
 
 # What rounding may add to the length of a row, with room to spare.
@@ -17,13 +18,15 @@ _ROUNDING = 1e-12
 def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Rows as floats, missing values allowed; nothing about any value in a message."""
     try:
-        return validate_data(
+        rows = validate_data(
             estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
         )
     except ValueError as error:
         if "convert string" not in str(error):
             raise
         raise InvalidArgument("X has a value that is no number. Encode text columns with SchemaEncoder first.") from None
+    # An entry that is stored in parts would be clipped, counted and measured part by part.
+    return canonical(rows) if issparse(rows) else rows
 
 
 def check_settings(missing: str, max_row_norm: float | None) -> None:

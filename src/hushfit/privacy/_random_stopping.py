@@ -16,9 +16,10 @@ from scipy.special import ndtr
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument, UnknownName
-from hushfit.privacy._cost import RENYI_ORDERS, Cost, RdpCost
+from hushfit.privacy._approximate_cost import ApproximateCost
+from hushfit.privacy._cost import RENYI_ORDERS, Cost, GaussianCost, RdpCost, compose
 from hushfit.privacy._normal import normal_form
-from hushfit.privacy._rdp import rdp_curve
+from hushfit.privacy._rdp import _lost, rdp_curve
 from hushfit.privacy._relation import Relation
 from hushfit.privacy._root import root
 
@@ -148,7 +149,7 @@ def stopping_rule(name: str, mean: float) -> StoppingRule:
     return _RULES[name](mean)
 
 
-def best_of_many(one: Cost, rule: StoppingRule, relation: Relation) -> RdpCost:
+def best_of_many(one: Cost, rule: StoppingRule, relation: Relation) -> Cost:
     """Cost of publishing the best of a random number of trials and nothing of the others.
 
     Parameters
@@ -160,21 +161,41 @@ def best_of_many(one: Cost, rule: StoppingRule, relation: Relation) -> RdpCost:
 
     Returns
     -------
-    RdpCost
+    RdpCost, or one with an ApproximateCost beside it
+        The latter if a trial may lose its promise: any of the trials may, so the probability grows by their mean number.
     """
     orders = np.array(RENYI_ORDERS)
-    curve = rdp_curve(one, orders, relation)
+    curve, lost = rdp_curve(one, orders, relation), _lost(one)
     form = normal_form(one, relation)
     other = _least_by_gaussian(form.mu) if form.is_gaussian else _least_by_curve(orders, curve)
-    values = curve + _growth(orders, rule, other)
-    return RdpCost(RENYI_ORDERS, tuple(values.tolist()), label=f"best of {type(rule).__name__}({rule.mean:g}) trials")
+    # Built first: it refuses a mass of 1 or more.
+    failing = [ApproximateCost(0.0, rule.mean * lost)] if lost > 0 else []
+    values = curve + _growth(orders, rule, other, lost)
+    kept = RdpCost(RENYI_ORDERS, tuple(values.tolist()), label=f"best of {type(rule).__name__}({rule.mean:g}) trials")
+    return compose([kept, *failing])
 
 
-def _growth(orders: Vector, rule: StoppingRule, other: Vector) -> Vector:
-    """Largest of (order log f'(q) - (order - 1) log f'(q')) / (order - 1) over what neighbours allow, rounded up."""
+def dearest(costs: list[Cost], relation: Relation) -> Cost:
+    """A cost that no other of the list exceeds: of one Gaussian if all are, else of the highest Renyi curve and lost mass."""
+    forms = [normal_form(cost, relation) for cost in costs]
+    if all(form.is_gaussian for form in forms):
+        return GaussianCost(1 / max(form.mu for form in forms))
+    orders = np.array(RENYI_ORDERS)
+    highest = np.max([rdp_curve(cost, orders, relation) for cost in costs], axis=0)
+    lost = max(_lost(cost) for cost in costs)
+    kept = RdpCost(RENYI_ORDERS, tuple(highest.tolist()), label="dearest trial")
+    return compose([kept, *([ApproximateCost(0.0, lost)] if lost > 0 else [])])
+
+
+def _growth(orders: Vector, rule: StoppingRule, other: Vector, lost: float) -> Vector:
+    """Largest of (order log f'(q) - (order - 1) log f'(q')) / (order - 1) over what neighbours allow, rounded up.
+
+    If trials may lose their promise, f is the generating function given that none of them has.
+    """
     # On each piece f'(q) is largest at the right end, and f'(q') smallest at the left one.
-    upper, lower = rule.log_slope(_Q[1:]), rule.log_slope(other[:-1])
-    worst = np.array([float((order * upper - (order - 1) * lower).max()) for order in orders])
+    upper, lower = rule.log_slope((1 - lost) * _Q[1:]), rule.log_slope((1 - lost) * other[:-1])
+    given_none = math.log1p(-lost) - math.log1p(-rule.mean * lost)
+    worst = np.array([float((order * upper - (order - 1) * lower).max()) for order in orders]) + given_none
     # What floating point may take from sums of a few logarithms.
     return np.asarray((worst + 1e-10 * (1 + np.abs(worst))) / (orders - 1))
 
