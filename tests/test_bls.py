@@ -31,6 +31,7 @@ from hushfit.privacy import (
     delta_of,
     rdp_curve,
 )
+from hushfit.privacy._gated_cost import _Inner, _swap
 from hushfit.release import (
     Backtracking,
     Choice,
@@ -523,3 +524,36 @@ def test_without_privacy_it_finds_the_minimum(penalty):
     exact = ExactMinimiser()
     least = run(exact, problem, curator_over(source_of(X, y), exact.plan(problem), 0.0)).w
     assert objective(least) - 1e-7 <= objective(w) <= objective(least) + 2e-3
+
+
+def test_a_gate_asks_one_number_of_each_candidate():
+    """One sum compared with thousands of thresholds would be measured, not compared."""
+    problem = problem_for(np.empty((50, 2)))
+    vectors = np.stack([np.zeros(problem.shape), np.ones(problem.shape)])
+    drop = LossDrop(problem, vectors, np.eye(2), np.array([0.5]))
+    for kind in (Gate, Choice):
+        with pytest.raises(InvalidArgument, match="Ask one number of each"):
+            kind(drop, np.linspace(20, -20, 4001))
+    with pytest.raises(InvalidArgument, match="as many bounds"):
+        LossDrop(problem, vectors[:, :1], np.eye(2), np.array([0.5]))
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "gates", "rate", "at"),
+    [(0.0101, 0.3907, 3, 0.634, 0.6694), (0.007588, 0.364, 2, 0.25, 0.07101), (0.5, 0.3907, 1, 0.1, 0.1)],
+)
+def test_the_swap_profile_bounds_the_proofs_own_minimum(mu, epsilon, gates, rate, at):
+    """Any split of the proof is an upper bound; the profile may not lie below the least of them, on plateaus neither."""
+    inner = _Inner(mu, epsilon, gates)
+    _, profile = _swap(inner, rate)
+    c = math.expm1(at) * (1 - rate) / rate
+    rest = np.exp(np.linspace(-12, 12, 40_001))
+    splits = rate * (inner.profile(np.log(c + rest)) + rest * inner.profile(at - np.log(rest)))
+    found = float(profile(np.array([at]))[0])
+    assert found >= splits.min() * (1 - 1e-5)
+    assert found <= splits.min() * (1 + 1e-3)
+
+
+def test_an_adaptive_run_is_planned_by_itself():
+    with pytest.raises(InvalidArgument, match="proved by itself"):
+        Plan((Planned("run", Priced, 3, sampling=GaussianRun()), Planned("gradient", ClippedGradient, 1)))

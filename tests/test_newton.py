@@ -122,7 +122,7 @@ def test_the_direction_solves_the_regularised_system():
     np.testing.assert_allclose((0.25 * Z.T @ Z / 80 + 0.01 * np.eye(4)) @ found, target, atol=1e-5)
 
 
-@pytest.mark.parametrize("ridge", [1e-3, 0.1, 3.0])
+@pytest.mark.parametrize("ridge", [1e-3, 0.1, 0.25])
 def test_no_neighbour_turns_a_direction_further_than_promised(ridge):
     rng = np.random.default_rng(0)
     for _ in range(150):
@@ -235,3 +235,12 @@ def test_the_estimator_takes_it_and_learns(solver):
     model = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, solver=solver, classes=(-1, 1), random_state=0).fit(X, y)
     exact = PrivateLogisticRegression(epsilon=math.inf, delta=1e-6, solver="exact", classes=(-1, 1)).fit(X, y)
     assert model.score(X, y) > exact.score(X, y) - 0.03
+
+
+def test_a_target_of_another_shape_is_refused():
+    """Noise drawn for one entry and added to two would cancel in their difference."""
+    problem = problem_for(np.empty((50, 1)), fit_intercept=False)
+    with pytest.raises(InvalidArgument, match="shape of the weights"):
+        NewtonDirection(problem, np.zeros(1), np.array([[1.0], [2.0]]), 0.05)
+    with pytest.raises(InvalidArgument, match="above the smoothness"):
+        NewtonDirection(problem, np.zeros(1), np.ones(1), 3.0)

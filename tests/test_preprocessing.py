@@ -504,7 +504,8 @@ def test_a_pipeline_has_one_guarantee_that_covers_all_it_released(solver):
     assert sum(part.epsilon for part in parts) > 1.1
     assert guarantee.releases[0].name == "scale: powers of two"
     assert pipeline.row_norm_ == pytest.approx(math.sqrt(3))
-    assert pipeline.score(X, y) > 0.8
+    # Seeds give .77 to .87 with batches; guessing gives .5.
+    assert pipeline.score(X, y) > 0.7
     assert not guarantee.secure
 
 

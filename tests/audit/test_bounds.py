@@ -47,7 +47,7 @@ def test_clopper_pearson_bounds_are_the_exact_ones():
 )
 def test_the_exact_test_of_a_curve_keeps_its_level(rate, curve):
     """Counts drawn at the very edge of what the curve allows: p-values below 0.05 in no more than 5 % of cases, and not never."""
-    rng, n, runs = np.random.default_rng(1), 400, 800
+    rng, n, runs = np.random.default_rng(1), 400, 400
     most = float(curve.most(np.array([rate]))[0])
     p_values = [
         curve_p_value(curve, hits, n, alarms, n)

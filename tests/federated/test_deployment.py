@@ -119,6 +119,19 @@ def test_a_run_goes_on_from_the_last_round_that_everybody_answered(configs, tmp_
     assert all(len(config.open_ledger().entries) == 1 for config in configs.values())
 
 
+def test_an_old_copy_of_a_journal_is_noticed(configs):
+    """It would draw again what it has released; the others remember that it was further."""
+    spec = a_run(settings={"steps": 6})
+    room = Room(configs, spec)
+    room.lead(spec, stopping_after(room, 4, "south"))
+    journal = configs["south"].state / "first.journal"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:-2]))
+    again = replace(spec, attempt=2)
+    progress = Room(configs, again).lead(again)
+    assert progress.state == "refused"
+    assert "it is an old copy" in progress.reasons["south"]
+
+
 def test_the_rest_go_on_without_an_owner_that_is_dropped(configs):
     spec = a_run()
     room = Room(configs, spec)

@@ -232,6 +232,30 @@ def test_a_second_copy_of_a_kit_is_refused_on_one_machine(place):
         pass
 
 
+def test_a_second_copy_on_another_machine_is_noticed(tmp_path):
+    """The line is as the engine wrote it when a copy of south's kit connected beside south."""
+    log = tmp_path / "log.txt"
+    log.write_text("INFO Connection CN00001 is evicted for CN00002 from endpoint north for exceeding limit 1\n")
+    copies = engine._Copies(log)
+    with log.open("a") as file:
+        file.write("INFO Connection CN00005 is evicted for CN00012 from endpoint south for exceeding limit 1\n" * 2)
+    assert copies.seen() == ["south"]
+    assert copies.seen() == []
+
+
+def test_an_owner_that_stays_away_is_dropped_only_if_that_was_said():
+    told = []
+    spec = a_run()
+    with pytest.raises(engine.RunStopped, match="the policy is to stop"):
+        engine._without(spec, ["south"], engine.Patience("stop", 5.0), told.append)
+    assert engine._without(spec, ["south"], engine.Patience("go-on", 5.0), told.append).dropped == ("south",)
+    assert told == ["south did not come within 5 s and is dropped; the rest go on"]
+    with pytest.raises(engine.RunStopped, match="fewer than two owners"):
+        engine._without(spec, ["south", "east", "west"], engine.Patience("go-on", 5.0), told.append)
+    with pytest.raises(InvalidArgument, match="'stop' or 'go-on'"):
+        engine.Patience("perhaps")
+
+
 def test_nobody_listening_is_told_in_words(tmp_path):
     found(tmp_path, owners=["north"])
     assert "nobody answers at 127.0.0.1" in engine.try_connection(furnish(tmp_path / "north", "north"))

@@ -79,7 +79,7 @@ class Clock:
         # Nobody pays before all have agreed and know that they can begin.
         if self._gather("consider", _NEWCOMER_SECONDS) and self._gather("read", self._spec.turn_timeout):
             opened = self._gather("open", self._spec.turn_timeout)
-            if opened is not None:
+            if opened is not None and not self._apart({name: reply["turns"] for name, reply in opened.items()}):
                 self._tick(min(reply["turns"] for reply in opened.values()))
         self._watch(self.progress)
         return self.progress
@@ -100,6 +100,18 @@ class Clock:
             if waiting:
                 time.sleep(0.2)
         return answers
+
+    def _apart(self, turns: Mapping[str, int]) -> bool:
+        """Whether somebody is further behind than a crash can leave it: then its journal is an old copy, which would draw anew."""
+        most = max(turns.values())
+        for name, taken in turns.items():
+            if most - taken > 1:
+                self.progress.reasons[name] = (
+                    f"its journal ends at round {taken}, where others are at {most}: it is an old copy. Bring the last one back, or start "
+                    "a run with a new name."
+                )
+                self._end(REFUSED, [])
+        return bool(self.progress.reasons)
 
     def _tick(self, least: int) -> None:
         """Rounds, from the last one that everybody has answered: its words are sent again, none is drawn again."""

@@ -9,6 +9,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -505,6 +506,7 @@ def _one_job(session: Session, folder: Path, spec: RunSpec, tell: Callable[[str]
     job = session.submit_job(str(write_job(folder, spec)))
     tell(f"attempt {spec.attempt} submitted to {', '.join(spec.active)}")
     seen, moved, aborted = (None, -1), time.monotonic(), False
+    copies = _Copies(folder / COORDINATOR / "log.txt")
     while True:
         progress, status = read_progress(folder, spec.run), str(session.get_job_status(job))
         if status.startswith("FINISHED"):
@@ -514,6 +516,8 @@ def _one_job(session: Session, folder: Path, spec: RunSpec, tell: Callable[[str]
             seen, moved = (state, rounds), time.monotonic()
             if progress is not None and state == RUNNING:
                 tell(f"round {rounds}" + (f" (silent: {', '.join(progress['silent'])})" if progress["silent"] else ""))
+        for name in copies.seen():
+            tell(f"WARNING: a second process has connected as {name}: its kit is in use twice. Ask {name}; end one of them")
         limit = _END_SECONDS if aborted or state not in (None, RUNNING) else _START_SECONDS + 2 * spec.turn_timeout
         if time.monotonic() - moved > limit:
             if aborted:
@@ -523,6 +527,27 @@ def _one_job(session: Session, folder: Path, spec: RunSpec, tell: Callable[[str]
             session.abort_job(job)
             moved, aborted = time.monotonic(), True
         time.sleep(0.3)
+
+
+class _Copies:
+    """Watches the engine's log for owners that push each other out; the engine lets the newcomer in and says nothing."""
+
+    _PATTERN = re.compile(r"is evicted for \S+ from endpoint ([a-z][a-z0-9-]*) for exceeding")
+
+    def __init__(self, log: Path) -> None:
+        self._log, self._place, self._told = log, log.stat().st_size if log.exists() else 0, set[str]()
+
+    def seen(self) -> list[str]:
+        """Names that have turned up since the last look, each once."""
+        if not self._log.exists():
+            return []
+        with self._log.open("rb") as file:
+            file.seek(self._place if self._log.stat().st_size >= self._place else 0)
+            text = file.read()
+            self._place = file.tell()
+        found = sorted(set(self._PATTERN.findall(text.decode(errors="replace"))) - self._told)
+        self._told |= set(found)
+        return found
 
 
 def _closed(progress: dict[str, Any] | None, spec: RunSpec, status: str) -> dict[str, Any]:

@@ -17,5 +17,5 @@ def zero_in_all(planes, count, found):
         for bit in range(min(8, count - 8 * place)):
             # Written whether or not it stays: a branch that nobody can predict would cost more.
             found[taken] = 8 * place + bit
-            taken += 1 - ((ones >> bit) & 1)
+            taken += 1 - int((ones >> bit) & 1)
     return taken

@@ -23,10 +23,9 @@ from hushfit.privacy._relation import Relation
 
 # Gaussian tails are cut so many deviations out (1e-21): the cut mass counts as an infinite loss.
 _REACH: Final = 9.5
-# Spacing of the table of a swap pair, in deviations, and the share of one term that interpolation in it may miss.
+# Spacing of the table of a swap pair, in deviations. It only chooses where a bound is taken that holds anywhere.
 _SPACING: Final = 2e-3
 _MOST_POINTS: Final = 200_001
-_INTERPOLATION: Final = 1e-5
 # Beyond this order the general amplification bound is not evaluated.
 _LAST_AMPLIFIED: Final = 256
 
@@ -311,9 +310,7 @@ class _SwapTable:
 
     inner: _Inner
     s: Vector
-    log_above: Vector
     mirrored: Vector
-    log_below_mirrored: Vector
 
     @classmethod
     def of(cls, inner: _Inner) -> "_SwapTable | None":
@@ -326,9 +323,7 @@ class _SwapTable:
         log_above = inner.log_above(s, first=False)
         log_below = inner.log_below(s, first=False)
         upper = log_above <= math.log(0.5) + 1e-9  # the lower half is the mirror image
-        mirrored = np.interp(log_above[upper], log_below, s)
-        log_below_mirrored = np.interp(log_above[upper], log_below, inner.log_below(s, first=True))
-        return cls(inner, s[upper], log_above[upper], mirrored, log_below_mirrored)
+        return cls(inner, s[upper], np.interp(log_above[upper], log_below, s))
 
     def losses(self, rate: float) -> Vector:
         """Loss of the swap pair at each level."""
@@ -338,14 +333,21 @@ class _SwapTable:
         return float(self.losses(rate)[-1])
 
     def profile(self, epsilon: Vector, rate: float) -> Vector:
-        """For epsilon >= 0: mass of the one mixture beyond the level where the loss is epsilon, less that of the other."""
-        # Any level gives a lower bound, and an error in the level counts in squares only.
-        s = np.interp(epsilon, self.losses(rate), self.s)
-        above = np.exp(self.inner.log_above(s, first=False))
-        first = np.exp(self.inner.log_above(s, first=True))
-        other = np.exp(epsilon + np.interp(s, self.s, self.log_below_mirrored))
-        found = rate * (first - (1 - _INTERPOLATION) * other) - (1 - rate) * np.expm1(epsilon) * above
-        return np.maximum(found, 0.0)
+        """For epsilon >= 0, an upper bound: that of the proof, at the split where the table says it is tight, or beside it."""
+        level = np.interp(epsilon, self.losses(rate), self.s)
+        nearby = (-2.0, -0.5, 0.0, 0.5, 2.0)
+        return np.asarray(np.min([self._split(epsilon, level + k * (self.s[1] - self.s[0]), rate) for k in nearby], axis=0))
+
+    def _split(self, epsilon: Vector, level: Vector, rate: float) -> Vector:
+        """q E(X - d)_+ + q E(d - c - e^epsilon X)_+ for d = e^level, or the least d above c: valid for every d."""
+        log_c = np.full_like(epsilon, -math.inf)
+        if rate < 1:
+            some = epsilon > 0
+            # log of (e^epsilon - 1) (1 - q) / q
+            log_c[some] = epsilon[some] + np.log(-np.expm1(-epsilon[some])) + math.log1p(-rate) - math.log(rate)
+        log_d = np.maximum(level, log_c + 1e-9)
+        log_rest = log_d + np.log(-np.expm1(np.minimum(log_c - log_d, -1e-10)))
+        return np.asarray(rate * (self.inner.profile(log_d) + np.exp(log_rest) * self.inner.profile(epsilon - log_rest)))
 
 
 def _discrete_swap(inner: _Inner, rate: float) -> tuple[float, Profile]:

@@ -89,6 +89,9 @@ class Priced:
 class AdaptiveRun(ABC):
     """What a whole run costs, and the filter that keeps it so. Its noise multiplier stands for the run, not for a release."""
 
+    # The proof of a filter has no other releases in between.
+    alone: ClassVar[bool] = True
+
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
 

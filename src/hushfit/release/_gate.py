@@ -58,6 +58,14 @@ class LossDrop:
     doubled = None
     sampled: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        shapes = self.vectors.shape[1:], self.mixes.shape
+        if shapes != (self.problem.shape, (1 + len(self.bounds), len(self.vectors))) or self.bounds.ndim != 1:
+            raise InvalidArgument(
+                f"{len(self.bounds)} candidates of shape {self.problem.shape} need as many bounds and one more row of mixes; vectors "
+                f"have shape {self.vectors.shape} and mixes {self.mixes.shape}."
+            )
+
     @property
     def size(self) -> int:
         return len(self.bounds)
@@ -99,6 +107,13 @@ class _OfDrops:
 
     doubled = None
     sampled: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.asked.shape != (self.drop.size,):
+            # One sum compared with many thresholds would say more than a gate is priced for.
+            raise InvalidArgument(
+                f"asked has shape {self.asked.shape}, but there are {self.drop.size} candidates. Ask one number of each."
+            )
 
     @property
     def problem(self) -> Problem:

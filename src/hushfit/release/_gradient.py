@@ -10,6 +10,7 @@ import numpy as np
 
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource
+from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_map
 from hushfit.losses import Loss
@@ -66,6 +67,10 @@ class ClippedGradient:
 
     doubled = None
     sampled: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.w.shape != self.problem.shape:
+            raise InvalidArgument(f"w has shape {self.w.shape}, but the weights of the problem have {self.problem.shape}.")
 
     @property
     def size(self) -> int:

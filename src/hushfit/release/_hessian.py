@@ -122,6 +122,15 @@ class NewtonDirection:
     sampled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        if not self.w.shape == self.target.shape == self.problem.shape:
+            raise InvalidArgument(
+                f"w {self.w.shape} and target {self.target.shape} must have the shape of the weights, {self.problem.shape}."
+            )
+        if self.ridge > self.problem.loss.smoothness:
+            raise InvalidArgument(
+                f"ridge={self.ridge:g} is above the smoothness {self.problem.loss.smoothness:g}: the direction would be the target, and the "
+                "proof of its rounding does not cover it. Take a smaller ridge."
+            )
         # Beyond it the error of the solver could not be told from the answer.
         least = 2 * self._backward_error
         if not least <= self.ridge < math.inf:

@@ -103,6 +103,11 @@ class NoiseGrid:
 
     def noisy(self, answer: Vector, noise: IntVector) -> Vector:
         """Round to the grid, add integers, scale back."""
+        if answer.shape != noise.shape:
+            # One number drawn for several entries would cancel in their difference.
+            raise InvalidArgument(
+                f"An answer of shape {answer.shape} was to get noise of shape {noise.shape}. Give the query its own size."
+            )
         steps = np.rint(answer / self.step).astype(np.int64) + noise
         noisy: Vector = np.multiply(steps, self.step, dtype=np.float64)
         return noisy

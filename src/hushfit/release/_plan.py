@@ -48,6 +48,10 @@ class Plan:
         names = [part.name for part in self.parts]
         if len(set(names)) < len(names):
             raise InvalidArgument(f"Releases of one plan need different names; got {names}.")
+        if len(names) > 1 and any(getattr(part.sampling, "alone", False) for part in self.parts):
+            raise InvalidArgument(
+                f"An adaptive run is proved by itself, not between other releases; got {names}. Make two fits of it."
+            )
 
     def shares(self) -> dict[str, float]:
         """Share of each name, adding up to one."""
