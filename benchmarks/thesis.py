@@ -185,9 +185,15 @@ def draw(rows: Sequence[Row], relation: str) -> None:
         for label, dashes in zip(REFERENCES, ("--", ":"), strict=True):
             value = next((r.accuracy for r in here if r.solver == label), math.nan)
             axis.axhline(value, color="black", linestyle=dashes, linewidth=0.8)
-        low = min((r.accuracy for r in here if r.solver == "majority"), default=0.5)
+        shown = [r for r in here if r.relation == relation]
         high = max(r.accuracy for r in here)
-        axis.set(xscale="log", title=f"{name}, {model}", ylim=(low - 0.15 * (high - low), high + 0.05 * (high - low)))
+        # Most of what there is at the smallest epsilon; what lies far below is cut off.
+        least = min(r.epsilon for r in shown)
+        low = float(np.quantile([r.accuracy for r in shown if r.epsilon == least], 0.25))
+        axis.set(xscale="log", title=f"{name}, {model}", ylim=(low - 0.1 * (high - low), high + 0.05 * (high - low)))
+        ticks = sorted({r.epsilon for r in shown})
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_xticks([], minor=True)
     for axis in axes[-1]:
         axis.set_xlabel("epsilon")
     for axis in axes[:, 0]:
