@@ -1,6 +1,8 @@
 # Two commands for newcomers: `make demo` and `make test`. Everything installs itself into .venv.
 PYTHON ?= python3
 VENV := .venv
+# The UCI heart-disease files; without them the federated demo invents its patients.
+HEART ?= $(wildcard ../shared/data/heart)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 

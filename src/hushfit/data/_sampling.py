@@ -68,11 +68,10 @@ def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
 
 
 def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
-    """Rows whose number starts with so many zeros, one digit of eight rows to a byte."""
+    """Rows whose number starts with so many zeros, one digit of 64 rows to a word."""
     if zeros == 0:
         return np.arange(n_rows)
-    width = -(-n_rows // 8)
-    digits = _random_bytes(zeros * width, coins).reshape(zeros, width)
+    digits = coins.words(zeros * -(-n_rows // 64)).reshape(zeros, -1)
     found = np.empty(n_rows, dtype=np.int64)
     return found[: zero_in_all(digits, n_rows, found)]
 

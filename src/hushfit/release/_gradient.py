@@ -80,7 +80,7 @@ class ClippedGradient:
     def loss(self) -> Loss:
         return self.problem.loss
 
-    @property
+    @cached_property
     def grid(self) -> float:
         """Step to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
         rows = max(self.problem.n_rows, MOST_BLOCK_ROWS)
@@ -107,6 +107,10 @@ class ClippedGradient:
         return self.clip / (lengths + self.metric.error)
 
     def radius(self) -> float:
+        return self._radius
+
+    @cached_property
+    def _radius(self) -> float:
         # Lemma 1: rounding the record, and ties in the blocks after it, move a coordinate by so many grid steps.
         grid_steps = 2 * math.ceil(self.problem.n_rows / FEWEST_BLOCK_ROWS) + 2
         stretch, error = (1.0, 0.0) if self.metric is None else (self.metric.norm, self.metric.error)
