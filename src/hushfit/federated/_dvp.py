@@ -8,16 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta
+from hushfit.federated._subproblem import NOISES, NoiseSettings, Subproblem, Words, dual_step, louder_by, usual_eta
 from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
 
 
 @dataclass(frozen=True)
-class DVP:
+class DVP(NoiseSettings):
     r"""Each round every owner adds noise to its dual variable and says the minimiser that this leads to.
 
     Parameters
@@ -38,30 +37,6 @@ class DVP:
     bound : float, default=1e3
         Longest message that an owner takes at its word.
     """
-
-    steps: int = 30
-    noise: str = "laplace"
-    eta: float | None = None
-    ridge: float = 1e-5
-    output_share: float = 0.01
-    tolerance: float | None = None
-    average_last: float = 0.5
-    bound: float = 1e3
-
-    def __post_init__(self) -> None:
-        refuse(
-            self,
-            steps=self.steps < 1,
-            eta=self.eta is not None and not self.eta > 0,
-            ridge=not self.ridge >= 0,
-            average_last=not 0 <= self.average_last <= 1,
-            bound=not self.bound > 0,
-        )
-        if self.noise not in NOISES:
-            raise InvalidArgument(f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'.")
-
-    def rounds(self, seat: Seat) -> int:
-        return self.steps
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start

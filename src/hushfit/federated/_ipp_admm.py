@@ -12,7 +12,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import Subproblem, Words, dual_step, refuse, usual_eta
+from hushfit.federated._subproblem import AdmmSettings, Subproblem, Words, dual_step, refuse, usual_eta
 from hushfit.release import (
     Curator,
     FullBatch,
@@ -30,7 +30,7 @@ GATES = ("gaussian", "laplace")
 
 
 @dataclass(frozen=True)
-class IPPADMM:
+class IPPADMM(AdmmSettings):
     r"""As `PPADMM`, but an owner whose last word is still near the minimum of its subproblem is silent.
 
     Parameters
@@ -50,29 +50,18 @@ class IPPADMM:
         As for `PPADMM`.
     """
 
-    steps: int = 30
     broadcasts: int | None = None
     gate: str = "gaussian"
     threshold: float | None = None
     gate_share: float = 0.1
-    eta: float | None = None
-    ridge: float = 1e-5
-    output_share: float = 0.01
-    tolerance: float | None = None
-    average_last: float = 0.5
-    bound: float = 1e3
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         refuse(
             self,
-            steps=self.steps < 1,
             broadcasts=self.broadcasts is not None and not 1 <= self.broadcasts <= self.steps,
             threshold=self.threshold is not None and math.isnan(self.threshold),
             gate_share=not 0 < self.gate_share < 1,
-            eta=self.eta is not None and not self.eta > 0,
-            ridge=not self.ridge >= 0,
-            average_last=not 0 <= self.average_last <= 1,
-            bound=not self.bound > 0,
         )
         if self.gate not in GATES:
             raise InvalidArgument(f"gate={self.gate!r} is not known. Use 'gaussian' or 'laplace'.")
@@ -81,9 +70,6 @@ class IPPADMM:
     def most(self) -> int:
         """c: how often an owner may speak."""
         return math.ceil(self.steps / 3) if self.broadcasts is None else self.broadcasts
-
-    def rounds(self, seat: Seat) -> int:
-        return self.steps
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start

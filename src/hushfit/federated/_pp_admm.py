@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import Subproblem, Words, dual_step, refuse, usual_eta
+from hushfit.federated._subproblem import AdmmSettings, Subproblem, Words, dual_step, usual_eta
 from hushfit.release import Curator, GaussianInside, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
 
 
 @dataclass(frozen=True)
-class PPADMM:
+class PPADMM(AdmmSettings):
     r"""Each round every owner releases the noisy minimiser of its own loss, pulled towards its neighbours' last words.
 
     Parameters
@@ -35,27 +35,6 @@ class PPADMM:
     bound : float, default=1e3
         Longest message that an owner takes at its word.
     """
-
-    steps: int = 30
-    eta: float | None = None
-    ridge: float = 1e-5
-    output_share: float = 0.01
-    tolerance: float | None = None
-    average_last: float = 0.5
-    bound: float = 1e3
-
-    def __post_init__(self) -> None:
-        refuse(
-            self,
-            steps=self.steps < 1,
-            eta=self.eta is not None and not self.eta > 0,
-            ridge=not self.ridge >= 0,
-            average_last=not 0 <= self.average_last <= 1,
-            bound=not self.bound > 0,
-        )
-
-    def rounds(self, seat: Seat) -> int:
-        return self.steps
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start

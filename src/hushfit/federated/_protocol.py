@@ -55,11 +55,6 @@ class Seat:
         return self.budgets[self.name]
 
     @property
-    def least_epsilon(self) -> float:
-        """The smallest of all owners, on which settings that they must share may depend."""
-        return min(budget.epsilon for budget in self.budgets.values())
-
-    @property
     def n_total(self) -> int:
         """Rows of all owners together."""
         return sum(self.sizes.values())

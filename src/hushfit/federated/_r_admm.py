@@ -9,16 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushfit._typing import Vector
-from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import NOISES, Subproblem, Words, dual_step, louder_by, refuse, usual_eta
+from hushfit.federated._subproblem import NOISES, NoiseSettings, Subproblem, Words, dual_step, louder_by, refuse, usual_eta
 from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
 
 
 @dataclass(frozen=True)
-class RADMM:
+class RADMM(NoiseSettings):
     r"""Rounds in pairs: a noisy minimiser as in `DVP`, then a step along the gradient that it gave away.
 
     Parameters
@@ -39,30 +38,11 @@ class RADMM:
     """
 
     steps: int = 60
-    noise: str = "laplace"
-    eta: float | None = None
     gamma: float | None = None
-    ridge: float = 1e-5
-    output_share: float = 0.01
-    tolerance: float | None = None
-    average_last: float = 0.5
-    bound: float = 1e3
 
     def __post_init__(self) -> None:
-        refuse(
-            self,
-            steps=self.steps < 1,
-            eta=self.eta is not None and not self.eta > 0,
-            gamma=self.gamma is not None and not self.gamma >= 0,
-            ridge=not self.ridge >= 0,
-            average_last=not 0 <= self.average_last <= 1,
-            bound=not self.bound > 0,
-        )
-        if self.noise not in NOISES:
-            raise InvalidArgument(f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'.")
-
-    def rounds(self, seat: Seat) -> int:
-        return self.steps
+        super().__post_init__()
+        refuse(self, gamma=self.gamma is not None and not self.gamma >= 0)
 
     @property
     def releases(self) -> int:

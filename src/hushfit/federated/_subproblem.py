@@ -28,6 +28,44 @@ NOISES: dict[str, type[GaussianInside] | type[LaplaceInside]] = {"gaussian": Gau
 
 
 @dataclass(frozen=True)
+class AdmmSettings:
+    """What all these algorithms can be told; each says in its own words what it means there."""
+
+    steps: int = 30
+    eta: float | None = None
+    ridge: float = 1e-5
+    output_share: float = 0.01
+    tolerance: float | None = None
+    average_last: float = 0.5
+    bound: float = 1e3
+
+    def __post_init__(self) -> None:
+        refuse(
+            self,
+            steps=self.steps < 1,
+            eta=self.eta is not None and not self.eta > 0,
+            ridge=not self.ridge >= 0,
+            average_last=not 0 <= self.average_last <= 1,
+            bound=not self.bound > 0,
+        )
+
+    def rounds(self, seat: Seat) -> int:
+        return self.steps
+
+
+@dataclass(frozen=True)
+class NoiseSettings(AdmmSettings):
+    """Of those that leave a choice of noise."""
+
+    noise: str = "laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.noise not in NOISES:
+            raise InvalidArgument(f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'.")
+
+
+@dataclass(frozen=True)
 class Subproblem:
     r"""Loss + ridge + :math:`2\lambda_i^T\theta + \eta \sum_j \|(\theta_i + \theta_j)/2 - \theta\|^2`, for one owner in one round.
 
