@@ -3,6 +3,7 @@
 import json
 import os
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hushfit.errors import InvalidArgument, LedgerError, UnknownName
 from hushfit.federated import ALGORITHMS, PPADMM, Agreement, Network, Owner, Run, Seat, SharedSolver, fit_together, simulate
 from hushfit.federated._protocol import received, sum_over_owners
 from hushfit.privacy import Budget
+from hushfit.release import ClippedGradient, Plan, Planned
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::hushfit.errors.InsecureNoiseWarning", "ignore::hushfit.errors.WeakGuaranteeWarning"
@@ -370,3 +372,38 @@ def test_secure_noise_is_the_default():
         warnings.simplefilter("error")
         together = fit_together(model(), tables(), "ring", PPADMM(steps=2))
     assert all(guarantee.secure for guarantee in together.guarantees.values())
+
+
+@dataclass(frozen=True)
+class FailsAfterLooking:
+    """Releases a gradient, then fails: whoever sees that has learnt something of the release."""
+
+    def plan(self, seat):
+        return Plan((Planned("gradient", ClippedGradient, 1),))
+
+    def rounds(self, seat):
+        return 1
+
+    def converse(self, seat, curator):
+        drawn = curator.release("gradient", ClippedGradient(seat.problem, np.zeros(seat.problem.shape), 0.5))
+        SEEN.append(drawn)
+        raise InvalidArgument("no further")
+        yield drawn
+
+
+SEEN = []
+
+
+def test_a_turn_that_fails_after_a_release_draws_nothing_new_when_it_is_taken_again(tmp_path):
+    folders = {name: tmp_path / name for name in NAMES}
+    ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
+    SEEN.clear()
+    for _ in range(3):
+        owner = owners(FailsAfterLooking(), folders=folders, ledgers=ledgers, seed=None)[0]
+        with pytest.raises(InvalidArgument, match="no further"):
+            owner.turn(0, {})
+        while MADE:
+            MADE.pop().close()
+    assert len(SEEN) == 3
+    np.testing.assert_array_equal(SEEN[1], SEEN[0])
+    np.testing.assert_array_equal(SEEN[2], SEEN[0])

@@ -127,7 +127,10 @@ class Envelopes:
             raise InvalidArgument(
                 f"{name} greets for run {said['run']!r}, attempt {said['attempt']!r}: an old greeting. It was refused."
             )
-        shared = self._ephemeral.exchange(theirs)
+        try:
+            shared = self._ephemeral.exchange(theirs)
+        except ValueError:  # a point of low order
+            raise InvalidArgument(f"{name} greets with a key that hides nothing. It was refused.") from None
         self._keys[name] = (self._derived(shared, self.me.name, name), self._derived(shared, name, self.me.name))
         return name
 

@@ -1,7 +1,8 @@
 """An owner's memory of a run on its own disk, so that a run goes on after a crash without a second draw of anything.
 
-A journal holds what was released and what was heard: both public, so the file holds nothing private. A line is on the disk before
-the word that it records leaves the owner. Holding the conversation again from the journal gives the same words.
+A journal holds what was released and what was heard: both public, so the file holds nothing private. A release is on the disk before
+anything is made of it: if the rest of its turn fails, whoever sees the failure has learnt something of it, and a second draw would tell
+more. A word is on the disk before it leaves the owner. Holding the conversation again from the journal gives the same words.
 """
 
 import base64
@@ -19,7 +20,7 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.release import Released
 
-_FORMAT = "hushfit-journal-1"
+_FORMAT = "hushfit-journal-2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ class Journal:
     run: str
     path: Path | None = None
     turns: list[Turn] = field(default_factory=list)
+    begun: list[Released] = field(default_factory=list)
     paying: bool = False
     receipt: int | None = None
     lock: IO[bytes] | None = field(default=None, repr=False)
@@ -77,8 +79,21 @@ class Journal:
             self.paying = True
         elif "receipt" in line:
             self.receipt = line["receipt"]
+        elif "release" in line:
+            name, answer = line["release"]
+            self.begun.append(Released(name, unpacked(answer)))
         else:
-            self.turns.append(_turn(line))
+            self._close_turn(*_turn(line))
+
+    def _close_turn(self, heard: Mapping[str, Vector], said: Vector | None) -> Turn:
+        self.turns.append(Turn(heard, tuple(self.begun), said))
+        self.begun.clear()
+        return self.turns[-1]
+
+    @property
+    def releases(self) -> list[Released]:
+        """All that was released, of the turn that was begun last too."""
+        return [released for turn in self.turns for released in turn.released] + self.begun
 
     def note_paying(self) -> None:
         """About to pay: nothing has been released yet."""
@@ -95,10 +110,16 @@ class Journal:
         if self.lock is not None:
             self.lock.close()
 
-    def add(self, turn: Turn) -> None:
-        """Remember a turn; on disk, before this returns."""
-        self._write(_described(turn))
-        self.turns.append(turn)
+    def note_release(self, released: Released) -> None:
+        """Remember an answer of the turn that is being taken; on disk, before this returns."""
+        self._write({"release": [released.name, packed(released.answer)]})
+        self.begun.append(released)
+
+    def note_turn(self, heard: Mapping[str, Vector], said: Vector | None) -> None:
+        """Remember what was heard and said in the turn whose releases were noted; on disk, before this returns."""
+        words = {name: packed(vector) for name, vector in heard.items()}
+        self._write({"heard": words, "said": None if said is None else packed(said)})
+        self._close_turn(heard, said)
 
     def _write(self, line: Mapping[str, Any]) -> None:
         if self.path is not None:
@@ -140,20 +161,9 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         raise InvalidArgument(f"{path.name} has a line that is no JSON. It was changed by hand: start a new run.") from None
 
 
-def _described(turn: Turn) -> dict[str, Any]:
-    return {
-        "heard": {name: packed(vector) for name, vector in turn.heard.items()},
-        "released": [[released.name, packed(released.answer)] for released in turn.released],
-        "said": None if turn.said is None else packed(turn.said),
-    }
-
-
-def _turn(line: Mapping[str, Any]) -> Turn:
-    return Turn(
-        {name: unpacked(text) for name, text in line["heard"].items()},
-        tuple(Released(name, unpacked(text)) for name, text in line["released"]),
-        None if line["said"] is None else unpacked(line["said"]),
-    )
+def _turn(line: Mapping[str, Any]) -> tuple[dict[str, Vector], Vector | None]:
+    heard = {name: unpacked(text) for name, text in line["heard"].items()}
+    return heard, None if line["said"] is None else unpacked(line["said"])
 
 
 def packed(vector: Vector) -> str:

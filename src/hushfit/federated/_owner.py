@@ -15,10 +15,10 @@ from hushfit._typing import Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, LedgerError
 from hushfit.estimators import noise_and_coins
-from hushfit.federated._journal import Journal, Turn
+from hushfit.federated._journal import Journal
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
 from hushfit.privacy import Guarantee, Ledger
-from hushfit.release import Curator, Quote, Released
+from hushfit.release import Curator, Quote
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class Owner:
             self._journal.note_paying()
             paid = [self.ledger.charge(self._quote.cost, self.run.label, self.seat.problem.relation)]
             self._journal.note_receipt(paid[0].number)
-        elif self._journal.paying and self._journal.receipt is None and not self._journal.turns:
+        elif self._journal.paying and self._journal.receipt is None and not self._journal.releases:
             self._journal.note_receipt(paid[0].number)  # it crashed between paying and saying so, before its first word
         if self._journal.receipt != paid[0].number:
             raise LedgerError(
@@ -125,11 +125,18 @@ class Owner:
     def _start(self) -> None:
         """Hold the conversation again as far as the journal goes."""
         self._sampler, coins = noise_and_coins(self.random_state)
-        past = self._journal.turns
-        replay = [released for turn in past for released in turn.released]
-        quote, relation = self._quote, self.seat.problem.relation
+        past = list(self._journal.turns)
+        quote, relation, journal = self._quote, self.seat.problem.relation, self._journal
         self._curator = Curator(
-            self.source, quote.plan, quote.multipliers, relation, self._sampler, coins, quote.reserve, replay=replay
+            self.source,
+            quote.plan,
+            quote.multipliers,
+            relation,
+            self._sampler,
+            coins,
+            quote.reserve,
+            replay=journal.releases,
+            keep=journal.note_release,
         )
         self._talk: Conversation = self.run.algorithm.converse(self.seat, self._curator)
         for place, turn in enumerate(past):
@@ -160,11 +167,9 @@ class Owner:
         if self._broken:
             raise InvalidArgument(f"{self.name} failed in round {number}. Start its process again: it will go on from its journal.")
         heard = {name: np.array(heard[name], dtype=np.float64) for name in self.seat.neighbours if name in heard}
-        before = len(self._curator.transcript)
         self._broken = True  # until the turn is in the journal: it cannot be taken again from the middle
         said = self._advance(heard, first=number == 0)
-        released = tuple(self._curator.transcript[before:])
-        self._journal.add(Turn(heard, tuple(Released(r.name, r.answer) for r in released), said))
+        self._journal.note_turn(heard, said)
         self._broken = False
         return said
 

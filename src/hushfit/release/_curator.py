@@ -1,7 +1,7 @@
 """The door: the only place where rows meet noise, and the only way out. Proof: docs/proofs/noise.md and composition.md."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import NoReturn
@@ -42,6 +42,8 @@ class Curator:
         What the budget has set aside for the difference between discrete and continuous noise.
     replay : iterable of Released, default=()
         Answers already released by an interrupted run of the same plan; they are given again instead of new ones.
+    keep : callable, optional
+        Called with each new answer before anybody else sees it, for instance to write it to disk.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Curator:
         coins: Coins,
         epsilon_reserve: float = math.inf,
         replay: Iterable[Released] = (),
+        keep: Callable[[Released], None] | None = None,
     ) -> None:
         self.__source = source
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
@@ -62,6 +65,7 @@ class Curator:
         self._filters = _filters_of(plan, self._multipliers, relation)
         self._entropy = Entropy(relation, sampler, coins, epsilon_reserve)
         self._replay = list(replay)
+        self._keep = keep
         self._lock = Lock()
         self.relation = relation
         self.transcript: list[Released] = []
@@ -86,9 +90,13 @@ class Curator:
         """
         with self._lock:
             self._take(name, query)
-        answer = self._replayed(name, query) if self._replay else self._noisy(name, query)
+        fresh = not self._replay
+        answer = self._noisy(name, query) if fresh else self._replayed(name, query)
         answer.setflags(write=False)  # a solver that wrote into its answer would rewrite the transcript
-        self.transcript.append(Released(name, answer))
+        released = Released(name, answer)
+        if fresh and self._keep is not None:
+            self._keep(released)
+        self.transcript.append(released)
         return answer
 
     def _take(self, name: str, query: Query) -> None:
