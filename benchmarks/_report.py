@@ -89,3 +89,12 @@ def side_by_side(tasks: Sequence[Callable[[], object]], repeats: int, burst: int
         task()
     times = [[turn(task) for task in tasks] for _ in range(repeats)]
     return [statistics.median(column) for column in zip(*times, strict=True)]
+
+
+def write_between(page: Path, marks: tuple[str, str], parts: Sequence[str]) -> None:
+    """Put tables between the two marks of a page, in place of what stands there."""
+    before, _, rest = page.read_text().partition(marks[0])
+    _, found, after = rest.partition(marks[1])
+    if not found:
+        raise SystemExit(f"{page.name} has no part between {marks[0]} and {marks[1]}; add the two lines where the tables belong")
+    page.write_text(before + marks[0] + "\n\n" + "\n".join(parts) + "\n" + marks[1] + after)

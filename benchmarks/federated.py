@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._report import OUT, ROOT, machine, markdown, publish
+from benchmarks._report import OUT, ROOT, machine, markdown, publish, write_between
 from benchmarks.accuracy import progress, unit_rows
 from hushfit import PrivateLogisticRegression
 from hushfit.datasets import load_adult
@@ -450,12 +450,7 @@ def write_page() -> None:
         if kept.exists():
             shown = f"\n![{_ALT[figure]}](figures/{figure})\n" if figure else ""
             parts.append("##" + kept.read_text() + shown)
-    page = ROOT / "docs" / "federated.md"
-    before, _, rest = page.read_text().partition(MARKS[0])
-    _, found, after = rest.partition(MARKS[1])
-    if not found:
-        raise SystemExit(f"{page.name} has no part between {MARKS[0]} and {MARKS[1]}; add the two lines where the tables belong")
-    page.write_text(before + MARKS[0] + "\n\n" + "\n".join(parts) + "\n" + MARKS[1] + after)
+    write_between(ROOT / "docs" / "federated.md", MARKS, parts)
 
 
 def main() -> None:

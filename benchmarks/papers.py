@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks import sets
-from benchmarks._report import OUT, ROOT, markdown, publish
+from benchmarks._report import OUT, ROOT, markdown, publish, write_between
 from benchmarks.accuracy import ADJACENCY, progress, unit_rows
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.constraints import graph
@@ -518,12 +518,7 @@ def write_page() -> None:
         if kept.exists():
             figure = f"\n![Accuracy against epsilon, one panel for each case](figures/{drawn.name})\n" if drawn.exists() else ""
             parts.append("##" + kept.read_text() + figure)
-    page = ROOT / "docs" / "benchmarks.md"
-    before, _, rest = page.read_text().partition(MARKS[0])
-    _, found, after = rest.partition(MARKS[1])
-    if not found:
-        raise SystemExit(f"{page.name} has no part between {MARKS[0]} and {MARKS[1]}; add the two lines where the tables belong")
-    page.write_text(before + MARKS[0] + "\n\n" + "\n".join(parts) + "\n" + MARKS[1] + after)
+    write_between(ROOT / "docs" / "benchmarks.md", MARKS, parts)
 
 
 def main() -> None:

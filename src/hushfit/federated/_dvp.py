@@ -1,18 +1,16 @@
 """DVP: dual variable perturbation (Zhang and Zhu 2016), at its true price (docs/algorithms/decentralised-rivals.md).
 
 Noise on the dual variable is noise inside the subproblem's objective, so each round is one perturbed minimiser. The paper promises
-each round by itself; here all of them are paid for together. Beside the paper: f_i is ``own``, lambda_i is ``dual``.
+each round by itself; here all of them are paid for together. What is left is the walk of PP-ADMM with another noise: `alternate`. Beside the paper: f_i is
+``own`` there, lambda_i is ``dual``.
 """
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from hushfit.federated._pp_admm import NAME, alternate
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated._subproblem import NOISES, NoiseSettings, Subproblem, Words, dual_step, louder_by, usual_eta
+from hushfit.federated._subproblem import NOISES, NoiseSettings, Subproblem, louder_by, usual_eta
 from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
-
-NAME = "primal step"
 
 
 @dataclass(frozen=True)
@@ -44,15 +42,7 @@ class DVP(NoiseSettings):
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, curator: Curator) -> Conversation:
-        subproblem, words = self._subproblem(seat), Words(seat, self.bound)
-        own = dual = np.zeros(seat.problem.shape)
-
-        for _ in range(self.steps):
-            own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
-            words.hear((yield own.ravel()), own)
-            dual = dual_step(subproblem.eta, own, words.last, dual)
-
-        return words.average(self.average_last)
+        return alternate(self._subproblem(seat), self, curator)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
         eta = usual_eta(seat, self.steps, louder_by(self.noise, seat)) if self.eta is None else self.eta

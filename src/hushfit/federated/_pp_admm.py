@@ -42,16 +42,21 @@ class PPADMM(AdmmSettings):
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, curator: Curator) -> Conversation:
-        subproblem, words = self._subproblem(seat), Words(seat, self.bound)
-        own = dual = np.zeros(seat.problem.shape)
-
-        for _ in range(self.steps):
-            own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
-            words.hear((yield own.ravel()), own)
-            dual = dual_step(subproblem.eta, own, words.last, dual)
-
-        return words.average(self.average_last)
+        return alternate(self._subproblem(seat), self, curator)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
         eta = usual_eta(seat, self.steps) if self.eta is None else self.eta
         return Subproblem(seat, eta, self.ridge, self.tolerance)
+
+
+def alternate(subproblem: Subproblem, settings: AdmmSettings, curator: Curator) -> Conversation:
+    """Noisy minimisers and dual steps in turn, whatever the law of the noise."""
+    words = Words(subproblem.seat, settings.bound)
+    own = dual = np.zeros(subproblem.seat.problem.shape)
+
+    for _ in range(settings.steps):
+        own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
+        words.hear((yield own.ravel()), own)
+        dual = dual_step(subproblem.eta, own, words.last, dual)
+
+    return words.average(settings.average_last)

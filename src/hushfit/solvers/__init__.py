@@ -21,6 +21,7 @@ from hushfit.solvers._recalibrated import Recalibrated
 from hushfit.solvers._rsgd import PermutedSGD
 from hushfit.solvers._run import Iterate, Result, Solver, run
 from hushfit.solvers._sadmm import DPSADMM
+from hushfit.solvers._screening import Screening
 from hushfit.solvers._ss_admm import SSADMM
 from hushfit.solvers._ssp import SufficientStatistics
 from hushfit.solvers._svrg import DPSVRG
@@ -53,6 +54,7 @@ __all__ = [
     "PublicGraph",
     "Recalibrated",
     "Result",
+    "Screening",
     "Solver",
     "SufficientStatistics",
     "WhitenedGradientDescent",
