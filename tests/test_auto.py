@@ -82,6 +82,22 @@ def test_the_louder_the_noise_the_less_is_averaged(nu, averaged):
     np.testing.assert_allclose(np.diff(weights[:-1]), averaged * 2 / (60 * 61))
 
 
+@pytest.mark.parametrize("nu", [0.001, 0.01, 0.03])
+def test_with_many_weights_the_walk_is_shorter_and_later_to_gather_momentum(nu):
+    """The length of noise grows with the root of their number; clips, which bound one record, do not change."""
+    usual, crowded = Settings.for_noise(nu, 10.0, 60), Settings.for_noise(nu, 10.0, 60, crowd=3.0)
+    assert crowded.clip == usual.clip
+    assert crowded.first_step == pytest.approx(usual.first_step / 3)
+    assert crowded.largest_step == pytest.approx(usual.largest_step / 3)
+    assert crowded.momentum == Settings.for_noise(3 * nu, 10.0, 60).momentum
+
+
+@pytest.mark.parametrize(("nu", "factor"), [(0.1, 0.7), (0.06, 0.7), (0.05, 0.85), (0.04, 1.25), (0.035, 1.5), (0.0, 1.5)])
+def test_where_the_walk_arrives_its_first_steps_are_longer(nu, factor):
+    settings = Settings.for_noise(nu, 10.0, 60)
+    assert settings.for_smooth(nu).first_step == pytest.approx(factor * settings.first_step)
+
+
 def test_while_gradients_all_say_the_same_the_end_of_a_walk_has_less_noise_for_its_length_than_an_average():
     """By the efficiency of weights 1 - (t/T)^2 against equal ones: 5/6."""
 

@@ -353,14 +353,14 @@ def whitened_reference(Z, y, mu, a, noise, f=0.1, T=60):
     nu = a * D / (mu * math.sqrt(1 - f) * n)
     beta = np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4)
     B, m = beta * math.sqrt(D), np.clip(0.7 * (0.02 / nu - 1), 0, 0.7)
-    b = np.clip((0.06 - nu) / 0.02, 0, 1)
+    b, arriving = np.clip((0.06 - nu) / 0.02, 0, 1), np.clip((0.045 - nu) / 0.01, 0, 1)
     cap = B / np.linalg.norm(Z @ A, axis=1)
     sd = a * B * math.sqrt(T) / (mu * math.sqrt(1 - f) * n)
     u, V, total = np.zeros(d), np.zeros(d), np.zeros(d)
     for t in range(T):
         slope = -y * np.minimum(expit(-y * (Z @ (A @ (u + m * V)))), cap)
         g = A @ (Z.T @ slope) / n + sd * steps[t]
-        V = m * V - min((0.7 + 0.3 * b) * 0.015 / (math.sqrt(T) * nu**2), 4 * (1 - t / T)) / beta * g
+        V = m * V - min((0.7 + 0.3 * b + 0.5 * arriving) * 0.015 / (math.sqrt(T) * nu**2), 4 * (1 - t / T)) / beta * g
         u = u + V
         total += (t + 1) * u
     return A @ (b * total / (T * (T + 1) / 2) + (1 - b) * u)

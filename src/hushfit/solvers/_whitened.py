@@ -23,11 +23,15 @@ from hushfit.solvers._run import Iterate
 from hushfit.solvers._whitening import relation_factor, release_spectrum
 
 _USUAL_COLUMNS = 125  # the rule was measured on tables of about so many
+_USUAL_WEIGHTS = 1000  # as many weights as noise may spread over before its length, not only its size, limits the walk
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to walk, given ``nu``: the noise of a whole run against the size of a whitened record."""
+    """How to walk, given ``nu``: the noise of a whole run against the size of a whitened record.
+
+    ``crowd``, for many weights, is how much longer the noise is than usual: the walk is shorter and waits for momentum.
+    """
 
     clip: float
     momentum: float
@@ -36,25 +40,27 @@ class Settings:
     averaged: float = 1.0  # share of the result that is an average over the walk; the rest is its end
 
     @classmethod
-    def for_noise(cls, nu: float, dimension: float, steps: int) -> "Settings":
+    def for_noise(cls, nu: float, dimension: float, steps: int, crowd: float = 1.0) -> "Settings":
         """The rule: with less noise clip later, step further, and gather momentum."""
-        quiet = 0.02 / max(nu, 1e-12)
-        looseness = float(np.clip(0.25 * quiet**0.75, 0.25, 4.0))
+        nu = max(nu, 1e-12)
+        looseness = float(np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4.0))
         return cls(
             clip=looseness * math.sqrt(dimension),
-            momentum=float(np.clip(0.7 * (quiet - 1), 0.0, 0.7)),
-            first_step=0.015 / (math.sqrt(steps) * max(nu, 1e-12) ** 2) / looseness,
-            largest_step=4.0 / looseness,
+            momentum=float(np.clip(0.7 * (0.02 / (crowd * nu) - 1), 0.0, 0.7)),
+            first_step=0.015 / (math.sqrt(steps) * nu**2) / looseness / crowd,
+            largest_step=4.0 / looseness / crowd,
         )
 
     def for_smooth(self, nu: float) -> "Settings":
         """The same for penalties without corners: where noise is large, the end of the walk in place of its average.
 
         Noise keeps the walk near its start, where all gradients say the same. Its end weighs them equally, while an average of
-        positions has a fifth more variance. Shorter steps make up for the end being further out than the average.
+        positions has a fifth more variance. Shorter steps make up for the end being further out than the average. Where the walk
+        arrives, longer first steps get it there sooner.
         """
         averaged = float(np.clip((0.06 - nu) / 0.02, 0.0, 1.0))
-        return replace(self, first_step=(0.7 + 0.3 * averaged) * self.first_step, averaged=averaged)
+        arriving = float(np.clip((0.045 - nu) / 0.01, 0.0, 1.0))
+        return replace(self, first_step=(0.7 + 0.3 * averaged + 0.5 * arriving) * self.first_step, averaged=averaged)
 
     def for_columns(self, columns: int) -> "Settings":
         """With many columns, shorter steps while noise limits them: its length grows with their root, the signal's hardly."""
@@ -131,7 +137,8 @@ class WhitenedGradientDescent:
     def _settings(self, problem: Problem, curator: Curator, dimension: float) -> Settings:
         per_step = curator.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows
         nu = dimension * per_step / math.sqrt(self.steps)
-        settings = Settings.for_noise(nu, dimension, self.steps).for_smooth(nu).for_columns(problem.dimension)
+        crowd = max(1.0, math.sqrt(problem.dimension * problem.outputs / _USUAL_WEIGHTS))
+        settings = Settings.for_noise(nu, dimension, self.steps, crowd).for_smooth(crowd * nu).for_columns(problem.dimension)
         return settings if problem.outputs == 1 else settings.stretched(2.0)
 
 
