@@ -6,7 +6,7 @@ HEART ?= $(wildcard ../shared/data/heart)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo demo-federated test check bench slow audit clean
+.PHONY: install demo demo-federated test check bench slow audit mutants clean
 
 install: $(STAMP)
 
@@ -41,6 +41,10 @@ bench: install
 # Attacks on every algorithm and checks of every query and sampler: under 20 minutes on 2 cores, false alarms at most 1e-3 in all.
 audit: install
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m hushfit.audit $(ARGS)
+
+# Plants privacy bugs and sees that the audit notices each; ARGS="--clean 20" counts alarms without any bug.
+mutants: install
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(ARGS)
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from benchmarks import accuracy, federated, papers, preprocessing, sets, sparse, speed, thesis
+from benchmarks import accuracy, baselines, federated, papers, preprocessing, sets, sparse, speed, thesis
 
 
 def main() -> int:
@@ -14,7 +14,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes for the accuracy part")
     given = parser.parse_args()
     owners_missed: list[str] = []
-    measured = speed.run(list(speed.SECTIONS), given.quick)
+    measured = [*speed.run(list(speed.SECTIONS), given.quick), *baselines.run_all(given.quick)]
     if given.quick:
         # Five folds also here: the goals suppose four fifths of the rows.
         setup = accuracy.Setup(epsilons=(0.1, 0.8), folds=5, draws=1)

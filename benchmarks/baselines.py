@@ -1,8 +1,9 @@
 """DP-SGD here against DP-SGD elsewhere, at the same add-remove guarantee: ``python -m benchmarks.baselines [--quick]``.
 
 Logistic regression on the two UCI parts of Adult. Opacus and jax-privacy live in venvs of their own under ``out/``; one that is
-missing is skipped with a line. All take as many epochs with Poisson batches of the same expected size. Seconds are those of training
-alone: the search for the noise, and what jax takes to compile, are printed beside them.
+missing is skipped with a line. All take the same float32 rows, and as many epochs with Poisson batches of the same expected size.
+Seconds are those of training alone, of the second fit in a process: the search for the noise, and what jax takes to compile, are
+printed beside them.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks._report import OUT, ROOT, Measurement, plain, publish, speed_table
 from benchmarks.speed import OPACUS_PYTHON
@@ -36,13 +38,16 @@ ARRAYS = OUT / "opacus-arrays.npz"
 # Batch, epochs, learning rate of the others: the best of those that benchmarks.speed tries.
 SETTINGS = [(256, 2, 4.0), (512, 5, 4.0)]
 GOAL = 1 / 30
+# A fit here takes a few hundredths of a second, so one pause of the machine would be all there is to see of it.
+FITS_IN_A_TURN = 5
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One fit: seconds of training for an epoch, seconds before it, and accuracy on the test part."""
+    """One fit: seconds of training for an epoch, those that the processor worked, seconds before it, and accuracy on the test part."""
 
     per_epoch: float
+    worked: float
     before: float
     accuracy: float
 
@@ -55,11 +60,13 @@ def elsewhere(python: Path, script: str) -> Fit:
 
     def fit(batch: int, epochs: int, lr: float, seed: int) -> Trained:
         command = [python, ROOT / "benchmarks" / script, ARRAYS, "--epsilon", EPSILON, "--delta", DELTA]
-        command += ["--tries", json.dumps([[batch, epochs, lr, seed]])]
+        # The first fit of a process pays for whatever its library sets up; only the second one counts.
+        command += ["--tries", json.dumps([[batch, 1, lr, seed], [batch, epochs, lr, seed]])]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True, env=environment)
         record = json.loads(done.stdout.splitlines()[-1])
-        return Trained(record["training"] / epochs, record["noise_search"] + record.get("compiling", 0.0), record["accuracy"])
+        before = record["noise_search"] + record.get("compiling", 0.0)
+        return Trained(record["training"] / epochs, record["processor"] / epochs, before, record["accuracy"])
 
     return fit
 
@@ -68,21 +75,26 @@ def here(secure: bool) -> Fit:
     """Fits by hushfit, with the step that its own rule chooses; with noise and coins as secure as the others' or as its own."""
     stored = np.load(ARRAYS)
     X, y, X_test, y_test = (stored[name] for name in ("X_train", "y_train", "X_test", "y_test"))
-    source = as_source(X, np.where(y == 1, 1.0, -1.0))
+    source = as_source(X.astype(np.float32), np.where(y == 1, 1.0, -1.0))
     problem = Problem(Logistic(), Zero(), *X.shape, Relation.ADD_REMOVE)
 
-    def fit(batch: int, epochs: int, lr: float, seed: int) -> Trained:
+    def once(batch: int, epochs: int, seed: int) -> Trained:
         start, n = time.perf_counter(), problem.n_rows
         solver = DPSGD(steps=round(epochs * n / batch), sampling=PoissonBatch(batch / n))
         plan, budget = solver.plan(problem), usable(Budget(EPSILON, DELTA))[0]
         strength = calibrate(lambda mu: plan.cost(plan.multipliers(mu, n), n), budget, problem.relation)
         sampler, coins = (SecureSampler(), SecureCoins()) if secure else (SeededSampler(seed), SeededCoins(seed))
         curator = Curator(source, plan, plan.multipliers(strength, n), problem.relation, sampler, coins)
-        ready = time.perf_counter()
+        ready, worked = time.perf_counter(), time.process_time()
         w = run(solver, problem, curator).w
-        done = time.perf_counter()
+        done, worked = time.perf_counter(), time.process_time() - worked
         accuracy = float(np.mean((X_test @ w[:-1] + w[-1] > 0) == (y_test == 1)))
-        return Trained((done - ready) / epochs, ready - start, accuracy)
+        return Trained((done - ready) / epochs, worked / epochs, ready - start, accuracy)
+
+    def fit(batch: int, epochs: int, lr: float, seed: int) -> Trained:
+        with threadpool_limits(1):  # as for the others
+            fits = [once(batch, epochs, seed) for _ in range(FITS_IN_A_TURN)]
+        return sorted(fits, key=lambda fit: fit.per_epoch)[FITS_IN_A_TURN // 2]
 
     return fit
 
@@ -116,22 +128,30 @@ def measure(fits: dict[str, Fit], setting: tuple[int, int, float], rounds: int) 
             # Opacus and jax-privacy draw from ordinary generators, so that is the comparison of like with like.
             goal = GOAL if rival == "Opacus" and ours == "ordinary" else None
             ratio = middle[f"hushfit, {ours} noise"] / middle[rival]
-            found.append(Measurement(f"DP-SGD epoch, {ours} noise / {rival}", ratio, goal, note=f"batch {batch}"))
+            # On a busy machine a short fit waits for the others in another proportion than a long one; its work is what it is.
+            work = statistics.median(turn[f"hushfit, {ours} noise"].worked / turn[rival].worked for turn in turns)
+            note = f"batch {batch}; {work:.4f} in processor time"
+            found.append(Measurement(f"DP-SGD epoch, {ours} noise / {rival}", ratio, goal, note=note))
+    return found
+
+
+def run_all(quick: bool) -> list[Measurement]:
+    """Measure and publish the whole table."""
+    OUT.mkdir(exist_ok=True)
+    (X, y), (X_test, y_test) = (load_adult(split=part, return_X_y=True) for part in ("train", "test"))
+    np.savez(ARRAYS, X_train=X, y_train=y, X_test=X_test, y_test=y_test)
+    fits = libraries()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [line for setting in SETTINGS[: 1 if quick else None] for line in measure(fits, setting, 2 if quick else 5)]
+    publish("baselines", "DP-SGD here and elsewhere (add-remove, Adult)", speed_table(found), plain(found))
     return found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.baselines", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one setting, twice")
-    quick = parser.parse_args().quick
-    OUT.mkdir(exist_ok=True)
-    (X, y), (X_test, y_test) = (load_adult(split=part, return_X_y=True) for part in ("train", "test"))
-    np.savez(ARRAYS, X_train=X, y_train=y, X_test=X_test, y_test=y_test)
-    warnings.simplefilter("ignore")
-    fits = libraries()
-    found = [line for setting in SETTINGS[: 1 if quick else None] for line in measure(fits, setting, 2 if quick else 3)]
-    publish("baselines", "DP-SGD here and elsewhere (add-remove, Adult)", speed_table(found), plain(found))
-    return 1 if any(line.verdict == "FAIL" for line in found) else 0
+    return 1 if any(line.verdict == "FAIL" for line in run_all(parser.parse_args().quick)) else 0
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def fit(X: torch.Tensor, y: torch.Tensor, given: argparse.Namespace, batch: int,
         module=model, optimizer=torch.optim.SGD(model.parameters(), lr=lr), data_loader=loader, epochs=epochs,
         target_epsilon=given.epsilon, target_delta=given.delta, max_grad_norm=given.clip,
     )  # fmt: skip
-    ready = time.perf_counter()
+    ready, worked = time.perf_counter(), time.process_time()
     loss = nn.BCEWithLogitsLoss()
     for _ in range(epochs):
         for rows, labels in loader:
@@ -36,6 +36,7 @@ def fit(X: torch.Tensor, y: torch.Tensor, given: argparse.Namespace, batch: int,
     return model, {
         "noise_search": ready - start,
         "training": done - ready,
+        "processor": time.process_time() - worked,
         "noise_multiplier": optimizer.noise_multiplier,
     }
 

@@ -259,8 +259,7 @@ def test_a_row_is_sampled_with_exactly_its_rate():
 def test_zero_bits_of_all_planes_are_found(n, planes):
     digits = np.random.default_rng(n).integers(0, 2**64, size=(planes, -(-n // 64)), dtype=np.uint64)
     digits[:, 0] &= np.uint64(2**63 - 1)  # the last bit of a word is one of them
-    found = np.empty(n, dtype=np.int64)
-    taken = found[: zero_in_all(digits, n, found)]
+    taken = zero_in_all(digits, n)
     bits = np.unpackbits(digits.view(np.uint8), axis=1, count=n, bitorder="little")
     np.testing.assert_array_equal(taken, np.flatnonzero(~bits.any(axis=0)))
 

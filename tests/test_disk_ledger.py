@@ -19,7 +19,17 @@ from sklearn.base import clone
 
 from hushfit import Ledger, PrivateLogisticRegression
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
-from hushfit.privacy import Budget, GaussianCost, Relation, _ledger, epsilon_of, gaussian_mu
+from hushfit.privacy import (
+    Budget,
+    GaussianCost,
+    PoissonGaussianCost,
+    Relation,
+    _disk_ledger,
+    _ledger,
+    calibrate,
+    filtered_epsilon,
+    gaussian_mu,
+)
 from hushfit.privacy._disk_ledger import DiskAccount, ledger_datasets, redacted, verify_ledger
 
 DELTA = 1e-6
@@ -109,10 +119,10 @@ def test_passwords_do_not_enter_the_record():
 
 def test_a_tighter_accountant_lowers_the_total(ledger, monkeypatch):
     receipt = pay(ledger, 1.0)
-    monkeypatch.setattr(_ledger, "epsilon_of", lambda *given: 0.5 * epsilon_of(*given))
-    _ledger._composed.cache_clear()
+    monkeypatch.setattr(_ledger, "filtered_epsilon", lambda *given: 0.5 * filtered_epsilon(*given))
+    _ledger._filtered.cache_clear()
     assert ledger.spent().epsilon == pytest.approx(0.5 * receipt.total.epsilon)
-    _ledger._composed.cache_clear()
+    _ledger._filtered.cache_clear()
 
 
 def test_an_account_is_opened_once(ledger, path):
@@ -156,7 +166,7 @@ def test_tampering_is_found_and_nothing_is_paid_into_it(ledger, path, statement)
 
 def test_a_total_that_is_too_small_for_its_costs_is_found(ledger, path, monkeypatch):
     """Somebody rewrites a total and every hash after it: composing the costs again tells."""
-    monkeypatch.setattr(_ledger, "epsilon_of", lambda *given: 0.1)
+    monkeypatch.setattr(_ledger, "_filtered", lambda *given: 0.1)
     pay(ledger, 1.5)
     monkeypatch.undo()
     (problem,) = verify_ledger(path)["patients"]
@@ -416,3 +426,53 @@ def test_a_handle_with_other_terms_cannot_pay(tmp_path):
         with pytest.raises(LedgerError, match="other terms"):
             ledger.charge(GaussianCost(1.0), "fit", "replace-one")
     assert Ledger(path, dataset="patients").entries == ()
+
+
+def opened_without_filter(path, dataset="patients", epsilon=1.0):
+    """An account as hushfit wrote it before there was a filter."""
+    with _disk_ledger._database(path).transaction(writing=True, creating=True) as execute:
+        for statement in _disk_ledger._TABLES:
+            execute(statement, {})
+        execute("INSERT INTO hushfit_format VALUES (1)", {})
+        body = {"kind": "open", "dataset": dataset, "epsilon": epsilon, "delta": DELTA, "relation": "replace-one"}
+        _disk_ledger._add(execute, dataset, (), body)
+    return Ledger(path, dataset=dataset)
+
+
+def half_of(epsilon):
+    """Two of these, fixed beforehand, make epsilon; chosen one after the other they make a little more."""
+    strength = calibrate(lambda s: PoissonGaussianCost(1 / s, 0.02, 100), Budget(epsilon, DELTA), "replace-one")
+    return PoissonGaussianCost(1 / strength, 0.02, 50)
+
+
+def test_an_account_from_before_the_filter_goes_on_as_it_was_opened(path):
+    old, half = opened_without_filter(path), half_of(0.999)
+    assert not old.adaptive
+    assert "fixed before the first answer" in old.rule
+    for _ in range(2):
+        old.charge(half, "half", "replace-one")
+    assert verify_ledger(path) == {"patients": []}
+    # A new account beside it has a filter, and an older hushfit refuses the file from then on.
+    new = Ledger.create(path, "visits", 1.0, DELTA)
+    assert new.adaptive
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT version FROM hushfit_format").fetchall() == [(2,)]
+    connection.close()
+    assert not Ledger(path, dataset="patients").adaptive
+    new.charge(half, "half", "replace-one")
+    with pytest.raises(BudgetExceeded, match="adaptive=False"):
+        new.charge(half, "half", "replace-one")
+    assert verify_ledger(path) == {"patients": [], "visits": []}
+
+
+def test_the_rule_and_the_plans_of_an_account_are_on_disk(path):
+    half = half_of(0.999)
+    Ledger.create(path, "fixed", 1.0, DELTA, adaptive=False)
+    Ledger.create(path, "planned", 1.0, DELTA)
+    for dataset, plan in (("fixed", ""), ("planned", "survey")):
+        for _ in range(2):
+            Ledger(path, dataset=dataset).charge(half, "half", "replace-one", plan=plan)
+    assert [entry.plan for entry in Ledger(path, dataset="planned").entries] == ["survey", "survey"]
+    assert verify_ledger(path) == {"fixed": [], "planned": []}
+    with pytest.raises(InvalidArgument, match="whose rule is fixed"):
+        Ledger(path, dataset="fixed", adaptive=False)

@@ -512,7 +512,7 @@ def test_a_pipeline_has_one_guarantee_that_covers_all_it_released(solver):
 @pytest.mark.usefixtures("quiet_fits")
 def test_a_plain_pipeline_with_a_shared_ledger_adds_up_to_the_same():
     X, y = two_moons()
-    ledger = Ledger(2.0, 1e-5)
+    ledger = Ledger(2.0, 1e-5, adaptive=False)  # both steps are fixed beforehand
     terms = {"delta": 1e-5, "ledger": ledger, "random_state": 0}
     pipeline = Pipeline(
         [

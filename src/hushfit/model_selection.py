@@ -60,6 +60,7 @@ class TrialAccount:
 
     def __init__(self, relation: Relation, delta: float, price: Cost | None = None) -> None:
         self.budget, self.relation, self.name = Budget(float("inf"), delta), relation, "trial"
+        self.adaptive = False
         self.costs: list[Cost] = []
         self._price = price
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Checks without attack: they pass on the library as it is, and each fails on the mistake that it is there for."""
+"""Checks without attack: each fails on the mistake that it is there for. That they pass on the library as it is: test_trimmed.py."""
 
 import sys
 import warnings
@@ -10,7 +10,6 @@ import pytest
 from hushfit import PrivateLogisticRegression
 from hushfit.audit import (
     attack_on,
-    check_release_noise,
     check_replay,
     check_sampler,
     check_sensitivity,
@@ -18,7 +17,6 @@ from hushfit.audit import (
     example_queries,
 )
 from hushfit.audit._noise import gaussian_law, law_p_value, noise_findings
-from hushfit.audit._suite import side_channel_findings
 from hushfit.data import as_source
 from hushfit.privacy import Relation, SecureSampler, SeededSampler
 from hushfit.release import ClippedGradient, NoiseGrid, SecondMoment
@@ -26,29 +24,12 @@ from hushfit.solvers import Iterate
 
 RELATIONS = list(Relation)
 EXAMPLES = {(name, relation): example for relation in RELATIONS for name, example in example_queries(relation).items()}
-# Queries whose bound covers tables that climbing does not find; the others come near it even in a short climb.
-LOOSE = (
-    "newton direction",
-    "difference",
-    "steps of ADMM",
-    "minimiser",
-    "perturbed minimiser",
-    "variance-reduced gradient",
-    "loss drops",
-)
 
 
 def fuzzed(example, relation, **search):
     return check_sensitivity(
         "query", example.query, relation, example.rows, example.labels, draw_label=example.draw_label, **search
     )
-
-
-@pytest.mark.parametrize(("name", "relation"), EXAMPLES, ids=[f"{name}, {relation}" for name, relation in EXAMPLES])
-def test_no_neighbours_exceed_a_sensitivity_and_most_come_near(name, relation):
-    found = fuzzed(EXAMPLES[name, relation], relation, climbs=30, starts=3)
-    assert found.passed, found.evidence
-    assert name in LOOSE or float(found.evidence.split()[3]) > 0.65
 
 
 @pytest.mark.parametrize(
@@ -67,13 +48,6 @@ def test_rows_that_reach_beyond_their_clip_are_found(monkeypatch):
     example = EXAMPLES["gradient, squared", Relation.ADD_REMOVE]
     monkeypatch.setattr(ClippedGradient, "_caps", lambda self, source: np.array([np.inf]))
     assert not fuzzed(example, Relation.ADD_REMOVE, climbs=20).passed
-
-
-@pytest.mark.parametrize("name", ["ss-admm", "objective", "bls, all rows", "dp-agd", "dpsc"])
-def test_runs_are_functions_of_their_releases(name):
-    attack = attack_on(name)
-    for finding in check_replay(attack.solver, attack.problem, attack.neighbours.first, attack.budget):
-        assert finding.passed, finding
 
 
 class _Peeking:
@@ -113,13 +87,6 @@ def test_a_solver_that_knows_more_than_its_releases_is_caught(kind):
 
 
 # Side channels
-
-
-def test_nothing_but_the_numbers_depends_on_the_rows():
-    findings = side_channel_findings()
-    assert len(findings) == 54
-    for finding in findings:
-        assert finding.passed, finding
 
 
 def leaking(leak):
@@ -163,13 +130,6 @@ def test_fits_that_all_fail_prove_nothing():
 # Noise
 
 
-@pytest.mark.parametrize("sampler", [SecureSampler(), SeededSampler(0)], ids=["secure", "seeded"])
-def test_samplers_have_their_law(sampler):
-    """Sixteen tests at 1e-6 for the secure one, which no seed tames."""
-    for finding in check_sampler(sampler, 20_000):
-        assert finding.passed, finding
-
-
 class _Broken:
     """A secure-looking sampler with one thing wrong."""
 
@@ -204,15 +164,6 @@ def test_the_law_test_keeps_its_level():
     p_values = [law_p_value(rng.choice(law[0], size=2000, p=law[1]), *law) for _ in range(100)]
     assert min(p_values) > 1e-4
     assert 0.2 < np.mean(np.array(p_values) < 0.5) < 0.8
-
-
-@pytest.mark.parametrize("relation", RELATIONS, ids=str)
-@pytest.mark.parametrize("name", ["gradient, logistic", "second moment"])
-def test_the_boundary_adds_what_was_paid_for(name, relation):
-    example = EXAMPLES[name, relation]
-    source = as_source(example.rows, example.labels)
-    for finding in check_release_noise(example.query, source, 1.3, relation, SecureSampler(), releases=150):
-        assert finding.passed, finding
 
 
 def mistaken_answers(mistake, query, grid, source, releases=200):

@@ -7,6 +7,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as stock
 from scipy.special import log_ndtr, logsumexp
 
+from hushfit.audit._exact import gate_law
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import (
     AboveThresholdCost,
@@ -43,24 +44,9 @@ def gaussian(rho, queries):
     return AboveThresholdCost("gaussian", math.sqrt(1.5 / rho), math.sqrt(3 / rho), queries)
 
 
-def log_tail(noise, x):
-    if noise == "gaussian":
-        return log_ndtr(-x)
-    return np.where(x >= 0, math.log(0.5) - x, np.log1p(-0.5 * np.exp(np.minimum(x, 0.0))))
-
-
 def exact_law(gate, queries):
     """Logarithms of the probabilities of stopping at each query, and of never stopping."""
-    s1, s2 = gate.threshold_multiplier, gate.query_multiplier
-    reach = 10 if gate.noise == "gaussian" else 40
-    z = np.linspace(-reach * s1, reach * s1, 1201)
-    log_density = -0.5 * (z / s1) ** 2 if gate.noise == "gaussian" else -np.abs(z) / s1
-    log_density -= logsumexp(log_density)
-    x = (z[:, None] - np.asarray(queries)) / s2
-    go_on = np.cumsum(log_tail(gate.noise, -x), axis=1)
-    reached = np.column_stack([np.zeros(len(z)), go_on])
-    stop = np.column_stack([log_tail(gate.noise, x), np.zeros(len(z))])
-    return logsumexp(log_density[:, None] + reached + stop, axis=0)
+    return gate_law(gate.noise, gate.threshold_multiplier, gate.query_multiplier, queries, points=1201)
 
 
 def divergence(log_p, log_q, order):

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from hushfit._typing import Matrix, Vector
-from hushfit.audit._bounds import CHOOSING_SHARE, Bound, Claim, Verdict, lower_bound, verdict_of
+from hushfit.audit._bounds import CHOOSING_SHARE, Bound, Claim, Curve, Verdict, lower_bound, verdict_of
 from hushfit.audit._laws import log_ratio
 from hushfit.data import DataSource, SeededCoins
 from hushfit.errors import InvalidArgument
@@ -182,7 +182,9 @@ def linear_score(first: Matrix, second: Matrix) -> Vector:
     """Fisher's direction: the difference of the means in units of the common covariance, slightly rounded."""
     apart = first.mean(axis=0) - second.mean(axis=0)
     within = np.atleast_2d(np.cov(np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)]).T))
-    within = within + (1e-6 * np.trace(within) / len(within) + 1e-300) * np.eye(len(within))
+    # Outputs without any spread may still tell the tables apart, and then they do so by their difference alone.
+    least = 1e-6 * np.trace(within) / len(within) + 1e-12 * float(apart @ apart) + 1e-300
+    within = within + least * np.eye(len(within))
     direction: Vector = np.linalg.solve(within, apart)
     return direction / max(float(np.linalg.norm(direction)), 1e-300)
 
@@ -223,6 +225,8 @@ class Attack:
         Draw noise from the operating system, as a release does, in place of reproducible noise.
     gaussian : bool, default=False
         Whether the releases are known to be Gaussian shifts on these tables, whatever the price covers.
+    law : callable or None
+        Noise multipliers to the trade-off between the laws on these tables, where those are known: the family estimator looks there.
     """
 
     solver: Solver
@@ -231,6 +235,7 @@ class Attack:
     budget: Budget
     secure: bool = False
     gaussian: bool = False
+    law: Callable[[dict[str, float]], Curve] | None = None
 
     @cached_property
     def quote(self) -> Quote:
@@ -239,7 +244,11 @@ class Attack:
     @cached_property
     def claim(self) -> Claim:
         """The budget, the cost that was paid for it, and the same with more or less noise."""
-        return claim_of(self.quote, self.budget, self.problem.relation, self.problem.n_rows, self.gaussian)
+        claim = claim_of(self.quote, self.budget, self.problem.relation, self.problem.n_rows, self.gaussian)
+        law, multipliers = self.law, self.quote.multipliers
+        if law is None:
+            return claim
+        return replace(claim, scaled=lambda factor: law({name: factor * scale for name, scale in multipliers.items()}))
 
     def white_box(self, world: int, seed: int) -> float:
         """Log-likelihood ratio of all releases of a run."""

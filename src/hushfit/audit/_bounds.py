@@ -34,7 +34,7 @@ _LEAST_DELTA = 1e-9
 _LEAST_FACTOR, _MOST_FACTOR, _FACTOR_RATIO = 1 / 16, 64.0, 1.02
 _MOST_EPSILON = 40.0
 
-ScaledCost: TypeAlias = Callable[[float], Cost]
+ScaledCost: TypeAlias = Callable[[float], "Cost | Curve"]
 
 
 class Verdict(StrEnum):
@@ -70,6 +70,11 @@ class Curve:
         """The same with one more point."""
         return Curve(np.append(self.epsilons, epsilon), np.append(self.deltas, delta))
 
+    def epsilon(self, delta: float) -> float:
+        """The last of its points, rising, at which it says more than ``delta``: a lower bound on where it says that."""
+        above = self.epsilons[self.deltas > delta]
+        return float(above.max()) if len(above) else 0.0
+
     def most(self, rate: Vector) -> Vector:
         """Largest probability on one table of an event that has probability ``rate`` on the other."""
         ratio = np.exp(self.epsilons)[:, None]
@@ -91,8 +96,8 @@ class Claim:
     cost : Cost or None
         What was paid; its whole profile is tested then, not only the point (epsilon, delta).
     scaled : callable or None
-        Noise factor to cost: the family in which the family estimator looks. Give it only where the true law, whatever its
-        noise, belongs to the family.
+        Noise factor to cost, or to the curve itself: the family in which the family estimator looks. Give it only where the true
+        law, whatever its noise, belongs to the family.
     """
 
     epsilon: float
@@ -122,11 +127,13 @@ class Claim:
 
     def _at_factor(self, factor: float) -> Curve:
         assert self.scaled is not None
-        return Curve.of_cost(self.scaled(factor), Relation(self.relation))
+        made = self.scaled(factor)
+        return made if isinstance(made, Curve) else Curve.of_cost(made, Relation(self.relation))
 
     def _epsilon_at(self, factor: float) -> float:
         assert self.scaled is not None
-        return epsilon_of(self.scaled(factor), self.delta, Relation(self.relation))
+        made = self.scaled(factor)
+        return made.epsilon(self.delta) if isinstance(made, Curve) else epsilon_of(made, self.delta, Relation(self.relation))
 
 
 @dataclass(frozen=True)

@@ -45,12 +45,17 @@ from hushfit.release import (
     Query,
     SecretOrder,
     SteepestCorner,
+    Thresholded,
+    vocabulary_of,
 )
+from hushfit.release._vocabulary import counts_of
 
 NOBODY: IntVector = np.empty(0, dtype=np.int64)
 # Points and reach, in scales of the noise, of the integrals over a threshold or a winning score.
 _POINTS, _REACH = 401, 25.0
 _UTILITY_STEPS = 2.0**30
+# Logarithm of the probability of what a table cannot answer; finite, so that scores stay numbers.
+_IMPOSSIBLE = -1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +216,20 @@ def _(mechanism: LaplaceInside, release: Release, source: DataSource) -> float:
 
 def _inside_scale(release: Release) -> float:
     return float(release.noise_multiplier * release.query.gradient_shift(release.relation))
+
+
+# Texts
+
+
+@log_density.register
+def _(mechanism: Thresholded, release: Release, source: DataSource) -> float:
+    least = mechanism.threshold(release.scale)
+    total = 0.0
+    for counts, named in zip(counts_of(source), vocabulary_of(release.answer), strict=True):
+        above = (np.fromiter(counts.values(), dtype=np.float64) - least) / release.scale
+        told = np.fromiter((text in named for text in counts), dtype=bool)
+        total += float(log_ndtr(np.where(told, above, -above)).sum()) + _IMPOSSIBLE * len(set(named) - set(counts))
+    return total
 
 
 # Choices

@@ -134,7 +134,9 @@ def _written(model: Any, record: Any, output: Path) -> str:
 def _tell(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:
     spent = None if ledger is None else ledger.spent()
     if given["as_json"]:
-        total = None if spent is None else {"epsilon": spent.epsilon, "delta": spent.delta, "budget": ledger.budget.epsilon}
+        total = None
+        if spent is not None:
+            total = {"epsilon": spent.epsilon, "delta": spent.delta, "budget": ledger.budget.epsilon, "rule": ledger.rule}
         paid = None if model.receipt is None else {"dataset": model.receipt.dataset, "number": model.receipt.number}
         print_json(
             {
@@ -151,7 +153,7 @@ def _tell(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:
     if spent is not None and model.receipt is not None:
         click.echo(
             f"Ledger: payment {model.receipt.number} on {model.receipt.dataset!r}; composed total epsilon={spent.epsilon:.4g} "
-            f"of {ledger.budget.epsilon:g} at delta={spent.delta:g}"
+            f"of {ledger.budget.epsilon:g} at delta={spent.delta:g} ({ledger.rule})"
         )
     output = shlex.quote(given["output"])
     click.echo("\nWhat to do next:")

@@ -25,7 +25,9 @@ Examples:
 def command() -> None:
     """Keep the budget of data sets in an SQLite file, or in a postgresql:// database shared by a team.
 
-    Costs are stored, not epsilons: the total is composed anew each time, so a tighter accountant lowers it.
+    Costs are stored, not epsilons: the total is composed anew each time, so a tighter accountant lowers it. What is asked next
+    may depend on what was answered: a filter decides whether a payment fits. An account made with --fixed composes as if all
+    prices had been fixed before the first answer.
     """
 
 
@@ -35,16 +37,19 @@ def command() -> None:
 @click.option("--epsilon", required=True, type=float, help="Total budget, fixed from now on.")
 @click.option("--delta", required=True, type=float, help="Delta at which the total is held.")
 @click.option("--adjacency", type=click.Choice(["replace-one", "add-remove"]), default="replace-one", show_default=True)
+@click.option("--fixed", is_flag=True, help="All analyses and their prices are fixed before the first answer: a little more room.")
 @json_option
-def init(ledger: str, dataset: str, epsilon: float, delta: float, adjacency: str, as_json: bool) -> None:
+def init(ledger: str, dataset: str, epsilon: float, delta: float, adjacency: str, fixed: bool, as_json: bool) -> None:
     """Open the account of a data set in LEDGER, which is made if it does not exist."""
     from hushfit import Ledger
 
-    Ledger.create(ledger, dataset, epsilon, delta, adjacency)
+    account = Ledger.create(ledger, dataset, epsilon, delta, adjacency, adaptive=not fixed)
     if as_json:
-        print_json({"dataset": dataset, "epsilon": epsilon, "delta": delta, "adjacency": adjacency})
+        print_json({"dataset": dataset, "epsilon": epsilon, "delta": delta, "adjacency": adjacency, "rule": account.rule})
     else:
-        click.echo(f"Account {dataset!r}: epsilon={epsilon:g} at delta={delta:g} ({adjacency}), nothing spent.")
+        click.echo(
+            f"Account {dataset!r}: epsilon={epsilon:g} at delta={delta:g} ({adjacency}), nothing spent. Rule: {account.rule}."
+        )
 
 
 @command.command("show", short_help="Budget and composed total of each data set.")
@@ -64,9 +69,11 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
         bar = "#" * round(20 * share) + "." * (20 - round(20 * share))
         rows.append(
             [account.name, bar, f"{spent.epsilon:.4g}", f"{budget.epsilon:g}", f"{budget.delta:g}", str(account.relation)]
-            + [str(len(account.entries))]
+            + [str(len(account.entries)), account.rule.partition(":")[0]]
         )
-    print_table("Composed totals", ["data set", "", "spent", "budget", "delta", "adjacency", "payments"], rows)
+    print_table("Composed totals", ["data set", "", "spent", "budget", "delta", "adjacency", "payments", "rule"], rows)
+    for rule in sorted({account.rule for account in accounts}):
+        click.echo(rule)
     complain("epsilons do not subtract: budget minus spent is not what another fit may ask for.", word="note")
 
 
@@ -159,6 +166,7 @@ def _balance(account: Any) -> dict[str, Any]:
         "delta": budget.delta,
         "adjacency": str(account.relation),
         "payments": len(account.entries),
+        "rule": account.rule,
         "head": head,
     }
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector
-from hushfit.kernels.coins import zero_in_all
+from hushfit.kernels.coins import below, zero_in_all
 
 # Beyond so many leading zeros of a rate it is cheaper to compare whole bytes.
 _MOST_ZEROS = 6
@@ -42,7 +42,7 @@ class SeededCoins:
         object.__setattr__(self, "_generator", np.random.default_rng(self.seed))
 
     def words(self, count: int) -> AnyArray:
-        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
+        return self._generator.bit_generator.random_raw(count)
 
 
 def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
@@ -61,10 +61,8 @@ def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
     rows = _starting_with_zeros(n_rows, zeros, coins)
     head, tail = divmod(threshold << zeros, 2**56)
     heads = _random_bytes(len(rows), coins)
-    taken = heads < head
-    undecided = np.flatnonzero(heads == head)
-    taken[undecided] = coins.words(len(undecided)) >> np.uint64(8) < np.uint64(tail)
-    return rows[taken]
+    undecided = coins.words(int(np.count_nonzero(heads == head)))
+    return rows[: below(rows, heads, head, undecided, np.uint64(tail))]
 
 
 def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
@@ -72,8 +70,8 @@ def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
     if zeros == 0:
         return np.arange(n_rows)
     digits = coins.words(zeros * -(-n_rows // 64)).reshape(zeros, -1)
-    found = np.empty(n_rows, dtype=np.int64)
-    return found[: zero_in_all(digits, n_rows, found)]
+    rows: IntVector = zero_in_all(digits, n_rows)
+    return rows
 
 
 def _random_bytes(count: int, coins: Coins) -> AnyArray:

@@ -7,6 +7,7 @@ zero record: it stays in its place, contributes nothing, and moves no other reco
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -300,11 +301,11 @@ class DenseRows(_InMemory):
         list(parallel_map(fill, _places(self.n_rows, self._block_rows)))
         _settle(self, scale)
 
-    @property
+    @cached_property
     def _as_it_lies(self) -> bool:
         return self.bounds is None and self.X.flags.c_contiguous
 
-    @property
+    @cached_property
     def _block_rows(self) -> int:
         return _block_rows(self.n_rows) if self._as_it_lies else FEWEST_BLOCK_ROWS
 

@@ -2,6 +2,7 @@
 
 The paper's server averages what the owners send; here the average goes up a tree of the network and down again, of which a star is
 the simplest. Beside the paper: w_i is ``own``, the server's w is ``common``, gamma_i is ``dual`` (docs/algorithms/decentralised-rivals.md).
+Proof: docs/proofs/federated.md.
 """
 
 import math

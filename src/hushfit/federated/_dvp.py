@@ -2,7 +2,7 @@
 
 Noise on the dual variable is noise inside the subproblem's objective, so each round is one perturbed minimiser. The paper promises
 each round by itself; here all of them are paid for together. What is left is the walk of PP-ADMM with another noise: `alternate`. Beside the paper: f_i is
-``own`` there, lambda_i is ``dual``.
+``own`` there, lambda_i is ``dual``. Proof: docs/proofs/federated.md.
 """
 
 from dataclasses import dataclass

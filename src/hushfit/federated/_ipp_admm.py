@@ -2,6 +2,7 @@
 
 The paper tests the new solution and then releases the one it tested. Here an owner first asks how far its last word is from the
 minimum of its present subproblem, and only if that is far it solves, with fresh noise, and speaks. It speaks so many times at most.
+Proof: docs/proofs/federated.md.
 """
 
 import math

@@ -3,6 +3,7 @@
 A journal holds what was released and what was heard: both public, so the file holds nothing private. A release is on the disk before
 anything is made of it: if the rest of its turn fails, whoever sees the failure has learnt something of it, and a second draw would tell
 more. A word is on the disk before it leaves the owner. Holding the conversation again from the journal gives the same words.
+Proof: docs/proofs/federated.md.
 """
 
 import base64

@@ -2,7 +2,7 @@
 
 The noise sits inside the quadratic: eta_i sum_j |(f_i + f_j)/2 - f - e|^2 has the linear term 2 eta_i V_i e . f, so each round is one
 perturbed minimiser (docs/algorithms/decentralised-rivals.md). Beside the paper: f_i is ``own``, lambda_i is ``dual``, theta is the
-fixed step of the duals, eta_i(t) grows.
+fixed step of the duals, eta_i(t) grows. Proof: docs/proofs/federated.md.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """A data owner: rows, ledger and journal of its own; it pays before it speaks, and never says anything twice in two ways.
 
 It knows nothing of how messages travel. Whatever calls `Owner.turn` may be broken or hostile: a round is answered once, a
-repeated question gets the recorded answer, and any other question is refused.
+repeated question gets the recorded answer, and any other question is refused. Proof: docs/proofs/federated.md.
 """
 
 import os

@@ -1,6 +1,7 @@
 """PP-ADMM: decentralised ADMM whose every primal step is a perturbed minimiser, as corrected (docs/algorithms/pp-admm.md).
 
 Beside the paper: theta_i is ``own``, theta_j is ``words.last[j]``, lambda_i is ``dual``, eta is ``eta``.
+Proof: docs/proofs/federated.md.
 """
 
 from dataclasses import dataclass

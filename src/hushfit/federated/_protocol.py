@@ -2,7 +2,7 @@
 
 A conversation is a generator. It yields what its owner says to all its neighbours in this round, or None to be silent, and is sent
 what they said. Whatever it says must be a function of the curator's answers and of what it was sent, so it needs no privacy proof of
-its own; and from the journal of both it can be held again, word for word, after a crash.
+its own; and from the journal of both it can be held again, word for word, after a crash. Proof: docs/proofs/federated.md.
 """
 
 from collections.abc import Generator, Mapping

@@ -2,6 +2,7 @@
 
 The noisy gradient is read off the optimality condition of the released minimiser, so that it is a function of public values and
 costs nothing (docs/algorithms/decentralised-rivals.md). Beside the paper: f_i is ``own``, lambda_i is ``dual``.
+Proof: docs/proofs/federated.md.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 r"""What the decentralised ADMM algorithms share: an owner's subproblem, its dual step, and settings from public numbers.
 
 Beside the papers: :math:`\theta_i` is ``own``, :math:`\theta_j` is ``theirs[j]``, :math:`\lambda_i` is ``dual``, :math:`\eta` is ``eta``.
+Proof: docs/proofs/federated.md.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Which bits are zero in every one of several rows of random words."""
+"""Which rows a Poisson batch takes, from random digits."""
 
 import numpy as np
 from numba import njit
@@ -9,22 +9,67 @@ _SHIFT = np.uint64(58)
 _PLACES = np.empty(64, dtype=np.int64)
 for _bit in range(64):
     _PLACES[(int(_SEQUENCE) << _bit) % 2**64 >> 58] = _bit
+_AT_ONCE = 3
 
 
 @njit(cache=True, nogil=True)
-def zero_in_all(planes, count, found):
-    """Places among the first ``count`` bits where no plane has a one; their number is returned."""
+def _ones(word):
+    """How many bits are one: added up in pairs, in fours, in bytes, and all bytes by one product."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@njit(cache=True, nogil=True)
+def _lowest(word):
+    """Place of the lowest one; of a word without any, some place."""
+    return _PLACES[((word & (~word + np.uint64(1))) * _SEQUENCE) >> _SHIFT]
+
+
+@njit(cache=True, nogil=True)
+def zero_in_all(planes, count):
+    """Places among the first ``count`` bits where no plane has a one."""
+    zeros = ~planes[0]
+    for plane in range(1, planes.shape[0]):
+        for place in range(zeros.shape[0]):
+            zeros[place] &= ~planes[plane, place]
+    if count % 64:
+        zeros[-1] &= (np.uint64(1) << np.uint64(count % 64)) - np.uint64(1)
+    # Counted first: an array for all rows would be fresh memory from the system, which costs more than the count.
+    total = 0
+    for word in zeros:
+        total += _ones(word)
+    found = np.empty(total + _AT_ONCE, np.int64)
     taken = 0
-    for place in range(planes.shape[1]):
-        zeros = ~planes[0, place]
-        for plane in range(1, planes.shape[0]):
-            zeros &= ~planes[plane, place]
-        while zeros:
-            rest = zeros & (zeros - np.uint64(1))
-            where = 64 * place + _PLACES[((zeros ^ rest) * _SEQUENCE) >> _SHIFT]
-            if where >= count:
-                break
-            found[taken] = where
+    for place in range(zeros.shape[0]):
+        word = zeros[place]
+        # A word of a small rate has a bit or two. Writing the places of a few, there or not, leaves no branch to guess wrong.
+        for k in range(_AT_ONCE):
+            found[taken + k] = 64 * place + _lowest(word)
+            word &= word - np.uint64(1)
+        following = taken + _ones(zeros[place])
+        taken += _AT_ONCE
+        while word:
+            found[taken] = 64 * place + _lowest(word)
+            word &= word - np.uint64(1)
             taken += 1
-            zeros = rest
+        taken = following
+    return found[:total]
+
+
+@njit(cache=True, nogil=True)
+def below(rows, heads, head, words, tail):
+    """Keep, at the front of ``rows``, those whose digits lie below a bound; their number is returned.
+
+    The first eight digits of each are compared with ``head``; where they are equal, the next 56, from a word of their own, with ``tail``.
+    """
+    taken = tied = 0
+    for k in range(rows.shape[0]):
+        inside = heads[k] < head
+        if heads[k] == head:
+            inside = (words[tied] >> np.uint64(8)) < tail
+            tied += 1
+        rows[taken] = rows[k]
+        taken += inside
     return taken

@@ -39,6 +39,10 @@ class Till:
     def name(self) -> str:
         return self.account.name
 
+    @property
+    def adaptive(self) -> bool:
+        return self.account.adaptive
+
     def entries(self) -> tuple[Receipt, ...]:
         return self.account.entries()
 

@@ -1,4 +1,4 @@
-"""Tables of texts and numbers as features, by a public schema or a private vocabulary."""
+"""Tables of texts and numbers as features, by a public schema or a private vocabulary. Proof: docs/proofs/quantiles.md."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Releases that are not a fit: calibrate, pay, then open the door."""
+"""Releases that are not a fit: calibrate, pay, then open the door. Proof: docs/proofs/quantiles.md."""
 
 from dataclasses import dataclass, field
 from typing import Any

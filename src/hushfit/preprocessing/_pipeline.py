@@ -1,5 +1,6 @@
-"""A pipeline with one budget and one guarantee."""
+"""A pipeline with one budget and one guarantee. Proof: docs/proofs/quantiles.md."""
 
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -42,6 +43,9 @@ class PipelineAccount:
 
     def __init__(self, budget: Budget, relation: Relation, ledger: Ledger | None) -> None:
         self.budget, self.relation, self.name = budget, relation, "pipeline"
+        # The steps divide the budget by settings and public sizes, and nothing is handed out before the last of them: one plan.
+        self.adaptive = False
+        self._plan = f"pipeline {secrets.token_hex(8)}"
         self._ledger = ledger
         self._entries: list[Receipt] = []
         self._lock = threading.RLock()
@@ -57,7 +61,7 @@ class PipelineAccount:
             except BudgetExceeded as error:
                 raise _OverOwnBudget(str(error)) from None
             if self._ledger is not None:
-                self._ledger.charge(receipt.cost, receipt.label, receipt.relation)
+                self._ledger.charge(receipt.cost, receipt.label, receipt.relation, self._plan)
             self._entries.append(receipt)
         return receipt
 
@@ -66,7 +70,7 @@ class PipelineAccount:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy elsewhere could spend the rest a second time.
-        return ClosedAccount, (self.budget, self.relation, self.name, self.entries())
+        return ClosedAccount, (self.budget, self.relation, self.name, self.entries(), self.adaptive)
 
 
 class PrivatePipeline(Pipeline):

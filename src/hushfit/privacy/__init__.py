@@ -1,6 +1,7 @@
 """Relations, costs, accounting, guarantees and ledgers."""
 
 from hushfit.privacy._above_threshold import AboveThresholdCost
+from hushfit.privacy._adaptive_total import dominating_mu, filtered_epsilon
 from hushfit.privacy._approximate_cost import ApproximateCost
 from hushfit.privacy._bounded_range_cost import BoundedRangeCost
 from hushfit.privacy._budget import Budget, Spent
@@ -79,7 +80,9 @@ __all__ = [
     "cost_from_dict",
     "delta_of",
     "discretisation_loss",
+    "dominating_mu",
     "epsilon_of",
+    "filtered_epsilon",
     "gaussian_delta",
     "gaussian_mu",
     "rdp_curve",

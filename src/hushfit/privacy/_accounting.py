@@ -48,6 +48,15 @@ def pld_delta(form: NormalForm, epsilon: float, relation: Relation) -> float:
     return min(1.0, form.lost + (1 - form.lost) * found + _allowance(form, relation))
 
 
+def pld_profile(form: NormalForm, epsilons: Vector, relation: Relation) -> Vector:
+    """`pld_delta` for many increasing epsilons."""
+    if form.reveals_all:
+        return np.ones_like(epsilons)
+    found = np.maximum(0.0, np.asarray(_composed(form, relation).get_delta_for_epsilon(epsilons.tolist())))
+    profile: Vector = np.minimum(1.0, form.lost + (1 - form.lost) * found + _allowance(form, relation))
+    return profile
+
+
 def pld_epsilon(form: NormalForm, delta: float, relation: Relation) -> float:
     """Epsilon at delta by composing privacy loss distributions; infinite where delta drowns in rounding."""
     allowance = _allowance(form, relation)

@@ -2,6 +2,7 @@
 
 A cost says what was done, not what it amounts to: epsilon and delta come from `epsilon_of` and `delta_of`. Everywhere
 *noise_multiplier = noise scale / true L2 sensitivity under the relation*.
+Proofs: docs/proofs/{gaussian,poisson,fixed_size,composition}.md.
 """
 
 import math

@@ -17,19 +17,19 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import accumulate
 from typing import Any, Final
 
 from hushfit.errors import HushfitError, InvalidArgument, LedgerError
 from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
-from hushfit.privacy._cost import Cost, compose, cost_from_dict
-from hushfit.privacy._interpret import epsilon_of
-from hushfit.privacy._ledger import Decide, Receipt
+from hushfit.privacy._cost import cost_from_dict
+from hushfit.privacy._ledger import Decide, Receipt, total_epsilon
 from hushfit.privacy._relation import Relation
 from hushfit.privacy._sqlite import Database, Execute, SqliteDatabase
 
-FORMAT: Final = 1
+# Accounts of format 1 were all opened without a filter, and go on like that; a hushfit that knows no filter must not pay from others.
+FORMAT: Final = 2
+_READABLE: Final = (1, FORMAT)
 _START: Final = "0" * 64
 _LONGEST_COMMAND: Final = 1000
 # Re-deriving a total may differ from the recorded one by rounding between machines.
@@ -79,12 +79,15 @@ class DiskAccount:
         Which data set.
     budget : Budget
     relation : Relation
+    adaptive : bool, default=True
+        Whether a filter decides what fits.
     """
 
     location: str
     dataset: str
     budget: Budget
     relation: Relation
+    adaptive: bool = True
 
     @property
     def name(self) -> str:
@@ -114,6 +117,7 @@ class DiskAccount:
                 "label": receipt.label,
                 "cost": receipt.cost.to_dict(),
                 "total": _check.to_json_number(receipt.total.epsilon),
+                **({"plan": receipt.plan} if receipt.plan else {}),
             }
             _add(execute, self.dataset, chain, body)
         return receipt
@@ -137,15 +141,18 @@ class DiskAccount:
         return next(e.hash for e in self.history() if e.kind == "charge" and e.body["receipt"] == receipt.number)
 
 
-def create_account(location: str | os.PathLike[str], dataset: str, budget: Budget, relation: Relation) -> DiskAccount:
+def create_account(
+    location: str | os.PathLike[str], dataset: str, budget: Budget, relation: Relation, adaptive: bool = True
+) -> DiskAccount:
     """Open the account of a data set in a database, which is made if there is none."""
     place, dataset = os.fspath(location), _named(dataset)
     with _database(place).transaction(writing=True, creating=True) as execute:
         for statement in _TABLES:
             execute(statement, {})
-        if not execute("SELECT version FROM hushfit_format", {}):
-            execute("INSERT INTO hushfit_format VALUES (:version)", {"version": FORMAT})
-        _check_format(execute)
+        if execute("SELECT version FROM hushfit_format", {}):
+            _check_format(execute)
+            execute("DELETE FROM hushfit_format", {})
+        execute("INSERT INTO hushfit_format VALUES (:version)", {"version": FORMAT})
         if execute("SELECT 1 FROM hushfit_heads WHERE dataset = :dataset", {"dataset": dataset}):
             raise LedgerError(
                 f"the ledger already has a data set {dataset!r}, whose budget is fixed. Nothing was changed. Use it as it is, "
@@ -157,9 +164,10 @@ def create_account(location: str | os.PathLike[str], dataset: str, budget: Budge
             "epsilon": _check.to_json_number(budget.epsilon),
             "delta": budget.delta,
             "relation": str(relation),
+            "adaptive": adaptive,
         }
         _add(execute, dataset, (), body)
-    return DiskAccount(place, dataset, budget, relation)
+    return DiskAccount(place, dataset, budget, relation, adaptive)
 
 
 def open_account(location: str | os.PathLike[str], dataset: str | None = None) -> DiskAccount:
@@ -250,9 +258,9 @@ def _named(dataset: object) -> str:
 
 def _check_format(execute: Execute) -> None:
     versions = [version for (version,) in execute("SELECT version FROM hushfit_format", {})]
-    if versions != [FORMAT]:
+    if len(versions) != 1 or versions[0] not in _READABLE:
         raise LedgerError(
-            f"the ledger has format {versions}, this hushfit reads format {FORMAT}. Nothing was spent or released. Use the "
+            f"the ledger has format {versions}, this hushfit reads formats {_READABLE}. Nothing was spent or released. Use the "
             "version of hushfit that wrote it, or a newer one."
         )
 
@@ -329,7 +337,10 @@ def _account(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccount:
     try:
         opening = chain[0].body
         epsilon = _check.from_json_number(opening["epsilon"], "epsilon")
-        return DiskAccount(place, dataset, Budget(epsilon, opening["delta"]), Relation.parse(opening["relation"]))
+        adaptive = opening.get("adaptive", False)
+        if not isinstance(adaptive, bool):
+            raise InvalidArgument(f"adaptive={adaptive!r} is neither true nor false.")
+        return DiskAccount(place, dataset, Budget(epsilon, opening["delta"]), Relation.parse(opening["relation"]), adaptive)
     except (KeyError, IndexError, InvalidArgument) as error:
         raise _unreadable(dataset, error) from error
 
@@ -344,6 +355,7 @@ def _receipts(chain: tuple[Entry, ...], budget: Budget, relation: Relation) -> t
                 cost_from_dict(entry.body["cost"]),
                 relation,
                 Spent(_check.from_json_number(entry.body["total"], "total"), budget.delta),
+                _check.text(entry.body.get("plan", ""), "plan"),
             )
             for entry in chain
             if entry.kind == "charge"
@@ -367,15 +379,11 @@ def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterato
     except HushfitError as error:
         yield str(error)
         return
-    for number, (receipt, cost) in enumerate(zip(receipts, _running(receipts), strict=True), start=1):
-        epsilon = epsilon_of(cost, account.budget.delta, account.relation)
+    for number, receipt in enumerate(receipts, start=1):
+        epsilon = total_epsilon(account, receipts[:number])
         if receipt.number != number:
             yield f"payment {number} is numbered {receipt.number}"
         if not epsilon <= receipt.total.epsilon * (1 + _ROUNDING):
             yield f"after payment {number} the record says epsilon={receipt.total.epsilon:g}, its costs give {epsilon:g}"
         if not epsilon <= account.budget.epsilon * (1 + _ROUNDING):
             yield f"payment {number} brought the total to epsilon={epsilon:g}, over the budget of {account.budget.epsilon:g}"
-
-
-def _running(receipts: tuple[Receipt, ...]) -> Iterator[Cost]:
-    return accumulate((receipt.cost for receipt in receipts), lambda total, cost: compose([total, cost]))

@@ -1,10 +1,13 @@
-"""Epsilon and delta of a cost, by the tightest interpreter that is proved for it."""
+"""Epsilon and delta of a cost, by the tightest interpreter that is proved for it. Proofs: docs/proofs/composition.md."""
 
+import numpy as np
+
+from hushfit._typing import Vector
 from hushfit.privacy import _check
 from hushfit.privacy._cost import Cost
 from hushfit.privacy._exact import exact_delta, exact_epsilon, is_exact, is_single_objective
 from hushfit.privacy._normal import normal_form
-from hushfit.privacy._rdp import rdp_delta, rdp_epsilon
+from hushfit.privacy._rdp import rdp_delta, rdp_epsilon, rdp_profile
 from hushfit.privacy._relation import Relation
 
 
@@ -80,3 +83,18 @@ def delta_of(cost: Cost, epsilon: float, relation: Relation | str) -> float:
     from hushfit.privacy._accounting import pld_delta
 
     return min(by_rdp, pld_delta(form, epsilon, relation))
+
+
+def profile_of(cost: Cost, epsilons: Vector, relation: Relation) -> Vector:
+    """`delta_of` for many increasing epsilons, each at least 0."""
+    form = normal_form(cost, relation)
+    if is_exact(form) or form.reveals_all:
+        return np.array([exact_delta(form, epsilon) for epsilon in epsilons.tolist()])
+    by_rdp = rdp_profile(cost, epsilons, relation)
+    if is_single_objective(form):
+        return np.minimum(by_rdp, [exact_delta(form, epsilon) for epsilon in epsilons.tolist()])
+    if form.by_curve:
+        return by_rdp
+    from hushfit.privacy._accounting import pld_profile
+
+    return np.minimum(by_rdp, pld_profile(form, epsilons, relation))

@@ -8,13 +8,14 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.privacy import _check
+from hushfit.privacy._adaptive_total import filtered_epsilon
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._cost import Cost, compose
 from hushfit.privacy._interpret import epsilon_of
@@ -23,6 +24,12 @@ from hushfit.privacy._reserve import RESERVED_SHARE
 
 # Two halves that exactly fill the budget must pass whatever the rounding; the reserve for discrete noise is kept back.
 _SLACK: Final = 1e-9 - RESERVED_SHARE
+
+_RULES: Final = {
+    True: "filter: prices may be chosen after seeing answers",
+    False: "composition: prices were fixed before the first answer",
+}
+_NO_RULE: Final = "composition: there is no budget to hold"
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class Receipt:
         Under which relation.
     total : Spent
         What the ledger had spent after this payment.
+    plan : str, default=""
+        Payments of one plan were fixed together, before the first of them; the empty text is a plan of its own.
     """
 
     number: int
@@ -48,6 +57,7 @@ class Receipt:
     cost: Cost
     relation: Relation
     total: Spent
+    plan: str = ""
 
 
 Decide = Callable[[tuple[Receipt, ...]], Receipt]
@@ -62,6 +72,11 @@ class Account(Protocol):
     def relation(self) -> Relation: ...
     @property
     def name(self) -> str: ...
+    @property
+    def adaptive(self) -> bool:
+        """Whether prices may be chosen after seeing answers: a filter decides then, ordinary composition otherwise."""
+        ...
+
     def entries(self) -> tuple[Receipt, ...]: ...
     def append(self, decide: Decide) -> Receipt:
         """Show the entries to ``decide`` and record its receipt, nobody in between; if it raises, nothing."""
@@ -71,8 +86,8 @@ class Account(Protocol):
 class MemoryAccount:
     """Entries in the memory of one process."""
 
-    def __init__(self, budget: Budget, relation: Relation, name: str) -> None:
-        self.budget, self.relation, self.name = budget, relation, name
+    def __init__(self, budget: Budget, relation: Relation, name: str, adaptive: bool = True) -> None:
+        self.budget, self.relation, self.name, self.adaptive = budget, relation, name, adaptive
         self._entries: list[Receipt] = []
         self._lock = threading.RLock()
         self._key = secrets.token_hex(16)
@@ -99,7 +114,7 @@ class MemoryAccount:
     def __reduce__(self) -> tuple[Any, ...]:
         # From here on the bytes may outlive every other reference: keep the account for when they come back.
         _PICKLED[self._key] = self
-        return _reopen, (self._key, self.budget, self.relation, self.name, self.entries())
+        return _reopen, (self._key, self.budget, self.relation, self.name, self.entries(), self.adaptive)
 
 
 @dataclass(frozen=True)
@@ -110,6 +125,7 @@ class ClosedAccount:
     relation: Relation
     name: str
     history: tuple[Receipt, ...]
+    adaptive: bool = True
 
     def entries(self) -> tuple[Receipt, ...]:
         return self.history
@@ -121,12 +137,14 @@ class ClosedAccount:
 _PICKLED: dict[str, MemoryAccount] = {}
 
 
-def _reopen(key: str, budget: Budget, relation: Relation, name: str, history: tuple[Receipt, ...]) -> Account:
+def _reopen(
+    key: str, budget: Budget, relation: Relation, name: str, history: tuple[Receipt, ...], adaptive: bool = True
+) -> Account:
     """Unpickle an account: the same one in its own process, its history anywhere else."""
     account = _PICKLED.get(key)
     if account is not None and account._process == os.getpid():
         return account
-    return ClosedAccount(budget, relation, name, history)
+    return ClosedAccount(budget, relation, name, history, adaptive)
 
 
 class Ledger:
@@ -149,6 +167,10 @@ class Ledger:
         Which data set this is, for people.
     dataset : str, optional
         Which data set of a ledger on disk; may be left out if it has only one.
+    adaptive : bool, default=True
+        Whether what is asked next, and at which price, may depend on what was answered. A filter then decides whether a
+        charge fits (docs/proofs/filter.md). False composes as if all prices had been fixed before the first answer, which
+        leaves some per cent more room and is honest only if they were. A ledger on disk keeps what it was made with.
 
     Examples
     --------
@@ -167,11 +189,17 @@ class Ledger:
         name: str = "",
         *,
         dataset: str | None = None,
+        adaptive: bool = True,
     ) -> None:
         self._account: Account
         if isinstance(epsilon, str | os.PathLike):
             from hushfit.privacy._disk_ledger import open_account
 
+            if not adaptive:
+                raise InvalidArgument(
+                    "adaptive=False was given for a ledger on disk, whose rule is fixed. Leave it out, or make another one with "
+                    "Ledger.create(..., adaptive=False)."
+                )
             if delta is not None:
                 raise InvalidArgument(
                     f"delta={delta!r} was given for a ledger on disk, whose budget is fixed. Leave it out, or make another "
@@ -182,7 +210,7 @@ class Ledger:
         if dataset is not None:
             raise InvalidArgument(f"dataset={dataset!r} names an account on disk. Give the path of the ledger, or use name.")
         budget = Budget(epsilon, _check.number(delta, "delta"))
-        self._account = MemoryAccount(budget, Relation.parse(adjacency), _check.text(name, "name"))
+        self._account = MemoryAccount(budget, Relation.parse(adjacency), _check.text(name, "name"), _flag(adaptive))
 
     @classmethod
     def create(
@@ -192,6 +220,7 @@ class Ledger:
         epsilon: float,
         delta: float,
         adjacency: str = "replace-one",
+        adaptive: bool = True,
     ) -> "Ledger":
         """Open an account on disk for a data set; its budget is fixed from then on.
 
@@ -205,6 +234,8 @@ class Ledger:
             Total budget.
         adjacency : str, default="replace-one"
             Which data sets are neighbours.
+        adaptive : bool, default=True
+            Whether prices may be chosen after seeing answers; see `Ledger`.
 
         Returns
         -------
@@ -217,7 +248,7 @@ class Ledger:
         """
         from hushfit.privacy._disk_ledger import create_account
 
-        return cls.over(create_account(location, dataset, Budget(epsilon, delta), Relation.parse(adjacency)))
+        return cls.over(create_account(location, dataset, Budget(epsilon, delta), Relation.parse(adjacency), _flag(adaptive)))
 
     @classmethod
     def over(cls, account: Account) -> "Ledger":
@@ -257,6 +288,16 @@ class Ledger:
         return self._account.name
 
     @property
+    def adaptive(self) -> bool:
+        """Whether prices may be chosen after seeing answers."""
+        return self._account.adaptive
+
+    @property
+    def rule(self) -> str:
+        """By which rule payments add up, in words."""
+        return _RULES[self.adaptive] if self.budget.is_private else _NO_RULE
+
+    @property
     def entries(self) -> tuple[Receipt, ...]:
         """Every payment so far, oldest first."""
         return self._account.entries()
@@ -267,19 +308,19 @@ class Ledger:
         return compose(entry.cost for entry in self.entries)
 
     def spent(self) -> Spent:
-        """The composed privacy loss so far.
+        """The composed privacy loss so far, by the ledger's rule.
 
         Returns
         -------
         Spent
             Epsilon at the ledger's delta. Epsilons of single charges do not add up to it, and the budget minus it is
-            not what another charge may cost.
+            not what another charge may cost. Where prices are chosen along the way the promise is the budget; this is how
+            much of it is used.
         """
         # Composed again rather than read off the last receipt: an accountant that has become tighter lowers it.
-        entries = self.entries
-        return Spent(_composed(compose(e.cost for e in entries), self.budget.delta, self.relation), self.budget.delta)
+        return Spent(total_epsilon(self._account, self.entries), self.budget.delta)
 
-    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
+    def charge(self, cost: Cost, label: str, relation: Relation | str, plan: str = "") -> Receipt:
         """Pay for a release before it is made. There are no refunds.
 
         Parameters
@@ -290,6 +331,9 @@ class Ledger:
             Who pays, for instance the name of an estimator.
         relation : Relation or str
             The relation under which the cost is stated; must be the ledger's.
+        plan : str, default=""
+            Charges under one name of a plan count as one mechanism. Honest if their prices were all fixed before the first of
+            them, and none is left out because of an answer.
 
         Returns
         -------
@@ -304,6 +348,7 @@ class Ledger:
         """
         relation = Relation.parse(relation)
         _check.text(label, "label")
+        _check.text(plan, "plan")
         if relation is not self.relation:
             raise LedgerError(
                 f"{label} is stated under {str(relation)!r}, the ledger under {str(self.relation)!r}: they do not add "
@@ -311,11 +356,11 @@ class Ledger:
             )
 
         def decide(entries: tuple[Receipt, ...]) -> Receipt:
-            total = compose([*(entry.cost for entry in entries), cost])
-            epsilon = epsilon_of(total, self.budget.delta, relation)
+            receipt = Receipt(len(entries) + 1, label, cost, relation, _total(entries, self.budget), plan)
+            epsilon = total_epsilon(self._account, (*entries, receipt))
             if not epsilon <= self.budget.epsilon * (1 + _SLACK):
-                raise _over_budget(label, epsilon, self.budget, _total(entries, self.budget))
-            return Receipt(len(entries) + 1, label, cost, relation, Spent(epsilon, self.budget.delta))
+                raise _over_budget(receipt, epsilon, self.budget, _filter_remedy(self._account, entries, epsilon))
+            return replace(receipt, total=Spent(epsilon, self.budget.delta))
 
         return self._account.append(decide)
 
@@ -337,10 +382,38 @@ class Ledger:
         )
 
 
+def _flag(adaptive: object) -> bool:
+    if not isinstance(adaptive, bool):
+        raise InvalidArgument(
+            f"adaptive={adaptive!r} is neither True nor False. True is right unless all prices were fixed beforehand."
+        )
+    return adaptive
+
+
+def total_epsilon(account: Account, entries: tuple[Receipt, ...]) -> float:
+    """What entries come to by the rule of an account."""
+    if account.adaptive and account.budget.is_private:
+        return _filtered(tuple(_plans(entries)), account.budget, account.relation)
+    return _composed(compose(entry.cost for entry in entries), account.budget.delta, account.relation)
+
+
+def _plans(entries: tuple[Receipt, ...]) -> Iterator[Cost]:
+    """The cost of each plan, in the order in which they began."""
+    plans: dict[object, list[Cost]] = {}
+    for entry in entries:
+        plans.setdefault(entry.plan or entry.number, []).append(entry.cost)
+    return (compose(costs) for costs in plans.values())
+
+
+# Totals are asked for again and again.
 @lru_cache(maxsize=64)
 def _composed(cost: Cost, delta: float, relation: Relation) -> float:
-    """Epsilon of a total that is asked for again and again."""
     return epsilon_of(cost, delta, relation)
+
+
+@lru_cache(maxsize=64)
+def _filtered(plans: tuple[Cost, ...], budget: Budget, relation: Relation) -> float:
+    return filtered_epsilon(plans, budget, relation)
 
 
 def _total(entries: tuple[Receipt, ...], budget: Budget) -> Spent:
@@ -348,14 +421,21 @@ def _total(entries: tuple[Receipt, ...], budget: Budget) -> Spent:
     return entries[-1].total if entries else Spent(0.0, budget.delta)
 
 
-def _over_budget(label: str, epsilon: float, budget: Budget, spent: Spent) -> BudgetExceeded:
+def _filter_remedy(account: Account, entries: tuple[Receipt, ...], epsilon: float) -> str:
+    """What else to do where the price of choosing along the way may be what was too much."""
+    if not (account.adaptive and entries and math.isfinite(epsilon)):
+        return ""
+    return " If all analyses were fixed before the first answer, a ledger made with adaptive=False has a little more room."
+
+
+def _over_budget(receipt: Receipt, epsilon: float, budget: Budget, remedy: str) -> BudgetExceeded:
     """The refusal, with as many digits as it takes to tell the total from the budget."""
     digits = next((k for k in range(3, 17) if f"{epsilon:.{k}g}" != f"{budget.epsilon:.{k}g}"), 17)
     total = f"{epsilon:.{digits}g}" if math.isfinite(epsilon) else "inf (no privacy)"
     return BudgetExceeded(
-        f"{label} would bring the total to epsilon={total}, over the ledger's {budget.epsilon:g} "
-        f"(spent so far: {spent.epsilon:.3g}). Nothing was released. "
-        "Ask for a smaller epsilon, or reuse a model you have already paid for."
+        f"{receipt.label} would bring the total to epsilon={total}, over the ledger's {budget.epsilon:g} "
+        f"(spent so far: {receipt.total.epsilon:.3g}). Nothing was released. "
+        f"Ask for a smaller epsilon, or reuse a model you have already paid for.{remedy}"
     )
 
 

@@ -1,4 +1,4 @@
-"""A cost sorted by what its parts can be accounted with."""
+"""A cost sorted by what its parts can be accounted with. Proof: docs/proofs/composition.md."""
 
 import math
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """What a cost must say of itself to be accounted with: a dominating pair, and a Renyi curve.
 
 A new kind of release needs no change elsewhere: subclass `PairedCost` with a ``kind``, and composition, ledgers, JSON and
-calibration follow.
+calibration follow (docs/proofs/composition.md).
 """
 
 from abc import ABC, abstractmethod

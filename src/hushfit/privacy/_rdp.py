@@ -94,10 +94,16 @@ def rdp_delta(cost: Cost, epsilon: float, relation: Relation) -> float:
     float
         At most 1.
     """
+    return float(rdp_profile(cost, np.array([epsilon]), relation)[0])
+
+
+def rdp_profile(cost: Cost, epsilons: Vector, relation: Relation) -> Vector:
+    """`rdp_delta` for many epsilons."""
     orders = _orders(cost)
     curve = rdp_curve(cost, orders, relation)
-    log_delta = (orders - 1) * (curve + np.log1p(-1 / orders) - epsilon) - np.log(orders)
-    return min(1.0, math.exp(min(0.0, float(log_delta.min()))) + _lost(cost))
+    log_delta = (orders - 1) * (curve + np.log1p(-1 / orders) - epsilons[:, None]) - np.log(orders)
+    profile: Vector = np.minimum(1.0, np.exp(np.minimum(0.0, log_delta.min(axis=1))) + _lost(cost))
+    return profile
 
 
 def _lost(cost: Cost) -> float:

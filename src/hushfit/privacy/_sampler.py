@@ -207,14 +207,15 @@ def _draw(fill: _Fill, exponent: int, size: int, entropy: Entropy = os.urandom, 
     """Run a kernel over a stream of fresh words, handing it more whenever it runs out."""
     _check_size(size)
     out, done, at = np.empty(size, np.int64), 0, np.zeros(1, np.int64)
-    words = np.empty(0, np.uint32)
-    while done < size:
+
+    def fresh(missing: int) -> Words:
+        return np.frombuffer(entropy(4 * (words_at_once or _WORDS_PER_COORDINATE * missing + _SPARE_WORDS)), np.uint32)
+
+    words = fresh(size)
+    while (done := fill(words, at, out, done, int(exponent))) < size:
         # The unfinished coordinate starts again from its own first bit: words already read are kept, never redrawn.
-        words = words[at[0] // 32 :]
+        words = np.concatenate([words[at[0] // 32 :], fresh(size - done)])
         at[0] %= 32
-        count = words_at_once or _WORDS_PER_COORDINATE * (size - done) + _SPARE_WORDS
-        words = np.concatenate([words, np.frombuffer(entropy(4 * count), np.uint32)])
-        done = fill(words, at, out, done, int(exponent))
     return out
 
 

@@ -1,4 +1,4 @@
-"""Gaussian noise on an answer over all records, or over a batch of them. Proofs: docs/proofs/{noise,poisson,fixed_size}.md."""
+"""Gaussian noise on an answer over all records, or over a batch of them. Proofs: docs/proofs/{gaussian,noise,poisson,fixed_size}.md."""
 
 import math
 from abc import ABC, abstractmethod

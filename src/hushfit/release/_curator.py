@@ -110,7 +110,7 @@ class Curator:
         objection = declared.sampling.objection(query, self.relation)
         if objection is not None:
             raise UndeclaredRelease(_refusal(f"declares {name!r} {objection}"))
-        if isinstance(query, Priced) and name in self._filters:
+        if name in self._filters and isinstance(query, Priced):
             self._filters[name].charge(query.cost)
         self._left[name] -= 1
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -80,11 +80,10 @@ class ClippedGradient:
     def loss(self) -> Loss:
         return self.problem.loss
 
-    @cached_property
+    @property
     def grid(self) -> float:
         """Step to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
-        rows = max(self.problem.n_rows, MOST_BLOCK_ROWS)
-        return 2.0 ** math.ceil(math.log2(self.loss.slope_bound * rows / HEADROOM))
+        return _grid(self.loss.slope_bound, self.problem.n_rows)
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         kernel, caps = self.loss.kernel, self._caps(source)
@@ -107,21 +106,30 @@ class ClippedGradient:
         return self.clip / (lengths + self.metric.error)
 
     def radius(self) -> float:
-        return self._radius
-
-    @cached_property
-    def _radius(self) -> float:
-        # Lemma 1: rounding the record, and ties in the blocks after it, move a coordinate by so many grid steps.
-        grid_steps = 2 * math.ceil(self.problem.n_rows / FEWEST_BLOCK_ROWS) + 2
         stretch, error = (1.0, 0.0) if self.metric is None else (self.metric.norm, self.metric.error)
-        rounding = grid_steps * self.grid * math.sqrt(self.size) * stretch
-        product = error * self.loss.slope_bound * self.problem.n_rows
-        slack = max(ARITHMETIC_SLACK, 4 * self.problem.dimension * _UNIT_ROUNDOFF)
-        return self.clip * (1 + slack) + rounding + product
+        problem = self.problem
+        return _radius(self.clip, self.loss.slope_bound, problem.n_rows, problem.dimension, self.w.size, stretch, error)
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one contribution away and adds another; exchanging it for nothing only takes one away.
         return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+
+
+# Every step of a run makes a new query with the same bounds, so they are kept by the numbers they depend on.
+@lru_cache
+def _grid(slope_bound: float, n_rows: int) -> float:
+    rows = max(n_rows, MOST_BLOCK_ROWS)
+    return 2.0 ** math.ceil(math.log2(slope_bound * rows / HEADROOM))
+
+
+@lru_cache
+def _radius(clip: float, slope_bound: float, n_rows: int, dimension: int, size: int, stretch: float, error: float) -> float:
+    # Lemma 1: rounding the record, and ties in the blocks after it, move a coordinate by so many grid steps.
+    grid_steps = 2 * math.ceil(n_rows / FEWEST_BLOCK_ROWS) + 2
+    rounding = grid_steps * _grid(slope_bound, n_rows) * math.sqrt(size) * stretch
+    product = error * slope_bound * n_rows
+    slack = max(ARITHMETIC_SLACK, 4 * dimension * _UNIT_ROUNDOFF)
+    return clip * (1 + slack) + rounding + product
 
 
 def _with_intercept(w: Vector, problem: Problem) -> Vector:

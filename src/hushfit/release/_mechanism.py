@@ -1,10 +1,11 @@
 """How an exact answer becomes a noisy one: the part of the boundary that differs from mechanism to mechanism.
 
-A new mechanism is a class with these methods and a proof page; the curator need not know of it.
+A new mechanism is a class with these methods and a proof page; the curator need not know of it. Proof: docs/proofs/noise.md.
 """
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -87,19 +88,8 @@ class NoiseGrid:
         An answer is at most ``n_rows`` sensitivities long; ``stretch`` is the most by which the norm that the noise is
         measured in exceeds the Euclidean one. No more than ``2**finest`` steps make up the noise.
         """
-        log2_deviation = min(finest, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0))))
-        if log2_deviation < 0:
-            raise InvalidArgument(
-                f"A noise multiplier of {multiplier:.3g} with {n_rows:.0f} rows is too small to draw exactly. Ask for a "
-                "smaller epsilon, or for epsilon=inf if no privacy is meant."
-            )
-        entries = query.size + (0 if query.doubled is None else int(query.doubled.sum()))
-        # Half a step for rounding, and the error of dividing by the step, on each of two answers.
-        lost_steps = 2 * math.sqrt(entries) * (1 + math.ldexp(n_rows / multiplier, log2_deviation - 52))
-        lost = multiplier * math.ldexp(stretch * lost_steps, -log2_deviation)
-        if lost >= 0.5:
-            raise too_large(multiplier, query.size)
-        return cls(multiplier * stretch * query.sensitivity(relation) / (1 - lost), log2_deviation)
+        twice = 0 if query.doubled is None else int(query.doubled.sum())
+        return _noise_grid(query.sensitivity(relation), query.size, twice, multiplier, n_rows, stretch, finest)
 
     def noisy(self, answer: Vector, noise: IntVector) -> Vector:
         """Round to the grid, add integers, scale back."""
@@ -108,9 +98,29 @@ class NoiseGrid:
             raise InvalidArgument(
                 f"An answer of shape {answer.shape} was to get noise of shape {noise.shape}. Give the query its own size."
             )
-        steps = np.rint(answer / self.step).astype(np.int64) + noise
-        noisy: Vector = np.multiply(steps, self.step, dtype=np.float64)
+        step = self.step
+        steps = np.rint(answer / step).astype(np.int64)
+        steps += noise
+        noisy: Vector = np.multiply(steps, step, dtype=np.float64)
         return noisy
+
+
+@lru_cache  # the steps of a run all draw on one grid
+def _noise_grid(
+    sensitivity: float, size: int, twice: int, multiplier: float, n_rows: float, stretch: float, finest: int
+) -> NoiseGrid:
+    log2_deviation = min(finest, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0))))
+    if log2_deviation < 0:
+        raise InvalidArgument(
+            f"A noise multiplier of {multiplier:.3g} with {n_rows:.0f} rows is too small to draw exactly. Ask for a "
+            "smaller epsilon, or for epsilon=inf if no privacy is meant."
+        )
+    # Half a step for rounding, and the error of dividing by the step, on each of two answers.
+    lost_steps = 2 * math.sqrt(size + twice) * (1 + math.ldexp(n_rows / multiplier, log2_deviation - 52))
+    lost = multiplier * math.ldexp(stretch * lost_steps, -log2_deviation)
+    if lost >= 0.5:
+        raise too_large(multiplier, size)
+    return NoiseGrid(multiplier * stretch * sensitivity / (1 - lost), log2_deviation)
 
 
 def too_large(multiplier: float, size: int) -> InvalidArgument:

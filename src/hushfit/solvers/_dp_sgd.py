@@ -77,8 +77,9 @@ class DPSGD:
         step = self.step_size or (1 - self.momentum) * usual_step(problem, noise)
 
         for t in range(self.steps):
-            g = curator.release(_NAME, ClippedGradient(problem, w, clip)).reshape(problem.shape) / expected_rows
-            previous, w = w, problem.prox(w + self.momentum * (w - previous) - step * g, step)
+            g = curator.release(_NAME, ClippedGradient(problem, w, clip)).reshape(w.shape) / expected_rows
+            ahead = w + self.momentum * (w - previous) if self.momentum else w
+            previous, w = w, problem.prox(ahead - step * g, step)
             yield Iterate(w, weight=float(t >= self.steps - averaged))
 
     def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:

@@ -1,0 +1,60 @@
+"""What private preprocessing asks, in the form of solvers, so that it is attacked and replayed like them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.preprocessing._encoder import _LOST_SHARE
+from hushfit.preprocessing._quantile_scaler import _LOOKS, _spreads
+from hushfit.privacy import Budget
+from hushfit.problem import Problem
+from hushfit.release import ColumnHistogram, Curator, Plan, Planned, Thresholded, Vocabulary, vocabulary_of
+from hushfit.solvers import Iterate
+
+
+@dataclass(frozen=True)
+class QuantileLooks:
+    """The two histograms of `PrivateQuantileScaler`; the second depends on the first answer. Its weights are the medians."""
+
+    def plan(self, problem: Problem) -> Plan:
+        return Plan(tuple(Planned(name, ColumnHistogram, 1) for name in _LOOKS))
+
+    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+        spreads = _spreads(curator, problem.n_features)
+        yield Iterate(np.array([0.0 if spread is None else spread.quantile(0.5) for spread in spreads]))
+
+    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+        return average
+
+
+@dataclass(frozen=True)
+class VocabularyLook:
+    """The vocabulary of `SchemaEncoder`. Its weights are the numbers of texts that were named.
+
+    Parameters
+    ----------
+    lost : float or None
+        Probability of naming a text that one record alone has. None is the share of delta that the encoder takes.
+    """
+
+    lost: float | None = None
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "VocabularyLook":
+        """The same with its share of delta."""
+        return VocabularyLook(_LOST_SHARE * budget.delta if self.lost is None else self.lost)
+
+    def mechanism(self, problem: Problem) -> Thresholded:
+        """What names the texts."""
+        return Thresholded(self.lost or 0.0, problem.n_features)
+
+    def plan(self, problem: Problem) -> Plan:
+        return Plan((Planned("vocabulary", Vocabulary, 1, sampling=self.mechanism(problem)),))
+
+    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+        named = vocabulary_of(curator.release("vocabulary", Vocabulary(problem.n_features)))
+        yield Iterate(np.array([float(len(texts)) for texts in named]))
+
+    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+        return average

@@ -1,0 +1,19 @@
+"""Planted bugs: privacy mistakes that somebody could really have made, each a small patch of the library, and the checks that must notice.
+
+They live here, outside the package, and are put in place for the length of a ``with`` block only.
+"""
+
+from ._mutant import Mutant, alarms_of, planted
+from .accounting import ACCOUNTING
+from .federated import FEDERATED
+from .noise import NOISE
+from .queries import QUERIES
+from .search import SEARCH
+from .side_channels import SIDE_CHANNELS
+from .solvers import SOLVERS
+
+MUTANTS: dict[str, Mutant] = {
+    mutant.name: mutant for theme in (QUERIES, NOISE, SOLVERS, FEDERATED, SEARCH, ACCOUNTING, SIDE_CHANNELS) for mutant in theme
+}
+
+__all__ = ["MUTANTS", "Mutant", "alarms_of", "planted"]

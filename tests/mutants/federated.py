@@ -1,0 +1,149 @@
+"""Bugs of owners that say more than their releases, or speak before they have paid."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from hushfit.federated import _ipp_admm as ipp_admm
+from hushfit.federated import _owner as owners
+from hushfit.federated import _pp_admm as pp_admm
+from hushfit.federated import _r_admm as r_admm
+from hushfit.federated import _shared as shared
+from hushfit.federated._subproblem import Words, dual_step
+from hushfit.release import Curator
+
+from ._mutant import Mutant, swapped, together
+from .solvers import exact_gradient, rows_behind
+
+
+def minimiser_said_aloud():
+    def alternate(subproblem, settings, curator):
+        words = Words(subproblem.seat, settings.bound)
+        own = dual = np.zeros(subproblem.seat.problem.shape)
+        for _ in range(settings.steps):
+            query = subproblem.query(own, words.last, dual)
+            own = curator.release(pp_admm.NAME, query).reshape(dual.shape)
+            exact = query(rows_behind(curator), None).reshape(dual.shape)
+            words.hear((yield exact.ravel()), own)
+            dual = dual_step(subproblem.eta, own, words.last, dual)
+        return words.average(settings.average_last)
+
+    return swapped(pp_admm, alternate=alternate)
+
+
+def gradient_recycled_from_the_rows():
+    honest_converse = r_admm.RADMM.converse
+    held = {}
+
+    def converse(self, seat, curator):
+        held["curator"] = curator
+        return honest_converse(self, seat, curator)
+
+    def recycled(subproblem, linear, released):
+        problem = subproblem.seat.problem
+        return exact_gradient(problem, held["curator"], released, problem.loss.slope_bound)
+
+    return together(swapped(r_admm.RADMM, converse=converse), swapped(r_admm, recycled=recycled))
+
+
+def gate_without_noise():
+    def _opens(self, curator, query, own, spoken, quiet):
+        norm = ipp_admm.GradientNorm(query, own)
+        return bool(norm(rows_behind(curator), None)[0] >= self._tau(curator, query))
+
+    return swapped(ipp_admm.IPPADMM, _opens=_opens)
+
+
+def noise_shared_among_owners():
+    """Each owner adds a part of the noise, as if nobody saw its own words, and sends them in the open."""
+    honest = shared.SharedSolver.converse
+
+    class _Quieter:
+        def __init__(self, curator, owners):
+            inner = curator
+            while not isinstance(inner, Curator):
+                inner = inner.curator
+            inner._multipliers = {name: m / np.sqrt(owners) for name, m in inner._multipliers.items()}
+            self.curator = curator
+
+        def release(self, name, query):
+            return self.curator.release(name, query)
+
+        def __getattr__(self, name):
+            return getattr(self.curator, name)
+
+    def converse(self, seat, curator):
+        return honest(self, seat, _Quieter(curator, 4))
+
+    return swapped(shared.SharedSolver, converse=converse)
+
+
+def drawn_again_after_a_crash():
+    """The journal is kept in memory, and an owner that finds its run paid for goes on without it."""
+    honest_pay, honest_journal = owners.Owner._pay, owners.Journal
+
+    def _pay(self):
+        if self.ledger is None or not any(receipt.label == self.run.label for receipt in self.ledger.entries):
+            honest_pay(self)
+
+    forgetful = SimpleNamespace(open=lambda name, folder, terms: honest_journal.open(name, None, terms))
+    return together(swapped(owners.Owner, _pay=_pay), swapped(owners, Journal=forgetful))
+
+
+def paid_when_it_first_speaks():
+    honest_turn, honest_pay = owners.Owner.turn, owners.Owner._pay
+
+    def turn(self, number, heard):
+        said = honest_turn(self, number, heard)
+        if number == 0:
+            honest_pay(self)
+        return said
+
+    return swapped(owners.Owner, turn=turn, _pay=lambda self: None)
+
+
+FEDERATED = (
+    Mutant(
+        "minimiser said aloud",
+        "hushfit.federated._pp_admm",
+        "An owner releases a noisy minimiser and sends its neighbours the exact one.",
+        minimiser_said_aloud,
+        ("conversation of pp-admm",),
+    ),
+    Mutant(
+        "gradient recycled from the rows",
+        "hushfit.federated._r_admm",
+        "Recycled steps follow the gradient at the rows, in place of the one that was released.",
+        gradient_recycled_from_the_rows,
+        ("conversation of r-admm",),
+        "R-ADMM as often coded",
+    ),
+    Mutant(
+        "gate without noise",
+        "hushfit.federated._ipp_admm",
+        "Whether an owner speaks depends on the exact norm of its gradient.",
+        gate_without_noise,
+        ("conversation of ipp-admm", "conversation of ipp-admm, laplace gate"),
+    ),
+    Mutant(
+        "noise divided among owners",
+        "hushfit.federated._shared",
+        "Each owner adds its part of the noise, as with secure sums, and sends its words in the open.",
+        noise_shared_among_owners,
+        ("attack on owner, shared (replace-one)", "attack on owner, shared (add-remove)"),
+    ),
+    Mutant(
+        "drawn again after a crash",
+        "hushfit.federated._owner",
+        "An owner that is started again draws new noise for words that are out.",
+        drawn_again_after_a_crash,
+        ("books of an owner",),
+    ),
+    Mutant(
+        "paid with the first word",
+        "hushfit.federated._owner",
+        "An owner is charged when it has spoken.",
+        paid_when_it_first_speaks,
+        ("books of an owner",),
+    ),
+)

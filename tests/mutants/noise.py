@@ -1,0 +1,317 @@
+"""Bugs in noise: too little, used twice, off the grid, not of the law that the proofs are about."""
+
+import numpy as np
+
+from hushfit.privacy import _sampler as samplers
+from hushfit.release import _gate as gate
+from hushfit.release import _gradient_norm as gradient_norm
+from hushfit.release import _mechanism as mechanism
+from hushfit.release import _minimiser as minimiser
+from hushfit.release import _selection as selection
+
+from ._mutant import Mutant, swapped
+
+
+def off_the_grid():
+    def noisy(self, answer, noise):
+        return answer + noise * self.step
+
+    return swapped(mechanism.NoiseGrid, noisy=noisy)
+
+
+def rounded_normals():
+    def gaussian(self, log2_variance, size):
+        return np.rint(np.random.default_rng().normal(scale=2 ** (log2_variance / 2), size=size)).astype(np.int64)
+
+    return swapped(samplers.SecureSampler, gaussian=gaussian)
+
+
+def no_tails():
+    honest = samplers.SecureSampler.gaussian
+
+    def gaussian(self, log2_variance, size):
+        most = int(3 * 2 ** (log2_variance / 2))
+        return np.clip(honest(self, log2_variance, size), -most, most)
+
+    return swapped(samplers.SecureSampler, gaussian=gaussian)
+
+
+def seed_in_every_call():
+    def gaussian(self, log2_variance, size):
+        return np.rint(np.random.default_rng(0).normal(scale=2.0 ** (log2_variance / 2), size=size)).astype(np.int64)
+
+    return swapped(samplers.SeededSampler, gaussian=gaussian)
+
+
+def folded_laplace():
+    honest = samplers.SecureSampler.laplace
+    return swapped(samplers.SecureSampler, laplace=lambda self, log2_scale, size: np.abs(honest(self, log2_scale, size)))
+
+
+def variance_for_deviation():
+    def _gaussian_noise(query, log2_deviation, sampler):
+        return sampler.gaussian(2 * log2_deviation - 2, query.size)
+
+    return swapped(mechanism, _gaussian_noise=_gaussian_noise)
+
+
+def one_number_for_all():
+    def _gaussian_noise(query, log2_deviation, sampler):
+        return np.repeat(sampler.gaussian(2 * log2_deviation, 1), query.size)
+
+    return swapped(mechanism, _gaussian_noise=_gaussian_noise)
+
+
+def reused_across_classes():
+    honest = mechanism._gaussian_noise
+
+    def _gaussian_noise(query, log2_deviation, sampler):
+        outputs = getattr(getattr(query, "problem", None), "outputs", 1)
+        if outputs == 1 or query.doubled is not None or query.size % outputs:
+            return honest(query, log2_deviation, sampler)
+        return np.tile(sampler.gaussian(2 * log2_deviation, query.size // outputs), outputs)
+
+    return swapped(mechanism, _gaussian_noise=_gaussian_noise)
+
+
+def clip_what_is_noisy():
+    honest = mechanism.NoiseGrid.noisy
+
+    def noisy(self, answer, noise):
+        found = honest(self, answer, noise)
+        length = np.linalg.norm(found)
+        longest = self.scale
+        return found if length <= longest else found * (longest / length)
+
+    return swapped(mechanism.NoiseGrid, noisy=noisy)
+
+
+def noise_for_the_mean():
+    honest = mechanism.NoiseGrid.noisy
+    return swapped(mechanism.NoiseGrid, noisy=lambda self, answer, noise: honest(self, answer, noise // 3))
+
+
+def drawn_once():
+    """One draw for the whole run, as published: keyed by what is drawn from."""
+    honest = minimiser.GaussianInside.draw
+    kept = {}
+
+    def draw(self, sampler, log2_deviation, size):
+        key = id(sampler), log2_deviation, size
+        if key not in kept:
+            kept[key] = sampler, honest(self, sampler, log2_deviation, size)
+        return kept[key][1]
+
+    return swapped(minimiser.GaussianInside, draw=draw)
+
+
+def laplace_of_half_the_scale():
+    def draw(self, sampler, log2_deviation, size):
+        return sampler.laplace(log2_deviation - 1, size)
+
+    return swapped(minimiser.LaplaceInside, draw=draw)
+
+
+def laplace_in_the_euclidean_norm():
+    return swapped(minimiser.LaplaceInside, stretch=lambda self, size: 1.0)
+
+
+def gate_noise(draw):
+    """A gate whose noise is drawn by ``draw``: sampler, exponent, count to threshold and noise on scores."""
+
+    def first_above(asked, source, rows, noise, threshold_multiplier, entropy):
+        if threshold_multiplier == 0:
+            return asked(source, rows)
+        grid = mechanism.NoiseGrid.of(asked, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=gate._FINEST)
+        k = grid.log2_deviation
+        draws = entropy.sampler.laplace if noise == "laplace" else lambda e, n: entropy.sampler.gaussian(2 * e, n)
+        threshold, on_scores = draw(draws, k, asked.drop.size)
+        steps = np.rint(asked.scores(source, rows) / grid.step).astype(np.int64) + on_scores
+        return gate._first(steps >= threshold)
+
+    return swapped(gate, first_above=first_above)
+
+
+def shared_gate_noise():
+    return gate_noise(lambda draws, k, n: (draws(k, 1), np.repeat(draws(k, 1), n)))
+
+
+def gate_without_query_noise():
+    return gate_noise(lambda draws, k, n: (draws(k, 1), np.zeros(n, dtype=np.int64)))
+
+
+def threshold_redrawn():
+    honest = gradient_norm._segment_of
+
+    def _segment_of(query, grid, entropy):
+        segment = honest(query, grid, entropy)
+        if segment is not None:
+            segment.threshold = int(entropy.sampler.laplace(grid.log2_deviation, 1)[0])
+        return segment
+
+    return swapped(gradient_norm, _segment_of=_segment_of)
+
+
+def exact_choice():
+    def answer(self, query, source, noise_multiplier, entropy):
+        return query(source, None)
+
+    return swapped(gate.NoisyChoice, answer=answer)
+
+
+def twice_the_utility():
+    honest = selection._grid
+
+    def _grid(query, multiplier, relation, n_rows):
+        bits, steps = honest(query, multiplier, relation, n_rows)
+        return bits, 2 * steps
+
+    return swapped(selection, _grid=_grid)
+
+
+def not_from_the_system():
+    return swapped(samplers, SecureSampler=lambda: samplers.SeededSampler(0))
+
+
+_MECHANISM, _SAMPLER = "hushfit.release._mechanism", "hushfit.privacy._sampler"
+
+NOISE = (
+    Mutant(
+        "floating-point noise",
+        _MECHANISM,
+        "Noise is added to the answer as it is, so that the last digits of the sum tell both.",
+        off_the_grid,
+        ("noise on gradient, logistic (replace-one)", "noise on second moment (add-remove)"),
+        "Mironov (2012)",
+    ),
+    Mutant(
+        "rounded normals",
+        _SAMPLER,
+        "A normal number is rounded to the grid in place of exact discrete noise.",
+        rounded_normals,
+        ("sampler, secure",),
+    ),
+    Mutant(
+        "tails cut off",
+        _SAMPLER,
+        "Noise is clipped at three deviations, beyond which nothing is hidden.",
+        no_tails,
+        ("sampler, secure",),
+    ),
+    Mutant(
+        "one-sided Laplace noise",
+        _SAMPLER,
+        "Noise is never negative, so an answer below the truth is impossible.",
+        folded_laplace,
+        ("sampler, secure",),
+    ),
+    Mutant(
+        "seed in every call",
+        _SAMPLER,
+        "The generator is made anew from its seed for each release, so all get the same noise.",
+        seed_in_every_call,
+        ("noise of proximal-gd", "sampler, seeded", "attack on ss-admm (replace-one)"),
+    ),
+    Mutant(
+        "half the deviation",
+        _MECHANISM,
+        "The exponent of the variance is off by two.",
+        variance_for_deviation,
+        ("noise of ss-admm", "noise on gradient, logistic (replace-one)", "attack on proximal-gd (add-remove)"),
+    ),
+    Mutant(
+        "one number for all coordinates",
+        _MECHANISM,
+        "A single draw is broadcast over the answer and cancels in differences of its entries.",
+        one_number_for_all,
+        ("noise of proximal-gd", "noise on gradient, logistic (replace-one)"),
+    ),
+    Mutant(
+        "noise reused across classes",
+        _MECHANISM,
+        "Every class gets the same noise, which cancels in the difference of two of them.",
+        reused_across_classes,
+        ("noise of proximal-gd, softmax", "noise of proximal-gd, one against the rest"),
+    ),
+    Mutant(
+        "noise before clipping",
+        _MECHANISM,
+        "The noisy sum is clipped, and the noise with it.",
+        clip_what_is_noisy,
+        ("noise of dp-sgd", "noise of ss-admm"),
+    ),
+    Mutant(
+        "noise for the mean on the sum",
+        _MECHANISM,
+        "Noise is divided by a number of rows that the answer has not been divided by.",
+        noise_for_the_mean,
+        ("noise of dp-sadmm", "noise of mp-admm", "attack on outpert-gd (replace-one)"),
+    ),
+    Mutant(
+        "noise drawn once",
+        "hushfit.release._minimiser",
+        "All rounds have the same noise in their objective: two of them give an equation without noise.",
+        drawn_once,
+        ("noise of dpsc",),
+        "DPSC, DPLL, DPLH",
+    ),
+    Mutant(
+        "Laplace noise of half the scale",
+        "hushfit.release._minimiser",
+        "The scale of Laplace noise is taken for its deviation.",
+        laplace_of_half_the_scale,
+        ("noise of dpsc, pure",),
+    ),
+    Mutant(
+        "Laplace noise in the Euclidean norm",
+        "hushfit.release._minimiser",
+        "Noise whose privacy is in sums of absolute values is scaled by a Euclidean length.",
+        laplace_in_the_euclidean_norm,
+        ("price of dpsc, pure (replace-one)", "price of owner, dvp"),
+    ),
+    Mutant(
+        "shared gate noise",
+        "hushfit.release._gate",
+        "All scores of a gate get one and the same noise, of the threshold's size.",
+        shared_gate_noise,
+        ("law of gates, laplace", "law of gates, gaussian"),
+        "sparse-vector variants (Lyu, Su and Li 2017)",
+    ),
+    Mutant(
+        "gate without noise on scores",
+        "hushfit.release._gate",
+        "Only the threshold is noisy; with many candidates their exact order shows.",
+        gate_without_query_noise,
+        ("law of gates, laplace", "law of gates, gaussian"),
+        "sparse-vector variants (Lyu, Su and Li 2017)",
+    ),
+    Mutant(
+        "redrawn threshold",
+        "hushfit.release._gradient_norm",
+        "The threshold gets new noise in every round, so that every round leaks.",
+        threshold_redrawn,
+        ("law of gates that restart",),
+        "IPP-ADMM, Algorithm 2",
+    ),
+    Mutant(
+        "exact choice",
+        "hushfit.release._gate",
+        "The candidate with the largest exact score is chosen.",
+        exact_choice,
+        ("law of choices",),
+    ),
+    Mutant(
+        "twice the utility",
+        "hushfit.release._selection",
+        "The exponential mechanism without the factor two in its exponent.",
+        twice_the_utility,
+        ("law of corners",),
+    ),
+    Mutant(
+        "seeded noise sold as secure",
+        _SAMPLER,
+        "Without a seed, noise comes from a generator with a fixed one.",
+        not_from_the_system,
+        ("fits with secure noise",),
+    ),
+)

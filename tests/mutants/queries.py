@@ -1,0 +1,465 @@
+"""Bugs in queries: an answer that moves further than its sensitivity says."""
+
+import math
+
+import numpy as np
+
+from hushfit.audit import _examples
+from hushfit.data import _source
+from hushfit.privacy import Relation
+from hushfit.release import _admm as admm
+from hushfit.release import _difference as difference
+from hushfit.release import _gate as gate
+from hushfit.release import _gradient as gradient
+from hushfit.release import _gradient_norm as gradient_norm
+from hushfit.release import _hessian as hessian
+from hushfit.release import _histogram as histogram
+from hushfit.release import _logistic as logistic
+from hushfit.release import _minimiser as minimiser
+from hushfit.release import _moment as moment
+from hushfit.release import _output as output
+from hushfit.release import _permuted as permuted
+from hushfit.release import _quantile as quantile
+from hushfit.release import _score as score
+from hushfit.release import _selection as selection
+
+from ._mutant import Mutant, Shadow, swapped, together
+
+
+def one_sided(kind):
+    """Replace-one taken for add-remove."""
+    return lambda: swapped(kind, sensitivity=lambda self, relation: self.radius())
+
+
+def clip_the_mean():
+    honest = gradient.ClippedGradient.__call__
+
+    def __call__(self, source, rows):
+        total = honest(self, source, rows)
+        count = source.n_rows if rows is None else max(len(rows), 1)
+        length = np.linalg.norm(total / count)
+        return total * min(1.0, self.clip / max(length, 1e-300))
+
+    return swapped(gradient.ClippedGradient, __call__=__call__, _caps=lambda self, source: np.array([np.inf]))
+
+
+def by_the_realised_batch():
+    honest = gradient.ClippedGradient.__call__
+
+    def __call__(self, source, rows):
+        total = honest(self, source, rows)
+        return total if rows is None else total / max(len(rows), 1) * (self.problem.n_rows / 4)
+
+    return swapped(gradient.ClippedGradient, __call__=__call__)
+
+
+def by_the_mean_of_the_batch():
+    """As ranking losses are normalised: by a quantity of the minibatch at hand."""
+    honest = gradient.ClippedGradient.__call__
+
+    def __call__(self, source, rows):
+        chosen = np.arange(source.n_rows) if rows is None else rows
+        single = [float(np.linalg.norm(honest(self, source, np.array([i])))) for i in chosen]
+        return honest(self, source, rows) * (self.clip / max(np.mean([*single, 0.0]), 1e-3))
+
+    return swapped(gradient.ClippedGradient, __call__=__call__)
+
+
+def clip_before_the_metric():
+    return swapped(gradient.ClippedGradient, _caps=lambda self, source: np.array([self.clip]))
+
+
+def moment_in_one():
+    return swapped(moment.SecondMoment, sensitivity=lambda self, relation: self.radius())
+
+
+def moment_all_halved():
+    everywhere = property(lambda self: np.ones(self.size, dtype=bool))
+    return swapped(moment.SecondMoment, doubled=everywhere)
+
+
+def eta_dropped():
+    def radius(self):
+        moved = 1 / (1 + self.eta * self.rho) * admm._gradient_radius(self.problem, self.state.x, self.clip)
+        return moved * math.sqrt(1 + max(1.0, self.rho**2))
+
+    return swapped(admm.AdmmStep, radius=radius)
+
+
+def released_together():
+    """x alone is counted; z and y are released too."""
+
+    def radius(self):
+        return admm.primal_step(self.eta, self.rho) * admm._gradient_radius(self.problem, self.state.x, self.clip)
+
+    return swapped(admm.AdmmStep, radius=radius)
+
+
+def inner_steps_for_one():
+    honest = admm.AdmmRun.radius
+    return swapped(admm.AdmmRun, radius=lambda self: honest(self) / self.inner)
+
+
+def diameter_at_the_origin():
+    return swapped(logistic, gradient_diameter=lambda length: logistic._diameter(0.0))
+
+
+def curvature_of_another_loss():
+    honest = moment.SecondMoment.sensitivity
+
+    def sensitivity(self, relation):
+        return 0.25 * honest(self._moment, relation)
+
+    return swapped(hessian.HessianSum, sensitivity=sensitivity)
+
+
+def newton_by_the_gradient():
+    """The direction's noise for a change of the target; it is the matrix that moves."""
+    return swapped(hessian.NewtonDirection, radius=lambda self: 1 / (self.problem.n_rows * self.ridge))
+
+
+def difference_not_clipped():
+    def __call__(self, source, rows):
+        here, there = (gradient.ClippedGradient(self.problem, w, self.clip) for w in (self.w, self.snapshot))
+        return here(source, rows) - there(source, rows)
+
+    def bound(problem, w, snapshot, clip):
+        return 0.02 * clip * min(1.0, float(np.linalg.norm(w - snapshot)))
+
+    return together(swapped(difference.GradientDifference, __call__=__call__), swapped(_examples, difference_bound=bound))
+
+
+def batch_part_ignored():
+    return swapped(difference.VarianceReducedGradient, radius=lambda self: self.rate * self._full.radius())
+
+
+def columns_not_composed():
+    return swapped(quantile.ColumnHistogram, radius=lambda self: 1.0)
+
+
+def scores_not_clipped():
+    def __call__(self, source, rows):
+        return np.array([np.nan_to_num(source.y, nan=0.0).sum()])
+
+    return swapped(score.TotalScore, __call__=__call__)
+
+
+def halved_shift():
+    def gradient_shift(self, relation):
+        return self.problem.loss.slope_bound * (1 + 1e-9) / self.problem.n_rows
+
+    return swapped(minimiser.PerturbedMinimiser, gradient_shift=gradient_shift)
+
+
+def halved_ball():
+    return swapped(minimiser.CertifiedMinimiser, sensitivity=lambda self, relation: self.radius())
+
+
+def no_tolerance():
+    def sensitivity(self, relation):
+        return self._certified.gradient_shift(relation) / self.mu / 2
+
+    return swapped(output.RegularisedMinimiser, sensitivity=sensitivity)
+
+
+def steps_of_another_schedule():
+    """eta_0/s over all epochs, where the run takes eta_0/h and starts afresh with every restart, and averages."""
+    honest = permuted.PermutedRun._shifts
+
+    def _shifts(self, gradients):
+        first = self.passes.steps[0]
+        steps = tuple(first / (s + 1) for s in range(len(self.passes.steps)))
+        plain = permuted.PermutedRun.__new__(permuted.PermutedRun)
+        for name in ("problem", "clip", "mu", "order"):
+            object.__setattr__(plain, name, getattr(self, name))
+        object.__setattr__(plain, "passes", permuted.Passes(self.passes.sizes, steps, None))
+        return honest(plain, gradients)
+
+    return swapped(permuted.PermutedRun, _shifts=_shifts)
+
+
+def batches_taken_as_equal():
+    honest = permuted.PermutedRun._shifts
+
+    def _shifts(self, gradients):
+        mean = self.problem.n_rows / len(self.passes.sizes)
+        return honest(self, gradients) * np.array(self.passes.sizes) / mean
+
+    return swapped(permuted.PermutedRun, _shifts=_shifts)
+
+
+def last_batch_taken_as_worst():
+    honest = permuted.PermutedRun.sensitivity
+
+    def sensitivity(self, relation):
+        return float(self.shifts[-1]) if relation is Relation.REPLACE_ONE else honest(self, relation)
+
+    return swapped(permuted.PermutedRun, sensitivity=sensitivity)
+
+
+def normalised_steps():
+    honest = permuted.PermutedRun._gradient
+
+    def _gradient(self, w, source, rows):
+        g = honest(self, w, source, rows)
+        return g / max(float(np.linalg.norm(g)), 1e-12)
+
+    return swapped(permuted.PermutedRun, _gradient=_gradient)
+
+
+def drops_not_clipped():
+    def __call__(self, source, rows):
+        wide = gate.LossDrop(self.problem, self.vectors, self.mixes, np.full(len(self.bounds), 1e3))
+        return honest(wide, source, rows)
+
+    honest = gate.LossDrop.__call__
+    return swapped(gate.LossDrop, __call__=__call__)
+
+
+def norm_by_one_gradient():
+    return swapped(gradient_norm.GradientNorm, sensitivity=lambda self, relation: self.radius())
+
+
+def intercept_after_clipping():
+    rows = _source.row_kernels
+
+    def unit_scales_dense(X, unit, out):
+        return rows.unit_scales_dense(X, 0.0, out)
+
+    return swapped(_source, row_kernels=Shadow(rows, unit_scales_dense=unit_scales_dense))
+
+
+def ranges_from_the_rows():
+    def apply(self, X):
+        low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+        return (np.asarray(X, dtype=np.float64) - low) / np.maximum(high - low, 1e-300)
+
+    return swapped(_source.FeatureBounds, apply=apply)
+
+
+_GRADIENT = "hushfit.release._gradient"
+_RO, _AR = "(replace-one)", "(add-remove)"
+
+QUERIES = (
+    Mutant(
+        "one gradient for two",
+        _GRADIENT,
+        "Under replace-one a record's gradient is counted once, though one goes and another comes.",
+        one_sided(gradient.ClippedGradient),
+        (f"sensitivity of gradient, logistic {_RO}", f"attack on proximal-gd {_RO}", "sensitivity of gradient, softmax in batches"),
+    ),
+    Mutant(
+        "clip after sum",
+        _GRADIENT,
+        "The mean gradient is clipped, and the records in it are not.",
+        clip_the_mean,
+        (f"sensitivity of gradient, logistic {_RO}", f"sensitivity of gradient, squared {_AR}"),
+    ),
+    Mutant(
+        "division by the realised batch",
+        _GRADIENT,
+        "Sums over a batch are divided by how many rows came, in place of how many were expected.",
+        by_the_realised_batch,
+        ("sensitivity of gradient, logistic in batches",),
+        "thesis ch. 5",
+    ),
+    Mutant(
+        "scale of the minibatch",
+        _GRADIENT,
+        "Contributions are divided by their mean length in the minibatch, which one record changes for all.",
+        by_the_mean_of_the_batch,
+        (f"sensitivity of gradient, hinge {_RO}", "sensitivity of gradient, hinge in batches"),
+        "thesis ch. 6 (PrivBR)",
+    ),
+    Mutant(
+        "clip before the metric",
+        _GRADIENT,
+        "Gradients are clipped before they are multiplied by the metric that noise is measured in.",
+        clip_before_the_metric,
+        (f"sensitivity of gradient in a metric {_RO}", "sensitivity of gradient in a metric in batches"),
+    ),
+    Mutant(
+        "second moment, one record",
+        "hushfit.release._moment",
+        "Replacing a record is taken to move the second moment by one, not by the root of two.",
+        moment_in_one,
+        (f"sensitivity of second moment {_RO}",),
+    ),
+    Mutant(
+        "second moment, diagonal as off-diagonal",
+        "hushfit.release._moment",
+        "Every entry gets the half variance that only entries off the diagonal may have.",
+        moment_all_halved,
+        (f"sensitivity of second moment {_RO}", f"sensitivity of second moment {_AR}"),
+    ),
+    Mutant(
+        "missing eta",
+        "hushfit.release._admm",
+        "The step size is left out of how far x moves.",
+        eta_dropped,
+        (f"sensitivity of step of ADMM, long {_RO}",),
+        "Renyi-DP ADMM, Algorithm 2",
+    ),
+    Mutant(
+        "x counted, z and y released",
+        "hushfit.release._admm",
+        "Noise is for x alone, while z and y are released with it.",
+        released_together,
+        (f"sensitivity of step of ADMM, long {_RO}",),
+    ),
+    Mutant(
+        "inner steps for the price of one",
+        "hushfit.release._admm",
+        "Several steps are taken between releases, and a record's pull is counted in one of them.",
+        inner_steps_for_one,
+        (f"sensitivity of steps of ADMM {_RO}", f"attack on mp-admm, multi-step {_RO}"),
+    ),
+    Mutant(
+        "diameter at the origin",
+        "hushfit.release._logistic",
+        "The distance of two logistic gradients is taken as it is at weights of zero, wherever the weights are.",
+        diameter_at_the_origin,
+        (f"sensitivity of gradient by its diameter {_RO}",),
+    ),
+    Mutant(
+        "curvature of another loss",
+        "hushfit.release._hessian",
+        "A quarter, which bounds the logistic curvature, is used for every loss.",
+        curvature_of_another_loss,
+        (f"sensitivity of majorant {_RO}",),
+    ),
+    Mutant(
+        "direction as if the matrix stood still",
+        "hushfit.release._hessian",
+        "Newton's direction gets noise for a change of the gradient, and it is the Hessian that changes.",
+        newton_by_the_gradient,
+        (f"sensitivity of newton direction {_RO}",),
+    ),
+    Mutant(
+        "difference not clipped",
+        "hushfit.release._difference",
+        "The difference of two clipped gradients is taken to be as short as hoped, and not clipped to that.",
+        difference_not_clipped,
+        (f"sensitivity of difference {_RO}", f"sensitivity of difference {_AR}"),
+    ),
+    Mutant(
+        "batch part ignored",
+        "hushfit.release._difference",
+        "Of the variance-reduced gradient only the full part is counted.",
+        batch_part_ignored,
+        (f"sensitivity of variance-reduced gradient {_AR}",),
+        "DP-VRADMM, Theorem 1",
+    ),
+    Mutant(
+        "histogram, one cell",
+        "hushfit.release._histogram",
+        "A replaced record is taken to change one cell of a histogram, and it changes two.",
+        one_sided(histogram.MarginHistogram),
+        (f"sensitivity of margin histogram {_RO}",),
+    ),
+    Mutant(
+        "columns not composed",
+        "hushfit.release._quantile",
+        "A record counts once in the histograms of all columns, and it is in each of them.",
+        columns_not_composed,
+        (f"sensitivity of histogram of columns {_RO}", f"sensitivity of histogram of columns {_AR}"),
+    ),
+    Mutant(
+        "scores not clipped",
+        "hushfit.release._score",
+        "Scores are trusted to lie between 0 and 1.",
+        scores_not_clipped,
+        (f"sensitivity of total of scores {_RO}",),
+    ),
+    Mutant(
+        "halved shift of the objective",
+        "hushfit.release._minimiser",
+        "Noise inside the objective hides one record's gradient, and replacing moves it by two.",
+        halved_shift,
+        (f"sensitivity of objective's gradient {_RO}",),
+    ),
+    Mutant(
+        "halved AMP ball",
+        "hushfit.release._minimiser",
+        "An inexact minimiser is taken to be within beta/mu of its neighbour's, and each is within that of the exact one.",
+        halved_ball,
+        (f"certificate {_RO}", f"certificate {_AR}"),
+        "PP-ADMM, Theorem 1 (AMP)",
+    ),
+    Mutant(
+        "halved output sensitivity",
+        "hushfit.release._output",
+        "Output perturbation with L/(n mu) in place of 2L/(n mu) and the tolerance.",
+        no_tolerance,
+        (f"attack on output {_RO}",),
+    ),
+    Mutant(
+        "eta0/s for eta0/h",
+        "hushfit.release._permuted",
+        "The bound shrinks its steps from epoch to epoch and does not average; the run restarts both.",
+        steps_of_another_schedule,
+        (f"sensitivity of run with restarts {_RO}",),
+        "thesis ch. 3, Algorithms 3.2 and 3.3",
+    ),
+    Mutant(
+        "unequal batches",
+        "hushfit.release._permuted",
+        "Every batch is taken to have the average size; a record of a smaller one weighs more.",
+        batches_taken_as_equal,
+        (f"sensitivity of run in uneven batches {_RO}",),
+        "thesis ch. 3",
+    ),
+    Mutant(
+        "last batch taken as worst",
+        "hushfit.release._permuted",
+        "Noise is for a record of the last batch.",
+        last_batch_taken_as_worst,
+        (f"sensitivity of run with restarts {_RO}",),
+        "thesis ch. 3",
+    ),
+    Mutant(
+        "normalised gradient steps",
+        "hushfit.release._permuted",
+        "Steps follow the direction of the gradient, which is no Lipschitz function of anything.",
+        normalised_steps,
+        (f"sensitivity of run in batches {_RO}", f"sensitivity of run in one batch {_RO}"),
+        "code of thesis ch. 3",
+    ),
+    Mutant(
+        "drops not clipped",
+        "hushfit.release._gate",
+        "Falls of the loss are divided by their bound and never held to it.",
+        drops_not_clipped,
+        (f"sensitivity of gate {_RO}", "sensitivity of loss drops in batches"),
+    ),
+    Mutant(
+        "corner by one record",
+        "hushfit.release._selection",
+        "The utility of a corner is taken to move by one clipped gradient when a record is replaced.",
+        one_sided(selection.SteepestCorner),
+        (f"sensitivity of steepest corner {_RO}",),
+    ),
+    Mutant(
+        "norm by one gradient",
+        "hushfit.release._gradient_norm",
+        "The norm of a gradient is given half the sensitivity that replacing a record needs.",
+        norm_by_one_gradient,
+        (f"sensitivity of norm of a gradient {_RO}",),
+    ),
+    Mutant(
+        "intercept after clipping",
+        "hushfit.data._source",
+        "Rows are scaled to length one and the intercept's column is added afterwards.",
+        intercept_after_clipping,
+        ("sealed door of logistic regression, auto", f"sensitivity of second moment {_AR}"),
+        "code of thesis ch. 3",
+    ),
+    Mutant(
+        "ranges from the rows",
+        "hushfit.data._source",
+        "Columns are scaled by their smallest and largest value, which one outlier sets for everybody.",
+        ranges_from_the_rows,
+        ("sealed door of logistic regression, bounded", "sealed door of bounded scaler"),
+        "all the papers' experiments",
+    ),
+)

@@ -1,0 +1,204 @@
+"""Bugs in choosing: gates that open too often, searches that look twice, vocabularies that name too much."""
+
+import numpy as np
+
+from hushfit import model_selection
+from hushfit.audit import _prices as prices
+from hushfit.preprocessing import _quantile_scaler as scalers
+from hushfit.privacy import _random_stopping as stopping
+from hushfit.release import _gate as gate
+from hushfit.release import _gradient_norm as gradient_norm
+from hushfit.release import _mechanism as mechanism
+from hushfit.release import _vocabulary as vocabulary
+
+from ._mutant import Mutant, swapped, together
+
+
+def one_segment_too_many():
+    def objection(self, query, relation):
+        return None if 0 <= query.segment <= self.segments else "one more"
+
+    return swapped(gradient_norm.RestartedGate, objection=objection)
+
+
+def gate_at_the_exact_gradient():
+    def answer(self, query, source, noise_multiplier, entropy):
+        rows = None if self.rate == 1 else gate.poisson_rows(source.n_rows, self.rate, entropy.coins)
+        g = mechanism.gaussian_answer(query.gradient, source, rows, noise_multiplier, entropy)
+        threshold, _ = self.gate_multipliers(noise_multiplier)
+        exact = query.gradient(source, rows)
+        index = gate.first_above(query.gate(exact), source, rows, self.noise, threshold, entropy)
+        return np.append(g, index)
+
+    return swapped(gate.GatedBatch, answer=answer)
+
+
+def gate_on_another_batch():
+    """Gate and gradient on batches of their own, priced as one: two chances to be in."""
+    honest = gate.first_above
+
+    def first_above(asked, source, rows, noise, threshold_multiplier, entropy):
+        fresh = rows if rows is None else gate.poisson_rows(source.n_rows, 0.3, entropy.coins)
+        return honest(asked, source, fresh, noise, threshold_multiplier, entropy)
+
+    return swapped(gate, first_above=first_above)
+
+
+def best_priced_as_one():
+    return together(
+        swapped(stopping, best_of_many=_as_one),
+        swapped(prices, best_of_many=_as_one),
+        swapped(model_selection, best_of_many=_as_one),
+    )
+
+
+def _as_one(one, rule, relation):
+    return one
+
+
+def exact_scores():
+    honest = model_selection.released_score
+
+    def released_score(scores, strength, relation, sampler, coins, reserve):
+        return honest(scores, float("inf"), relation, sampler, coins, reserve)
+
+    return swapped(model_selection, released_score=released_score)
+
+
+def scored_on_what_was_fitted():
+    honest = model_selection.split
+
+    def split(n_rows, share, coins):
+        return np.arange(n_rows), honest(n_rows, share, coins)[1]
+
+    return swapped(model_selection, split=split)
+
+
+def refit_for_nothing():
+    honest = model_selection.PrivateSearchCV.fit
+
+    def fit(self, X, y):
+        honest(self, X, y)
+        self.best_estimator_.fit(X, y)
+        return self
+
+    return swapped(model_selection.PrivateSearchCV, fit=fit)
+
+
+def texts_by_their_counts():
+    honest = vocabulary.Thresholded.answer
+
+    def answer(self, query, source, noise_multiplier, entropy):
+        named = vocabulary.vocabulary_of(honest(self, query, source, noise_multiplier, entropy))
+        counts = vocabulary.counts_of(source)
+        ordered = [sorted(texts, key=lambda text: (-count[text], text)) for texts, count in zip(named, counts, strict=True)]
+        return vocabulary.as_bytes(ordered)
+
+    return swapped(vocabulary.Thresholded, answer=answer)
+
+
+def threshold_for_one_column():
+    honest = vocabulary.Thresholded.threshold
+
+    def threshold(self, scale):
+        return honest(vocabulary.Thresholded(self.lost, 1), scale)
+
+    return swapped(vocabulary.Thresholded, threshold=threshold)
+
+
+def threshold_without_the_text_itself():
+    honest = vocabulary.Thresholded.threshold
+    return swapped(vocabulary.Thresholded, threshold=lambda self, scale: honest(self, scale) - 1)
+
+
+def ends_of_the_column():
+    honest = scalers.PrivateQuantileScaler.fit
+
+    def fit(self, X, y=None):
+        honest(self, X, y)
+        self.low_, self.high_ = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+        return self
+
+    return swapped(scalers.PrivateQuantileScaler, fit=fit)
+
+
+SEARCH = (
+    Mutant(
+        "off-by-one abort",
+        "hushfit.release._gradient_norm",
+        "A gate stops when it has opened more often than paid for, in place of as often.",
+        one_segment_too_many,
+        ("law of gates that restart",),
+        "IPP-ADMM, Algorithm 2",
+    ),
+    Mutant(
+        "gate at the exact gradient",
+        "hushfit.release._gate",
+        "Candidates are made from the gradient before its noise, so that the number of the step tells about it.",
+        gate_at_the_exact_gradient,
+        ("law of gates with their gradient",),
+    ),
+    Mutant(
+        "gate on another batch",
+        "hushfit.release._gate",
+        "Gate and gradient draw a batch each, and the price is for one.",
+        gate_on_another_batch,
+        ("rows read by gated batches",),
+    ),
+    Mutant(
+        "best priced as one",
+        "hushfit.privacy._random_stopping",
+        "The best of many trials is paid as one trial.",
+        best_priced_as_one,
+        ("price of a geometric search", "price of a poisson search"),
+    ),
+    Mutant(
+        "exact scores",
+        "hushfit.model_selection",
+        "Candidates are compared by their exact scores.",
+        exact_scores,
+        ("payment of search",),
+    ),
+    Mutant(
+        "scored on what was fitted",
+        "hushfit.model_selection",
+        "Rows that score a candidate are fitted on too, and the price takes the dearer of both.",
+        scored_on_what_was_fitted,
+        ("payment of search",),
+    ),
+    Mutant(
+        "refit for nothing",
+        "hushfit.model_selection",
+        "The best candidate is fitted once more on all rows, and nobody pays.",
+        refit_for_nothing,
+        ("payment of search",),
+    ),
+    Mutant(
+        "texts by their counts",
+        "hushfit.release._vocabulary",
+        "Common texts are listed in the order of their exact counts.",
+        texts_by_their_counts,
+        ("attack on lists of texts",),
+    ),
+    Mutant(
+        "threshold for one column",
+        "hushfit.release._vocabulary",
+        "A rare text may be named in each column, and the threshold is for one.",
+        threshold_for_one_column,
+        ("law of vocabularies", "price of vocabularies"),
+    ),
+    Mutant(
+        "threshold without the text itself",
+        "hushfit.release._vocabulary",
+        "The threshold is for texts that nobody has, and the rare text has a count of one.",
+        threshold_without_the_text_itself,
+        ("law of vocabularies", "price of vocabularies"),
+    ),
+    Mutant(
+        "ends of the column",
+        "hushfit.preprocessing._quantile_scaler",
+        "Bounds are the smallest and the largest value, after the private ones have been paid for.",
+        ends_of_the_column,
+        ("sealed door of quantile scaler",),
+    ),
+)

@@ -1,0 +1,202 @@
+"""Bugs beside the numbers: what a fit says, counts, keeps or refuses, as a function of the rows."""
+
+import logging
+import warnings
+
+import numpy as np
+
+from hushfit.data import _source
+from hushfit.errors import WeakGuaranteeWarning
+from hushfit.estimators import _classifiers as classifiers
+from hushfit.estimators import _fit as fits
+from hushfit.solvers import Result
+
+from ._mutant import Mutant, Shadow, swapped
+
+_FIT = "hushfit.estimators._classifiers"
+
+
+def beside_the_fit(act):
+    """A fit that does something more with its rows."""
+
+    def patch():
+        kind = classifiers._PrivateLinearClassifier
+        honest = kind.fit
+
+        def fit(self, X, y, **more):
+            fitted = honest(self, X, y, **more)
+            act(self, np.asarray(X, dtype=np.float64), np.asarray(y))
+            return fitted
+
+        return swapped(kind, fit=fit)
+
+    return patch
+
+
+def stops_when_it_fits():
+    honest = fits.run
+
+    def private_run(solver, problem, curator, watch=None, checkpoint=None):
+        source = curator._Curator__source
+        largest = float(np.nanmax(np.abs(getattr(source, "X", np.zeros(1)))))
+        result = honest(solver, problem, curator, watch, checkpoint)
+        return Result(result.w, max(1, result.steps - int(largest > 100)))
+
+    return swapped(fits, run=private_run)
+
+
+def stops_at_a_small_loss():
+    """Training stops when the loss on the rows no longer falls; how many steps it took is n_iter_."""
+    honest_fit = classifiers.private_fit
+
+    def private_fit(source, problem, solver, terms):
+        result, guarantee = honest_fit(source, problem, solver, terms)
+        w = np.atleast_2d(result.w)[0]
+        margins = np.concatenate([block.margins(w if problem.fit_intercept else np.append(w, 0.0)) for block in source.blocks()])
+        loss = float(np.logaddexp(0.0, -source.y * np.nan_to_num(margins)).sum())
+        return Result(result.w, 1 + int(1e3 * loss) % 1000), guarantee
+
+    return swapped(classifiers, private_fit=private_fit)
+
+
+def says_how_large_the_rows_are():
+    honest = classifiers.private_fit
+
+    def private_fit(source, problem, solver, terms):
+        largest = float(np.nanmax(np.abs(source.X)))
+        if largest > 10:
+            warnings.warn(f"rows reach {largest:g} and were scaled", WeakGuaranteeWarning, stacklevel=2)
+        return honest(source, problem, solver, terms)
+
+    return swapped(classifiers, private_fit=private_fit)
+
+
+def logs_the_loss(self, X, y):
+    logging.getLogger("hushfit").info("training accuracy %.4f", float((self.predict(np.nan_to_num(X)) == y).mean()))
+
+
+def keeps_class_counts(self, X, y):
+    self.class_count_ = np.array([float((y == label).sum()) for label in self.classes_])
+
+
+def keeps_feature_means(self, X, y):
+    self.mean_ = np.nanmean(X, axis=0)
+
+
+def refuses_missing_values():
+    honest = classifiers.as_source
+
+    def as_source(X, y, **more):
+        if not np.isfinite(np.asarray(X)).all():
+            raise ValueError("Input contains NaN in row 7.")
+        return honest(X, y, **more)
+
+    return swapped(classifiers, as_source=as_source)
+
+
+def drops_missing_rows():
+    honest = classifiers.as_source
+
+    def as_source(X, y, **more):
+        kept = np.isfinite(X).all(axis=1)
+        return honest(np.ascontiguousarray(X[kept]), np.asarray(y)[kept], **more)
+
+    return swapped(classifiers, as_source=as_source)
+
+
+def fills_with_the_mean():
+    honest = classifiers.as_source
+
+    def as_source(X, y, **more):
+        X = np.asarray(X, dtype=np.float64)
+        return honest(np.where(np.isfinite(X), X, np.nanmean(X, axis=0)) - np.nanmean(X, axis=0), y, **more)
+
+    return swapped(classifiers, as_source=as_source)
+
+
+def scaled_by_the_longest():
+    """All rows are divided by the longest one, so that nothing is lost to clipping."""
+    rows = _source.row_kernels
+
+    def unit_scales_dense(X, unit, out):
+        rows.unit_scales_dense(X, unit, out)
+        out[:] = np.where(out > 0, np.min(out, where=out > 0, initial=np.inf), 0.0)
+
+    return swapped(_source, row_kernels=Shadow(rows, unit_scales_dense=unit_scales_dense))
+
+
+_AUTO = "logistic regression, auto"
+
+SIDE_CHANNELS = (
+    Mutant(
+        "early stopping by the loss",
+        "hushfit.estimators._fit",
+        "Training stops when the loss on the rows no longer falls, and n_iter_ says when.",
+        stops_at_a_small_loss,
+        (f"sealed door of {_AUTO}",),
+    ),
+    Mutant(
+        "one step less for long rows",
+        "hushfit.estimators._fit",
+        "A run that meets a row far out ends a step earlier.",
+        stops_when_it_fits,
+        (f"side channels of {_AUTO}",),
+    ),
+    Mutant(
+        "warning with a value",
+        _FIT,
+        "A warning says how large the largest entry is.",
+        says_how_large_the_rows_are,
+        (f"sealed door of {_AUTO}", f"side channels of {_AUTO}"),
+    ),
+    Mutant(
+        "accuracy in the log",
+        _FIT,
+        "Training accuracy is logged, for convenience.",
+        beside_the_fit(logs_the_loss),
+        (f"sealed door of {_AUTO}",),
+    ),
+    Mutant(
+        "class counts kept",
+        _FIT,
+        "The fitted model has the number of rows of each class, as scikit-learn's have.",
+        beside_the_fit(keeps_class_counts),
+        (f"sealed door of {_AUTO}",),
+    ),
+    Mutant(
+        "means kept",
+        _FIT,
+        "The fitted model has the exact means of the columns, for plots.",
+        beside_the_fit(keeps_feature_means),
+        (f"sealed door of {_AUTO}", "sealed door of logistic regression, objective"),
+    ),
+    Mutant(
+        "error for some rows",
+        _FIT,
+        "A missing value raises an error that names its row.",
+        refuses_missing_values,
+        (f"side channels of {_AUTO}", f"sealed door of {_AUTO}"),
+        "scikit-learn's own validation",
+    ),
+    Mutant(
+        "rows with missing values dropped",
+        _FIT,
+        "Rows with a missing value are left out, so that the number of rows tells about them.",
+        drops_missing_rows,
+        (f"sealed door of {_AUTO}",),
+    ),
+    Mutant(
+        "centred by the means",
+        _FIT,
+        "Columns are centred by their exact means, which every record moves for all others.",
+        fills_with_the_mean,
+        (f"sealed door of {_AUTO}",),
+    ),
+    Mutant(
+        "scaled by the longest row",
+        "hushfit.data._source",
+        "All rows are divided by the length of the longest, which one outlier sets for everybody.",
+        scaled_by_the_longest,
+        (f"sealed door of {_AUTO}", "sensitivity of second moment (add-remove)"),
+    ),
+)

@@ -1,0 +1,158 @@
+"""Bugs of solvers that know more than their releases."""
+
+import numpy as np
+
+from hushfit.release import ClippedGradient, Curator, HessianSum, SecondMoment, _batches
+from hushfit.solvers import _bls as bls
+from hushfit.solvers import _dp_sgd as dp_sgd
+from hushfit.solvers import _newton as newton
+from hushfit.solvers import _private_graph as private_graph
+from hushfit.solvers import _proximal as proximal
+from hushfit.solvers import _vradmm as vradmm
+
+from ._mutant import Mutant, swapped, together
+
+
+def rows_behind(curator):
+    """What nobody but the curator should hold."""
+    inner = curator
+    while not isinstance(inner, Curator):
+        inner = inner.curator
+    return inner._Curator__source
+
+
+def exact_gradient(problem, curator, w, clip):
+    return ClippedGradient(problem, w, clip)(rows_behind(curator), None).reshape(problem.shape) / problem.n_rows
+
+
+def dual_without_noise():
+    honest = vradmm.Splitting.dual_start
+    held = {}
+    honest_epoch = vradmm._TwoNoises.epoch
+
+    def epoch(self, problem, curator, solver, snapshot):
+        held["exact"] = exact_gradient(problem, curator, snapshot, solver.clip_used)
+        return honest_epoch(self, problem, curator, solver, snapshot)
+
+    return together(
+        swapped(vradmm._TwoNoises, epoch=epoch),
+        swapped(vradmm.Splitting, dual_start=lambda splitting, x, g: honest(splitting, x, held["exact"])),
+    )
+
+
+def stops_by_the_exact_gradient():
+    honest = proximal.ProximalGradient.iterates
+
+    def iterates(self, problem, curator):
+        for iterate in honest(self, problem, curator):
+            yield iterate
+            clip = problem.loss.slope_bound
+            if np.linalg.norm(exact_gradient(problem, curator, iterate.w, clip)) < 1e-9:
+                return
+
+    return swapped(proximal.ProximalGradient, iterates=iterates)
+
+
+def better_of_two_by_the_rows():
+    """Average or last iterate, whichever has the smaller loss on the rows."""
+
+    def finish(self, problem, curator, average):
+        here, there = (np.linalg.norm(exact_gradient(problem, curator, w, 1.0)) for w in (average, 0.5 * average))
+        return average if here <= there else 0.5 * average
+
+    return swapped(dp_sgd.DPSGD, finish=finish)
+
+
+def curvature_without_noise():
+    def _by_curvature(solver, problem, curator, w, g):
+        query = HessianSum(problem, w, solver.curvature)
+        exact = query.matrix(query(rows_behind(curator), None)) / problem.n_rows
+        H = newton.at_least(exact, 0.01 if solver.floor is None else solver.floor)
+        return w - np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(w.shape)
+
+    return swapped(newton, _by_curvature=_by_curvature)
+
+
+def moment_for_nothing():
+    """Taken for preprocessing, which needs no noise."""
+    honest = _batches.gaussian_answer
+
+    def gaussian_answer(query, source, rows, multiplier, entropy):
+        exact = isinstance(query, SecondMoment)
+        return query(source, rows) if exact else honest(query, source, rows, multiplier, entropy)
+
+    return swapped(_batches, gaussian_answer=gaussian_answer)
+
+
+def step_by_the_rows():
+    honest = bls.DPBLS._asked
+
+    def _asked(self, problem, curator, w, search):
+        g, _ = honest(self, problem, curator, w, search)
+        return g, int(search.gate(problem, w, g)(rows_behind(curator), None)[0])
+
+    return swapped(bls.DPBLS, _asked=_asked)
+
+
+def graph_of_the_rows():
+    def _found(self, problem, curator):
+        query = SecondMoment(problem)
+        M = query.matrix(query(rows_behind(curator), None)) / problem.n_rows
+        return private_graph.graph_of_moment(M, 1e-6, problem.fit_intercept, self.alpha)
+
+    return swapped(private_graph.PrivateGraph, _found=_found)
+
+
+SOLVERS = (
+    Mutant(
+        "dual without noise",
+        "hushfit.solvers._vradmm",
+        "The dual variable starts from the exact gradient.",
+        dual_without_noise,
+        ("replay of dp-vradmm, strongly convex",),
+        "DP-VRADMM, strongly convex case",
+    ),
+    Mutant(
+        "stops by the exact gradient",
+        "hushfit.solvers._proximal",
+        "A solver compares the exact gradient with a tolerance and stops.",
+        stops_by_the_exact_gradient,
+        ("replay of proximal-gd",),
+    ),
+    Mutant(
+        "better of two by the rows",
+        "hushfit.solvers._dp_sgd",
+        "The result is the one of two iterates that fits the rows better.",
+        better_of_two_by_the_rows,
+        ("replay of dp-sgd",),
+    ),
+    Mutant(
+        "curvature without noise",
+        "hushfit.solvers._newton",
+        "Newton steps take a noisy gradient through the exact Hessian.",
+        curvature_without_noise,
+        ("replay of newton",),
+    ),
+    Mutant(
+        "second moment for nothing",
+        "hushfit.release._batches",
+        "The second moment that whitens the columns gets no noise, as if it were preprocessing.",
+        moment_for_nothing,
+        ("noise of ssp", "noise of whitened-gd", "noise of prox-newton"),
+    ),
+    Mutant(
+        "step size by the rows",
+        "hushfit.solvers._bls",
+        "A line search looks at the exact loss; only its gradients are noisy.",
+        step_by_the_rows,
+        ("replay of bls", "replay of bls, all rows"),
+    ),
+    Mutant(
+        "graph of the rows",
+        "hushfit.solvers._private_graph",
+        "The graph over the columns is estimated from the exact second moment.",
+        graph_of_the_rows,
+        ("replay of private graph",),
+        "DP-SADMM, DP-VRADMM",
+    ),
+)
