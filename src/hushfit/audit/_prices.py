@@ -2,7 +2,7 @@
 
 Each mechanism says what it does (its rate, its noise, its number of queries) and what that costs. Here the law of its answers on
 two tables that differ as much as they may is written down once more, cut into cells, and composed; cutting only loses, so what comes out is
-a lower bound on delta at every epsilon, and no price may be below it. `mechanism_law_findings` then asks whether mechanisms
+a lower bound on delta at every epsilon, and no price may be below it. `check_choices` then asks whether mechanisms
 that choose have that law.
 """
 
@@ -13,10 +13,11 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 from scipy.stats import chi2
 
 from hushfit._typing import Vector
+from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._noise import LEVEL, Finding
 from hushfit.privacy import Budget, Cost, GaussianCost, Relation, compose, delta_of
 from hushfit.privacy._random_stopping import StoppingRule, best_of_many
@@ -285,24 +286,6 @@ def _laplace_cdf(x: Vector) -> Vector:
     return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1 - 0.5 * np.exp(-np.maximum(x, 0.0)))
 
 
-def gate_law(scores: Vector, noise: str, threshold: float, query: float) -> Vector:
-    """Probability that a gate stops at each score, or at none; noise scales are those of threshold and queries."""
-    cdf = _laplace_cdf if noise == "laplace" else ndtr
-    t = _quantiles(noise) * threshold
-    below = np.array([cdf((t - score) / query) for score in scores])
-    passed = np.concatenate([np.ones((1, len(t))), np.cumprod(below, axis=0)])
-    stopped = np.concatenate([passed[:-1] * (1 - below), passed[-1:]])
-    return np.asarray(stopped.mean(axis=1))
-
-
-def _quantiles(noise: str, points: int = 20_001) -> Vector:
-    """Equally likely values of a threshold's noise: middles of cells of equal probability."""
-    u = (np.arange(points) + 0.5) / points
-    if noise == "gaussian":
-        return np.asarray(ndtri(u))
-    return np.asarray(np.where(u < 0.5, np.log(2 * np.minimum(u, 0.5)), -np.log(2 * np.minimum(1 - u, 0.5))))
-
-
 def _gate_scores(queries: int, scale: float) -> Iterable[tuple[Vector, Vector]]:
     """Scores of a gate, and how a record moves them: all alike, or the last one against all before it, which tells most."""
     last = np.where(np.arange(queries) == queries - 1, 1.0, -1.0)
@@ -331,7 +314,7 @@ def _sampled_gates(mechanism: Any, noise_multiplier: float, threshold: float, qu
     apart = (0.5, -0.5) if relation is Relation.REPLACE_ONE else (1.0, 0.0)
     found = []
     for scores, moves in _gate_scores(mechanism.queries, query):
-        gates = [gate_law(scores + move * moves, mechanism.noise, threshold, query) for move in (*apart, 0.0)]
+        gates = [np.exp(gate_law(mechanism.noise, threshold, query, scores + move * moves)) for move in (*apart, 0.0)]
         answers = [np.outer(_normal(edges, mu * move), gate) for move, gate in zip((*apart, 0.0), gates, strict=True)]
         first, second = ((1 - rate) * answers[2] + rate * answers[k] for k in (0, 1))
         found.append(Laws(first.ravel(), second.ravel()))
@@ -342,7 +325,9 @@ def _sampled_gates(mechanism: Any, noise_multiplier: float, threshold: float, qu
 def _(mechanism: RestartedGate, noise_multiplier: float, count: int, relation: Relation, n_rows: int) -> list[Laws]:
     found = []
     for scores, moves in _gate_scores(20, 2 * noise_multiplier):
-        first, second = (gate_law(scores + move * moves, "laplace", noise_multiplier, 2 * noise_multiplier) for move in (1.0, 0.0))
+        first, second = (
+            np.exp(gate_law("laplace", noise_multiplier, 2 * noise_multiplier, scores + move * moves)) for move in (1.0, 0.0)
+        )
         found.append(Laws(first, second, mechanism.segments))
     return found
 
@@ -350,22 +335,15 @@ def _(mechanism: RestartedGate, noise_multiplier: float, count: int, relation: R
 @worst_laws.register
 def _(mechanism: NoisyChoice, noise_multiplier: float, count: int, relation: Relation, n_rows: int) -> list[Laws]:
     bases = [np.array([level, *np.zeros(others)]) for level in (-3.0, 0.0) for others in (1, 3)]
-    laws = [[choice_law(base + move * (np.arange(len(base)) == 0), noise_multiplier) for move in (0.5, -0.5)] for base in bases]
+    laws = [
+        [np.exp(choice_law(noise_multiplier, base + move * (np.arange(len(base)) == 0))) for move in (0.5, -0.5)] for base in bases
+    ]
     # All others move the other way.
     laws += [
-        [choice_law(base + move * np.where(np.arange(len(base)) == 0, 1, -1), noise_multiplier) for move in (0.5, -0.5)]
+        [np.exp(choice_law(noise_multiplier, base + move * np.where(np.arange(len(base)) == 0, 1, -1))) for move in (0.5, -0.5)]
         for base in bases
     ]
     return [Laws(first, second, count) for first, second in laws]
-
-
-def choice_law(scores: Vector, scale: float) -> Vector:
-    """Probability that each score is the largest after Laplace noise of a scale."""
-    t = np.linspace(scores.min() - 30 * scale, scores.max() + 30 * scale, 40_001)
-    below = np.array([_laplace_cdf((t - score) / scale) for score in scores])
-    density = np.array([np.exp(-np.abs(t - score) / scale) for score in scores])
-    won = np.array([density[k] * np.delete(below, k, axis=0).prod(axis=0) for k in range(len(scores))]).sum(axis=1)
-    return np.asarray(won / won.sum())
 
 
 @worst_laws.register

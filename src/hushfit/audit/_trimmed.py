@@ -21,9 +21,10 @@ from hushfit.audit._boundary import check_batch_sensitivity, check_batches, chec
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Canary, attack_on, owner_attacks, proved
 from hushfit.audit._deterministic import check_replay, check_sensitivity, check_side_channels
+from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
 from hushfit.audit._noise import LEVEL, Finding, check_release_noise, check_sampler
-from hushfit.audit._prices import check_choices, check_mechanism_price, check_quote, check_search_price, choice_law, gate_law
+from hushfit.audit._prices import check_choices, check_mechanism_price, check_quote, check_search_price
 from hushfit.audit._runs import Bare, ObjectiveGradient, check_certificate, check_conversation, check_run_noise
 from hushfit.audit._suite import FALSE_ALARMS
 from hushfit.data import DataSource, SeededCoins, as_source
@@ -407,7 +408,7 @@ def _gate_law(noise: str, seed: int) -> list[Finding]:
     problem, source = _small(seed)
     gate, mechanism, entropy = _gate(problem), FreshGate(1.0, noise, queries=3), _entropy(seed)
     scores = gate.scores(source, None) / gate.sensitivity(Relation.REPLACE_ONE)
-    law = gate_law(scores, noise, 1.0, 2.0 if noise == "laplace" else math.sqrt(2))
+    law = np.exp(gate_law(noise, 1.0, 2.0 if noise == "laplace" else math.sqrt(2), scores))
     return [check_choices(lambda: int(mechanism.answer(gate, source, 1.0, entropy)[0]), law, f"gate, {noise}")]
 
 
@@ -421,7 +422,7 @@ def _gated_law(seed: int) -> list[Finding]:
     for _ in range(300):
         answer = mechanism.answer(step, source, 3.0, entropy)
         gate = step.gate(answer[:-1])
-        law = gate_law(gate.scores(source, None) / gate.sensitivity(Relation.REPLACE_ONE), "laplace", threshold, query)
+        law = np.exp(gate_law("laplace", threshold, query, gate.scores(source, None) / gate.sensitivity(Relation.REPLACE_ONE)))
         places = np.arange(len(law))
         surplus += float(answer[-1] - law @ places)
         spread += float(law @ places**2 - (law @ places) ** 2)
@@ -449,7 +450,7 @@ def _restarted_law(seed: int) -> list[Finding]:
                 return place
         return rounds
 
-    law = gate_law(np.full(rounds, -3.0), "laplace", 1.0, 2.0)
+    law = np.exp(gate_law("laplace", 1.0, 2.0, np.full(rounds, -3.0)))
     opened = sum(mechanism.objection(NormAbove(norm, -math.inf, segment), Relation.REPLACE_ONE) is None for segment in range(8))
     priced = mechanism.cost(1.0, 100, 10)
     return [
@@ -463,7 +464,7 @@ def _restarted_law(seed: int) -> list[Finding]:
 def _choice_law(seed: int) -> list[Finding]:
     problem, source = _small(seed)
     choice, mechanism, entropy = Choice(_drop(problem), np.zeros(3)), NoisyChoice(), _entropy(seed)
-    law = choice_law(choice.scores(source, None) / choice.sensitivity(Relation.REPLACE_ONE), 0.7)
+    law = np.exp(choice_law(0.7, choice.scores(source, None) / choice.sensitivity(Relation.REPLACE_ONE)))
     return [check_choices(lambda: int(mechanism.answer(choice, source, 0.7, entropy)[0]), law, "choice")]
 
 
