@@ -55,6 +55,7 @@ class Vocabulary:
     doubled = None
     sampled: ClassVar[bool] = False
     made_for: ClassVar[str] = "Thresholded(lost, n_columns)"
+    answer_size: ClassVar[int | None] = None  # a list of texts has any length
 
     @property
     def size(self) -> int:
