@@ -53,3 +53,8 @@ def test_every_public_name_is_listed_and_there():
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'magic'"):
         hushfit.magic  # noqa: B018
+
+
+def test_the_command_line_runs_as_a_module():
+    said = subprocess.run([sys.executable, "-m", "hushfit", "--version"], capture_output=True, text=True, check=True)
+    assert hushfit.__version__ in said.stdout
