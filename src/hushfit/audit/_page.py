@@ -228,24 +228,17 @@ class _Frame:
         return self.path([*points, (float(edges[-1]), 0.0)]) + "Z"
 
     def axes(self, below: str, beside: str, percent: bool = False) -> str:
-        lines = []
-        for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-            a, b = self.left + share * (self.right - self.left), self.bottom + share * (self.top - self.bottom)
-            x, y = self.x(a), self.y(b)
-            lines.append(
-                f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{self.y(self.bottom):.1f}" y2="{self.y(self.top):.1f}"/>'
-            )
+        lines, low, high = [], self.y(self.bottom), self.y(self.top)
+        for a in _ticks(self.left, self.right):
+            x, told = self.x(a), f"{a:.0%}" if percent else f"{a:g}"
+            lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>')
+            lines.append(f'<text class="soft" x="{x:.1f}" y="{low + 20:.1f}" text-anchor="middle">{told}</text>')
+        for b in _ticks(self.bottom, self.top):
+            y, told = self.y(b), f"{100 * b:.6g}%"
             lines.append(
                 f'<line class="grid" x1="{self.x(self.left):.1f}" x2="{self.x(self.right):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
             )
-            told = f"{a:.0%}" if percent else _short(a)
-            lines.append(f'<text class="soft" x="{x:.1f}" y="{self.y(self.bottom) + 20:.1f}" text-anchor="middle">{told}</text>')
-            lines.append(
-                f'<text class="soft" x="{self.margin - 8}" y="{y + 4:.1f}" text-anchor="end">{b:.1%}</text>' if not percent else ""
-            )
-            lines.append(
-                f'<text class="soft" x="{self.margin - 8}" y="{y + 4:.1f}" text-anchor="end">{b:.0%}</text>' if percent else ""
-            )
+            lines.append(f'<text class="soft" x="{self.margin - 8}" y="{y + 4:.1f}" text-anchor="end">{told}</text>')
         middle = self.margin + _SIDE / 2
         lines.append(f'<text class="soft" x="{middle}" y="{self.above + _SIDE + 42}" text-anchor="middle">{escape(below)}</text>')
         turned = f'transform="translate(14 {self.above + _SIDE / 2}) rotate(-90)"'
@@ -256,8 +249,13 @@ class _Frame:
         return _svg(self.margin + _SIDE + 18, self.above + _SIDE + 50, title, words, parts)
 
 
-def _short(value: float) -> str:
-    return "0" if math.isclose(value, 0.0, abs_tol=1e-12) else f"{value:.2g}"
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high, about five."""
+    rough = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= 0.99 * rough)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{k * step:.6g}") for k in range(first, last + 1)]
 
 
 def _svg(width: float, height: float, title: str, words: str, parts: Sequence[str]) -> str:
