@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,16 @@ from hushfit.privacy import (
     GaussianCost,
     PoissonGaussianCost,
     Relation,
+    _adaptive_total,
     _disk_ledger,
     _ledger,
     calibrate,
+    compose,
     filtered_epsilon,
     gaussian_mu,
 )
 from hushfit.privacy._disk_ledger import DiskAccount, ledger_datasets, redacted, verify_ledger
+from hushfit.privacy._sqlite import SqliteDatabase
 
 DELTA = 1e-6
 
@@ -465,14 +469,45 @@ def test_an_account_from_before_the_filter_goes_on_as_it_was_opened(path):
     assert verify_ledger(path) == {"patients": [], "visits": []}
 
 
-def test_the_rule_and_the_plans_of_an_account_are_on_disk(path):
+def test_the_rule_of_an_account_is_on_disk(path):
     half = half_of(0.999)
     Ledger.create(path, "fixed", 1.0, DELTA, adaptive=False)
-    Ledger.create(path, "planned", 1.0, DELTA)
-    for dataset, plan in (("fixed", ""), ("planned", "survey")):
-        for _ in range(2):
-            Ledger(path, dataset=dataset).charge(half, "half", "replace-one", plan=plan)
-    assert [entry.plan for entry in Ledger(path, dataset="planned").entries] == ["survey", "survey"]
-    assert verify_ledger(path) == {"fixed": [], "planned": []}
-    with pytest.raises(InvalidArgument, match="whose rule is fixed"):
-        Ledger(path, dataset="fixed", adaptive=False)
+    Ledger.create(path, "chosen", 1.0, DELTA)
+    for _ in range(2):
+        Ledger(path, dataset="fixed").charge(half, "half", "replace-one")
+    # What is fixed beforehand is one charge where prices may be chosen.
+    Ledger(path, dataset="chosen").charge(compose([half, half]), "both halves", "replace-one")
+    assert verify_ledger(path) == {"chosen": [], "fixed": []}
+
+
+def test_a_rule_that_the_account_does_not_have_is_refused(path):
+    Ledger.create(path, "fixed", 1.0, DELTA, adaptive=False)
+    Ledger.create(path, "chosen", 1.0, DELTA)
+    for dataset, rule in (("fixed", False), ("chosen", True)):
+        assert Ledger(path, dataset=dataset).adaptive is rule
+        assert Ledger(path, dataset=dataset, adaptive=rule).adaptive is rule
+        with pytest.raises(InvalidArgument, match=f"adaptive={not rule} was given .* Ledger.create"):
+            Ledger(path, dataset=dataset, adaptive=not rule)
+    with pytest.raises(InvalidArgument, match="neither True nor False"):
+        Ledger(path, dataset="fixed", adaptive="no")
+
+
+def test_nobody_waits_for_the_arithmetic_of_another(ledger, monkeypatch):
+    """What dominates the new plan is found before the ledger is locked."""
+    found, honest = _adaptive_total._mu_of_profile, SqliteDatabase.transaction
+    inside = []
+
+    @contextmanager
+    def transaction(self, *, writing, creating=False):
+        before = found.cache_info().misses
+        with honest(self, writing=writing, creating=creating) as execute:
+            yield execute
+        if writing:
+            inside.append(found.cache_info().misses - before)
+
+    monkeypatch.setattr(SqliteDatabase, "transaction", transaction)
+    found.cache_clear()
+    for noise in (41.0, 42.0):
+        ledger.charge(PoissonGaussianCost(noise, 0.01, 50), "fit", "replace-one")
+    assert inside == [0, 0]
+    assert found.cache_info().misses > 0

@@ -43,7 +43,10 @@ from hushfit.privacy import (
     cost_from_dict,
     delta_of,
     epsilon_of,
+    filtered_epsilon,
+    gaussian_mu,
     repeat,
+    usable,
 )
 from hushfit.release import (
     ColumnHistogram,
@@ -56,7 +59,7 @@ from hushfit.release import (
     Vocabulary,
     vocabulary_of,
 )
-from hushfit.solvers import ProximalGradient
+from hushfit.solvers import DPBLS, ProximalGradient
 
 LEVEL = 1e-6
 COLUMNS = 3
@@ -711,6 +714,79 @@ def test_two_threads_cannot_both_spend_what_is_left():
     other.join()
     assert [entry.label for entry in account.entries()] == ["first"]
     assert isinstance(results[0], BudgetExceeded)
+
+
+SOLVERS_OF_A_LAST_STEP = {
+    "gaussian": "auto",
+    "sampled": ProximalGradient(steps=20, step_size=1.0, sampling=PoissonBatch(0.1)),
+    "gated": "bls",
+}
+
+
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize("solver", SOLVERS_OF_A_LAST_STEP.values(), ids=SOLVERS_OF_A_LAST_STEP)
+def test_every_payment_of_a_pipeline_is_a_plan_of_its_own(solver):
+    """What the vocabulary is may change what comes next, so a filter adds up; it takes about a per cent, and little is left over."""
+    frame = people()
+    model = PrivateLogisticRegression(classes=[0, 1], solver=solver)
+    ledger = Ledger(1.0, 1e-5)
+    pipeline = PrivatePipeline([("texts", SchemaEncoder(discover=["job"])), ("model", model)], delta=1e-5, ledger=ledger)
+    pipeline.fit(frame[["job"]], np.arange(len(frame)) % 2)
+    costs = [entry.cost for entry in ledger.entries]
+    counted = filtered_epsilon(costs, usable(ledger.budget)[0], "replace-one")
+    assert len(costs) == 2
+    assert 0.99 < counted <= 1 - 1e-5
+    assert 0.97 < epsilon_of(compose(costs), 1e-5, "replace-one") < counted
+    assert pipeline.guarantee_.epsilon == 1.0
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_a_last_step_that_would_lose_too_much_of_delta_is_given_less():
+    """A run under a Renyi filter may lose nearly all the delta it is given; coming second, it may not."""
+    frame, ledger = people(), Ledger(1.0, 1e-5)
+    model = PrivateLogisticRegression(classes=[0, 1], solver=DPBLS(steps=3, adaptive=True))
+    pipeline = PrivatePipeline([("scale", PrivateQuantileScaler()), ("model", model)], delta=1e-5, ledger=ledger)
+    pipeline.fit(frame[["age"]], np.arange(len(frame)) % 2)
+    assert pipeline.named_steps["model"].delta < 0.05e-5
+    assert 0.95 < ledger.spent().epsilon <= 1.0
+    assert pipeline.guarantee_.cost == ledger.total_cost
+
+
+def test_what_fits_only_if_all_was_fixed_beforehand_does_not_fit_a_pipeline():
+    account = PipelineAccount(Budget(1.0, 1e-6), Relation.REPLACE_ONE, None)
+    half = GaussianCost(math.sqrt(2) / gaussian_mu(0.999, 1e-6))
+    Ledger.over(account).charge(half, "first", Relation.REPLACE_ONE)
+    with pytest.raises(BudgetExceeded):
+        Ledger.over(account).charge(half, "second", Relation.REPLACE_ONE)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_what_a_failed_pipeline_paid_stays_paid_and_cannot_be_added_to():
+    """Its vocabulary is readable although the last step failed: whatever is bought then was chosen after an answer."""
+    frame = people()
+    ledger = Ledger(1.0, 1e-5)
+    model = PrivateLogisticRegression(classes=[0, 7])
+    pipeline = PrivatePipeline([("texts", SchemaEncoder(discover=["job"])), ("model", model)], delta=1e-5, ledger=ledger)
+    with pytest.raises(InvalidArgument):
+        pipeline.fit(frame[["job"]], np.arange(len(frame)) % 2)
+    paid = [entry.cost for entry in ledger.entries]
+    assert pipeline.named_steps["texts"].schema_.columns
+    assert len(paid) == 1
+    second = GaussianCost(10.0)
+    receipt = ledger.charge(second, "my own choice", "replace-one")
+    assert receipt.total.epsilon == filtered_epsilon([*paid, second], usable(ledger.budget)[0], "replace-one")
+    assert receipt.total.epsilon > epsilon_of(compose([*paid, second]), 1e-5, "replace-one")
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_preparation_alone_fills_its_budget():
+    """Several private parts and no private last step: together within the budget, by the filter."""
+    frame = people()
+    parts = [("numbers", PrivateQuantileScaler(), ["age"]), ("texts", SchemaEncoder(discover=["job"]), ["job"])]
+    ledger = Ledger(1.0, 1e-5)
+    pipeline = PrivatePipeline([("prepare", ColumnTransformer(parts))], delta=1e-5, ledger=ledger).fit(frame)
+    assert pipeline.guarantee_.epsilon == 1.0
+    assert 0.95 < ledger.spent().epsilon <= 1.0
 
 
 @pytest.mark.usefixtures("quiet_fits")

@@ -269,6 +269,13 @@ def every_charge_by_itself():
     return swapped(ledgers.MemoryAccount, append=append)
 
 
+def no_filter():
+    def total_epsilon(account, entries):
+        return ledgers._composed(compose(entry.cost for entry in entries), account.budget.delta, account.relation)
+
+    return swapped(ledgers, total_epsilon=total_epsilon)
+
+
 def one_release_too_many():
     honest = _curator.Curator._take
 
@@ -503,6 +510,13 @@ ACCOUNTING = (
         "hushfit.privacy._ledger",
         "A charge is compared with the budget without those before it.",
         every_charge_by_itself,
+        ("ledger",),
+    ),
+    Mutant(
+        "composition for a filter",
+        "hushfit.privacy._ledger",
+        "Prices that were chosen after seeing answers are composed as if they had been fixed beforehand.",
+        no_filter,
         ("ledger",),
     ),
     Mutant(

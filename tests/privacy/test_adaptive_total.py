@@ -17,6 +17,7 @@ from hushfit.privacy import (
     PureCost,
     RdpCost,
     Relation,
+    ThresholdedGaussianCost,
     calibrate,
     compose,
     delta_of,
@@ -27,10 +28,12 @@ from hushfit.privacy import (
     gaussian_mu,
     usable,
 )
-from hushfit.privacy._adaptive_total import LOST_SHARE
+from hushfit.privacy._adaptive_total import LOST_SHARE, _mu_of_profile, lost_later
+from hushfit.privacy._interpret import profile_of
 
 REPLACE, ADD_REMOVE = Relation.REPLACE_ONE, Relation.ADD_REMOVE
-BUDGET = Budget(1.0, 1e-6)
+BUDGET_GIVEN = (1.0, 1e-6)
+BUDGET = Budget(*BUDGET_GIVEN)
 
 
 def outcomes(cost):
@@ -65,6 +68,9 @@ MENUS = [
     (Budget(0.5, 0.2), (PureCost(0.15), PureCost(0.26))),
     (Budget(1.0, 0.05), (ApproximateCost(0.3, 0.001), PureCost(0.2))),
     (Budget(1.0, 0.2), (ApproximateCost(0.45, 0.005), PureCost(0.3))),
+    # The first of them may lose most of delta.
+    (Budget(0.5, 0.1), (ApproximateCost(0.2, 0.06), PureCost(0.15), ApproximateCost(0.1, 0.001))),
+    (Budget(1.0, 0.2), (ApproximateCost(0.3, 0.12), ApproximateCost(0.2, 0.002), PureCost(0.25))),
 ]
 
 
@@ -79,6 +85,63 @@ def test_ordinary_composition_is_beaten_by_choosing_along_the_way():
     budget, menu = MENUS[0]
     lost = best_adversary(budget, menu, lambda bought: epsilon_of(compose(bought), budget.delta, REPLACE))
     assert lost > 1.08 * budget.delta
+
+
+# How much each of several second charges reveals is chosen as large as a ledger accepts it after a Gaussian first one.
+SECOND = [
+    lambda s: GaussianCost(1 / s),
+    PureCost,
+    lambda s: ApproximateCost(0.0, min(1e-6 * s, 0.5)),
+    lambda s: PoissonGaussianCost(1 / s, 0.01, 1),
+]
+
+
+def largest_accepted(first, made, adaptive):
+    def accepted(strength):
+        ledger = Ledger(*BUDGET_GIVEN, adaptive=adaptive)
+        ledger.charge(first, "first", REPLACE)
+        try:
+            ledger.charge(made(strength), "second", REPLACE)
+        except BudgetExceeded:
+            return False
+        return True
+
+    low, high = 1e-6, 20.0
+    assert accepted(low)
+    for _ in range(16):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if accepted(middle) else (low, middle)
+    return made(low)
+
+
+def profile_anywhere(cost, epsilons):
+    """The profile of a symmetric pair, at negative epsilons too."""
+    order = np.argsort(np.abs(epsilons))
+    profile = np.empty_like(epsilons)
+    profile[order] = profile_of(cost, np.abs(epsilons)[order], REPLACE)
+    factor = np.exp(-np.abs(epsilons))
+    return np.where(epsilons >= 0, profile, 1 - factor + factor * profile)
+
+
+def best_second_charge(share, adaptive):
+    """Delta at the budget's epsilon, in units of its delta, of whoever buys after each first answer what is best then."""
+    mu = gaussian_mu(*BUDGET_GIVEN) * math.sqrt(share)
+    seconds = [largest_accepted(GaussianCost(1 / mu), made, adaptive) for made in SECOND]
+    z = np.linspace(-9, 9, 3001)
+    weights = np.exp(-z * z / 2) / np.exp(-z * z / 2).sum()
+    rest = BUDGET.epsilon - (mu * z + mu * mu / 2)
+    return float(weights @ np.max([profile_anywhere(cost, rest) for cost in seconds], axis=0)) / BUDGET.delta
+
+
+@pytest.mark.parametrize(("share", "least"), [(0.1, 0.6), (0.5, 0.9)])
+def test_the_best_of_many_second_charges_stays_within_the_budget(share, least):
+    """And comes near it: the ledger is not safe because it refuses everything."""
+    assert least < best_second_charge(share, adaptive=True) <= 1
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_ordinary_composition_loses_more_than_twice_delta_to_the_best_second_charge(share):
+    assert 2.4 < best_second_charge(share, adaptive=False) < 3.1
 
 
 def test_a_filter_that_counted_only_the_last_plan_would_be_seen():
@@ -170,17 +233,76 @@ def test_the_first_fit_may_use_everything_and_leaves_nothing():
             ledger.charge(cost, "more", "replace-one")
 
 
-def test_a_plan_fixed_beforehand_counts_as_one_mechanism():
+def test_a_list_fixed_beforehand_is_one_charge():
     spendable, _ = usable(BUDGET)
-    half = GaussianCost(math.sqrt(2) / gaussian_mu(spendable.epsilon, 1e-6))
+    half = GaussianCost(math.sqrt(2) / gaussian_mu(spendable.epsilon, spendable.delta))
     planned, chosen = Ledger(1.0, 1e-6), Ledger(1.0, 1e-6)
-    for name in ("first", "second"):
-        planned.charge(half, name, "replace-one", plan="survey")
+    planned.charge(compose([half, half]), "survey", "replace-one")
     assert planned.spent().epsilon == pytest.approx(spendable.epsilon)
     chosen.charge(half, "first", "replace-one")
-    with pytest.raises(BudgetExceeded, match="adaptive=False has a little more room"):
+    with pytest.raises(BudgetExceeded, match="none will be left out, a ledger made with adaptive=False"):
         chosen.charge(half, "second", "replace-one")
     assert len(chosen.entries) == 1
+
+
+VOCABULARY = ThresholdedGaussianCost(13.578, 2.5e-7)
+
+
+@pytest.mark.parametrize("made", [lambda s: GaussianCost(1 / s), lambda s: PoissonGaussianCost(1 / s, 0.02, 300)])
+def test_a_fit_after_a_vocabulary_costs_about_a_per_cent(made):
+    """What the first plan may lose itself is set aside once, not twice."""
+    strength = calibrate(lambda s: compose([VOCABULARY, made(s)]), BUDGET, REPLACE)
+    assert 1 < filtered_epsilon([VOCABULARY, made(strength)], BUDGET, REPLACE) < 1.015
+    ledger = Ledger(1.0, 1e-6)
+    for cost in (VOCABULARY, made(0.95 * strength)):
+        ledger.charge(cost, "step", REPLACE)
+
+
+def test_a_lost_probability_that_does_not_fit_is_named():
+    """A second vocabulary may not lose a quarter of delta, whatever its noise."""
+    ledger = Ledger(1.0, 1e-6)
+    ledger.charge(VOCABULARY, "first", REPLACE)
+    with pytest.raises(
+        BudgetExceeded, match=r"no promise with probability 2\.5e-07, of which a ledger allows 3\.\d+e-08.*smaller delta"
+    ):
+        ledger.charge(VOCABULARY, "second", REPLACE)
+    ledger.charge(ThresholdedGaussianCost(13.578, 2.5e-8), "second", REPLACE)
+    with pytest.raises(BudgetExceeded, match="no privacy"):
+        ledger.charge(GaussianCost(0.0), "rows", REPLACE)
+
+
+def test_a_delta_that_the_first_payment_took_is_named():
+    """A first payment within the rounding that a ledger forgives leaves less than nothing."""
+    spendable, _ = usable(BUDGET)
+    ledger = Ledger(1.0, 1e-6)
+    ledger.charge(GaussianCost(1 / gaussian_mu(spendable.epsilon * (1 + 5e-10), spendable.delta)), "first", REPLACE)
+    with pytest.raises(BudgetExceeded, match="the first payment took the whole of the ledger's delta=1e-06"):
+        ledger.charge(GaussianCost(50.0), "second", REPLACE)
+
+
+def test_lost_probabilities_of_one_plan_are_those_of_its_profile():
+    both = compose([ApproximateCost(0.0, 0.3), ApproximateCost(0.0, 0.2)])
+    assert lost_later([GaussianCost(1.0), both]) == pytest.approx(delta_of(both, 5.0, REPLACE), rel=1e-12)
+
+
+def test_tiny_pure_releases_count():
+    """A thousand million million of them are not nothing, each alone nearly is."""
+    for epsilon in (1e-17, 1e-12, 1e-6, 0.01):
+        many = PureCost(epsilon, round(epsilon**-2))
+        assert dominating_mu(many, 1e-9, REPLACE) == pytest.approx(math.sqrt(math.pi / 2), rel=1e-4)
+        assert epsilon_of(many, 1e-6, REPLACE) > epsilon_of(GaussianCost(1.0), 1e-6, REPLACE) * (1 - 1e-3)
+    ledger = Ledger(1.0, 1e-6)
+    ledger.charge(GaussianCost(1e3), "first", REPLACE)
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(PureCost(1e-16, 10**36), "many", REPLACE)
+
+
+def test_hundreds_of_plans_are_remembered():
+    plans = [RdpCost.from_curve(lambda orders: 1e-5 * orders)] * 270
+    filtered_epsilon(plans, BUDGET, REPLACE)
+    misses = _mu_of_profile.cache_info().misses
+    filtered_epsilon([*plans, GaussianCost(1e3)], BUDGET, REPLACE)
+    assert _mu_of_profile.cache_info().misses == misses
 
 
 def test_a_ledger_says_its_rule():

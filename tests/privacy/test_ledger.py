@@ -7,18 +7,23 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass, fields
 
 import pytest
 from sklearn.base import BaseEstimator, clone
 
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
+from hushfit.preprocessing._pipeline import PipelineAccount
 from hushfit.privacy import (
+    ApproximateCost,
     Budget,
     GaussianCost,
     Ledger,
     PoissonGaussianCost,
     PureCost,
     Relation,
+    ThresholdedGaussianCost,
+    _ledger,
     calibrate,
     compose,
     filtered_epsilon,
@@ -71,7 +76,7 @@ def test_shares_that_fill_the_budget_exactly_all_pass(parts):
     """All of it but the reserve for discrete noise, which fits keep back as well."""
     ledger = Ledger(1.0, 1e-6, adaptive=False)
     spendable, _ = usable(Budget(1.0, 1e-6))
-    share = GaussianCost(math.sqrt(parts) / gaussian_mu(spendable.epsilon, 1e-6))
+    share = GaussianCost(math.sqrt(parts) / gaussian_mu(spendable.epsilon, spendable.delta))
     for _ in range(parts):
         ledger.charge(share, "share", "replace-one")
     assert ledger.spent().epsilon == pytest.approx(spendable.epsilon, rel=1e-9)
@@ -183,6 +188,52 @@ def test_racing_threads_never_overspend():
     assert sorted(paid) == list(range(1, fits + 1))
     assert len(ledger.entries) == fits
     assert ledger.spent().epsilon <= 1.0
+
+
+@dataclass(frozen=True)
+class Sly(ThresholdedGaussianCost, kind="sly"):
+    """Pays for something else the first time it is looked at."""
+
+    def directions(self, relation):
+        if LATER:
+            LATER.pop()()
+        return super().directions(relation)
+
+
+LATER = []
+
+
+@pytest.mark.parametrize("kind", ["memory", "pipeline"])
+def test_a_charge_inside_a_charge_makes_the_outer_one_void(kind):
+    own = Ledger(1.0, 1e-6)
+    ledger = own if kind == "memory" else Ledger.over(PipelineAccount(own.budget, own.relation, None))
+    _ledger._filtered.cache_clear()
+    LATER.append(lambda: ledger.charge(GaussianCost(6.0), "inner", "replace-one"))
+    with pytest.raises(LedgerError, match="while another charge was being decided"):
+        ledger.charge(Sly(6.0, 1e-9), "outer", "replace-one")
+    assert [(entry.number, entry.label) for entry in ledger.entries] == [(1, "inner")]
+    assert LATER == []
+
+
+def test_the_reserve_is_kept_of_delta_as_well():
+    """A release that may say everything with probability delta leaves nothing for discrete noise."""
+    for adaptive in (True, False):
+        with pytest.raises(BudgetExceeded):
+            Ledger(1.0, 1e-6, adaptive=adaptive).charge(ApproximateCost(0.5, 1e-6), "fit", "replace-one")
+        Ledger(1.0, 1e-6, adaptive=adaptive).charge(ApproximateCost(0.5, (1 - 2e-5) * 1e-6), "fit", "replace-one")
+
+
+def test_what_is_refused_for_the_reserve_is_told():
+    with pytest.raises(BudgetExceeded, match="less its reserve for discrete noise"):
+        Ledger(1.0, 1e-6).charge(gaussian_of(0.999999), "fit", "replace-one")
+
+
+def test_charges_have_no_names_of_plans():
+    """Whoever could add to an earlier charge could do so after its answer; what is fixed together is one charge."""
+    ledger = Ledger(1.0, 1e-6)
+    with pytest.raises(TypeError, match="plan"):
+        ledger.charge(gaussian_of(0.1), "fit", "replace-one", plan="survey")
+    assert "plan" not in {field.name for field in fields(ledger.charge(gaussian_of(0.1), "fit", "replace-one"))}
 
 
 ELSEWHERE = """

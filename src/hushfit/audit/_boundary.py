@@ -23,7 +23,18 @@ from hushfit.audit._deterministic import _observed
 from hushfit.audit._noise import LEVEL, Finding
 from hushfit.data import DataSource, SeededCoins, as_source
 from hushfit.errors import HushfitError, UndeclaredRelease
-from hushfit.privacy import Budget, Cost, GaussianCost, Ledger, Receipt, Relation, SeededSampler, compose, epsilon_of
+from hushfit.privacy import (
+    ApproximateCost,
+    Budget,
+    Cost,
+    GaussianCost,
+    Ledger,
+    Receipt,
+    Relation,
+    SeededSampler,
+    compose,
+    epsilon_of,
+)
 from hushfit.release import (
     Choice,
     Curator,
@@ -338,7 +349,7 @@ def _prices_of_looks(doors: Doors, together: bool) -> list[Cost]:
 
 
 def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> list[Finding]:
-    """Whether an account composes, refuses, and is one account however it is copied.
+    """Whether an account composes, refuses, is one account however it is copied, and holds against whoever chooses by answers.
 
     Parameters
     ----------
@@ -380,7 +391,34 @@ def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> li
         Finding("ledger: threads cannot overspend", sum(taken) <= allowed, f"{sum(taken)} charges, {allowed} fit"),
         Finding("ledger: another relation is refused", not _accepts(fresh(budget, relation), cost, Relation.ADD_REMOVE)),
         Finding("ledger: no noise is refused", not _accepts(fresh(budget, relation), GaussianCost(0.0))),
+        *([_choosing_does_not_pay(lambda: fresh(budget, relation))] if ledger.adaptive else []),
     ]
+
+
+def _choosing_does_not_pay(fresh: Callable[[], Ledger]) -> Finding:
+    """After a Gaussian release, by its answer, another one or a release that may say everything: each as large as is accepted."""
+    budget, first = fresh().budget, 1 / 6.0
+    mu = _largest(fresh, first, lambda s: GaussianCost(1 / s))
+    lost = _largest(fresh, first, lambda s: ApproximateCost(0.0, s * budget.delta)) * budget.delta
+    z = np.linspace(-9, 9, 4001)
+    left = budget.epsilon - first * z - first * first / 2
+    gaussian = norm.cdf(mu / 2 - left / mu) - np.exp(left) * norm.cdf(-mu / 2 - left / mu)
+    truth = lost + (1 - lost) * np.maximum(-np.expm1(left), 0.0)
+    delta = float(norm.pdf(z) @ np.maximum(gaussian, truth) * (z[1] - z[0]))
+    return Finding(
+        "ledger: choosing by an answer does not pay", delta <= budget.delta, f"true delta {delta:.3g} of {budget.delta:g}"
+    )
+
+
+def _largest(fresh: Callable[[], Ledger], first: float, priced: Callable[[float], Cost]) -> float:
+    """The strength up to which a ledger accepts a price after a Gaussian release."""
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle, ledger = (low + high) / 2, fresh()
+        low, high = (
+            (middle, high) if _accepts(ledger, GaussianCost(1 / first)) and _accepts(ledger, priced(middle)) else (low, middle)
+        )
+    return low
 
 
 def _accepts(ledger: Ledger, cost: Cost, relation: Relation = Relation.REPLACE_ONE) -> bool:

@@ -27,7 +27,7 @@ def command() -> None:
 
     Costs are stored, not epsilons: the total is composed anew each time, so a tighter accountant lowers it. What is asked next
     may depend on what was answered: a filter decides whether a payment fits. An account made with --fixed composes as if all
-    prices had been fixed before the first answer.
+    prices had been fixed before the first answer, and is honest only if they were and nothing is left out.
     """
 
 
@@ -37,7 +37,7 @@ def command() -> None:
 @click.option("--epsilon", required=True, type=float, help="Total budget, fixed from now on.")
 @click.option("--delta", required=True, type=float, help="Delta at which the total is held.")
 @click.option("--adjacency", type=click.Choice(["replace-one", "add-remove"]), default="replace-one", show_default=True)
-@click.option("--fixed", is_flag=True, help="All analyses and their prices are fixed before the first answer: a little more room.")
+@click.option("--fixed", is_flag=True, help="All prices are fixed before the first answer, none is left out.")
 @json_option
 def init(ledger: str, dataset: str, epsilon: float, delta: float, adjacency: str, fixed: bool, as_json: bool) -> None:
     """Open the account of a data set in LEDGER, which is made if it does not exist."""

@@ -1,17 +1,17 @@
 """A pipeline with one budget and one guarantee. Proof: docs/proofs/quantiles.md."""
 
-import secrets
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from hushfit.errors import BudgetExceeded, InvalidArgument
 from hushfit.estimators._fit import noise_and_coins
-from hushfit.preprocessing._parts import guarantees_of, is_private, private_parts, refuse_choices_by_rows, row_norm_of
+from hushfit.preprocessing._parts import guarantees_of, private_parts, refuse_choices_by_rows, row_norm_of
 from hushfit.privacy import (
     Budget,
     Cost,
@@ -20,22 +20,33 @@ from hushfit.privacy import (
     Ledger,
     Receipt,
     Relation,
-    calibrate,
     compose,
     epsilon_of,
+    filtered_epsilon,
     gaussian_mu,
+    usable,
 )
-from hushfit.privacy._ledger import ClosedAccount, Decide
+from hushfit.privacy._adaptive_total import LOST_SHARE
+from hushfit.privacy._ledger import ClosedAccount, Decide, refuse_if_changed, total_epsilon
 from hushfit.privacy._reserve import RESERVED_SHARE
 
 # Share of the budget, in squares of mu, for all preprocessing together.
-_PREPROCESSING = 0.1
-# How much less a last step asks for, time after time, when its price composes worse than that of a Gaussian.
-_LESS = tuple(1e-4 * 2.5**k for k in range(11))
+_PREPROCESSING: Final = 0.1
+# Share of delta for parts that may not be the first to pay, and as much for a last step that would lose more than a filter lets it:
+# half of LOST_SHARE of what the first leaves.
+_LATER_DELTA: Final = LOST_SHARE / 8
+# How often a last step may ask for less, because its price was more than that of the Gaussian release it was taken for.
+_ATTEMPTS: Final = 20
+# In mu: what a filter may count above the Gaussian release that a part's share is stated in.
+_MARGIN: Final = 0.99
 
 
 class _OverOwnBudget(BudgetExceeded):
-    """The pipeline's own budget does not cover a step; nothing was released for it."""
+    """The pipeline's own budget does not cover a step; nothing was released for it. Says its price, if that alone would fit."""
+
+    def __init__(self, message: str, price: Cost | None) -> None:
+        super().__init__(message)
+        self.price = price
 
 
 class PipelineAccount:
@@ -43,9 +54,9 @@ class PipelineAccount:
 
     def __init__(self, budget: Budget, relation: Relation, ledger: Ledger | None) -> None:
         self.budget, self.relation, self.name = budget, relation, "pipeline"
-        # The steps divide the budget by settings and public sizes, and nothing is handed out before the last of them: one plan.
-        self.adaptive = False
-        self._plan = f"pipeline {secrets.token_hex(8)}"
+        # What an early step released (a vocabulary, and with it the number of columns) may change what a later one asks for, or
+        # whether it comes at all: every payment is a plan of its own.
+        self.adaptive = True
         self._ledger = ledger
         self._entries: list[Receipt] = []
         self._lock = threading.RLock()
@@ -56,12 +67,14 @@ class PipelineAccount:
     def append(self, decide: Decide) -> Receipt:
         # Parts of a column transformer may be fitted by threads, each asking for what the others are about to spend.
         with self._lock:
+            before = self.entries()
             try:
-                receipt = decide(self.entries())
+                receipt = decide(before)
             except BudgetExceeded as error:
-                raise _OverOwnBudget(str(error)) from None
+                raise _OverOwnBudget(str(error), _price_alone(decide)) from None
+            refuse_if_changed(before, self.entries(), self.name)
             if self._ledger is not None:
-                self._ledger.charge(receipt.cost, receipt.label, receipt.relation, self._plan)
+                self._ledger.charge(receipt.cost, receipt.label, receipt.relation)
             self._entries.append(receipt)
         return receipt
 
@@ -73,11 +86,19 @@ class PipelineAccount:
         return ClosedAccount, (self.budget, self.relation, self.name, self.entries(), self.adaptive)
 
 
+def _price_alone(decide: Decide) -> Cost | None:
+    """What a refused payment was for, if it would fit an empty account."""
+    try:
+        return decide(()).cost
+    except BudgetExceeded:
+        return None
+
+
 class PrivatePipeline(Pipeline):
     """A scikit-learn pipeline with one privacy budget for preprocessing and model together.
 
-    The budget is divided among the steps that spend it, also those inside a ``ColumnTransformer`` or ``FeatureUnion``, and what they
-    cost is composed: two steps at 0.3 and 0.9 make about 1, not 1.2. A step that would learn from the rows without paying, such as
+    The budget is divided among the steps that spend it, also those inside a ``ColumnTransformer`` or ``FeatureUnion``, and a filter
+    adds up what they cost: two steps at 0.3 and 0.9 make about 1, not 1.2. A step that would learn from the rows without paying, such as
     ``StandardScaler``, is refused.
 
     Parameters
@@ -160,32 +181,34 @@ class PrivatePipeline(Pipeline):
             raise InvalidArgument(f"ledger={self.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
         account = PipelineAccount(Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self.ledger)
         self.steps = [(name, part if isinstance(part, str | None) else clone(part)) for name, part in self.steps]
-        epsilons = self._settle(account)
+        ends = self._settle(account)
         refuse_choices_by_rows(self, X)
-        head, (last_name, last) = self.steps[:-1], self.steps[-1]
+        head, last = self.steps[:-1], self.steps[-1][1]
         self._validate_steps()
         prepared = Pipeline(head, verbose=self.verbose).fit_transform(X, y) if head else X
         if not isinstance(last, str | None):
-            _fit_within(last, prepared, y, _rest(account) if last_name in epsilons else None)
+            _fit_within(last, prepared, y, account, ends)
         self.guarantee_ = self.privacy_ = _composed(self, account)
         return self
 
-    def _settle(self, account: PipelineAccount) -> dict[str, float]:
-        """Tell every part its terms; what each may spend."""
+    def _settle(self, account: PipelineAccount) -> bool:
+        """Tell every part its terms; whether the last step is one of them, and has what the others leave."""
         names = self.parts_
         if not names:
             raise InvalidArgument(
                 "No step of the pipeline spends privacy, so there is nothing to divide. Use scikit-learn's Pipeline."
             )
-        shares = _shares(names, self.shares, self.steps[-1][0])
-        epsilons = {name: _part_epsilon(account.budget, share) for name, share in shares.items()}
+        last = self.steps[-1][0]
+        shares = _shares(names, self.shares, last)
+        deltas = _deltas(names, last, self.delta)
         seeds = _seeds(self.random_state, len(names))
         for name, seed in zip(names, seeds, strict=True):
-            terms = {"epsilon": epsilons[name], "delta": self.delta, "adjacency": self.adjacency, "random_state": seed}
+            epsilon = _part_epsilon(account.budget, shares[name], deltas[name])
+            terms = {"epsilon": epsilon, "delta": deltas[name], "adjacency": self.adjacency, "random_state": seed}
             self.set_params(
                 **{f"{name}__{term}": value for term, value in terms.items()}, **{f"{name}__ledger": Ledger.over(account)}
             )
-        return epsilons
+        return last in names
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, then transform the same rows; for pipelines whose last step is a transformer."""
@@ -215,7 +238,8 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
     Returns
     -------
     Guarantee
-        The costs of all parts, composed.
+        The costs of all parts, composed. Right where no part's price depended on what another released; a private vocabulary may
+        change prices after it, so use `PrivatePipeline` there.
 
     Examples
     --------
@@ -269,7 +293,7 @@ def _composed(pipeline: PrivatePipeline, account: PipelineAccount) -> Guarantee:
         raise InvalidArgument(
             "A step released something else than it paid for, so no guarantee can be stated. Report this as a bug."
         )
-    spent = epsilon_of(whole.cost, whole.delta, account.relation)
+    spent = total_epsilon(account, account.entries())
     if not spent <= account.budget.epsilon:
         raise BudgetExceeded(
             f"The steps released epsilon={spent:.6g} together, over the pipeline's {account.budget.epsilon:g}, so no guarantee is stated. "
@@ -278,31 +302,61 @@ def _composed(pipeline: PrivatePipeline, account: PipelineAccount) -> Guarantee:
     return whole
 
 
-def _rest(account: PipelineAccount) -> float:
-    """Epsilon that the steps before have left for the last, if its releases are Gaussian."""
-    budget, relation = account.budget, account.relation
+def _gaussian_rest(account: PipelineAccount) -> float:
+    """The mu of the Gaussian release that the steps before have left room for; 0 if none."""
+    spendable, _ = usable(account.budget)
     paid = [entry.cost for entry in account.entries()]
-    if not budget.is_private or not paid:
-        return budget.epsilon
-    # The account keeps one reserve back and the step another.
-    kept = 1 - 2 * RESERVED_SHARE
-    spendable = Budget(kept * budget.epsilon, kept * budget.delta)
-    strength = calibrate(lambda mu: compose([*paid, GaussianCost(1 / mu)]), spendable, relation)
-    return epsilon_of(GaussianCost(1 / strength), budget.delta, relation)
+
+    def fits(mu: float) -> bool:
+        return filtered_epsilon([*paid, GaussianCost(1 / mu)], spendable, account.relation) <= spendable.epsilon
+
+    low, high = 0.0, gaussian_mu(spendable.epsilon, spendable.delta)
+    while high - low > 1e-7 * high and high > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
-def _fit_within(last: Any, X: Any, y: Any, epsilon: float | None) -> None:
-    """Fit the last step, asking for less where its price does not compose as a Gaussian's does. A refused step saw no rows."""
-    if epsilon is None or not is_private(last):
+def _excess(account: PipelineAccount, price: Cost) -> float:
+    """By which factor, about, a price is more than the steps before have left: squares add up."""
+    spendable, _ = usable(account.budget)
+    paid = [entry.cost for entry in account.entries()]
+    total, before = (filtered_epsilon([*paid, cost], spendable, account.relation) for cost in (price, GaussianCost(math.inf)))
+    if total == math.inf:
+        return math.inf
+    most, all_, known = (gaussian_mu(max(epsilon, 1e-9), spendable.delta) ** 2 for epsilon in (spendable.epsilon, total, before))
+    return math.sqrt((all_ - known) / (most - known))
+
+
+def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bool) -> None:
+    """Fit the last step with what is left; it asks for less where its price is not a Gaussian's. A refused step saw no rows."""
+    paid = account.entries()
+    if private and not paid:
+        last.set_params(epsilon=account.budget.epsilon)
+    if not (private and paid and account.budget.is_private):
         last.fit(X, y)
         return
-    for less in (0.0, *_LESS):
-        last.set_params(epsilon=epsilon * (1 - less))
+    mu, delta = _gaussian_rest(account), account.budget.delta
+    # Where nothing is left it asks for its share, and is told why not.
+    epsilon = epsilon_of(GaussianCost(1 / mu), delta, account.relation) if mu > 0 else last.epsilon
+    for _ in range(_ATTEMPTS):
+        last.set_params(epsilon=epsilon, delta=delta)
         try:
             last.fit(X, y)
             return
         except _OverOwnBudget as error:
             refused = error
+        if mu == 0 or refused.price is None or account.entries() != paid:
+            raise refused
+        excess = _excess(account, refused.price)
+        if 1 < excess < math.inf:
+            epsilon *= (1 - 1e-4) / excess
+        elif delta == account.budget.delta:
+            delta *= _LATER_DELTA
+            # No more than would fit alone: otherwise its price stays unknown.
+            epsilon = min(epsilon_of(GaussianCost(1 / mu), delta, account.relation), 0.999 * account.budget.epsilon)
+        else:
+            raise refused
     raise refused
 
 
@@ -319,12 +373,19 @@ def _shares(names: list[str], given: Mapping[str, float] | None, last: str) -> d
     return {name: given[name] / total for name in names}
 
 
-def _part_epsilon(budget: Budget, share: float) -> float:
-    """Epsilon at the same delta of a Gaussian mechanism with that share of the square of mu."""
-    if not budget.is_private:
+def _deltas(names: list[str], last: str, delta: float) -> dict[str, float]:
+    """Delta of each part. Only what comes first may lose much of it, and several parts before the last may race for that."""
+    before = [name for name in names if name != last]
+    small = _LATER_DELTA * delta / len(before) if len(before) > 1 else delta
+    return {name: delta if name == last else small for name in names}
+
+
+def _part_epsilon(budget: Budget, share: float, delta: float) -> float:
+    """Epsilon at a given delta of a Gaussian mechanism with that share of the square of mu."""
+    if not budget.is_private or share == 1:
         return budget.epsilon
-    mu = gaussian_mu(budget.epsilon, budget.delta) * share**0.5
-    return epsilon_of(GaussianCost(1 / mu), budget.delta, Relation.REPLACE_ONE)
+    mu = _MARGIN * gaussian_mu(budget.epsilon, budget.delta) * share**0.5
+    return epsilon_of(GaussianCost(1 / mu), delta, Relation.REPLACE_ONE)
 
 
 def _seeds(random_state: Any, count: int) -> list[int | None]:

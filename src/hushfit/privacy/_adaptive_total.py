@@ -57,10 +57,24 @@ def filtered_epsilon(plans: Sequence[Cost], budget: Budget, relation: Relation |
     relation = Relation.parse(relation)
     if len(plans) < 2:
         return epsilon_of(plans[0], budget.delta, relation) if plans else 0.0
-    # The first plan was fixed before any answer; where it remains the only one, this is all it can lose.
-    left = budget.delta - delta_of(plans[0], budget.epsilon, relation)
+    left = delta_left(plans[0], budget, relation)
     by_gaussian = _gaussian_epsilon(plans, left, relation) if left > 0 else math.inf
     return min(by_gaussian, math.fsum(_pure_epsilon(plan) for plan in plans))
+
+
+def delta_left(first: Cost, budget: Budget, relation: Relation) -> float:
+    """Delta for all plans after the first, which was fixed before any answer: alone, it can lose the rest."""
+    return budget.delta - delta_of(first, budget.epsilon, relation)
+
+
+def lost_later(plans: Sequence[Cost]) -> float:
+    """Probability with which plans after the first keep no promise; the first one's own is in what it can lose alone."""
+    return math.fsum(_own_loss(plan) for plan in plans[1:])
+
+
+def room_for_lost(left: float) -> float:
+    """How much of the delta that the first plan left is for `lost_later`."""
+    return LOST_SHARE * left / 2
 
 
 def dominating_mu(cost: Cost, lost: float, relation: Relation | str) -> float:
@@ -93,20 +107,19 @@ def dominating_mu(cost: Cost, lost: float, relation: Relation | str) -> float:
 
 def _gaussian_epsilon(plans: Sequence[Cost], delta: float, relation: Relation) -> float:
     """Epsilon of the one Gaussian release that dominates all plans but for the probability set aside."""
-    room = LOST_SHARE * delta
-    own = [_own_loss(plan) for plan in plans]
-    if math.fsum(own) > room / 2:
+    room = room_for_lost(delta)
+    if lost_later(plans) > room:
         return math.inf
     squares, inexact = [], 0
-    for plan, lost in zip(plans, own, strict=True):
+    for plan in plans:
         inexact += not _is_exact(plan)
         # 1/2, 1/6, 1/12, ...: adds up to one, however many there will be.
-        allowed = room / 2 / (inexact * (inexact + 1)) if inexact else room / 2
-        squares.append(dominating_mu(plan, lost + allowed, relation) ** 2)
+        allowed = room / (inexact * (inexact + 1)) if inexact else room
+        squares.append(dominating_mu(plan, _own_loss(plan) + allowed, relation) ** 2)
     mu = math.sqrt(math.fsum(squares))
     if mu == 0:
         return 0.0
-    return epsilon_of(GaussianCost(1 / mu), delta - room, relation) if mu < math.inf else math.inf
+    return epsilon_of(GaussianCost(1 / mu), delta - 2 * room, relation) if mu < math.inf else math.inf
 
 
 def _is_exact(cost: Cost) -> bool:
@@ -120,10 +133,12 @@ def _pure_epsilon(cost: Cost) -> float:
 
 def _own_loss(cost: Cost) -> float:
     """Probability with which a cost itself says that it keeps no promise."""
-    return math.fsum(part.count * part.lost for part in parts_of(cost) if isinstance(part, PairedCost))
+    # Of all its parts together, as its profile has it: a sum would be a little more than the profile says.
+    return -math.expm1(math.fsum(part.count * math.log1p(-part.lost) for part in parts_of(cost) if isinstance(part, PairedCost)))
 
 
-@lru_cache(maxsize=256)
+# Every plan of a ledger is asked for again with each payment: fewer places than plans would be as good as none.
+@lru_cache(maxsize=2**16)
 def _mu_of_profile(cost: Cost, lost: float, relation: Relation) -> float:
     """Least mu whose profile, with the mass ``lost`` at infinity, lies above that of the cost."""
     reach = max(epsilon_of(cost, lost, relation), 1e-9)

@@ -25,6 +25,7 @@ from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._cost import cost_from_dict
 from hushfit.privacy._ledger import Decide, Receipt, total_epsilon
 from hushfit.privacy._relation import Relation
+from hushfit.privacy._reserve import RESERVED_SHARE
 from hushfit.privacy._sqlite import Database, Execute, SqliteDatabase
 
 # Accounts of format 1 were all opened without a filter, and go on like that; a hushfit that knows no filter must not pay from others.
@@ -32,8 +33,8 @@ FORMAT: Final = 2
 _READABLE: Final = (1, FORMAT)
 _START: Final = "0" * 64
 _LONGEST_COMMAND: Final = 1000
-# Re-deriving a total may differ from the recorded one by rounding between machines.
-_ROUNDING: Final = 1e-6
+# Re-deriving a total may differ from the recorded one by rounding between machines, and by the reserve that older ones lack.
+_ROUNDING: Final = RESERVED_SHARE
 
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS hushfit_format (version INTEGER NOT NULL)",
@@ -103,6 +104,8 @@ class DiskAccount:
         return _receipts(self.history(), self.budget, self.relation)
 
     def append(self, decide: Decide) -> Receipt:
+        # What takes time is remembered, so that others do not wait for it below. A refusal stays one: totals only grow.
+        decide(self.entries())
         with _database(self.location).transaction(writing=True) as execute:
             chain = _sound_chain(execute, self.dataset)
             if _account(self.location, self.dataset, chain) != self:
@@ -117,7 +120,6 @@ class DiskAccount:
                 "label": receipt.label,
                 "cost": receipt.cost.to_dict(),
                 "total": _check.to_json_number(receipt.total.epsilon),
-                **({"plan": receipt.plan} if receipt.plan else {}),
             }
             _add(execute, self.dataset, chain, body)
         return receipt
@@ -355,7 +357,6 @@ def _receipts(chain: tuple[Entry, ...], budget: Budget, relation: Relation) -> t
                 cost_from_dict(entry.body["cost"]),
                 relation,
                 Spent(_check.from_json_number(entry.body["total"], "total"), budget.delta),
-                _check.text(entry.body.get("plan", ""), "plan"),
             )
             for entry in chain
             if entry.kind == "charge"

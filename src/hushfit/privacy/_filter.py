@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 import numpy as np
-from scipy.special import expit, log_ndtr, ndtri
+from scipy.special import erfinv, expit, log_ndtr, ndtri
 
 from hushfit._typing import Vector
 from hushfit.errors import BudgetExceeded, InvalidArgument
@@ -203,6 +203,9 @@ class RdpOdometer:
 
 def gaussian_mu_of_pure(epsilon: float) -> float:
     """The mu of the Gaussian release that dominates every epsilon-private one: randomised response touches its curve."""
+    if epsilon < 1:
+        # The same without the difference from 1/2, in which a small epsilon would vanish.
+        return float(2 * math.sqrt(2) * erfinv(math.tanh(epsilon / 2)))
     return float(-2 * ndtri(expit(-epsilon)))
 
 

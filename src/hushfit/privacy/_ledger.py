@@ -8,19 +8,19 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.privacy import _check
-from hushfit.privacy._adaptive_total import filtered_epsilon
+from hushfit.privacy._adaptive_total import delta_left, filtered_epsilon, lost_later, room_for_lost
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._cost import Cost, compose
 from hushfit.privacy._interpret import epsilon_of
 from hushfit.privacy._relation import Relation
-from hushfit.privacy._reserve import RESERVED_SHARE
+from hushfit.privacy._reserve import RESERVED_SHARE, usable
 
 # Two halves that exactly fill the budget must pass whatever the rounding; the reserve for discrete noise is kept back.
 _SLACK: Final = 1e-9 - RESERVED_SHARE
@@ -30,6 +30,10 @@ _RULES: Final = {
     False: "composition: prices were fixed before the first answer",
 }
 _NO_RULE: Final = "composition: there is no budget to hold"
+_FIXED_REMEDY: Final = (
+    " Only if all analyses and their prices were fixed before the first answer, and none will be left out, a ledger made with "
+    "adaptive=False is honest and has a little more room."
+)
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,6 @@ class Receipt:
         Under which relation.
     total : Spent
         What the ledger had spent after this payment.
-    plan : str, default=""
-        Payments of one plan were fixed together, before the first of them; the empty text is a plan of its own.
     """
 
     number: int
@@ -57,7 +59,6 @@ class Receipt:
     cost: Cost
     relation: Relation
     total: Spent
-    plan: str = ""
 
 
 Decide = Callable[[tuple[Receipt, ...]], Receipt]
@@ -101,7 +102,9 @@ class MemoryAccount:
         if os.getpid() != self._process:
             raise _elsewhere(self.name)
         with self._lock:
-            receipt = decide(self.entries())
+            before = self.entries()
+            receipt = decide(before)
+            refuse_if_changed(before, self.entries(), self.name)
             self._entries.append(receipt)
         return receipt
 
@@ -167,10 +170,11 @@ class Ledger:
         Which data set this is, for people.
     dataset : str, optional
         Which data set of a ledger on disk; may be left out if it has only one.
-    adaptive : bool, default=True
+    adaptive : bool, optional
         Whether what is asked next, and at which price, may depend on what was answered. A filter then decides whether a
         charge fits (docs/proofs/filter.md). False composes as if all prices had been fixed before the first answer, which
-        leaves some per cent more room and is honest only if they were. A ledger on disk keeps what it was made with.
+        leaves some per cent more room and is honest only if they were, and nothing is left out because of an answer: otherwise
+        two to three times delta may be lost. None is True for a new ledger; one on disk keeps what it was made with.
 
     Examples
     --------
@@ -189,28 +193,29 @@ class Ledger:
         name: str = "",
         *,
         dataset: str | None = None,
-        adaptive: bool = True,
+        adaptive: bool | None = None,
     ) -> None:
         self._account: Account
+        wanted = None if adaptive is None else _flag(adaptive)
         if isinstance(epsilon, str | os.PathLike):
             from hushfit.privacy._disk_ledger import open_account
 
-            if not adaptive:
-                raise InvalidArgument(
-                    "adaptive=False was given for a ledger on disk, whose rule is fixed. Leave it out, or make another one with "
-                    "Ledger.create(..., adaptive=False)."
-                )
             if delta is not None:
                 raise InvalidArgument(
                     f"delta={delta!r} was given for a ledger on disk, whose budget is fixed. Leave it out, or make another "
                     "one with Ledger.create."
                 )
             self._account = open_account(epsilon, dataset)
+            if wanted not in (None, self.adaptive):
+                raise InvalidArgument(
+                    f"adaptive={wanted} was given for a ledger on disk whose rule is fixed: {self.rule}. Leave it out, or make another "
+                    f"one with Ledger.create(..., adaptive={wanted})."
+                )
             return
         if dataset is not None:
             raise InvalidArgument(f"dataset={dataset!r} names an account on disk. Give the path of the ledger, or use name.")
         budget = Budget(epsilon, _check.number(delta, "delta"))
-        self._account = MemoryAccount(budget, Relation.parse(adjacency), _check.text(name, "name"), _flag(adaptive))
+        self._account = MemoryAccount(budget, Relation.parse(adjacency), _check.text(name, "name"), wanted is not False)
 
     @classmethod
     def create(
@@ -320,8 +325,10 @@ class Ledger:
         # Composed again rather than read off the last receipt: an accountant that has become tighter lowers it.
         return Spent(total_epsilon(self._account, self.entries), self.budget.delta)
 
-    def charge(self, cost: Cost, label: str, relation: Relation | str, plan: str = "") -> Receipt:
+    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
         """Pay for a release before it is made. There are no refunds.
+
+        Releases whose prices are all fixed now, and which will all be made, may be paid for at once: ``compose`` their costs.
 
         Parameters
         ----------
@@ -331,9 +338,6 @@ class Ledger:
             Who pays, for instance the name of an estimator.
         relation : Relation or str
             The relation under which the cost is stated; must be the ledger's.
-        plan : str, default=""
-            Charges under one name of a plan count as one mechanism. Honest if their prices were all fixed before the first of
-            them, and none is left out because of an answer.
 
         Returns
         -------
@@ -348,7 +352,6 @@ class Ledger:
         """
         relation = Relation.parse(relation)
         _check.text(label, "label")
-        _check.text(plan, "plan")
         if relation is not self.relation:
             raise LedgerError(
                 f"{label} is stated under {str(relation)!r}, the ledger under {str(self.relation)!r}: they do not add "
@@ -356,10 +359,10 @@ class Ledger:
             )
 
         def decide(entries: tuple[Receipt, ...]) -> Receipt:
-            receipt = Receipt(len(entries) + 1, label, cost, relation, _total(entries, self.budget), plan)
+            receipt = Receipt(len(entries) + 1, label, cost, relation, _total(entries, self.budget))
             epsilon = total_epsilon(self._account, (*entries, receipt))
             if not epsilon <= self.budget.epsilon * (1 + _SLACK):
-                raise _over_budget(receipt, epsilon, self.budget, _filter_remedy(self._account, entries, epsilon))
+                raise _refusal(self._account, entries, receipt, epsilon)
             return replace(receipt, total=Spent(epsilon, self.budget.delta))
 
         return self._account.append(decide)
@@ -391,18 +394,20 @@ def _flag(adaptive: object) -> bool:
 
 
 def total_epsilon(account: Account, entries: tuple[Receipt, ...]) -> float:
-    """What entries come to by the rule of an account."""
-    if account.adaptive and account.budget.is_private:
-        return _filtered(tuple(_plans(entries)), account.budget, account.relation)
-    return _composed(compose(entry.cost for entry in entries), account.budget.delta, account.relation)
+    """What entries come to by the rule of an account, with the reserve for discrete noise kept back."""
+    spendable, _ = usable(account.budget)
+    if account.adaptive and spendable.is_private:
+        return _filtered(tuple(entry.cost for entry in entries), spendable, account.relation)
+    return _composed(compose(entry.cost for entry in entries), spendable.delta, account.relation)
 
 
-def _plans(entries: tuple[Receipt, ...]) -> Iterator[Cost]:
-    """The cost of each plan, in the order in which they began."""
-    plans: dict[object, list[Cost]] = {}
-    for entry in entries:
-        plans.setdefault(entry.plan or entry.number, []).append(entry.cost)
-    return (compose(costs) for costs in plans.values())
+def refuse_if_changed(before: tuple[Receipt, ...], now: tuple[Receipt, ...], name: str) -> None:
+    """A lock lets its own thread in again: whoever paid while a payment was being decided made the decision void."""
+    if len(before) != len(now):
+        raise LedgerError(
+            f"{_title(name)} was charged while another charge was being decided, by the same thread. The outer charge was not recorded, "
+            "and nothing was released for it. Charge one after the other."
+        )
 
 
 # Totals are asked for again and again.
@@ -421,28 +426,48 @@ def _total(entries: tuple[Receipt, ...], budget: Budget) -> Spent:
     return entries[-1].total if entries else Spent(0.0, budget.delta)
 
 
-def _filter_remedy(account: Account, entries: tuple[Receipt, ...], epsilon: float) -> str:
-    """What else to do where the price of choosing along the way may be what was too much."""
-    if not (account.adaptive and entries and math.isfinite(epsilon)):
-        return ""
-    return " If all analyses were fixed before the first answer, a ledger made with adaptive=False has a little more room."
+def _refusal(account: Account, entries: tuple[Receipt, ...], receipt: Receipt, epsilon: float) -> BudgetExceeded:
+    """Why a charge does not fit, and what to do."""
+    if not (account.adaptive and entries and account.budget.is_private):
+        return _over_budget(receipt, epsilon, account.budget)
+    if math.isfinite(epsilon):
+        return _over_budget(receipt, epsilon, account.budget, _FIXED_REMEDY)
+    plans = [*(entry.cost for entry in entries), receipt.cost]
+    left = delta_left(plans[0], usable(account.budget)[0], account.relation)
+    if left <= 0:
+        return BudgetExceeded(
+            f"{receipt.label} does not fit: the first payment took the whole of the ledger's delta={account.budget.delta:g} (spent so "
+            f"far: {receipt.total.epsilon:.3g}). Nothing was released. Reuse the model you have already paid for."
+        )
+    lost, room = lost_later(plans), room_for_lost(left)
+    if lost > room:
+        return BudgetExceeded(
+            f"{receipt.label} does not fit: payments after the first would keep no promise with probability {lost:.3g}, of which a "
+            f"ledger allows {room:.3g} at delta={account.budget.delta:g}. Nothing was released. Ask for a smaller delta, or let what "
+            "needs most of delta come first."
+        )
+    return _over_budget(receipt, epsilon, account.budget)
 
 
-def _over_budget(receipt: Receipt, epsilon: float, budget: Budget, remedy: str) -> BudgetExceeded:
+def _over_budget(receipt: Receipt, epsilon: float, budget: Budget, remedy: str = "") -> BudgetExceeded:
     """The refusal, with as many digits as it takes to tell the total from the budget."""
     digits = next((k for k in range(3, 17) if f"{epsilon:.{k}g}" != f"{budget.epsilon:.{k}g}"), 17)
     total = f"{epsilon:.{digits}g}" if math.isfinite(epsilon) else "inf (no privacy)"
+    less = " less its reserve for discrete noise" if epsilon <= budget.epsilon else ""
     return BudgetExceeded(
-        f"{receipt.label} would bring the total to epsilon={total}, over the ledger's {budget.epsilon:g} "
+        f"{receipt.label} would bring the total to epsilon={total}, over the ledger's {budget.epsilon:g}{less} "
         f"(spent so far: {receipt.total.epsilon:.3g}). Nothing was released. "
         f"Ask for a smaller epsilon, or reuse a model you have already paid for.{remedy}"
     )
 
 
+def _title(name: str) -> str:
+    return f"the ledger {name!r}" if name else "this ledger"
+
+
 def _elsewhere(name: str) -> LedgerError:
     """The refusal outside the process that holds the account."""
-    which = f"the ledger {name!r}" if name else "this ledger"
     return LedgerError(
-        f"{which} lives in the memory of another process, so paying here could spend the budget twice. Nothing was "
+        f"{_title(name)} lives in the memory of another process, so paying here could spend the budget twice. Nothing was "
         "released. Fit in that process, or keep a ledger on disk, which processes can share."
     )

@@ -6,6 +6,7 @@ hence convex in the order, hence at most the chord between its neighbours; at or
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from scipy.special import gammaln
@@ -26,6 +27,9 @@ from hushfit.privacy._cost import (
 from hushfit.privacy._objective_cost import ObjectiveCost, objective_curve
 from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation
+
+# Below it the moment of a pure release is 1 but for rounding, and a bound by Bun and Steinke (2016) is as good.
+_SMALL_PURE: Final = 1e-4
 
 
 def rdp_curve(cost: Cost, orders: Vector, relation: Relation) -> Vector:
@@ -156,6 +160,8 @@ def _pure(orders: Vector, epsilon: float) -> Vector:
     """Randomised response is the worst epsilon-private mechanism at every order."""
     if epsilon in (0.0, math.inf):
         return np.full_like(orders, epsilon)
+    if epsilon < _SMALL_PURE:
+        return np.minimum(epsilon, orders * (epsilon * epsilon / 2))
     log_likely = -math.log1p(math.exp(-epsilon))
     log_rare = log_likely - epsilon
     moment = np.logaddexp(orders * log_likely + (1 - orders) * log_rare, orders * log_rare + (1 - orders) * log_likely)
