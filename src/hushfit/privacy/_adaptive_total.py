@@ -24,8 +24,10 @@ from hushfit.privacy._relation import Relation
 LOST_SHARE: Final = 0.1
 """Share of delta for what Gaussian releases do not dominate. Half of it is for plans that say what they lose themselves."""
 
-# Points at which a profile is compared with a Gaussian one; in between both are bounded by their ends.
-_POINTS: Final = 1000
+# Points at which a profile is compared with a Gaussian one; in between both are bounded by their ends. Where that is loose, more.
+_FIRST_POINTS: Final = 33
+_ROUNDS: Final = 12
+_LOOSE: Final = 1e-3
 _MOST_MU: Final = 100.0
 
 
@@ -146,11 +148,24 @@ def _mu_of_profile(cost: Cost, lost: float, relation: Relation) -> float:
         reach *= 1 + 1e-6
     if reach == math.inf:
         return math.inf
-    epsilons = np.linspace(0.0, reach, _POINTS + 1)
-    profile = profile_of(cost, epsilons, relation)
-    # Both fall: between two points the cost is at most its value at the first, the Gaussian one at least its value at the second.
-    needed = np.maximum(profile[:-1] - lost, 0.0) / (1 - lost)
-    return _least_mu(epsilons[1:], needed)
+    epsilons = np.linspace(0.0, reach, _FIRST_POINTS)
+    needed = _needed(cost, epsilons, lost, relation)
+    for _ in range(_ROUNDS):
+        attained = _least_mu(epsilons, needed)
+        # Both fall: between two points the cost is at most its value at the first, the Gaussian one at least its value at the second.
+        loose = gaussian_profile(epsilons[1:], (1 + _LOOSE) * attained) < needed[:-1] if attained < math.inf else np.array([False])
+        if not loose.any():
+            break
+        middles = ((epsilons[:-1] + epsilons[1:]) / 2)[loose]
+        after = np.flatnonzero(loose) + 1
+        needed = np.insert(needed, after, _needed(cost, middles, lost, relation))
+        epsilons = np.insert(epsilons, after, middles)
+    return _least_mu(epsilons[1:], needed[:-1])
+
+
+def _needed(cost: Cost, epsilons: Vector, lost: float, relation: Relation) -> Vector:
+    """What a Gaussian profile must be at these points."""
+    return np.asarray(np.maximum(profile_of(cost, epsilons, relation) - lost, 0.0) / (1 - lost))
 
 
 def _least_mu(epsilons: Vector, needed: Vector) -> float:
