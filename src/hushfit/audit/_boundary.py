@@ -376,11 +376,7 @@ def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> li
             forked.append(way)
     raced = fresh(budget, relation)
     taken: list[bool] = []
-    threads = [threading.Thread(target=lambda: taken.extend(_accepts(raced, cost) for _ in range(8))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _race(lambda: taken.extend(_accepts(raced, cost) for _ in range(8)))
     return [
         Finding(
             "ledger: charges compose, and the one too many is refused",
@@ -402,7 +398,7 @@ def _choosing_does_not_pay(fresh: Callable[[], Ledger]) -> Finding:
     lost = _largest(fresh, first, lambda s: ApproximateCost(0.0, s * budget.delta)) * budget.delta
     z = np.linspace(-9, 9, 4001)
     left = budget.epsilon - first * z - first * first / 2
-    gaussian = norm.cdf(mu / 2 - left / mu) - np.exp(left) * norm.cdf(-mu / 2 - left / mu)
+    gaussian = _by_normal_law(mu, left)
     truth = lost + (1 - lost) * np.maximum(-np.expm1(left), 0.0)
     delta = float(norm.pdf(z) @ np.maximum(gaussian, truth) * (z[1] - z[0]))
     return Finding(
@@ -433,11 +429,23 @@ def _gaussian_charges(budget: Budget, multiplier: float) -> int:
     """How many Gaussian releases a budget holds, by the normal law alone."""
     count, epsilon = 0, budget.epsilon
     while True:
-        mu = np.sqrt(count + 1) / multiplier
-        delta = norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
-        if delta > budget.delta:
+        if _by_normal_law(np.sqrt(count + 1) / multiplier, epsilon) > budget.delta:
             return count
         count += 1
+
+
+def _by_normal_law(mu: float, epsilon: Any) -> Any:
+    """Delta of a Gaussian release at each epsilon, written down once more: the library's own formula is what is audited."""
+    return norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def _race(act: Callable[[], object]) -> None:
+    """Four threads that do the same at once."""
+    threads = [threading.Thread(target=act) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 # The curator's refusals
@@ -480,11 +488,7 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
         with suppress(UndeclaredRelease):
             answers.extend(raced.release("declared", query) for _ in range(4))
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    _race(ask)
     twice = ("declared", query)
     return [
         Finding("curator: a third release of two is refused", refuses(twice, twice, twice)),

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 from hushfit._typing import Vector
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._noise import LEVEL, Finding
-from hushfit.privacy import Budget, Cost, GaussianCost, Relation, compose, delta_of
+from hushfit.privacy import Budget, Cost, GaussianCost, Relation, delta_of
 from hushfit.privacy._random_stopping import StoppingRule, best_of_many
 from hushfit.release import (
     AdaptiveRun,
@@ -409,11 +409,6 @@ def _generated(rule: StoppingRule, q: Vector) -> Vector:
         if seen > 1 - 1e-12:
             break
     return total
-
-
-def check_composition(parts: Sequence[Cost], multipliers: Sequence[float], relation: Relation) -> Finding:
-    """Whether Gaussian costs together cost what their laws together reveal."""
-    return check_price(compose(parts), [[_gaussian(m, 1) for m in multipliers]], relation, "composition")
 
 
 # Mechanisms that choose, against their laws
