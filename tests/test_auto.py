@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from _support import RELATIONS, curator_over, problem_for, source_of, three_classes, two_classes
 from hushfit.data import SeededCoins
 from hushfit.datasets import make_sparse_classification
+from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax
 from hushfit.penalties import L1, ScaledL2, Zero
 from hushfit.privacy import Budget, SeededSampler, gaussian_mu
@@ -19,6 +20,7 @@ from hushfit.solvers import ProximalGradient, Recalibrated, WhitenedGradientDesc
 from hushfit.solvers import _whitened as whitened
 from hushfit.solvers._denoised import Walk, denoised, posterior_means
 from hushfit.solvers._whitened import Settings
+from hushfit.solvers._whitening import Spectrum
 
 # Choosing
 
@@ -39,6 +41,34 @@ CHOICES = [
 def test_the_choice_follows_from_loss_penalty_and_number_of_columns(loss, outputs, penalty, d, expected, epsilon):
     problem = problem_for(np.empty((1000, d)), loss, outputs, penalty=penalty)
     assert choose_solver(problem, Budget(epsilon, 1e-8)) == expected
+
+
+@pytest.mark.parametrize("wrong", [{"moment_share": 1.0}, {"moment_share": 0.0}, {"steps": 0}])
+def test_impossible_shares_are_refused(wrong):
+    with pytest.raises(InvalidArgument, match=r"moment_share in \(0, 1\)"):
+        WhitenedGradientDescent(**wrong)
+
+
+@pytest.mark.parametrize("most", [4.0, 6.0, 8.0, 20.0])
+def test_eigenvalues_are_drawn_together_only_as_far_as_needed(most):
+    believed = np.array([0.01, 0.01, 0.02, 0.03, 0.05, 0.08, 0.2, 0.6])
+    released = believed * np.array([3.0, 0.2, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    spectrum = Spectrum(np.eye(8), released, believed, 0.01, 0.02)
+    rounder = spectrum.drawn_together(most)
+    assert rounder.effective_dimension <= most
+    powers = np.log(rounder.believed / 0.6)[:-1] / np.log(believed / 0.6)[:-1]
+    np.testing.assert_allclose(powers, powers[0])
+    if most >= spectrum.effective_dimension:
+        np.testing.assert_allclose(rounder.believed, believed)
+    else:
+        less = Spectrum(np.eye(8), released, 0.6 * (believed / 0.6) ** (powers[0] + 0.01), 0.01, 0.02)
+        assert less.effective_dimension > most
+
+
+@pytest.mark.parametrize(("first", "shown"), [(0.3, False), (0.4, True)])
+def test_what_noise_can_make_is_no_sight_of_the_mean(first, shown):
+    released = np.array([0.1, 0.1, first])
+    assert Spectrum(np.eye(3), released, released, bulk=0.05, edge=0.3).shows_its_first is shown
 
 
 class _NobodyHome:
@@ -88,7 +118,7 @@ def test_with_many_weights_the_walk_is_shorter_and_later_to_gather_momentum(nu):
     usual, crowded = Settings.for_noise(nu, 10.0, 60), Settings.for_noise(nu, 10.0, 60, crowd=3.0)
     assert crowded.clip == usual.clip
     assert crowded.first_step == pytest.approx(usual.first_step / 3)
-    assert crowded.largest_step == pytest.approx(usual.largest_step / 3)
+    assert crowded.largest_step / (1 - crowded.momentum) <= 16 / 3 + 1e-12
     assert crowded.momentum == Settings.for_noise(3 * nu, 10.0, 60).momentum
 
 
@@ -96,6 +126,18 @@ def test_with_many_weights_the_walk_is_shorter_and_later_to_gather_momentum(nu):
 def test_where_the_walk_arrives_its_first_steps_are_longer(nu, factor):
     settings = Settings.for_noise(nu, 10.0, 60)
     assert settings.for_smooth(nu).first_step == pytest.approx(factor * settings.first_step)
+
+
+@pytest.mark.parametrize("nu", [0.001, 0.004, 0.0075, 0.01, 0.015, 0.03, 0.1])
+def test_momentum_never_carries_a_step_beyond_the_longest_without(nu):
+    settings = Settings.for_noise(nu, 10.0, 60)
+    assert settings.largest_step / (1 - settings.momentum) <= 16 + 1e-12
+
+
+@pytest.mark.parametrize(("nu", "factor"), [(0.1, 0.7), (0.045, 0.7), (0.04, 0.85), (0.035, 1.0), (0.0, 1.0)])
+def test_a_hinge_takes_shorter_steps_where_noise_limits_them(nu, factor):
+    settings = Settings.for_noise(nu, 10.0, 60)
+    assert settings.for_hinge(nu).first_step == pytest.approx(factor * settings.first_step)
 
 
 def test_while_gradients_all_say_the_same_the_end_of_a_walk_has_less_noise_for_its_length_than_an_average():

@@ -14,14 +14,19 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
+from hushfit.losses import HuberHinge
 from hushfit.penalties import Zero
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Metric, Plan, Planned, SecondMoment
 from hushfit.solvers._denoised import Walk, denoised
 from hushfit.solvers._metric_prox import is_smooth
 from hushfit.solvers._run import Iterate
-from hushfit.solvers._whitening import relation_factor, release_spectrum
+from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectrum
 
+_MOMENT, _GRADIENT = "second moment", "gradient"
+_DULL = 0.25  # an edge of noise beyond which, of eigenvalues that add up to one, hardly any but the mean record's can be seen
+_LIGHTER_MEAN = 1 / 0.7**2  # how much larger its eigenvalue is then taken to be, so that noise shifts the threshold less
+_MOST_DIMENSION = 0.9  # of the columns: a metric in which records are longer than that is no rounder than none
 _USUAL_COLUMNS = 125  # the rule was measured on tables of about so many
 _USUAL_WEIGHTS = 1000  # as many weights as noise may spread over before its length, not only its size, limits the walk
 
@@ -44,11 +49,13 @@ class Settings:
         """The rule: with less noise clip later, step further, and gather momentum."""
         nu = max(nu, 1e-12)
         looseness = float(np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4.0))
+        momentum = float(np.clip(0.7 * (0.02 / (crowd * nu) - 1), 0.0, 0.7))
         return cls(
             clip=looseness * math.sqrt(dimension),
-            momentum=float(np.clip(0.7 * (0.02 / (crowd * nu) - 1), 0.0, 0.7)),
+            momentum=momentum,
             first_step=0.015 / (math.sqrt(steps) * nu**2) / looseness / crowd,
-            largest_step=4.0 / looseness / crowd,
+            # Momentum carries a step on, up to 1 / (1 - momentum) of it, but never beyond the longest step without.
+            largest_step=min(4.0 / looseness, 16.0 * (1 - momentum)) / crowd,
         )
 
     def for_smooth(self, nu: float) -> "Settings":
@@ -59,8 +66,11 @@ class Settings:
         arrives, longer first steps get it there sooner.
         """
         averaged = float(np.clip((0.06 - nu) / 0.02, 0.0, 1.0))
-        arriving = float(np.clip((0.045 - nu) / 0.01, 0.0, 1.0))
-        return replace(self, first_step=(0.7 + 0.3 * averaged + 0.5 * arriving) * self.first_step, averaged=averaged)
+        return replace(self, first_step=(0.7 + 0.3 * averaged + 0.5 * _arriving(nu)) * self.first_step, averaged=averaged)
+
+    def for_hinge(self, nu: float) -> "Settings":
+        """The same for a hinge, whose first gradients are twice as long: shorter steps where noise limits them."""
+        return replace(self, first_step=(0.7 + 0.3 * _arriving(nu)) * self.first_step)
 
     def for_columns(self, columns: int) -> "Settings":
         """With many columns, shorter steps while noise limits them: its length grows with their root, the signal's hardly."""
@@ -80,6 +90,11 @@ class Settings:
         return np.asarray(self.averaged * rising + (1 - self.averaged) * end)
 
 
+def _arriving(nu: float) -> float:
+    """From 0 to 1: whether a walk gets to where it is going before noise stops it."""
+    return float(np.clip((0.045 - nu) / 0.01, 0.0, 1.0))
+
+
 @dataclass(frozen=True)
 class WhitenedGradientDescent:
     """Clipped gradient steps in the metric of a private second moment; the default for smooth problems.
@@ -94,6 +109,10 @@ class WhitenedGradientDescent:
     steps: int = 60
     moment_share: float = 0.1
 
+    def __post_init__(self) -> None:
+        if self.steps < 1 or not 0 < self.moment_share < 1:
+            raise InvalidArgument(f"{self} needs steps >= 1 and a moment_share in (0, 1).")
+
     def plan(self, problem: Problem) -> Plan:
         if not is_smooth(problem):
             raise InvalidArgument(
@@ -101,13 +120,13 @@ class WhitenedGradientDescent:
             )
         return Plan(
             (
-                Planned("second moment", SecondMoment, 1, self.moment_share),
-                Planned("gradient", ClippedGradient, self.steps, 1 - self.moment_share),
+                Planned(_MOMENT, SecondMoment, 1, self.moment_share),
+                Planned(_GRADIENT, ClippedGradient, self.steps, 1 - self.moment_share),
             )
         )
 
     def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        spectrum = release_spectrum(problem, curator, "second moment")
+        spectrum = _to_walk_by(release_spectrum(problem, curator, _MOMENT))
         metric = Metric(spectrum.power(-0.5))
         settings = self._settings(problem, curator, spectrum.effective_dimension)
         shrink = _Shrinkage.of(problem, metric.A)
@@ -119,8 +138,8 @@ class WhitenedGradientDescent:
         for t in range(self.steps):
             ahead = u + settings.momentum * velocity
             query = ClippedGradient(problem, ahead @ metric.A, settings.clip, metric)
-            g = curator.release("gradient", query).reshape(problem.shape) / problem.n_rows
-            noise = curator.noise_multiplier("gradient") * query.sensitivity(problem.relation) / problem.n_rows
+            g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
+            noise = curator.noise_multiplier(_GRADIENT) * query.sensitivity(problem.relation) / problem.n_rows
             points.append(ahead.ravel())
             gradients.append(g.ravel())
             u, before = shrink(ahead - schedule[t] * g, schedule[t]), u
@@ -135,11 +154,19 @@ class WhitenedGradientDescent:
         return average
 
     def _settings(self, problem: Problem, curator: Curator, dimension: float) -> Settings:
-        per_step = curator.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows
+        per_step = curator.noise_multiplier(_GRADIENT) * relation_factor(problem) / problem.n_rows
         nu = dimension * per_step / math.sqrt(self.steps)
         crowd = max(1.0, math.sqrt(problem.dimension * problem.outputs / _USUAL_WEIGHTS))
         settings = Settings.for_noise(nu, dimension, self.steps, crowd).for_smooth(crowd * nu).for_columns(problem.dimension)
+        if isinstance(problem.loss, HuberHinge):
+            settings = settings.for_hinge(crowd * nu)
         return settings if problem.outputs == 1 else settings.stretched(2.0)
+
+
+def _to_walk_by(spectrum: Spectrum) -> Spectrum:
+    """Less than the spectrum says, where noise has had too much of a say in it."""
+    rounder = spectrum.drawn_together(_MOST_DIMENSION * len(spectrum.released))
+    return rounder.with_first(_LIGHTER_MEAN) if spectrum.edge > _DULL and spectrum.shows_its_first else rounder
 
 
 def _cleared(u: Vector, walk: Walk, problem: Problem) -> Vector:

@@ -1,7 +1,7 @@
 """From a noisy second moment to a metric in which the data look round. All of it is post-processing of one release."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,20 +13,44 @@ from hushfit.release import Curator, SecondMoment
 _SMALLEST_EIGENVALUE = 1e-5
 _FLOOR = 0.3  # of the noise edge: below it an eigenvalue says nothing
 _BULK_ROUNDS = 20
+_POWERS = np.linspace(1.0, 0.3, 71)
+_CLEARLY = 1.1  # of the noise edge: what noise alone hardly ever reaches
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Eigenvectors of the released second moment, its eigenvalues as released and as believed."""
+    """Eigenvectors of the released second moment, its eigenvalues (rising) as released and as believed.
+
+    Noise spreads eigenvalues by up to ``edge``; ``bulk`` is what the ones it hides have on average.
+    """
 
     vectors: Matrix
     released: Vector
     believed: Vector
+    bulk: float
+    edge: float
 
     @property
     def effective_dimension(self) -> float:
         """About the mean squared length of a whitened record."""
         return max(float((self.released / self.believed).sum()), 1.0)
+
+    @property
+    def shows_its_first(self) -> bool:
+        """Whether the largest eigenvalue, as a rule that of the mean record, stands out from what noise makes."""
+        return bool(self.released[-1] - self.bulk > _CLEARLY * self.edge)
+
+    def drawn_together(self, most: float) -> "Spectrum":
+        """Believed eigenvalues nearer to the largest one, just as far as brings the effective dimension down to ``most``."""
+        largest = self.believed.max()
+        rounder = [replace(self, believed=largest * (self.believed / largest) ** power) for power in _POWERS]
+        return next((spectrum for spectrum in rounder if spectrum.effective_dimension <= most), rounder[-1])
+
+    def with_first(self, factor: float) -> "Spectrum":
+        """The largest eigenvalue believed to be ``factor`` times as large."""
+        believed = self.believed.copy()
+        believed[-1] *= factor
+        return replace(self, believed=believed)
 
     def power(self, exponent: float) -> Matrix:
         """The believed second moment raised to a power."""
@@ -45,7 +69,7 @@ def release_spectrum(problem: Problem, curator: Curator, name: str, floor: float
     edge = noise * math.sqrt(2 * problem.dimension)
     bulk = _bulk_mean(released, edge)
     believed = np.maximum(released - bulk - edge, 0) + max(_FLOOR * edge, bulk)
-    return Spectrum(vectors, released, np.maximum(believed, floor))
+    return Spectrum(vectors, released, np.maximum(believed, floor), bulk, edge)
 
 
 def margin_spread(w: Vector, problem: Problem, curator: Curator, name: str) -> float:
