@@ -1,8 +1,10 @@
 """Records are made one by one, in every layout; coins are fair and never repeat a row.
 
 False alarms: the statistical checks reject at level 1e-6 each (``LEVEL``). Secure coins cannot be seeded, so for them these
-are real chances: six checks, about 6e-6 for the file. Seeded coins always give the same verdict.
+are real chances: fourteen checks, about 1.4e-5 for the file. Seeded coins always give the same verdict.
 """
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from scipy import sparse, stats
 from scipy.optimize import brentq
 
 from _support import SOURCES, records_of, source_of, table
-from hushfit.data import FeatureBounds, SecureCoins, SeededCoins, fixed_size_rows, poisson_rows
+from hushfit.data import FeatureBounds, SecureCoins, SeededCoins, _sampling, fixed_size_rows, poisson_rows
 from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.coins import zero_in_all
@@ -26,6 +28,8 @@ SAMPLERS = {
 over_layouts = pytest.mark.parametrize("layout", SOURCES.values(), ids=SOURCES)
 over_intercepts = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
 over_coins = pytest.mark.parametrize("coins", COINS.values(), ids=COINS)
+# Rows by their digits, and by the gaps between them.
+over_rates = pytest.mark.parametrize("rate", [0.25, 0.025])
 over_samplers = pytest.mark.parametrize("draw", SAMPLERS.values(), ids=SAMPLERS)
 
 
@@ -155,9 +159,10 @@ def inclusions(draw, coins, n, rate, steps):
 
 @over_coins
 @over_samplers
-def test_every_row_is_taken_equally_often_and_steps_are_independent(draw, coins):
+@over_rates
+def test_every_row_is_taken_equally_often_and_steps_are_independent(draw, coins, rate):
     """Chi-square of the counts of each row, and of the products of consecutive steps; each rejects at 1e-6."""
-    n, rate, steps = 40, 0.25, 4000
+    n, steps = 40, 4000
     centred = inclusions(draw, coins, n, rate, steps) - rate
     variance = rate * (1 - rate)
     fixed = draw is SAMPLERS["fixed size"]
@@ -167,6 +172,16 @@ def test_every_row_is_taken_equally_often_and_steps_are_independent(draw, coins)
     assert LEVEL / 2 < stats.chi2.sf(counts, degrees) < 1 - LEVEL / 2
     consecutive = (centred[1:] * centred[:-1]).sum() ** 2 / ((steps - 1) * n * variance**2) * ((n - 1) / n if fixed else 1)
     assert stats.chi2.sf(consecutive, 1) > LEVEL
+
+
+@over_coins
+@over_rates
+def test_rows_of_a_poisson_batch_are_independent_of_their_neighbours(coins, rate):
+    """Products of neighbouring rows of 4000 batches; rejects at 1e-6."""
+    n, steps = 40, 4000
+    centred = inclusions(poisson_rows, coins, n, rate, steps) - rate
+    together = (centred[:, 1:] * centred[:, :-1]).sum() ** 2 / (steps * (n - 1) * (rate * (1 - rate)) ** 2)
+    assert stats.chi2.sf(together, 1) > LEVEL
 
 
 # Samplers with the mistakes that an implementer could make, which only these tests use.
@@ -264,16 +279,100 @@ def test_zero_bits_of_all_planes_are_found(n, planes):
     np.testing.assert_array_equal(taken, np.flatnonzero(~bits.any(axis=0)))
 
 
-@pytest.mark.parametrize("rate", [1 / 3, 0.1, 0.9, 2.0**-9, 1e-3])
+@pytest.mark.parametrize("rate", [1 / 3, 0.1, 0.9, 1 / 32, 0.04])
 def test_undecided_rows_are_decided_by_the_remaining_digits(rate):
     """Where the first byte equals that of the rate, the other 56 digits are compared, up to the last one."""
     threshold = int(rate * 2.0**64)
-    zeros = min(64 - threshold.bit_length(), 6)
+    zeros = 64 - threshold.bit_length()
     head, tail = divmod(threshold << zeros, 2**56)
     for digits, inside in ((tail - 1, 1), (tail, 0), (tail + 1, 0)):
         if 0 <= digits < 2**56:
             coins = Enumerated(*[[0] * zeros] * (zeros > 0), [head], [digits << 8])
             assert len(poisson_rows(1, rate, coins)) == inside
+
+
+RARE = [0.03, 256 / 32_561, 1e-3, 1e-5, 2.0**-40, 2.0**-64]
+
+
+def gap_of(number, threshold, longest):
+    """Rows to pass over, by definition: as many as there are powers of the chance to be left out above the number, or all of them."""
+    stay, power = 1 - Fraction(threshold, 2**64), Fraction(1)
+    for gap in range(longest):
+        power *= stay
+        if number >= power:
+            return gap
+    return longest
+
+
+@pytest.mark.parametrize("rate", RARE, ids=str)
+def test_bounds_of_gaps_are_right_or_one_too_small(rate):
+    threshold = int(rate * 2.0**64)
+    gaps = _sampling._gaps(threshold)
+    power = 2**64 - threshold
+    for k, bound in enumerate(gaps.beyond.tolist()):
+        assert bound <= power >> 64 * k <= bound + 1
+        power *= 2**64 - threshold
+
+
+@pytest.mark.parametrize("rate", RARE, ids=str)
+def test_the_guide_never_passes_over_a_row_too_many(rate):
+    gaps = _sampling._gaps(int(rate * 2.0**64))
+    last_words = [(start + 1) * 2**64 // len(gaps.guide) - 1 for start in range(len(gaps.guide))]
+    for least, word in zip(gaps.guide.tolist(), last_words, strict=True):
+        assert least == 0 or word < int(gaps.beyond[least - 1])
+
+
+class OneWord:
+    """Coins that give one word, the digits after it when asked for that many, and then end the walk."""
+
+    def __init__(self, word, more):
+        self.word, self.more, self.looked = [word], more, False
+
+    def words(self, count):
+        if self.word:
+            return np.array([self.word.pop()], dtype=np.uint64)
+        self.looked |= count == len(self.more)
+        return np.array(self.more if count == len(self.more) else [0], dtype=np.uint64)
+
+
+@pytest.mark.parametrize("digit", [0, 2**64 - 1], ids=["then zeros", "then ones"])
+@pytest.mark.parametrize("rate", [0.03, 0.011], ids=str)
+def test_gaps_are_as_defined_however_close_a_word_lies_to_a_bound(rate, digit):
+    """Words at and around bounds; where 64 digits leave it open, and nowhere else, the digits after them decide."""
+    threshold = int(rate * 2.0**64)
+    bounds = _sampling._gaps(threshold).beyond.tolist()
+    longest, more = len(bounds), [digit] * (len(bounds) - 1)
+    tail = sum(Fraction(digit, 2 ** (64 * place)) for place in range(2, longest + 1))
+    for bound in bounds[:: longest // 12]:
+        for word in range(bound - 2, bound + 4):
+            coins = OneWord(word, more)
+            gap = gap_of(Fraction(word, 2**64) + tail, threshold, longest)
+            assert poisson_rows(longest + 1, rate, coins).tolist() == ([gap] if gap < longest else [])
+            assert coins.looked == (word - bound in (0, 1))
+
+
+def test_a_walk_that_runs_out_of_words_goes_on_where_it_was():
+    class OneByOne:
+        def __init__(self):
+            self.coins = SeededCoins(3)
+
+        def words(self, count):
+            return self.coins.words(1)
+
+    class AllAtOnce:
+        def words(self, count):
+            return SeededCoins(3).words(2000)
+
+    rows = poisson_rows(10_000, 0.02, OneByOne())
+    assert len(rows) > 100
+    np.testing.assert_array_equal(rows, poisson_rows(10_000, 0.02, AllAtOnce()))
+
+
+def test_gaps_longer_than_the_longest_are_walked_in_parts():
+    """A word of zero lies below all bounds and passes over as many rows without taking one; one of ones takes the next row."""
+    longest = len(_sampling._gaps(int(1e-5 * 2.0**64)).beyond)
+    rows = poisson_rows(2 * longest + 2, 1e-5, Enumerated([0, 0, 2**64 - 1, 2**64 - 1]))
+    assert rows.tolist() == [2 * longest, 2 * longest + 1]
 
 
 def test_a_vanishing_rate_takes_nobody():

@@ -14,7 +14,8 @@ from hushfit import PrivateLogisticRegression
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, FeatureBounds, as_source
 from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SQUARED
 from hushfit.kernels.gradient import _slope, _weigh_outputs, _weight
-from hushfit.kernels.threads import parallel_map, thread_count
+from hushfit.kernels.grid import add_on_grid
+from hushfit.kernels.threads import parallel_map, parallel_sum, thread_count
 from hushfit.losses import HuberHinge, Logistic, Softmax, Squared
 from hushfit.release import ClippedGradient, Metric
 from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent
@@ -321,6 +322,26 @@ def test_parallel_map_keeps_the_order_and_takes_a_few_items_at_a_time(monkeypatc
 def test_parallel_map_hands_errors_on():
     with pytest.raises(ZeroDivisionError):
         list(parallel_map(lambda item: 1 / item, [3, 2, 1, 0]))
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_parallel_sum_adds_what_parallel_map_gives(monkeypatch, count, threads):
+    monkeypatch.setenv("HUSHFIT_THREADS", threads)
+    parts = np.random.default_rng(0).normal(size=(count, 3, 2))
+    kept = parts.copy()
+    np.testing.assert_array_equal(parallel_sum(lambda k: parts[k], range(count), (3, 2)), sum(parts, start=np.zeros((3, 2))))
+    np.testing.assert_array_equal(parts, kept)
+
+
+@pytest.mark.parametrize("step", [2.0**-40, 0.3, 1e-7 / 3])
+def test_noise_is_added_in_whole_steps_and_rounded_as_numpy_does(step):
+    rng = np.random.default_rng(0)
+    answer = np.concatenate([rng.normal(size=500), step * (np.arange(-4, 4) + 0.5), [0.0, -0.0]])
+    noise = rng.integers(-(2**55), 2**55, size=len(answer))
+    steps = np.rint(answer / step).astype(np.int64)
+    np.testing.assert_array_equal(add_on_grid(answer, noise, step), (steps + noise) * step)
+    np.testing.assert_array_equal(add_on_grid(answer, 0 * noise, step), steps * step)
 
 
 @pytest.mark.parametrize(("asked", "threads"), [("3", 3), ("0", None), ("many", None), ("", None)])

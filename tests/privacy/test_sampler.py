@@ -7,6 +7,7 @@ p-values. The secure sampler cannot be seeded, so these are real chances and not
 
 import copy
 import hashlib
+import io
 import os
 import pickle
 import re
@@ -21,6 +22,7 @@ from scipy import stats
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import noise
 from hushfit.privacy import _sampler
+from hushfit.privacy._close_calls import exact_gaussian
 from hushfit.privacy._sampler import (
     LOG_RATIO_BOUND,
     OpenDPSampler,
@@ -152,7 +154,7 @@ def test_every_bit_is_read_once_and_in_order(bits):
     raw = stream()(4 * 64)
     words, at, everything = np.frombuffer(raw, np.uint32).copy(), np.zeros(1, np.int64), int.from_bytes(raw, "little")
     for step in range(50):
-        assert noise._take(words, at, bits) == (everything >> (bits * step)) % 2**bits
+        assert noise.take(words, at, bits) == (everything >> (bits * step)) % 2**bits
     assert at[0] == 50 * bits
 
 
@@ -165,27 +167,100 @@ def test_comparison_succeeds_on_exactly_its_share_of_bit_strings(bits):
         assert successes == numerator
 
 
+def exp_minus(x, digits=200):
+    """exp(-x) of a fraction, by the series of exp(x) in integers: right to about ``digits`` binary digits."""
+    term = total = 1 << 2 * digits
+    for i in range(1, 600):
+        term = term * x.numerator // (x.denominator * i)
+        total += term
+    return Fraction(1 << 2 * digits, total)
+
+
+def share_of(V, odd):
+    """In 64ths, how often V widths are proposed."""
+    return Fraction(noise.SHARES[odd][V]) if V < 3 else Fraction(1, 2 ** (V - 2))
+
+
 @pytest.mark.parametrize("log2_variance", range(63))
-def test_acceptance_trials_multiply_to_the_stated_probability(log2_variance, monkeypatch):
-    """The exponents of the trials are exact fractions in [0, 1], fit 63 bits, and add up to gamma."""
-    exponents = []
+def test_share_times_chance_is_the_weight_of_the_gaussian(log2_variance):
+    k, odd = (log2_variance + 1) // 2, log2_variance % 2
+    for V in (0, 1, 2, 3, 5):
+        for U in {0, 1 % 2**k, 2**k // 3, 2**k - 1}:
+            chance = Fraction(noise.chance_in_units(V, U, k, odd, 120), 2**120)
+            weight = exp_minus(Fraction((V * 2**k + U) ** 2, 2 * 2**log2_variance))
+            assert abs(share_of(V, odd) * chance - noise.SHARES[odd][0] * weight) < Fraction(64, 2**120)
 
-    def trial(words, at, numerator, bits):
-        assert 0 <= numerator < 2**63
-        assert bits <= 63
-        exponents.append(Fraction(numerator, 2**bits))
-        return True
 
-    monkeypatch.setattr(noise, "_exp_minus", trial)
-    monkeypatch.setattr(noise, "_all_exp_minus", lambda w, a, m, b, times: all(trial(w, a, m, b) for _ in range(times)))
-    t, variance = 2 ** ((log2_variance + 1) // 2), 2**log2_variance
-    for V in range(5):
-        for U in {0, 1 % t, t // 3, t // 2, t - 1}:
-            exponents.clear()
-            noise._accept.py_func(None, None, V, U, log2_variance)
-            gamma = (V * t + U - Fraction(variance, t)) ** 2 / (2 * variance)
-            assert sum(exponents) == gamma
-            assert all(x <= 1 for x in exponents)
+@pytest.mark.parametrize("odd", [0, 1])
+def test_widths_are_proposed_by_their_shares_and_no_chance_exceeds_one(odd):
+    assert np.bincount(noise.WIDTHS[odd]).tolist() == [*noise.SHARES[odd], 1]
+    assert len(noise.WIDTHS[odd]) == 64
+    assert all(noise.chance_in_units(V, 0, 0, odd, 40) <= 2**40 for V in range(100))
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+@pytest.mark.parametrize("k", [0, 1, 9, 31])
+def test_the_kernel_knows_chances_to_within_its_bound(k, odd):
+    rng = np.random.default_rng(k)
+    worst = 0.0
+    for V in range(10):
+        for U in {0, 1 % 2**k, 2**k // 2, 2**k - 1, *rng.integers(0, 2**k, size=100).tolist()}:
+            error = noise._chance(V, U, k, odd) - Fraction(noise.chance_in_units(V, U, k, odd, 60), 2**29)
+            worst = max(worst, abs(error))
+    assert 0 < worst <= 11 < noise.CHANCE_ERROR
+
+
+@pytest.mark.parametrize("log2_variance", [0, 1, 2, 7, 20, 61, 62])
+def test_the_kernel_draws_what_the_definition_draws_from_the_same_bits(log2_variance):
+    words = np.frombuffer(stream()(20_000), np.uint32)
+    at, also_at, out = np.zeros(1, np.int64), np.zeros(1, np.int64), np.empty(300, np.int64)
+    assert noise.fill_gaussian(words, at, out, 0, log2_variance) == 300
+    defined = [exact_gaussian(lambda bits: int(noise.take(words, also_at, bits)), log2_variance) for _ in out]
+    assert out.tolist() == defined
+    assert at[0] == also_at[0]
+
+
+def scripted(*draws):
+    """A stream whose bits are these, each a pair of how many and which; zeros follow."""
+    everything, position = 0, 0
+    for bits, value in draws:
+        everything |= value << position
+        position += bits
+    whole = io.BytesIO(everything.to_bytes(4000, "little"))
+    return whole.read
+
+
+def tries(U, V, digits, *more):
+    """The bits of one try at +(V + U / 2**31) widths, and the digits that are read if the first ones do not tell."""
+    proposal = noise.WIDTHS[0].tolist().index(V)
+    return [(31, U), (31, digits << 7 | proposal << 1), *((24, group) for group in more)]
+
+
+@pytest.mark.parametrize("words_at_once", [1, 2, 7, 500])
+@pytest.mark.parametrize(("U", "V"), [(12_345, 0), (2**31 - 1, 0), (2**30 + 7, 1), (99, 2)])
+def test_close_calls_are_decided_by_the_digits_that_follow(U, V, words_at_once):
+    """Of a number whose first 24 digits are those of the chance, the next 24 tell, or the 24 after them."""
+    chance = noise.chance_in_units(V, U, 31, 0, 96)
+    first, second, third = chance >> 72, (chance >> 48) % 2**24, (chance >> 24) % 2**24
+    wanted, other = (V << 31) + U, 5
+    for more, drawn in [
+        ([second - 1000], wanted),
+        ([second + 1000], other),
+        ([second, third - 1000], wanted),
+        ([second, third + 1000], other),
+    ]:
+        bits = [*tries(U, V, first, *more), *tries(other, 0, 0), *tries(7, 0, 0)]
+        noisy = _sampler._draw(noise.fill_gaussian, 62, 2 if drawn == other else 3, scripted(*bits), words_at_once)
+        assert noisy.tolist() == ([other, 7] if drawn == other else [wanted, other, 7])
+
+
+def test_the_kernel_reports_a_close_call_and_stands_at_its_start():
+    chance = noise.chance_in_units(0, 12_345, 31, 0, 24)
+    words = np.frombuffer(scripted(*tries(8, 0, 0), *tries(12_345, 0, chance))(400), np.uint32)
+    at, out = np.zeros(1, np.int64), np.full(3, -1)
+    assert noise.fill_gaussian(words, at, out, 0, 62) == ~1
+    assert at[0] == 62
+    assert out.tolist() == [8, -1, -1]
 
 
 def test_kernels_hold_no_floating_point(tmp_path):

@@ -1,17 +1,24 @@
 """Secret coins: which records take part in a step. Drawn inside the boundary and never shown."""
 
+import math
 import os
 import ssl
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from itertools import accumulate, islice
 from typing import Protocol
 
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector
-from hushfit.kernels.coins import below, zero_in_all
+from hushfit.kernels.coins import below, walk, zero_in_all
 
-# Beyond so many leading zeros of a rate it is cheaper to compare whole bytes.
-_MOST_ZEROS = 6
+# Below this rate it is cheaper to draw the gaps between the rows that are taken than a few digits of each row.
+_RARE = 1 / 32
+# Bounds for gaps up to eight times the average one, unless they would crowd the cache; longer gaps are walked in parts.
+_LONG_GAP, _MOST_BOUNDS = 8, 2048
+_DIGITS = 192
 
 
 class Coins(Protocol):
@@ -48,16 +55,20 @@ class SeededCoins:
 def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
     """Each row on its own with probability ``rate``, rounded down to a multiple of 2**-64: less is never less private.
 
-    A row is in when its random number, written in binary, lies below the rate. Almost always the first few digits tell, and only
-    as many are drawn as it takes.
+    Exact either way (docs/proofs/poisson.md): small rates draw the gap from one taken row to the next, others some digits for every row.
     """
     if rate >= 1.0:
         return np.arange(n_rows)
     threshold = int(rate * 2.0**64)
     if threshold == 0:
         return np.empty(0, dtype=np.int64)
+    return _rows_by_gaps(n_rows, threshold, coins) if rate < _RARE else _rows_by_digits(n_rows, threshold, coins)
+
+
+def _rows_by_digits(n_rows: int, threshold: int, coins: Coins) -> IntVector:
+    """A row is in when its random number, in binary, lies below the rate: almost always the first few digits tell, and no more are drawn."""
     # Where the rate starts with zeros so must the number; what follows is compared with the 64 digits after them.
-    zeros = min(64 - threshold.bit_length(), _MOST_ZEROS)
+    zeros = 64 - threshold.bit_length()
     rows = _starting_with_zeros(n_rows, zeros, coins)
     head, tail = divmod(threshold << zeros, 2**56)
     heads = _random_bytes(len(rows), coins)
@@ -76,6 +87,60 @@ def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
 
 def _random_bytes(count: int, coins: Coins) -> AnyArray:
     return coins.words(-(-count // 8)).view(np.uint8)[:count]
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """How many rows are passed over before the next one is taken: more than ``k`` when a random number lies below (1 - rate)^(k+1).
+
+    ``beyond[k]`` has the first 64 digits of that bound or is one too small. For words that start like ``b``, ``guide[b]`` is the least gap.
+    ``pace`` is how many rows a word brings the walk on, on average.
+    """
+
+    threshold: int
+    beyond: AnyArray
+    guide: AnyArray
+    pace: float
+
+    def words_for(self, n_rows: int) -> int:
+        """Enough to pass that many rows, all but a few times in a hundred thousand."""
+        expected = n_rows / self.pace
+        return int(expected + 4 * math.sqrt(expected)) + 8
+
+    def exact(self, word: int, coins: Coins) -> int:
+        """The gap of a word that is too close to a bound: of its number, and of all bounds, every digit is looked at."""
+        longest, stay = len(self.beyond), 2**64 - self.threshold
+        number = reduce(lambda digits, more: digits << 64 | int(more), coins.words(longest - 1), word)
+        return bisect_left(range(longest), True, key=lambda k: number >= stay ** (k + 1) << 64 * (longest - k - 1))
+
+
+@lru_cache  # the steps of a run all have one rate
+def _gaps(threshold: int) -> _Gaps:
+    longest = min(_MOST_BOUNDS, -(-_LONG_GAP * 2**64 // threshold))
+    # Rounded down at each step, with digits to spare: after a few thousand steps the first 64 digits are right or one too small.
+    powers = accumulate(range(longest), lambda power, _: power * (2**64 - threshold) >> 64, initial=2**_DIGITS)
+    beyond = np.array([power >> _DIGITS - 64 for power in islice(powers, 1, None)], dtype=np.uint64)
+    starts = 2 ** (longest - 1).bit_length()
+    last_words = np.arange(1, starts + 1, dtype=np.uint64) * np.uint64(2**64 // starts) - np.uint64(1)
+    guide = longest - np.searchsorted(beyond[::-1], last_words, side="right")
+    return _Gaps(threshold, beyond, guide.astype(np.int32), 1 + math.fsum(beyond[:-1]) / 2.0**64)
+
+
+def _rows_by_gaps(n_rows: int, threshold: int, coins: Coins) -> IntVector:
+    """Walk along the rows from one that is taken to the next."""
+    gaps, row, parts = _gaps(threshold), 0, []
+    while row < n_rows:
+        words = coins.words(gaps.words_for(n_rows - row))
+        rows = np.empty(len(words), dtype=np.int64)
+        taken, row, used = walk(words, gaps.beyond, gaps.guide, row, n_rows, rows)
+        if row < n_rows and used < len(words):
+            gap = gaps.exact(int(words[used]), coins)
+            row += gap
+            if gap < len(gaps.beyond) and row < n_rows:
+                rows[taken] = row
+                taken, row = taken + 1, row + 1
+        parts.append(rows[:taken])
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def fixed_size_rows(n_rows: int, size: int, coins: Coins) -> IntVector:

@@ -257,7 +257,7 @@ class _InMemory:
     X: Any
     fit_intercept: bool
 
-    @property
+    @cached_property  # asked at every step
     def n_rows(self) -> int:
         return int(self.X.shape[0])
 
@@ -265,7 +265,7 @@ class _InMemory:
     def n_features(self) -> int:
         return int(self.X.shape[1])
 
-    @property
+    @cached_property
     def unit(self) -> float:
         return float(self.fit_intercept)
 
@@ -379,6 +379,8 @@ def _block_rows(n_rows: int) -> int:
 
 
 def _places(n_rows: int, size: int) -> list[slice]:
+    if 0 < n_rows <= size:  # nearly every batch
+        return [slice(0, n_rows)]
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 

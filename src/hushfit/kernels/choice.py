@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from hushfit._typing import IntVector
-from hushfit.kernels.noise import _RAN_OUT, Words, _all_exp_minus, _exp_minus, _take
+from hushfit.kernels.noise import _RAN_OUT, Words, _all_exp_minus, _exp_minus, take
 
 
 @njit(nogil=True, cache=True)
@@ -17,9 +17,9 @@ def _uniform(words, at, sides):
     bits = 0
     while (1 << bits) < sides:
         bits += 1
-    drawn = _take(words, at, bits)
+    drawn = take(words, at, bits)
     while drawn >= sides and at[0] != _RAN_OUT:
-        drawn = _take(words, at, bits)
+        drawn = take(words, at, bits)
     return drawn
 
 

@@ -1,4 +1,4 @@
-"""Which rows a Poisson batch takes, from random digits."""
+"""Which rows a Poisson batch takes, from random digits or from random gaps."""
 
 import numpy as np
 from numba import njit
@@ -73,3 +73,32 @@ def below(rows, heads, head, words, tail):
         rows[taken] = rows[k]
         taken += inside
     return taken
+
+
+@njit(cache=True, nogil=True)
+def walk(words, beyond, guide, row, n_rows, rows):
+    """Go from one taken row to the next, a word for each gap between them, and write the taken ones into ``rows``.
+
+    Gap ``k`` belongs to the words from ``beyond[k]`` to ``beyond[k - 1]``. A word below all bounds passes over as many rows as there are
+    bounds and takes none. One that lies at a bound, or just above it, is left to the caller, because more digits are needed.
+
+    Returns how many rows were taken, which row is next, and how many words were used.
+    """
+    longest = beyond.shape[0]
+    shift = np.uint64(64 - _ones(np.uint64(guide.shape[0] - 1)))
+    taken = 0
+    for used in range(words.shape[0]):
+        word = words[used]
+        gap = np.int64(guide[word >> shift])
+        while gap < longest and word < beyond[gap]:
+            gap += 1
+        if gap < longest and word - beyond[gap] <= np.uint64(1):
+            return taken, row, used
+        row += gap
+        if row >= n_rows:
+            return taken, n_rows, used + 1
+        if gap < longest:
+            rows[taken] = row
+            taken += 1
+            row += 1
+    return taken, row, words.shape[0]

@@ -1,8 +1,10 @@
 """Exact discrete Gaussian and Laplace noise on the integers, from random bits and integer arithmetic only.
 
-The idea is that of Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020): propose from a
-discrete Laplace, accept with a Bernoulli(exp(-gamma)). All parameters are powers of two, so every gamma is a dyadic
-rational and every trial compares fresh bits with an integer. ``docs/proofs/noise.md`` has the algebra and the proof.
+The Laplace is that of Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020): all parameters are powers of
+two, so every exponent is a dyadic rational and every trial compares fresh bits with an integer. The Gaussian is proposed from a table of
+dyadic probabilities and accepted by one comparison of random digits with an exponential, known to 31 digits but for a few units of the
+last. Where the digits lie so close that this does not tell, the kernel says so and leaves the coordinate to ``privacy/_close_calls.py``.
+``docs/proofs/noise.md`` has the algebra and the proof.
 
 The bits are a stream: ``at[0]`` is the position of the next one. Whatever a read past the end returns, the coordinate
 it belongs to is thrown away and computed again *from the same bits*, followed by fresh ones, so that the output is a
@@ -10,6 +12,7 @@ function of the stream alone and the size of the buffer cannot bias it.
 """
 
 from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -21,10 +24,38 @@ from hushfit._typing import IntVector
 Words: TypeAlias = NDArray[np.uint32]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# A position that no stream reaches: it marks "ran out", and every later read sees it.
+# Positions that no stream reaches: the first marks "ran out", and every later read sees it; the second "too close to tell".
 _RAN_OUT = 1 << 62
+_TOO_CLOSE = _RAN_OUT + 1
 # Width of the first look in a comparison: one trial in 256 has to look further.
 _LOOK = 8
+
+# Of 64 proposals so many are 0, 1 and 2 widths, for even and odd exponents; the last is 3 and a geometric number more. Beside the first
+# share they are at least exp(-V^2/2) and exp(-V^2), so that no chance of acceptance exceeds one.
+SHARES = ((36, 22, 5), (45, 17, 1))
+WIDTHS = np.array([np.repeat([0, 1, 2, 3], [*shares, 1]) for shares in SHARES])
+COMPARED = 24  # digits of a random number that are compared with a chance
+_FAR = 8  # from so many widths on, a chance is below 2**-31
+# Bound on the error of `_chance` in units of 2**-31: at most 11 by docs/proofs/noise.md.
+CHANCE_ERROR = 16
+
+
+def chance_in_units(V: int, U: int, k: int, odd: int, digits: int) -> int:
+    """The chance of accepting V + U / 2**k widths, in units of 2**-digits, with an error below one."""
+    with localcontext(Context(prec=digits + 100)):  # enough for the square to be exact
+        square = (V + Decimal(U) / 2**k) ** 2
+        share = Decimal(SHARES[odd][V] if V < 3 else Decimal(2) ** (2 - V))
+        return int(SHARES[odd][0] / share * (-square if odd else -square / 2).exp() * 2**digits)
+
+
+def _exp_in_units(numerator: int, denominator: int) -> int:
+    with localcontext(Context(prec=40)):
+        return int((Decimal(-numerator) / denominator).exp() * 2**31)
+
+
+_CHANCES: IntVector = np.array([[chance_in_units(V, 0, 0, odd, 31) for V in range(_FAR)] for odd in (0, 1)])
+# exp(-x) for whole x, 64ths and 4096ths.
+_EXP: IntVector = np.array([[_exp_in_units(i, part) for i in range(64)] for part in (1, 64, 4096)])
 
 
 def _compiled(function: _Function) -> _Function:
@@ -34,7 +65,7 @@ def _compiled(function: _Function) -> _Function:
 
 
 @_compiled
-def _take(words: Words, at: IntVector, bits: int) -> int:
+def take(words: Words, at: IntVector, bits: int) -> int:
     """Return the next ``bits`` (at most 31) bits of the stream as an integer."""
     start = at[0]
     # The last word only completes reads that begin before it, so that two words can always be fetched.
@@ -55,7 +86,7 @@ def _below(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     while bits > 0:
         look = min(bits, _LOOK)
         bits -= look
-        drawn = _take(words, at, look)
+        drawn = take(words, at, look)
         wanted = (numerator >> bits) & ((1 << look) - 1)
         if drawn != wanted:
             return drawn < wanted  # the bits not looked at cannot change the answer
@@ -68,9 +99,9 @@ def _one_in(words: Words, at: IntVector, sides: int) -> bool:
     bits = 0
     while (1 << bits) < sides:
         bits += 1
-    drawn = _take(words, at, bits)
+    drawn = take(words, at, bits)
     while drawn >= sides:
-        drawn = _take(words, at, bits)
+        drawn = take(words, at, bits)
     return drawn == 0
 
 
@@ -92,42 +123,17 @@ def _all_exp_minus(words: Words, at: IntVector, numerator: int, bits: int, times
 
 
 @_compiled
-def _accept(words: Words, at: IntVector, V: int, U: int, log2_variance: int) -> bool:
-    """Bernoulli(exp(-gamma)), gamma = (|Y| - variance/t)^2 / (2 variance), |Y| = V t + U, as trials with x <= 1."""
-    k = (log2_variance + 1) // 2
-    t = 1 << k
-    if log2_variance % 2 == 0:  # variance = t^2: gamma = (V - 1 + u)^2 / 2 with u = U/t
-        if V == 0:
-            return _exp_minus(words, at, (t - U) * (t - U), 2 * k + 1)
-        return (
-            _all_exp_minus(words, at, 1, 1, (V - 1) * (V - 1))
-            and _all_exp_minus(words, at, U, k, V - 1)
-            and _exp_minus(words, at, U * U, 2 * k + 1)
-        )
-    if V == 0:  # variance = t^2 / 2: gamma = (V - 1/2 + u)^2
-        return _exp_minus(words, at, (U - t // 2) * (U - t // 2), 2 * k)
-    return (
-        _all_exp_minus(words, at, 1, 0, V * (V - 1))
-        and _exp_minus(words, at, 1, 2)
-        and _all_exp_minus(words, at, U, k, 2 * V - 1)
-        and _exp_minus(words, at, U * U, 2 * k)
-    )
-
-
-@_compiled
-def _coordinate(words: Words, at: IntVector, k: int, log2_variance: int) -> int:
-    """One draw with proposal scale 2**k; a negative ``log2_variance`` takes every proposal (discrete Laplace)."""
-    while at[0] != _RAN_OUT:
-        U = _take(words, at, k)
+def _laplace(words: Words, at: IntVector, k: int) -> int:
+    """One discrete Laplace draw of scale 2**k."""
+    while at[0] < _RAN_OUT:
+        U = take(words, at, k)
         if not _exp_minus(words, at, U, k):
             continue
         V = 0
         while _exp_minus(words, at, 1, 0):
             V += 1
-        if log2_variance >= 0 and not _accept(words, at, V, U, log2_variance):
-            continue
         magnitude = (V << k) + U
-        if _take(words, at, 1) == 0:
+        if take(words, at, 1) == 0:
             return magnitude
         if magnitude > 0:  # "minus zero" is rejected, or 0 would come twice as often
             return -magnitude
@@ -135,14 +141,51 @@ def _coordinate(words: Words, at: IntVector, k: int, log2_variance: int) -> int:
 
 
 @_compiled
-def _fill(words: Words, at: IntVector, out: IntVector, done: int, k: int, log2_variance: int) -> int:
-    """Fill ``out[done:]`` as far as the words reach; leave ``at`` where the first missing coordinate starts."""
+def _chance(V: int, U: int, k: int, odd: int) -> int:
+    """The chance of accepting V + u widths, u = U / 2**k, in units of 2**-31: exp(-c V^2) / share times exp(-c (2 V u + u^2))."""
+    if V >= _FAR:
+        return 0
+    u = U << (31 - k)
+    x = (((V * u) << 2) + ((u * u) >> 30)) >> (1 - odd)  # c (2 V u + u^2) in units of 2**-32
+    rest = x & 0xFFFFF
+    chance = (_CHANCES[odd, V] * _EXP[0, x >> 32]) >> 31
+    chance = (chance * _EXP[1, (x >> 26) & 63]) >> 31
+    chance = (chance * _EXP[2, (x >> 20) & 63]) >> 31
+    return int((chance * ((1 << 31) - (rest >> 1) + ((rest * rest) >> 34))) >> 31)
+
+
+@_compiled
+def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
+    """One discrete Gaussian draw, of |V + u| widths of 2**k each; where a comparison is too close to tell, ``at`` is marked."""
+    while at[0] < _RAN_OUT:
+        U = take(words, at, k)
+        drawn = take(words, at, 31)  # a sign, a proposal and the digits to be compared
+        minus, proposal, digits = drawn & 1, (drawn >> 1) & 63, drawn >> 7
+        V = int(WIDTHS[odd, proposal])
+        if V == 3:
+            while take(words, at, 1) == 1:
+                V += 1
+        magnitude = (V << k) + U
+        if minus and magnitude == 0:  # "minus zero" is rejected, or 0 would come twice as often
+            continue
+        excess = (digits << 7) - _chance(V, U, k, odd)
+        if excess + (1 << 7) <= -CHANCE_ERROR:
+            return -magnitude if minus else magnitude
+        if excess < CHANCE_ERROR and at[0] < _RAN_OUT:
+            at[0] = _TOO_CLOSE
+    return 0
+
+
+@_compiled
+def _fill(words: Words, at: IntVector, out: IntVector, done: int, k: int, odd: int) -> int:
+    """Fill ``out[done:]`` as far as it goes and leave ``at`` where the first missing coordinate starts; Laplace noise for a negative ``odd``."""
     while done < out.size:
         start = at[0]
-        drawn = _coordinate(words, at, k, log2_variance)
-        if at[0] == _RAN_OUT:
+        drawn = _laplace(words, at, k) if odd < 0 else _gaussian(words, at, k, odd)
+        if at[0] >= _RAN_OUT:
+            too_close = at[0] == _TOO_CLOSE
             at[0] = start
-            return done
+            return ~done if too_close else done
         out[done] = drawn
         done += 1
     return done
@@ -168,15 +211,16 @@ def fill_gaussian(words: Words, at: IntVector, out: IntVector, done: int, log2_v
     Returns
     -------
     int
-        How many coordinates are now filled; fewer than ``out.size`` if the words ran out.
+        How many coordinates are now filled; fewer than ``out.size`` if the words ran out. If a comparison was too close to tell, the
+        complement ``~filled``, which is negative: the next coordinate is one for ``exact_gaussian``.
     """
-    return _fill(words, at, out, done, (log2_variance + 1) // 2, log2_variance)
+    return _fill(words, at, out, done, (log2_variance + 1) // 2, log2_variance % 2)
 
 
 @_compiled
 def fill_laplace(words: Words, at: IntVector, out: IntVector, done: int, log2_scale: int) -> int:
     """Write discrete Laplace noise of scale ``2**log2_scale`` (0 to 31) into ``out[done:]``.
 
-    Parameters and result are those of `fill_gaussian`.
+    Parameters and result are those of `fill_gaussian`; no comparison is ever too close.
     """
     return _fill(words, at, out, done, log2_scale, -1)

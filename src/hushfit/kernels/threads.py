@@ -5,8 +5,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from typing import TypeVar
+
+import numpy as np
+
+from hushfit._typing import Vector
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -27,10 +31,19 @@ def _pool(process: int) -> ThreadPoolExecutor:
 def parallel_map(function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
     """Map on all cores, in order; a single item stays on the calling thread."""
     items = iter(items)
-    first = list(islice(items, 2))
-    if len(first) < 2 or thread_count() == 1:
-        return map(function, chain(first, items))
-    return _a_few_at_a_time(function, chain(first, items))
+    for first in items:
+        for second in items:
+            several = chain((first, second), items)
+            return map(function, several) if thread_count() == 1 else _a_few_at_a_time(function, several)
+        return map(function, (first,))
+    return iter(())
+
+
+def parallel_sum(function: Callable[[In], Vector], items: Iterable[In], shape: tuple[int, ...]) -> Vector:
+    """Sum of arrays of that shape on all cores, in order; zeros where there is no item."""
+    parts = parallel_map(function, items)
+    first = next(parts, None)
+    return np.zeros(shape) if first is None else sum(parts, start=first)
 
 
 def _a_few_at_a_time(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:

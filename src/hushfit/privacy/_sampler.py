@@ -13,7 +13,8 @@ import numpy as np
 
 from hushfit._typing import IntVector
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.noise import Words, fill_gaussian, fill_laplace
+from hushfit.kernels.noise import Words, fill_gaussian, fill_laplace, take
+from hushfit.privacy._close_calls import exact_gaussian
 
 MAX_LOG2_VARIANCE = 62
 MAX_LOG2_SCALE = 31
@@ -22,8 +23,8 @@ MAX_LOG2_SCALE = 31
 # Gaussian (Lemma 2 of docs/proofs/noise.md).
 LOG_RATIO_BOUND = 70.0
 
-# A coordinate takes about 110 bits; a little more than that spares most calls a second visit to the system.
-_WORDS_PER_COORDINATE = 4
+# A coordinate takes about so many bits or fewer; a little more than that spares most calls a second visit to the system.
+_BITS_PER_COORDINATE = 101
 _SPARE_WORDS = 32
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence
@@ -203,19 +204,40 @@ def discretisation_loss(coordinates: int, log2_variance: int) -> float:
     return 2 * LOG_RATIO_BOUND * coordinates / 2.0**log2_variance
 
 
+class _Stream:
+    """Fresh words and the position of the next unused bit among them; new words are appended, and read ones dropped."""
+
+    def __init__(self, coordinates: int, entropy: Entropy, words_at_once: int | None) -> None:
+        self._entropy, self._words_at_once = entropy, words_at_once
+        self.words, self.at = self._fresh(coordinates), np.zeros(1, np.int64)
+
+    def lengthen(self, coordinates: int = 1) -> None:
+        """Add what so many coordinates take. One that was interrupted finds its own bits again: they are kept, never redrawn."""
+        self.words = np.concatenate([self.words[self.at[0] // 32 :], self._fresh(coordinates)])
+        self.at[0] %= 32
+
+    def take(self, bits: int) -> int:
+        """The next bits, as an integer."""
+        while self.at[0] + bits >= 32 * (len(self.words) - 1):
+            self.lengthen()
+        return int(take(self.words, self.at, bits))
+
+    def _fresh(self, coordinates: int) -> Words:
+        count = self._words_at_once or coordinates * _BITS_PER_COORDINATE // 32 + _SPARE_WORDS
+        return np.frombuffer(self._entropy(4 * count), np.uint32)
+
+
 def _draw(fill: _Fill, exponent: int, size: int, entropy: Entropy = os.urandom, words_at_once: int | None = None) -> IntVector:
-    """Run a kernel over a stream of fresh words, handing it more whenever it runs out."""
+    """Run a kernel over a stream of fresh words; hand it more whenever it runs out, and draw what it finds too close to tell."""
     _check_size(size)
-    out, done, at = np.empty(size, np.int64), 0, np.zeros(1, np.int64)
-
-    def fresh(missing: int) -> Words:
-        return np.frombuffer(entropy(4 * (words_at_once or _WORDS_PER_COORDINATE * missing + _SPARE_WORDS)), np.uint32)
-
-    words = fresh(size)
-    while (done := fill(words, at, out, done, int(exponent))) < size:
-        # The unfinished coordinate starts again from its own first bit: words already read are kept, never redrawn.
-        words = np.concatenate([words[at[0] // 32 :], fresh(size - done)])
-        at[0] %= 32
+    exponent, out, done, stream = int(exponent), np.empty(size, np.int64), 0, _Stream(size, entropy, words_at_once)
+    while (done := fill(stream.words, stream.at, out, done, exponent)) != size:
+        if done < 0:
+            done = ~done
+            out[done] = exact_gaussian(stream.take, exponent)
+            done += 1
+        else:
+            stream.lengthen(size - done)
     return out
 
 

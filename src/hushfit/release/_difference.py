@@ -11,7 +11,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, Coins, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_map
+from hushfit.kernels.threads import parallel_sum
 from hushfit.losses import HuberHinge, Logistic
 from hushfit.privacy import Cost, Relation
 from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
@@ -91,7 +91,7 @@ class GradientDifference:
         def of_block(block: Block) -> Vector:
             return block.difference_sum(w, v, self.clip, self.bound, *self.problem.loss.kernel, self.grid)
 
-        total = sum(parallel_map(of_block, source.blocks(rows)), start=np.zeros(w.shape))
+        total = parallel_sum(of_block, source.blocks(rows), w.shape)
         return total[..., : self.problem.dimension].ravel()
 
     def radius(self) -> float:

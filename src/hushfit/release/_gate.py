@@ -15,7 +15,7 @@ from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_map
+from hushfit.kernels.threads import parallel_sum
 from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import AboveThresholdCost, Cost, GatedCost, GaussianCost, PureCost, Relation, compose
 from hushfit.privacy._above_threshold import GATE_NOISES
@@ -82,7 +82,7 @@ class LossDrop:
         def of_block(block: Block) -> Vector:
             return block.drop_sum(vectors, self.mixes, self.bounds, *self.problem.loss.kernel, self.grids)
 
-        return np.asarray(sum(parallel_map(of_block, source.blocks(rows)), start=np.zeros(self.size)))
+        return parallel_sum(of_block, source.blocks(rows), (self.size,))
 
     @property
     def radii(self) -> Vector:

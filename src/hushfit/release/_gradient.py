@@ -12,7 +12,7 @@ from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_map
+from hushfit.kernels.threads import parallel_sum
 from hushfit.losses import Loss
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
@@ -86,14 +86,14 @@ class ClippedGradient:
         return _grid(self.loss.slope_bound, self.problem.n_rows)
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        kernel, caps = self.loss.kernel, self._caps(source)
+        kernel, caps, grid = self.loss.kernel, self._caps(source), self.grid
         w = np.ascontiguousarray(_with_intercept(self.w, self.problem))
 
         def of_block(block: Block) -> Vector:
             own_caps = caps if len(caps) == 1 else caps[block.place]
-            return block.gradient_sum(w, own_caps, kernel.code, kernel.parameter, self.grid)
+            return block.gradient_sum(w, own_caps, kernel.code, kernel.parameter, grid)
 
-        total = sum(parallel_map(of_block, source.blocks(rows)), start=np.zeros(w.shape))
+        total = parallel_sum(of_block, source.blocks(rows), w.shape)
         total = total[..., : self.problem.dimension]
         return (total if self.metric is None else total @ self.metric.A).ravel()
 
@@ -106,9 +106,9 @@ class ClippedGradient:
         return self.clip / (lengths + self.metric.error)
 
     def radius(self) -> float:
-        stretch, error = (1.0, 0.0) if self.metric is None else (self.metric.norm, self.metric.error)
-        problem = self.problem
-        return _radius(self.clip, self.loss.slope_bound, problem.n_rows, problem.dimension, self.w.size, stretch, error)
+        problem, metric = self.problem, self.metric
+        stretch, error = (1.0, 0.0) if metric is None else (metric.norm, metric.error)
+        return _radius(self.clip, problem.loss.slope_bound, problem.n_rows, problem.dimension, self.w.size, stretch, error)
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one contribution away and adds another; exchanging it for nothing only takes one away.

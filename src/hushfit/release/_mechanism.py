@@ -13,6 +13,7 @@ import numpy as np
 from hushfit._typing import IntVector, Vector
 from hushfit.data import Coins, DataSource
 from hushfit.errors import InvalidArgument
+from hushfit.kernels.grid import add_on_grid
 from hushfit.privacy import Cost, Relation, Sampler, discretisation_loss
 from hushfit.release._query import Query
 
@@ -98,10 +99,7 @@ class NoiseGrid:
             raise InvalidArgument(
                 f"An answer of shape {answer.shape} was to get noise of shape {noise.shape}. Give the query its own size."
             )
-        step = self.step
-        steps = np.rint(answer / step).astype(np.int64)
-        steps += noise
-        noisy: Vector = np.multiply(steps, step, dtype=np.float64)
+        noisy: Vector = add_on_grid(answer, noise, self.step)
         return noisy
 
 

@@ -12,7 +12,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, Block, Coins, DataSource, SeededCoins
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_map
+from hushfit.kernels.threads import parallel_sum
 from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Cost, PermutedGaussianCost, Relation
 from hushfit.problem import Problem
@@ -244,7 +244,7 @@ class PermutedRun:
         def of_block(block: Block) -> Vector:
             return block.gradient_sum(padded, caps, kernel.code, kernel.parameter, self.grid)
 
-        total = sum(parallel_map(of_block, source.blocks(rows)), start=np.zeros(padded.shape))
+        total = parallel_sum(of_block, source.blocks(rows), padded.shape)
         return total[..., : self.problem.dimension] / (self.problem.n_rows if rows is None else len(rows))
 
     def _dealt(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
