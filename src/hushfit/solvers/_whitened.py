@@ -70,7 +70,7 @@ class Settings:
 
     def for_hinge(self, nu: float) -> "Settings":
         """The same for a hinge, whose first gradients are twice as long: shorter steps where noise limits them."""
-        return replace(self, first_step=(0.7 + 0.3 * _arriving(nu)) * self.first_step)
+        return replace(self, first_step=(0.7 + 0.15 * _arriving(nu)) * self.first_step)
 
     def for_columns(self, columns: int) -> "Settings":
         """With many columns, shorter steps while noise limits them: its length grows with their root, the signal's hardly."""
