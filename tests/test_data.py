@@ -147,6 +147,7 @@ def test_poisson_batches_vary_in_size(coins):
     """All fifty sizes equal would have a chance below 1e-40."""
     assert len({len(poisson_rows(100, 0.3, coins)) for _ in range(50)}) > 1
     assert poisson_rows(7, 1.0, coins).tolist() == list(range(7))
+    assert all(len(poisson_rows(0, rate, coins)) == 0 for rate in (1.0, 0.3, 0.01, 1e-12))
 
 
 def inclusions(draw, coins, n, rate, steps):

@@ -380,6 +380,19 @@ def test_a_search_has_one_guarantee_within_its_budget(stopping, relation):
 
 
 @pytest.mark.usefixtures("quiet_fits")
+def test_a_search_that_is_refused_promises_nothing_new():
+    """What was found before, and its guarantee, stay together."""
+    X, y = rows()
+    found = search(epsilon=5.0).fit(X, y)
+    before, model = found.guarantee_, found.best_estimator_
+    with pytest.raises(BudgetExceeded):
+        found.set_params(epsilon=0.1, candidates={"alpha": [1.0]}, ledger=Ledger(0.01, 1e-4)).fit(X, y)
+    assert found.guarantee_ is found.privacy_ is before
+    assert found.best_estimator_ is model
+    assert found.best_params_ == found.candidates_[found.best_index_]
+
+
+@pytest.mark.usefixtures("quiet_fits")
 def test_a_little_more_strength_is_over_the_budget():
     X, y = rows()
     trials, budget = Trials(MODEL, listed(GRID, 0, SeededCoins(0)), 1e-4, REPLACE), Budget(1.0, 1e-4)

@@ -513,6 +513,28 @@ def test_a_pipeline_has_one_guarantee_that_covers_all_it_released(solver):
 
 
 @pytest.mark.usefixtures("quiet_fits")
+def test_steps_of_a_fitted_pipeline_can_be_used_apart():
+    X, y = two_moons()
+    pipeline = PrivatePipeline(steps(), epsilon=1.0, delta=1e-5, random_state=1).fit(X, y)
+    prepared = pipeline[:-1].transform(X)
+    np.testing.assert_array_equal(pipeline[-1].predict(prepared), pipeline.predict(X))
+    assert pipeline["scale"] is pipeline[0]
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_a_refit_that_fails_half_way_leaves_no_promise():
+    """The scaler is a new one then, with a price of its own; the guarantee of the fit before would be too small."""
+    X, y = two_moons()
+    pipeline = PrivatePipeline(steps(), epsilon=0.1, delta=1e-5, random_state=1).fit(X, y)
+    assert pipeline.guarantee_.epsilon == 0.1
+    with pytest.raises(BudgetExceeded):
+        pipeline.set_params(epsilon=5.0, ledger=Ledger(1.5, 1e-5)).fit(X, y)
+    assert pipeline.named_steps["scale"].privacy_.epsilon > 0.1
+    assert not hasattr(pipeline, "guarantee_")
+    assert not hasattr(pipeline, "privacy_")
+
+
+@pytest.mark.usefixtures("quiet_fits")
 def test_a_plain_pipeline_with_a_shared_ledger_adds_up_to_the_same():
     X, y = two_moons()
     ledger = Ledger(2.0, 1e-5, adaptive=False)  # both steps are fixed beforehand

@@ -214,24 +214,24 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise InvalidArgument(f"ledger={self.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
         rule, n = stopping_rule(self.stopping, self.expected_trials), _num_samples(X)
         sampler, coins = noise_and_coins(self.random_state)
-        self.candidates_ = listed(self.candidates, self.n_candidates, coins)
+        candidates = listed(self.candidates, self.n_candidates, coins)
         fitted_on, scored_on = split(n, self.holdout, coins)
         table, labels = _safe_indexing(X, fitted_on), _safe_indexing(y, fitted_on)
-        trials = Trials(self.estimator, self.candidates_, budget.delta, relation)
+        trials = Trials(self.estimator, candidates, budget.delta, relation)
         spendable, reserve = usable(budget)
         with warnings.catch_warnings():
             # The search says these once, below.
             for said in (InsecureNoiseWarning, WeakGuaranteeWarning):
                 warnings.simplefilter("ignore", said)
             settled = trials.settled(spendable, rule, table, labels)
-        self.guarantee_ = self.privacy_ = self._guarantee(settled.cost, settled.strength, rule, n, sampler)
+        guarantee = self._guarantee(settled.cost, settled.strength, rule, n, sampler)
         _warn_about(budget, n, sampler)
         if self.ledger is not None:
             self.ledger.charge(settled.cost, type(self).__name__, relation)
         held = _safe_indexing(X, scored_on), np.asarray(_safe_indexing(y, scored_on))
 
         def one_trial() -> Trial:
-            candidate = uniform_below(len(self.candidates_), coins)
+            candidate = uniform_below(len(candidates), coins)
             model = settled.fitted(candidate, table, labels, _seed(self.random_state, coins))
             scores = one_per_record(scorer(model, *held), len(scored_on))
             score = released_score(scores, settled.strength, relation, sampler, coins, reserve)
@@ -239,12 +239,15 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         # How many trials there were would show in their warnings.
         with warnings.catch_warnings(action="ignore"):
-            self._keep(best_of(one_trial, rule.draw(coins.words)))
+            best = best_of(one_trial, rule.draw(coins.words))
+        self._keep(best, candidates, guarantee)
         return self
 
-    def _keep(self, best: Trial) -> None:
+    def _keep(self, best: Trial, candidates: list[dict[str, Any]], guarantee: Guarantee) -> None:
+        # All at once, at the end: a search that was refused leaves what the one before found, and its promise.
+        self.candidates_, self.guarantee_ = candidates, guarantee
         self.best_index_, self.best_score_ = best.candidate, best.score
-        self.best_params_ = self.candidates_[best.candidate]
+        self.best_params_ = candidates[best.candidate]
         self.best_estimator_ = best.model
         for _, part in payers(best.model):
             own: Guarantee = part.privacy_

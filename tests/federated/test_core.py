@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hushfit import Ledger, PrivateLinearSVC, PrivateLogisticRegression
-from hushfit.errors import InvalidArgument, LedgerError, UnknownName
+from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError, UnknownName
 from hushfit.federated import ALGORITHMS, PPADMM, Agreement, Network, Owner, Run, Seat, SharedSolver, fit_together, simulate
 from hushfit.federated._protocol import received, sum_over_owners
-from hushfit.privacy import Budget
+from hushfit.privacy import Budget, GaussianCost, Receipt, Relation, Spent
 from hushfit.release import ClippedGradient, Plan, Planned
 
 pytestmark = pytest.mark.filterwarnings(
@@ -197,6 +197,55 @@ def test_a_crash_between_paying_and_the_first_word_costs_nothing(tmp_path, monke
             owners(folders=folders, ledgers=ledgers)
     simulate(owners(folders=folders, ledgers=ledgers))
     assert all(len(ledger.entries) == 1 for ledger in ledgers.values())
+
+
+@pytest.mark.parametrize("failure", [LedgerError("locked"), BudgetExceeded("another was faster")], ids=["locked", "refused"])
+def test_a_journal_that_failed_to_pay_does_not_speak_on_what_another_paid(tmp_path, monkeypatch, failure):
+    """Both would draw noise of their own, and together tell more than one payment covers."""
+    first, second = ({name: tmp_path / place / name for name in NAMES} for place in ("first", "second"))
+    ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "charge", lambda *terms: (_ for _ in ()).throw(failure))
+        with pytest.raises(type(failure)):
+            owners(folders=second, ledgers=ledgers)
+    for owner in owners(folders=first, ledgers=ledgers):
+        owner.turn(0, {})
+        owner.close()
+    with pytest.raises(LedgerError, match="journal is gone"):
+        owners(folders=second, ledgers=ledgers)
+    assert len(ledgers["north"].entries) == 1
+
+
+def test_journals_that_race_pay_each_for_itself(tmp_path, monkeypatch):
+    from hushfit.federated._journal import Journal
+
+    first, second = ({name: tmp_path / place / name for name in NAMES} for place in ("first", "second"))
+    ledgers = {name: Ledger(3.0, 1e-5) for name in NAMES}
+    honest = Journal.note_paying
+    waiting = []
+
+    def note_paying(self):
+        if not waiting:
+            waiting.append(self)
+            for owner in owners(folders=second, ledgers=ledgers):  # pays between the other's look at the ledger and its charge
+                owner.turn(0, {})
+                owner.close()
+        return honest(self)
+
+    monkeypatch.setattr(Journal, "note_paying", note_paying)
+    with pytest.raises(LedgerError, match="journal is gone"):  # the others of the first group find their runs paid for
+        owners(folders=first, ledgers=ledgers)
+    assert [len(ledger.entries) for ledger in ledgers.values()] == [2, 1, 1, 1]
+    again = owners(folders=second, ledgers=ledgers)
+    assert all(owner.turns_taken == 1 for owner in again)
+
+
+def test_runs_with_alike_names_are_told_apart():
+    run = Run("a", PPADMM(steps=2))
+    labels = {"a": True, "a-b": False, "a.b": False, "b": False}
+    for name, expected in labels.items():
+        label = Run(name, PPADMM(steps=2)).paid_as("0f")
+        assert run.is_paid_by(Receipt(1, label, GaussianCost(1.0), Relation.REPLACE_ONE, Spent(1.0, 1e-5))) is expected
 
 
 def test_a_turn_that_could_not_be_written_is_not_taken_again(tmp_path, monkeypatch):

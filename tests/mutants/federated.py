@@ -83,7 +83,7 @@ def drawn_again_after_a_crash():
     honest_pay, honest_journal = owners.Owner._pay, owners.Journal
 
     def _pay(self):
-        if self.ledger is None or not any(receipt.label == self.run.label for receipt in self.ledger.entries):
+        if self.ledger is None or not any(self.run.is_paid_by(receipt) for receipt in self.ledger.entries):
             honest_pay(self)
 
     forgetful = SimpleNamespace(open=lambda name, folder, terms: honest_journal.open(name, None, terms))

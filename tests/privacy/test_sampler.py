@@ -6,6 +6,7 @@ p-values. The secure sampler cannot be seeded, so these are real chances and not
 """
 
 import copy
+import decimal
 import hashlib
 import io
 import os
@@ -254,13 +255,31 @@ def test_close_calls_are_decided_by_the_digits_that_follow(U, V, words_at_once):
         assert noisy.tolist() == ([other, 7] if drawn == other else [wanted, other, 7])
 
 
+@pytest.mark.parametrize("words_at_once", [1, 2, 7, 500])
+@pytest.mark.parametrize("above", [1, 2])
+def test_a_close_call_does_not_open_what_was_rejected_before_it(above, words_at_once):
+    """A try just above its chance is rejected by 24 digits. Looked at again with more, it would take those of the next try for its own."""
+    rejected, given_up = (noise.chance_in_units(0, U, 31, 0, 48) for U in (2**30, 12_345))
+    before = tries(2**30, 0, (rejected >> 24) + above)
+    close = tries(12_345, 0, given_up >> 24, given_up % 2**24 - 1000)
+    noisy = _sampler._draw(noise.fill_gaussian, 62, 3, scripted(*before, *close, *tries(5, 0, 0), *tries(7, 0, 0)), words_at_once)
+    assert noisy.tolist() == [12_345, 5, 7]
+
+
 def test_the_kernel_reports_a_close_call_and_stands_at_its_start():
-    chance = noise.chance_in_units(0, 12_345, 31, 0, 24)
-    words = np.frombuffer(scripted(*tries(8, 0, 0), *tries(12_345, 0, chance))(400), np.uint32)
+    chances = [noise.chance_in_units(0, U, 31, 0, 24) for U in (2**30, 12_345)]
+    bits = [*tries(8, 0, 0), *tries(2**30, 0, chances[0] + 2), *tries(12_345, 0, chances[1])]
+    words = np.frombuffer(scripted(*bits)(400), np.uint32)
     at, out = np.zeros(1, np.int64), np.full(3, -1)
     assert noise.fill_gaussian(words, at, out, 0, 62) == ~1
-    assert at[0] == 62
+    assert at[0] == 2 * 62
     assert out.tolist() == [8, -1, -1]
+
+
+def test_chances_do_not_depend_on_the_decimal_settings_of_the_application():
+    wanted = noise.chance_in_units(7, 12_345, 31, 0, 48)
+    with decimal.localcontext(decimal.Context(prec=5, Emin=-3, Emax=3, rounding=decimal.ROUND_UP)):
+        assert noise.chance_in_units(7, 12_345, 31, 0, 48) == wanted
 
 
 def test_kernels_hold_no_floating_point(tmp_path):

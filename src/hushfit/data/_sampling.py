@@ -128,7 +128,7 @@ def _gaps(threshold: int) -> _Gaps:
 
 def _rows_by_gaps(n_rows: int, threshold: int, coins: Coins) -> IntVector:
     """Walk along the rows from one that is taken to the next."""
-    gaps, row, parts = _gaps(threshold), 0, []
+    gaps, row, parts = _gaps(threshold), 0, [np.empty(0, dtype=np.int64)]
     while row < n_rows:
         words = coins.words(gaps.words_for(n_rows - row))
         rows = np.empty(len(words), dtype=np.int64)
@@ -140,7 +140,7 @@ def _rows_by_gaps(n_rows: int, threshold: int, coins: Coins) -> IntVector:
                 rows[taken] = row
                 taken, row = taken + 1, row + 1
         parts.append(rows[:taken])
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return parts[-1] if len(parts) == 2 else np.concatenate(parts)
 
 
 def fixed_size_rows(n_rows: int, size: int, coins: Coins) -> IntVector:

@@ -10,6 +10,7 @@ import base64
 import fcntl
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.release import Released
 
-_FORMAT = "hushfit-journal-2"
+_FORMAT = "hushfit-journal-3"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class Journal:
     path: Path | None = None
     turns: list[Turn] = field(default_factory=list)
     begun: list[Released] = field(default_factory=list)
-    paying: bool = False
+    token: str | None = None
     receipt: int | None = None
     lock: IO[bytes] | None = field(default=None, repr=False)
 
@@ -77,7 +78,7 @@ class Journal:
 
     def _take_in(self, line: Mapping[str, Any]) -> None:
         if "paying" in line:
-            self.paying = True
+            self.token = line["paying"]
         elif "receipt" in line:
             self.receipt = line["receipt"]
         elif "release" in line:
@@ -96,10 +97,12 @@ class Journal:
         """All that was released, of the turn that was begun last too."""
         return [released for turn in self.turns for released in turn.released] + self.begun
 
-    def note_paying(self) -> None:
-        """About to pay: nothing has been released yet."""
-        self._write({"paying": True})
-        self.paying = True
+    def note_paying(self) -> str:
+        """About to pay: nothing has been released yet. The token tells its payment from that of any other journal."""
+        token = secrets.token_hex(8)
+        self._write({"paying": token})
+        self.token = token
+        return token
 
     def note_receipt(self, number: int) -> None:
         """Paid; turns may follow."""

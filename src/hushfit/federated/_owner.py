@@ -17,7 +17,7 @@ from hushfit.errors import InvalidArgument, LedgerError
 from hushfit.estimators import noise_and_coins
 from hushfit.federated._journal import Journal
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
-from hushfit.privacy import Guarantee, Ledger
+from hushfit.privacy import Guarantee, Ledger, Receipt
 from hushfit.release import Curator, Quote
 
 
@@ -41,8 +41,16 @@ class Run:
 
     @property
     def label(self) -> str:
-        """Its line in a ledger."""
+        """How its line in a ledger begins."""
         return f"federated run {self.name}"
+
+    def paid_as(self, token: str) -> str:
+        """Its line in a ledger, when the journal with this token pays."""
+        return f"{self.label} (journal {token})"
+
+    def is_paid_by(self, receipt: Receipt) -> bool:
+        """Whether a payment is for this run, whichever journal made it. Names of runs have no spaces."""
+        return receipt.label.startswith(f"{self.label} ")
 
 
 @dataclass(eq=False)
@@ -107,19 +115,21 @@ class Owner:
         """Once for a run, however often its process is started."""
         if self.ledger is None:
             return
-        paid = [receipt for receipt in self.ledger.entries if receipt.label == self.run.label]
+        journal, paid = self._journal, [receipt for receipt in self.ledger.entries if self.run.is_paid_by(receipt)]
         if not paid:
-            self._journal.note_paying()
-            paid = [self.ledger.charge(self._quote.cost, self.run.label, self.seat.problem.relation)]
-            self._journal.note_receipt(paid[0].number)
-        elif self._journal.paying and self._journal.receipt is None and not self._journal.releases:
-            self._journal.note_receipt(paid[0].number)  # it crashed between paying and saying so, before its first word
-        if self._journal.receipt != paid[0].number:
+            label = self.run.paid_as(journal.note_paying())
+            paid = [self.ledger.charge(self._quote.cost, label, self.seat.problem.relation)]
+            journal.note_receipt(paid[0].number)
+        # What another journal paid for, that one may have released: only a payment that carries this journal's token is its own.
+        own = [receipt for receipt in paid if journal.token and receipt.label == self.run.paid_as(journal.token)]
+        if own and journal.receipt is None and not journal.releases:
+            journal.note_receipt(own[0].number)  # it crashed between paying and saying so, before its first word
+        if not own or journal.receipt != own[0].number:
             raise LedgerError(
                 f"The ledger has paid for run {self.run.name}, but its journal is gone: what it released may be out, and drawing it "
                 "again would not be paid for. Bring the journal back, or start a run with a new name."
             )
-        if [receipt.cost for receipt in paid] != [self._quote.cost]:
+        if [receipt.cost for receipt in own] != [self._quote.cost]:
             raise LedgerError(f"The ledger has paid for run {self.run.name} with other settings. Start a run with a new name.")
 
     def _start(self) -> None:

@@ -3,7 +3,7 @@
 The Laplace is that of Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020): all parameters are powers of
 two, so every exponent is a dyadic rational and every trial compares fresh bits with an integer. The Gaussian is proposed from a table of
 dyadic probabilities and accepted by one comparison of random digits with an exponential, known to 31 digits but for a few units of the
-last. Where the digits lie so close that this does not tell, the kernel says so and leaves the coordinate to ``privacy/_close_calls.py``.
+last. Where the digits lie so close that this does not tell, the kernel says so and leaves that try to ``privacy/_close_calls.py``.
 ``docs/proofs/noise.md`` has the algebra and the proof.
 
 The bits are a stream: ``at[0]`` is the position of the next one. Whatever a read past the end returns, the coordinate
@@ -12,7 +12,7 @@ function of the stream alone and the size of the buffer cannot bias it.
 """
 
 from collections.abc import Callable
-from decimal import Context, Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, Overflow, localcontext
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -24,7 +24,8 @@ from hushfit._typing import IntVector
 Words: TypeAlias = NDArray[np.uint32]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# Positions that no stream reaches: the first marks "ran out", and every later read sees it; the second "too close to tell".
+# Positions that no stream reaches: the first marks "ran out", and every later read sees it; from the second on, "too close to tell", with
+# the position where that try starts added to it.
 _RAN_OUT = 1 << 62
 _TOO_CLOSE = _RAN_OUT + 1
 # Width of the first look in a comparison: one trial in 256 has to look further.
@@ -40,16 +41,21 @@ _FAR = 8  # from so many widths on, a chance is below 2**-31
 CHANCE_ERROR = 16
 
 
+def _exact(digits: int) -> Context:
+    """Decimal arithmetic of so many digits, whatever the application has set for its own."""
+    return Context(digits, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, capitals=1, clamp=0, flags=[], traps=[InvalidOperation, Overflow])
+
+
 def chance_in_units(V: int, U: int, k: int, odd: int, digits: int) -> int:
-    """The chance of accepting V + U / 2**k widths, in units of 2**-digits, with an error below one."""
-    with localcontext(Context(prec=digits + 100)):  # enough for the square to be exact
+    """The chance of accepting V + U / 2**k widths, in units of 2**-digits; cut, so too large by next to nothing and too small by less than one and that."""
+    with localcontext(_exact(digits + 100)):  # enough for the square to be exact
         square = (V + Decimal(U) / 2**k) ** 2
         share = Decimal(SHARES[odd][V] if V < 3 else Decimal(2) ** (2 - V))
         return int(SHARES[odd][0] / share * (-square if odd else -square / 2).exp() * 2**digits)
 
 
 def _exp_in_units(numerator: int, denominator: int) -> int:
-    with localcontext(Context(prec=40)):
+    with localcontext(_exact(40)):
         return int((Decimal(-numerator) / denominator).exp() * 2**31)
 
 
@@ -158,6 +164,7 @@ def _chance(V: int, U: int, k: int, odd: int) -> int:
 def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
     """One discrete Gaussian draw, of |V + u| widths of 2**k each; where a comparison is too close to tell, ``at`` is marked."""
     while at[0] < _RAN_OUT:
+        first = at[0]
         U = take(words, at, k)
         drawn = take(words, at, 31)  # a sign, a proposal and the digits to be compared
         minus, proposal, digits = drawn & 1, (drawn >> 1) & 63, drawn >> 7
@@ -172,19 +179,23 @@ def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
         if excess + (1 << 7) <= -CHANCE_ERROR:
             return -magnitude if minus else magnitude
         if excess < CHANCE_ERROR and at[0] < _RAN_OUT:
-            at[0] = _TOO_CLOSE
+            at[0] = _TOO_CLOSE + first
     return 0
 
 
 @_compiled
 def _fill(words: Words, at: IntVector, out: IntVector, done: int, k: int, odd: int) -> int:
-    """Fill ``out[done:]`` as far as it goes and leave ``at`` where the first missing coordinate starts; Laplace noise for a negative ``odd``."""
+    """Fill ``out[done:]`` as far as it goes; Laplace noise for a negative ``odd``. ``at`` is left where the first missing coordinate starts.
+
+    Or, where a comparison was too close, at the start of that very try. Tries before it are rejected by their own bits and done with:
+    reading them again, by a rule that looks at more digits, would read the bits after them as something else.
+    """
     while done < out.size:
         start = at[0]
         drawn = _laplace(words, at, k) if odd < 0 else _gaussian(words, at, k, odd)
         if at[0] >= _RAN_OUT:
-            too_close = at[0] == _TOO_CLOSE
-            at[0] = start
+            too_close = at[0] >= _TOO_CLOSE
+            at[0] = at[0] - _TOO_CLOSE if too_close else start
             return ~done if too_close else done
         out[done] = drawn
         done += 1
@@ -212,7 +223,7 @@ def fill_gaussian(words: Words, at: IntVector, out: IntVector, done: int, log2_v
     -------
     int
         How many coordinates are now filled; fewer than ``out.size`` if the words ran out. If a comparison was too close to tell, the
-        complement ``~filled``, which is negative: the next coordinate is one for ``exact_gaussian``.
+        complement ``~filled``, which is negative: ``exact_gaussian`` goes on with the try that ``at`` points to.
     """
     return _fill(words, at, out, done, (log2_variance + 1) // 2, log2_variance % 2)
 

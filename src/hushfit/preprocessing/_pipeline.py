@@ -180,6 +180,8 @@ class PrivatePipeline(Pipeline):
         if not isinstance(self.ledger, Ledger | None):
             raise InvalidArgument(f"ledger={self.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
         account = PipelineAccount(Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self.ledger)
+        for promise in ("guarantee_", "privacy_"):  # a refit that fails half-way must not leave that of the fit before
+            self.__dict__.pop(promise, None)
         self.steps = [(name, part if isinstance(part, str | None) else clone(part)) for name, part in self.steps]
         ends = self._settle(account)
         refuse_choices_by_rows(self, X)
@@ -217,6 +219,10 @@ class PrivatePipeline(Pipeline):
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, then predict the same rows."""
         return self.fit(X, y, **params).predict(X)
+
+    def __getitem__(self, index: Any) -> Any:
+        """A step, by name or place; a slice of them as a plain pipeline, since what is left of this one has no budget of its own."""
+        return Pipeline(self.steps[index], verbose=self.verbose) if isinstance(index, slice) else super().__getitem__(index)
 
     @property
     def row_norm_(self) -> float | None:

@@ -1,7 +1,7 @@
 """Discrete Gaussians whose comparisons are carried as far as it takes.
 
-What the kernel draws, defined without an approximation: it comes here with the one coordinate in ten million for which 24 random digits
-lie too close to a chance of acceptance to tell. The proof is ``docs/proofs/noise.md``.
+The law that the kernel draws from, without an approximation: it comes here with the one try in ten million whose 24 random digits lie too
+close to a chance of acceptance to tell, and this goes on from the first bit of that try. The proof is ``docs/proofs/noise.md``.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ def exact_gaussian(take: Take, log2_variance: int) -> int:
             while take(1):
                 V += 1
         magnitude = (V << k) + U
-        if (magnitude or not minus) and _below(digits, take, partial(chance_in_units, V, U, k, odd)):
+        if (magnitude or not minus) and _lies_below(digits, take, partial(chance_in_units, V, U, k, odd)):
             return -magnitude if minus else magnitude
 
 
-def _below(digits: int, take: Take, chance: Callable[[int], int]) -> bool:
+def _lies_below(digits: int, take: Take, chance: Callable[[int], int]) -> bool:
     """Whether a random number that starts with these digits lies below a chance; more of them are drawn until they tell."""
     count = COMPARED
     while abs(digits - chance(count)) <= 2:
