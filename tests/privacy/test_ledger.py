@@ -306,3 +306,12 @@ def test_repr_and_properties():
 def test_bad_ledgers_are_refused(bad):
     with pytest.raises(InvalidArgument):
         Ledger(*bad)
+
+
+def test_names_that_only_chance_gives_away_can_be_paid_for():
+    """Counts under endless noise tell nothing, but a rare text may still be named."""
+    ledger = Ledger(1.0, 1e-5)
+    ledger.charge(ThresholdedGaussianCost(math.inf, 1e-7), "vocabulary", "replace-one")
+    assert ledger.spent().epsilon < 1e-3
+    with pytest.raises(BudgetExceeded):
+        Ledger(1.0, 1e-8).charge(ThresholdedGaussianCost(math.inf, 1e-7), "vocabulary", "replace-one")

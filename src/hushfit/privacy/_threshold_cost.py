@@ -13,6 +13,7 @@ from hushfit.privacy._relation import Relation
 
 # Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
 _REACH = 9.5
+_LEAST_MU = 1e-9
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class ThresholdedGaussianCost(PairedCost, kind="thresholded-gaussian"):
 
     @property
     def mu(self) -> float:
-        """Sensitivity over noise scale."""
-        return 1 / self.noise_multiplier if self.noise_multiplier > 0 else math.inf
+        """Sensitivity over noise scale; a little in place of nothing, which would leave no loss to put on a grid."""
+        return max(1 / self.noise_multiplier, _LEAST_MU) if self.noise_multiplier > 0 else math.inf
 
     @property
     def reveals_all(self) -> bool:
