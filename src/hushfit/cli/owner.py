@@ -127,7 +127,7 @@ def write_model(config: Any, run: str) -> Path:
     weights = unpacked(outcome["weights"]).reshape(outcome["shape"])
     estimator.accept(Result(weights, outcome["rounds"]), guarantee, Prepared(None, problem, classes, None))  # type: ignore[arg-type]  # no rows needed
     ledger = config.open_ledger()
-    paid = next(receipt for receipt in ledger.entries if receipt.label == f"federated run {run}")
+    paid = next(receipt for receipt in ledger.entries if receipt.number == outcome["receipt"])
     receipt = PaidReceipt(ledger.name, paid.number, ledger.account.hash_of(paid))
     path: Path = config.state / f"{run}.model.json"
     digest = save_model(Model(estimator, schema, None, receipt, Provenance.now(f"federated run {run}", schema_hash(schema))), path)

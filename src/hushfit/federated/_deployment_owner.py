@@ -204,6 +204,7 @@ class Participant:
             "shape": list(owner.weights.shape),
             "rounds": owner.turns_taken - 1,
             "guarantee": owner.guarantee.to_dict(),
+            "receipt": owner.receipt,
             "terms": spec.terms,
             "rows": owner.seat.problem.n_rows,
             "dropped": list(spec.dropped),

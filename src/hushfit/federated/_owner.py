@@ -107,6 +107,11 @@ class Owner:
         return len(self._journal.turns)
 
     @property
+    def receipt(self) -> int | None:
+        """Number of its payment in the ledger; None without one."""
+        return self._journal.receipt
+
+    @property
     def guarantee(self) -> Guarantee:
         """What this owner's rows are promised, whatever the other owners do with what they hear."""
         return _guarantee(self.seat, self._quote, self._sampler.secure)
