@@ -26,7 +26,7 @@ from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectr
 _MOMENT, _GRADIENT = "second moment", "gradient"
 _DULL = 0.25  # an edge of noise beyond which, of eigenvalues that add up to one, hardly any but the mean record's can be seen
 _LIGHTER_MEAN = 1 / 0.7**2  # how much larger its eigenvalue is then taken to be, so that noise shifts the threshold less
-_MOST_DIMENSION = 0.9  # of the columns: a metric in which records are longer than that is no rounder than none
+_MOST_DIMENSION = 0.9  # of the columns: a metric in which records have a larger mean square than that is no rounder than none
 _USUAL_COLUMNS = 125  # the rule was measured on tables of about so many
 _USUAL_WEIGHTS = 1000  # as many weights as noise may spread over before its length, not only its size, limits the walk
 
@@ -54,7 +54,7 @@ class Settings:
             clip=looseness * math.sqrt(dimension),
             momentum=momentum,
             first_step=0.015 / (math.sqrt(steps) * nu**2) / looseness / crowd,
-            # Momentum carries a step on, up to 1 / (1 - momentum) of it, but never beyond the longest step without.
+            # Momentum carries a step on, up to 1 / (1 - momentum) times as far, but never beyond the longest step without it.
             largest_step=min(4.0 / looseness, 16.0 * (1 - momentum)) / crowd,
         )
 

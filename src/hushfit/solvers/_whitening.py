@@ -13,7 +13,7 @@ from hushfit.release import Curator, SecondMoment
 _SMALLEST_EIGENVALUE = 1e-5
 _FLOOR = 0.3  # of the noise edge: below it an eigenvalue says nothing
 _BULK_ROUNDS = 20
-_POWERS = np.linspace(1.0, 0.3, 71)
+_POWERS = np.linspace(1.0, 0.3, 71)  # of eigenvalues, to draw them together by
 _CLEARLY = 1.1  # of the noise edge: what noise alone hardly ever reaches
 
 
@@ -43,8 +43,11 @@ class Spectrum:
     def drawn_together(self, most: float) -> "Spectrum":
         """Believed eigenvalues nearer to the largest one, just as far as brings the effective dimension down to ``most``."""
         largest = self.believed.max()
-        rounder = [replace(self, believed=largest * (self.believed / largest) ** power) for power in _POWERS]
-        return next((spectrum for spectrum in rounder if spectrum.effective_dimension <= most), rounder[-1])
+
+        def rounder(power: float) -> Spectrum:
+            return replace(self, believed=largest * (self.believed / largest) ** power)
+
+        return next((spectrum for spectrum in map(rounder, _POWERS) if spectrum.effective_dimension <= most), rounder(_POWERS[-1]))
 
     def with_first(self, factor: float) -> "Spectrum":
         """The largest eigenvalue believed to be ``factor`` times as large."""
