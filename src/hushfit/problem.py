@@ -27,7 +27,7 @@ class Problem:
     n_rows : int
         Taken as public under both relations; sums are divided by it.
     n_features : int
-    relation : Relation
+    relation : Relation or str
     fit_intercept : bool, default=True
     outputs : int, default=1
         1 for two classes or regression, the number of classes otherwise.
@@ -46,6 +46,7 @@ class Problem:
     constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
         expected = getattr(self.loss, "n_classes", 1)
         if self.outputs != expected:
             raise InvalidArgument(

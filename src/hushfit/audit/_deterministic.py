@@ -21,7 +21,7 @@ from hushfit.data import DataSource, SeededCoins, as_source
 from hushfit.errors import InvalidArgument
 from hushfit.models import Model, model_json
 from hushfit.models._spread import Recorded
-from hushfit.privacy import Budget, Relation, SeededSampler
+from hushfit.privacy import Budget, Relation, SeededSampler, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import Choice, ClippedGradient, Curator, Gate, GatedStep, LossDrop, Quote, Released, SteepestCorner
 from hushfit.solvers import Solver, run
@@ -99,7 +99,7 @@ def fuzz_sensitivity(
         for place, (x, y) in enumerate(pair):
             X, own = rows.copy(), labels.copy()
             # The null record under add-remove; a row that is not a number counts as that.
-            X[row] = np.nan if place == 1 and relation is Relation.ADD_REMOVE else x
+            X[row] = np.nan if place == 1 and not replaces_one(relation) else x
             own[row] = y
             answers.append(answer(make_source(X, own, fit_intercept=fit_intercept)))
         return apart(*answers) / bound

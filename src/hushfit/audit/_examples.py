@@ -10,7 +10,7 @@ from hushfit._typing import Vector
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.losses._loss import Loss
 from hushfit.penalties import L1, Zero
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import (
     AdmmRun,
@@ -94,7 +94,7 @@ def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Exampl
     add("step of ADMM", Logistic(), lambda p, w: AdmmStep(p, AdmmState(w, 0.5 * w, -w), 1.0, 0.5, 0.5), penalty=L1(0.1))
     add("steps of ADMM", Logistic(), lambda p, w: AdmmRun(p, w, -w, 2.0, 0.5, 0.5, 4), penalty=L1(0.1))
     add("run in one batch", Logistic(), lambda p, w: PermutedRun(p, Passes.even(ROWS, 1, (1.0, 1.0, 0.5), None), 0.5))
-    if relation is Relation.REPLACE_ONE:
+    if replaces_one(relation):
         add("run in batches", Logistic(), lambda p, w: PermutedRun(p, Passes.even(ROWS, 3, (1.0, 0.5), 2), 0.5))
     else:
         add("variance-reduced gradient", Logistic(), lambda p, w: VarianceReducedGradient(p, w, Snapshot(-w, 0.5), 0.3))

@@ -17,7 +17,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
 from hushfit.penalties import ScaledL2, Zero
-from hushfit.privacy import AboveThresholdCost, Cost, GatedCost, GaussianCost, PureCost, Relation, compose
+from hushfit.privacy import AboveThresholdCost, Cost, GatedCost, GaussianCost, PureCost, Relation, by_relation, compose
 from hushfit.privacy._above_threshold import GATE_NOISES
 from hushfit.problem import Problem
 from hushfit.release._batches import _subsampled_multiplier
@@ -96,7 +96,7 @@ class LossDrop:
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one drop away and adds another; exchanging it for nothing only takes one away.
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 class _OfDrops:
@@ -145,7 +145,7 @@ class _OfDrops:
         return float((self.drop.radii / self.units).max()) * (1 + 1e-12) + rounding
 
     def sensitivity(self, relation: Relation) -> float:
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 @dataclass(frozen=True, eq=False)

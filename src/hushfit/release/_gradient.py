@@ -14,7 +14,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
 from hushfit.losses import Loss
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 
 # Covers the rounding of a record's own arithmetic: a few hundred operations of relative error 2**-53 each.
@@ -112,7 +112,7 @@ class ClippedGradient:
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one contribution away and adds another; exchanging it for nothing only takes one away.
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 # Every step of a run makes a new query with the same bounds, so they are kept by the numbers they depend on.

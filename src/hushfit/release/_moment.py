@@ -9,7 +9,7 @@ import numpy as np
 
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import DataSource
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release._query import refuse_batch
 
@@ -69,4 +69,4 @@ class SecondMoment:
 
     def sensitivity(self, relation: Relation) -> float:
         # |aa' - bb'|^2 = |a|^4 + |b|^4 - 2 (a.b)^2
-        return math.sqrt(2) * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)
