@@ -7,6 +7,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.constraints import Constraint
 from hushfit.errors import InvalidArgument
+from hushfit.kernels._codes import CODES
 from hushfit.losses import Loss
 from hushfit.penalties import Penalty
 from hushfit.privacy import Relation
@@ -51,6 +52,11 @@ class Problem:
         if self.outputs != expected:
             raise InvalidArgument(
                 f"{self.loss!r} has {expected} outputs, not {self.outputs}. Give outputs={expected}, or a loss for several."
+            )
+        if self.loss.kernel.code not in CODES:
+            # Noticed before anything is paid; the loops would only notice when they meet it.
+            raise InvalidArgument(
+                f"{self.loss!r} has the code {self.loss.kernel.code!r}, which compiled code does not know. Use a loss of hushfit.losses."
             )
         penalised = self.n_features if self.constraint is None else self.constraint.B.shape[1]
         try:

@@ -20,7 +20,7 @@ from hushfit.audit._auditor import Attack, Neighbours, OwnerAttack, audit
 from hushfit.audit._boundary import check_batch_sensitivity, check_batches, check_ledger, check_paid, check_refusals, check_sealed
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Canary, attack_on, owner_attacks, proved
-from hushfit.audit._deterministic import check_replay, check_sensitivity, check_side_channels
+from hushfit.audit._deterministic import check_overwritten, check_replay, check_sensitivity, check_side_channels
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
 from hushfit.audit._noise import LEVEL, Finding, check_release_noise, check_sampler
@@ -188,6 +188,8 @@ def _sensitivities() -> Iterator[Check]:
     for relation in RELATIONS:
         for name in [*example_queries(relation), *more_examples(relation)]:
             yield Check(f"sensitivity of {name} ({relation})", partial(_climb, name, relation))
+    for name in example_queries(Relation.REPLACE_ONE):
+        yield Check(f"sensitivity of {name} after writing into it", partial(_overwritten, name))
     sampled = [name for name, example in example_queries(Relation.ADD_REMOVE).items() if getattr(example.query, "sampled", False)]
     for name in sampled:
         yield Check(f"sensitivity of {name} in batches", partial(_in_batches, name))
@@ -203,6 +205,11 @@ def _climb(name: str, relation: Relation, seed: int) -> list[Finding]:
     places = (0, 6, len(example.rows) - 1) if isinstance(example.query, PermutedRun) else (0,)
     search: dict[str, Any] = {"draw_label": example.draw_label, "climbs": 30, "starts": 3, "seed": seed}
     return [check_sensitivity(name, example.query, relation, example.rows, example.labels, row=row, **search) for row in places]
+
+
+def _overwritten(name: str, seed: int) -> list[Finding]:
+    example = example_queries(Relation.REPLACE_ONE, seed)[name]
+    return [check_overwritten(name, example.query, Relation.REPLACE_ONE, example.rows, example.labels, example.draw_label, seed)]
 
 
 def _in_batches(name: str, seed: int) -> list[Finding]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hushfit._arrays import keep_read_only
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import difference as difference_kernels
@@ -198,6 +199,10 @@ class FeatureBounds:
 
     low: Vector
     high: Vector
+
+    def __post_init__(self) -> None:
+        # Records were measured within these bounds: with others they could be longer than one.
+        keep_read_only(self, "low", "high")
 
     @classmethod
     def parse(cls, bounds: Any, n_features: int) -> "FeatureBounds":

@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numba import njit
 
-from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX
+from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
 from hushfit.kernels._prefetch import prefetch
 
 # In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units either way.
@@ -40,7 +40,9 @@ def _slope(code, parameter, t, y):
         return -y * ((e if y * t >= 0.0 else 1.0) / (1.0 + e))
     if code == HUBER_HINGE:
         return -y * min(1.0, max(0.0, (1.0 + parameter - y * t) / (2.0 * parameter)))
-    return min(parameter, max(-parameter, t - y))  # SQUARED
+    if code == SQUARED:
+        return min(parameter, max(-parameter, t - y))
+    raise NotImplementedError(UNKNOWN)
 
 
 @njit(**_STRICT)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX
+from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
 from hushfit.kernels.gradient import _STRICT, ROUNDER, _count, _dot, _dot_sparse, _pick
 
 
@@ -23,9 +23,11 @@ def _value(code, parameter, t, y):
         short = 1.0 + parameter - y * t
         bent = min(2.0 * parameter, max(0.0, short))
         return bent * bent / (4.0 * parameter) + max(0.0, short - 2.0 * parameter)
-    miss = abs(t - y)  # SQUARED
-    near = min(miss, parameter)
-    return 0.5 * near * near + parameter * (miss - near)
+    if code == SQUARED:
+        miss = abs(t - y)
+        near = min(miss, parameter)
+        return 0.5 * near * near + parameter * (miss - near)
+    raise NotImplementedError(UNKNOWN)
 
 
 @njit(**_STRICT)

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, Coins, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
@@ -166,9 +167,7 @@ class Snapshot:
     clip: float
 
     def __post_init__(self) -> None:
-        frozen = self.w.copy()
-        frozen.setflags(write=False)  # what was computed at this point must stay what belongs to it
-        object.__setattr__(self, "w", frozen)
+        keep_read_only(self, "w")  # what was computed at this point must stay what belongs to it
 
 
 # Full gradients at snapshots. They are private: nothing outside this file reads them.

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from hushfit._arrays import keep_read_only, read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
@@ -65,6 +66,7 @@ class LossDrop:
                 f"{len(self.bounds)} candidates of shape {self.problem.shape} need as many bounds and one more row of mixes; vectors "
                 f"have shape {self.vectors.shape} and mixes {self.mixes.shape}."
             )
+        keep_read_only(self, "bounds")  # the grids that belong to them are computed once
 
     @property
     def size(self) -> int:
@@ -74,13 +76,14 @@ class LossDrop:
     def grids(self) -> Vector:
         """Steps to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
         rows = max(self.problem.n_rows, MOST_BLOCK_ROWS)
-        return np.asarray(2.0 ** np.ceil(np.log2(self.bounds * rows / HEADROOM)))
+        return read_only(2.0 ** np.ceil(np.log2(self.bounds * rows / HEADROOM)))
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         vectors = np.ascontiguousarray(_with_intercept(self.vectors, self.problem))
+        bounds, grids = self.bounds.copy(), self.grids.copy()  # loops are compiled for writable arrays
 
         def of_block(block: Block) -> Vector:
-            return block.drop_sum(vectors, self.mixes, self.bounds, *self.problem.loss.kernel, self.grids)
+            return block.drop_sum(vectors, self.mixes, bounds, *self.problem.loss.kernel, grids)
 
         return parallel_sum(of_block, source.blocks(rows), (self.size,))
 

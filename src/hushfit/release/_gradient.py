@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource
 from hushfit.errors import InvalidArgument
@@ -27,6 +28,10 @@ class Metric:
     """A public symmetric matrix: lengths of gradients are measured, clipped and noised after multiplying by it."""
 
     A: Matrix
+
+    def __post_init__(self) -> None:
+        # Its norm and the lengths of records in it are computed once, and sensitivities rest on them.
+        keep_read_only(self, "A")
 
     @cached_property
     def norm(self) -> float:
@@ -142,7 +147,7 @@ def _with_intercept(w: Vector, problem: Problem) -> Vector:
 def _lengths_in(metric: Metric, source: DataSource, problem: Problem) -> Vector:
     of_sources = _lengths.setdefault(metric, WeakKeyDictionary())
     if source not in of_sources:
-        A = metric.A if problem.fit_intercept else np.pad(metric.A, (0, 1))
+        A = metric.A.copy() if problem.fit_intercept else np.pad(metric.A, (0, 1))  # loops are compiled for writable arrays
         lengths = np.empty(source.n_rows)
         for block in source.blocks():
             lengths[block.place] = block.lengths(A)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from hushfit._arrays import read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import DataSource
 from hushfit.privacy import Relation, by_relation
@@ -40,7 +41,7 @@ class SecondMoment:
     def doubled(self) -> BoolVector:
         row, column = np.triu_indices(self.problem.dimension)
         off_diagonal: BoolVector = row != column
-        return off_diagonal
+        return read_only(off_diagonal)  # it says where noise is halved
 
     @property
     def steps(self) -> float:
