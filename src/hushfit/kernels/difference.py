@@ -1,7 +1,7 @@
 """Fused passes over the rows for differences of gradients: two margins, two slopes, their clipped difference, accumulation.
 
 The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and what a record contributes does not depend
-on the records around it. Both margins of every row come from the same call site.
+on the records around it. Both margins of every row come from the same call site. A loss without a branch in ``_slope`` raises.
 """
 
 import math
