@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushfit._settings import refuse_beyond_floats
 from hushfit._typing import Vector
 from hushfit.constraints import Constraint
 from hushfit.errors import InvalidArgument
@@ -48,6 +49,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
+        refuse_beyond_floats(self.loss)
+        refuse_beyond_floats(self.penalty)
         expected = getattr(self.loss, "n_classes", 1)
         if self.outputs != expected:
             raise InvalidArgument(

@@ -211,7 +211,7 @@ class FeatureBounds:
             array = np.asarray(bounds, dtype=np.float64) if _is_rectangular(bounds) else None
             pair = array.T if array is not None and array.shape == (n_features, 2) and n_features != 2 else bounds
             low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), n_features).copy() for end in pair)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidArgument(
                 f"feature_bounds must be (low, high), each a number or one number for each of the {n_features} columns; "
                 f"got {bounds!r}."

@@ -512,8 +512,8 @@ class NoisyChoice:
 
 
 def _unsampled(noise: str, multipliers: tuple[float, float], queries: int, count: int) -> Cost:
-    gate = AboveThresholdCost(noise, *multipliers, queries, count=count)
-    return PureCost(gate.epsilon, count) if noise == "laplace" else gate
+    # Not a pure cost, though Laplace noise has one: far fewer outcomes of a gate are as bad as that than of randomised response.
+    return AboveThresholdCost(noise, *multipliers, queries, count=count)
 
 
 def _multiplier(strength: float, count: int, rate: float) -> float:
