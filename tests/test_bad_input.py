@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.covariance import GraphicalLasso
 
 from _support import three_classes, two_classes
-from hushfit import Ledger, PrivateGraphLogisticRegression, PrivateLinearSVC, PrivateLogisticRegression
+from hushfit import Ledger, PrivateGraphLogisticRegression, PrivateLasso, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.errors import (
     BudgetExceeded,
     HushfitError,
@@ -30,6 +30,9 @@ X, y = two_classes(n=100, d=3)
 HOLED = np.where(np.arange(300).reshape(100, 3) == 7, np.nan, X)
 SPARSE = sparse.csr_array(np.abs(X))
 LETTERS = np.where(y > 0, "a", "b")
+HUGE = 10**400  # a whole number that no float holds
+WITH_HUGE_CELL = X.astype(object)
+WITH_HUGE_CELL[7, 1] = HUGE
 
 # Case, settings of the estimator, rows, labels, what is raised, and words of its message: the value and the remedy.
 CASES = [
@@ -58,6 +61,13 @@ CASES = [
     ("epsilon negative", {"epsilon": -1.0}, X, y, InvalidArgument, ["epsilon=-1", "positive"]),
     ("epsilon nan", {"epsilon": float("nan")}, X, y, InvalidArgument, ["epsilon is NaN", "number"]),
     ("epsilon a word", {"epsilon": "small"}, X, y, InvalidArgument, ["epsilon='small'", "float"]),
+    ("epsilon beyond floats", {"epsilon": HUGE}, X, y, InvalidArgument, ["epsilon", "largest float", "smaller"]),
+    ("delta beyond floats", {"delta": HUGE}, X, y, InvalidArgument, ["delta", "largest float", "smaller"]),
+    ("alpha beyond floats", {"penalty": "l2", "alpha": HUGE}, X, y, InvalidArgument, ["ScaledL2.alpha", "smaller"]),
+    ("bounds beyond floats", {"feature_bounds": (0, HUGE)}, X, y, InvalidArgument, ["feature_bounds", "(low, high)"]),
+    ("clip beyond floats", {"solver": SSADMM(clip=HUGE)}, X, y, InvalidArgument, ["SSADMM.clip", "smaller"]),
+    ("steps beyond floats", {"solver": ProximalGradient(steps=HUGE)}, X, y, InvalidArgument, ["ProximalGradient.steps", "smaller"]),
+    ("a cell beyond floats", {}, WITH_HUGE_CELL, y, InvalidArgument, ["largest float", "Scale that column"]),
     ("delta zero", {"delta": 0.0}, X, y, InvalidArgument, ["delta=0", "small probability"]),
     ("delta one", {"delta": 1.0}, X, y, InvalidArgument, ["delta=1", "small probability"]),
     ("delta negative", {"delta": -0.1}, X, y, InvalidArgument, ["delta=-0.1", "small probability"]),
@@ -164,6 +174,13 @@ def test_bad_input_is_refused_before_anything_is_paid(Estimator, settings, rows,
     assert not missing, f"{missing} not in {refusal.value}"
     assert ledger.entries == ()
     assert not hasattr(model, "coef_")
+
+
+def test_predicting_a_cell_beyond_floats_is_refused_without_quoting_it():
+    for kind, labels in ((PrivateLogisticRegression(classes=[-1.0, 1.0]), y), (PrivateLasso(target_bounds=(-1, 1)), y)):
+        model = kind.set_params(solver="proximal-gd", delta=1e-3).fit(X, labels)
+        with pytest.raises(InvalidArgument, match="largest float"):
+            model.predict(WITH_HUGE_CELL)
 
 
 # Graph-guided fits: settings, and words of the refusal.

@@ -22,6 +22,7 @@ from hushfit.privacy import (
     Budget,
     GatedCost,
     GaussianCost,
+    PureCost,
     RdpFilter,
     Relation,
     SecureSampler,
@@ -29,6 +30,7 @@ from hushfit.privacy import (
     calibrate,
     compose,
     delta_of,
+    epsilon_of,
     rdp_curve,
 )
 from hushfit.privacy._gated_cost import _Inner, _swap
@@ -306,7 +308,7 @@ def test_gradient_and_gate_look_at_one_batch(monkeypatch):
 
 
 def test_plans_price_what_they_do():
-    """Together on one batch, apart on fresh ones, and by the closed form on all rows."""
+    """Together on one batch, apart on fresh ones, and as gates by themselves on all rows."""
     problem = problem_for(np.empty((1000, 5)))
 
     def cost(solver):
@@ -318,8 +320,15 @@ def test_plans_price_what_they_do():
     assert same.count == 100
     assert math.isfinite(same.noise_multiplier)
     assert {type(part).__name__ for part in fresh.parts} == {"PoissonGaussianCost", "GatedCost"}
-    assert {type(part).__name__ for part in whole.parts} == {"GaussianCost", "PureCost"}
+    assert {type(part).__name__ for part in whole.parts} == {"GaussianCost", "AboveThresholdCost"}
     assert same.gate.epsilon == pytest.approx(1 / 3 / same.noise_multiplier)
+
+
+def test_gates_over_all_rows_are_not_priced_as_randomised_response():
+    """Twenty of epsilon 0.2 by themselves: 1.63 is proved, and 3.83 would be paid for the worst pure mechanism."""
+    gate = FreshGate(rate=1.0, noise="laplace", queries=20).cost(2 / 0.2, 20, 1000)
+    assert epsilon_of(PureCost(0.2, 20), 1e-6, Relation.REPLACE_ONE) == pytest.approx(3.83, abs=0.01)
+    assert epsilon_of(gate, 1e-6, Relation.REPLACE_ONE) == pytest.approx(1.63, abs=0.01)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

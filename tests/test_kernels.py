@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from scipy import sparse
 from _support import LOSSES, SOURCES, clipped_gradient_sum, labels_for, problem_for, records_of, source_of, table
 from hushfit import PrivateLogisticRegression
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, FeatureBounds, as_source
-from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SQUARED
+from hushfit.errors import InvalidArgument
+from hushfit.kernels._codes import CODES, HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from hushfit.kernels.gradient import _slope, _weigh_outputs, _weight
 from hushfit.kernels.grid import add_on_grid
 from hushfit.kernels.threads import parallel_map, parallel_sum, thread_count
-from hushfit.losses import HuberHinge, Logistic, Softmax, Squared
+from hushfit.losses import HuberHinge, KernelLoss, Logistic, Softmax, Squared
 from hushfit.release import ClippedGradient, Metric
 from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent
 
@@ -29,6 +31,35 @@ BATCHES = {"all": None, "some": np.array([3, 4, 11, 58]), "one": np.array([7]), 
 
 def weights(problem, seed=5, size=3.0):
     return size * np.random.default_rng(seed).normal(size=problem.shape)
+
+
+UNKNOWN_CODE = 1 + max(CODES)
+PASSES = {
+    "gradient": lambda block, w, code: block.gradient_sum(w, np.ones(1), code, 1.0, 2.0**-30),
+    "difference": lambda block, w, code: block.difference_sum(w, 0.5 * w, 1.0, 1.0, code, 1.0, 2.0**-30),
+    "drops": lambda block, w, code: block.drop_sum(np.stack([w, 0.5 * w]), np.eye(2), np.ones(1), code, 1.0, np.array([2.0**-30])),
+}
+
+
+@pytest.mark.parametrize("layout", ["C float64", "CSR int32"])
+@pytest.mark.parametrize("one_pass", PASSES.values(), ids=PASSES)
+@pytest.mark.parametrize(("code", "outputs"), [(UNKNOWN_CODE, 1), (-1, 1), (SOFTMAX, 1), (UNKNOWN_CODE, 3)])
+def test_no_loop_takes_an_unknown_loss_for_another(one_pass, layout, code, outputs):
+    """A loss that one loop has no branch for must not be answered with the value of some other loss."""
+    X = table()
+    (block,) = source_of(SOURCES[layout](X), np.ones(len(X))).blocks()
+    w = np.ones(X.shape[1] + 1) if outputs == 1 else np.ones((outputs, X.shape[1] + 1))
+    with pytest.raises(NotImplementedError, match="no branch for the code"):
+        one_pass(block, w, code)
+
+
+def test_a_problem_refuses_a_loss_that_no_loop_knows():
+    @dataclass(frozen=True)
+    class Newcomer(Logistic):
+        kernel = KernelLoss(UNKNOWN_CODE, 0.0)
+
+    with pytest.raises(InvalidArgument, match=rf"Newcomer\(\) has the code {UNKNOWN_CODE}"):
+        problem_for(table(), Newcomer())
 
 
 @over_losses

@@ -1,21 +1,24 @@
-"""Contracts that every loss keeps, over one list. Add a loss to ``LOSSES`` and it inherits them."""
+"""Contracts that every loss keeps, over the list that all tests share. Add a loss to ``_support`` and it inherits them."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from _support import BINARY, LOSSES, REAL, SEVERAL
+from hushfit import losses
 from hushfit.errors import InvalidArgument
-from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED
-from hushfit.losses import HuberHinge, KernelLoss, Logistic, OneVsRest, Softmax, Squared
-
-BINARY = [Logistic(), HuberHinge(), HuberHinge(bend=0.1)]
-REAL = [Squared(), Squared(slope_bound=2.5)]
-SEVERAL = [Softmax(2), Softmax(5), OneVsRest(Logistic(), 3), OneVsRest(HuberHinge(), 4)]
-LOSSES = BINARY + REAL + SEVERAL
+from hushfit.kernels._codes import CODES, HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED
+from hushfit.losses import HuberHinge, KernelLoss, Logistic, Loss, OneVsRest, Softmax, Squared
 
 seeds = st.integers(0, 2**32 - 1)
-over_losses = pytest.mark.parametrize("loss", LOSSES, ids=repr)
+over_losses = pytest.mark.parametrize("loss", BINARY + REAL + SEVERAL, ids=repr)
+
+
+def test_every_loss_of_the_library_is_in_the_list():
+    public = {value for value in map(vars(losses).get, losses.__all__) if hasattr(value, "smoothness") and value is not Loss}
+    assert {type(loss) for loss, _ in LOSSES} == public
+    assert {loss.kernel.code for loss, _ in LOSSES} == set(CODES)
 
 
 def sample(loss, seed, spread, n=64):

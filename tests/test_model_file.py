@@ -1,9 +1,11 @@
 """Model files: what is written is what is read, and what was changed is refused."""
 
+import copy
 import hashlib
 import json
 import os
 import warnings
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
@@ -21,6 +23,7 @@ from hushfit.models._spread import Asked, Recorded, noise_spread
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
+from hushfit.report import report_page
 from hushfit.solvers import solver_from
 
 SCHEMA = Schema(
@@ -65,6 +68,17 @@ def test_a_model_comes_back_as_it_was(case, tmp_path):
     assert again.guarantee == estimator.privacy_
     assert again.estimator.get_params()["solver"] == estimator.get_params()["solver"]
     assert model_json(again)[1] == digest
+
+
+def test_a_file_with_an_unchecked_unit_opens_and_promises_one_row(tmp_path):
+    """As older versions wrote them, from a label in the schema."""
+    model = papers(copy.deepcopy(ESTIMATORS[0][0]))
+    model.estimator.privacy_ = replace(model.estimator.privacy_, unit="one patient")
+    digest = save_model(model, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    assert model_json(again)[1] == digest
+    assert "unit of privacy is one row" in " ".join(str(again.guarantee).split())
+    assert "<dd>one row<small>" in report_page(again)
 
 
 def test_the_papers_come_back(tmp_path):

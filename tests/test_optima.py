@@ -17,10 +17,11 @@ from scipy.special import expit, logsumexp, softmax
 from sklearn.linear_model import ElasticNet as SklearnElasticNet
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 
+from _support import LOSSES as ALL_LOSSES
 from _support import curator_over, problem_for, records_of, source_of
 from hushfit import PrivateGraphLogisticRegression, PrivateLogisticRegression
 from hushfit.constraints import chain, consensus, generalised, graph, group, identity
-from hushfit.losses import HuberHinge, Logistic, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.penalties import (
     L1,
     MCP,
@@ -116,6 +117,11 @@ LOSSES = {
     "squared": Fit(Squared(), squared, 1, data(regression=True)),
     "softmax": Fit(Softmax(3), several, 3, data(outputs=3)),
 }
+
+
+def test_every_loss_is_written_out():
+    """One against the rest is several of the others side by side."""
+    assert {type(fit.loss) for fit in LOSSES.values()} == {type(loss) for loss, _ in ALL_LOSSES} - {OneVsRest}
 
 
 # Penalties, written out: norms of linear maps, sums of largest entries, sets -------------------------------------------

@@ -84,9 +84,28 @@ def test_the_page_has_all_its_parts():
     assert ids >= {"promise", "odds", "budget", "coefficients", "evaluation", "public", "papers"}
     for release in model.guarantee.releases:
         assert release.name in page
-    for expected in ("epsilon=1", "one person", "a" * 64, "b" * 64, "c" * 64, "hushfit fit x.csv", "town 7", "seed"):
+    for expected in (
+        "epsilon=1",
+        "<dd>one row<small>",
+        "several rows",
+        "a" * 64,
+        "b" * 64,
+        "c" * 64,
+        "hushfit fit x.csv",
+        "town 7",
+        "seed",
+    ):
         assert expected in page
     assert page.count('<tr data-name="') == len(model.feature_names) + 1
+
+
+def test_a_label_in_the_schema_promises_nothing_to_persons():
+    """The schema of these models says that a row is a person; nobody has counted rows."""
+    model, scores = MODELS["binary"]
+    assert model.schema.unit == "person"
+    page = report_page(model, "", scores)
+    assert "one person" not in page
+    assert "What epsilon means for one row" in page
 
 
 def test_names_cannot_become_markup():

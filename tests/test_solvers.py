@@ -20,7 +20,7 @@ from _support import (
     three_classes,
     two_classes,
 )
-from hushfit.errors import InvalidArgument, UnknownName
+from hushfit.errors import InvalidArgument, NotConvergedWarning, UnknownName
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, ScaledL2, Zero
 from hushfit.privacy import Budget, Relation, gaussian_mu
@@ -244,6 +244,35 @@ def test_exact_minimiser_agrees_with_scipy(penalty, data, loss, outputs):
     value = objective(problem, Z, y)
     found = minimize(value, np.zeros(w.size), method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15})
     assert value(w) <= found.fun + 1e-7
+
+
+def exact_run(problem, X, y, **settings):
+    solver = ExactMinimiser(**settings)
+    return run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0))
+
+
+@pytest.mark.parametrize("loss", [Logistic(), HuberHinge(), Squared()], ids=repr)
+def test_exact_minimiser_is_soon_there_where_it_is_hard(loss):
+    """One-hot columns of which each block adds up to the intercept, and a rare label that one class alone has: the minimum is flat
+    along some directions and lies at infinity along another. A warning would be an error."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(6)[rng.integers(6, size=600)], np.eye(5)[rng.integers(5, size=600)], np.arange(600) < 4])
+    y = np.where(X @ rng.normal(size=12) + rng.logistic(size=600) > 0, 1.0, -1.0)
+    y[:4] = 1.0
+    problem, Z = problem_for(X, loss), records_of(X)
+    found = exact_run(problem, X, y)
+    assert found.steps <= 400
+    assert np.abs(gradient(problem, Z, y, found.w)).max() <= 1e-7
+
+
+@pytest.mark.parametrize("penalty", [Zero(), ScaledL2(1e-6), L1(1e-3)], ids=repr)
+def test_exact_minimiser_says_when_it_has_not_arrived(penalty):
+    X, y = two_classes()
+    problem = problem_for(X, penalty=penalty)
+    for most_steps in (1, 3):
+        with pytest.warns(NotConvergedWarning, match=f"most_steps={most_steps}"):
+            found = exact_run(problem, X, y, most_steps=most_steps)
+        assert np.isfinite(found.w).all()
 
 
 # What each noisy solver may miss of the least objective when its noise vanishes. Clips are loose, so that the target is the

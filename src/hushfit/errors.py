@@ -56,5 +56,9 @@ class WeakGuaranteeWarning(UserWarning):
     """The guarantee is formally valid but means little, for instance delta above 1/n."""
 
 
+class NotConvergedWarning(UserWarning):
+    """A fit that claims no privacy stopped before it stood at the minimum."""
+
+
 class InsecureNoiseWarning(UserWarning):
     """Noise came from a seeded generator: reproducible, hence removable by whoever knows the seed."""

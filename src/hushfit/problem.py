@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushfit._settings import refuse_beyond_floats
 from hushfit._typing import Vector
 from hushfit.constraints import Constraint
 from hushfit.errors import InvalidArgument
+from hushfit.kernels._codes import CODES
 from hushfit.losses import Loss
 from hushfit.penalties import Penalty
 from hushfit.privacy import Relation
@@ -27,7 +29,7 @@ class Problem:
     n_rows : int
         Taken as public under both relations; sums are divided by it.
     n_features : int
-    relation : Relation
+    relation : Relation or str
     fit_intercept : bool, default=True
     outputs : int, default=1
         1 for two classes or regression, the number of classes otherwise.
@@ -46,10 +48,18 @@ class Problem:
     constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        refuse_beyond_floats(self.loss)
+        refuse_beyond_floats(self.penalty)
         expected = getattr(self.loss, "n_classes", 1)
         if self.outputs != expected:
             raise InvalidArgument(
                 f"{self.loss!r} has {expected} outputs, not {self.outputs}. Give outputs={expected}, or a loss for several."
+            )
+        if self.loss.kernel.code not in CODES:
+            # Noticed before anything is paid; the loops would only notice when they meet it.
+            raise InvalidArgument(
+                f"{self.loss!r} has the code {self.loss.kernel.code!r}, which compiled code does not know. Use a loss of hushfit.losses."
             )
         penalised = self.n_features if self.constraint is None else self.constraint.B.shape[1]
         try:

@@ -104,6 +104,11 @@ def fixed_size_as_poisson():
     return swapped(_batches.FixedSizeBatch, cost=cost)
 
 
+def name_for_the_other_relation():
+    """As comparing with ``is`` does: only the member itself counts, a name is taken for the cheaper relation."""
+    return swapped(Relation, parse=classmethod(lambda cls, value: value if isinstance(value, Relation) else cls.ADD_REMOVE))
+
+
 def average_batch():
     def cost(self, noise_multiplier, count, n_rows):
         mean = sum(share * ratio for share, ratio in zip(self.shares, self.ratios, strict=True))
@@ -376,6 +381,14 @@ ACCOUNTING = (
         "Batches of fixed size are given the price of Poisson batches of the same rate.",
         fixed_size_as_poisson,
         ("price of proximal-gd, fixed size (replace-one)",),
+    ),
+    Mutant(
+        "name for the other relation",
+        "hushfit.privacy._relation",
+        "A relation that comes as its name is taken for add-remove, at half the noise of replace-one.",
+        name_for_the_other_relation,
+        ("relations by name",),
+        "StrEnum members compared with `is`",
     ),
     Mutant(
         "average batch",

@@ -65,6 +65,10 @@ def by_the_mean_of_the_batch():
     return swapped(gradient.ClippedGradient, __call__=__call__)
 
 
+def metric_kept_as_given():
+    return swapped(gradient.Metric, __post_init__=lambda self: None)
+
+
 def clip_before_the_metric():
     return swapped(gradient.ClippedGradient, _caps=lambda self, source: np.array([self.clip]))
 
@@ -334,6 +338,13 @@ QUERIES = (
         "Newton's direction gets noise for a change of the gradient, and it is the Hessian that changes.",
         newton_by_the_gradient,
         (f"sensitivity of newton direction {_RO}",),
+    ),
+    Mutant(
+        "metric that can be changed",
+        "hushfit.release._gradient",
+        "The lengths of records in a metric are kept, and whoever gave the metric can still write into it.",
+        metric_kept_as_given,
+        ("sensitivity of gradient in a metric after writing into it",),
     ),
     Mutant(
         "difference not clipped",

@@ -66,7 +66,8 @@ def test_text_says_everything():
         "delta=1e-06",
         "replacing one record by any other",
         "replace-one",
-        "one patient",
+        "The unit of privacy is one row",
+        "if a person has several rows, the guarantee for the person is weaker",
         "30162",
         "feature ranges",
         "ClippedGradient",
@@ -98,6 +99,16 @@ def test_no_privacy_is_said_first():
     assert not FULL.nonprivate
     assert str(guarantee).startswith("NOT PRIVATE")
     assert "Differentially private" not in flat(guarantee)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_no_label_makes_a_row_a_person(epsilon):
+    """Nothing checks how many rows a patient has, so nothing may be promised to patients."""
+    words = flat(replace(FULL, epsilon=epsilon))
+    assert "one row" in words
+    assert "unit of privacy is one patient" not in words
+    assert "calls a row 'one patient'; nothing has checked that" in words
+    assert "nothing has checked" not in flat(replace(FULL, unit="one row"))
 
 
 def test_html_is_escaped():

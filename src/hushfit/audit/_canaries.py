@@ -24,7 +24,7 @@ from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.federated import PPADMM, Algorithm, Network, Seat, SharedSolver
 from hushfit.losses import Squared
 from hushfit.penalties import ScaledL2, Zero
-from hushfit.privacy import Budget, Relation
+from hushfit.privacy import Budget, Relation, replaces_one
 from hushfit.privacy._normal import normal_form
 from hushfit.problem import Problem
 from hushfit.release import FixedSizeBatch, PoissonBatch, TextColumns, Vocabulary
@@ -94,7 +94,7 @@ class Canary:
         """The two records and their labels; the second is the null record under add-remove."""
         X, y = np.zeros((2, self.columns)), np.array([-self.label, self.label if self.other_label is None else self.other_label])
         X[0, 0] = 1.0
-        if relation is Relation.REPLACE_ONE:
+        if replaces_one(relation):
             X[1, 0] = self.cosine
             X[1, 1:2] = math.sqrt(1 - self.cosine**2)
         return X, y
@@ -102,7 +102,7 @@ class Canary:
     def neighbours(self, relation: Relation, row: int = 0, rows: int = ROWS) -> Neighbours:
         """The two tables."""
         records, labels = self.records(relation)
-        crowd = relation is Relation.REPLACE_ONE and self.crowd
+        crowd = replaces_one(relation) and self.crowd
         tables = []
         for record, label in zip(records, labels, strict=True):
             X = np.tile(records[1] if crowd else np.zeros(self.columns), (rows, 1))
@@ -116,9 +116,9 @@ class Canary:
     def words(self, relation: Relation) -> str:
         """The same for people."""
         near = "" if self.label == FAR else f", label {self.label:g}"
-        if relation is Relation.REPLACE_ONE and self.other_label is not None:
+        if replaces_one(relation) and self.other_label is not None:
             near += f" against {-self.other_label:g}"
-        if relation is Relation.ADD_REMOVE:
+        if not replaces_one(relation):
             return f"a unit record against none{near}; other rows empty{f' but for {self.pushing} like it' if self.pushing else ''}"
         apart = "opposite labels on one record" if self.cosine == 1 else f"opposite labels, records at cosine {self.cosine:g}"
         others = (
@@ -145,10 +145,10 @@ class CellCanary:
         """The two tables; under add-remove the second record has no values."""
         X = np.tile(np.resize([1.0, -1.0], self.rows)[:, None], (1, self.columns))
         tables = []
-        for value in (1.0, -1.0 if relation is Relation.REPLACE_ONE else np.nan):
+        for value in (1.0, -1.0 if replaces_one(relation) else np.nan):
             X[row] = value
             tables.append(as_source(X.copy(), np.zeros(self.rows), fit_intercept=False))
-        other = "opposite values" if relation is Relation.REPLACE_ONE else "values or none"
+        other = "opposite values" if replaces_one(relation) else "values or none"
         return Neighbours(tables[0], tables[1], row, f"{other} in each of {self.columns} columns")
 
 
@@ -182,10 +182,10 @@ class TextCanary:
         """The two tables; under add-remove the second record has no texts."""
         column: list[str | None] = ["first"] * self.common + ["second"] * (self.common - 1) + [None]
         tables = []
-        for text in ("first", "second" if relation is Relation.REPLACE_ONE else None):
+        for text in ("first", "second" if replaces_one(relation) else None):
             column[row] = text
             tables.append(TextColumns((tuple(column),) * self.columns))
-        other = "another text" if relation is Relation.REPLACE_ONE else "none"
+        other = "another text" if replaces_one(relation) else "none"
         return Neighbours(
             tables[0], tables[1], row, f"a text against {other} in each of {self.columns} columns, counts at the threshold"
         )
@@ -236,7 +236,7 @@ class Target:
 
     def goal_under(self, relation: Relation | str) -> float:
         """The share of the claim that a white-box audit should measure."""
-        return self.goal if self.goal_replacing is None or relation == Relation.ADD_REMOVE else self.goal_replacing
+        return self.goal if self.goal_replacing is None or not replaces_one(relation) else self.goal_replacing
 
 
 _POISSON = PoissonBatch(0.25)
@@ -338,7 +338,7 @@ def attack_on(
     """
     require_known(name, {**TARGETS, **SEARCHES}, "algorithm")
     relation, target = Relation.parse(relation), TARGETS[name]
-    canary = (target.without or target.canary) if relation is Relation.ADD_REMOVE else target.canary
+    canary = (target.without or target.canary) if not replaces_one(relation) else target.canary
     if isinstance(canary, TextCanary) and isinstance(target.solver, VocabularyLook):
         canary = canary.at_threshold(target.solver, budget, relation)
     penalty = ScaledL2(target.ridge) if target.ridge else Zero()

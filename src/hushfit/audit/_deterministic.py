@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from hushfit.data import DataSource, SeededCoins, as_source
 from hushfit.errors import InvalidArgument
 from hushfit.models import Model, model_json
 from hushfit.models._spread import Recorded
-from hushfit.privacy import Budget, Relation, SeededSampler
+from hushfit.privacy import Budget, Relation, SeededSampler, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import Choice, ClippedGradient, Curator, Gate, GatedStep, LossDrop, Quote, Released, SteepestCorner
 from hushfit.solvers import Solver, run
@@ -99,7 +99,7 @@ def fuzz_sensitivity(
         for place, (x, y) in enumerate(pair):
             X, own = rows.copy(), labels.copy()
             # The null record under add-remove; a row that is not a number counts as that.
-            X[row] = np.nan if place == 1 and relation is Relation.ADD_REMOVE else x
+            X[row] = np.nan if place == 1 and not replaces_one(relation) else x
             own[row] = y
             answers.append(answer(make_source(X, own, fit_intercept=fit_intercept)))
         return apart(*answers) / bound
@@ -172,6 +172,45 @@ def _moved(
     if step % 11 == 0:
         moved[1] = (moved[0][0], moved[1][1])
     return moved
+
+
+def check_overwritten(
+    name: str,
+    query: Any,
+    relation: Relation,
+    rows: Vector,
+    labels: Vector,
+    draw_label: Callable[[np.random.Generator], float],
+    seed: int = 0,
+) -> Finding:
+    """Arrays of a query are written to after it was asked: what it answers then must keep the bound that it states then."""
+    rng, tables = np.random.default_rng(seed), [(rows, labels)]
+    for _ in range(12):
+        X, y = rows.copy(), labels.copy()
+        X[0], y[0] = _random_record(rng, rows.shape[1], draw_label, extreme=False)
+        tables.append((X, y))
+    sources = [as_source(X, y, fit_intercept=query.problem.fit_intercept) for X, y in tables]
+    answer, _, _ = _measured(query, relation)
+    for source in sources:  # whatever is kept for later is computed here
+        answer(source)
+    written = overwrite_arrays(query)
+    answer, apart, bound = _measured(query, relation)
+    answers = [answer(source) for source in sources]
+    ratio = max(apart(one, answers[0]) for one in answers[1:]) / bound
+    evidence = f"neighbours at {ratio:.4f} of the bound after writing into {', '.join(written) or 'nothing'}"
+    return Finding(f"{name} ({relation}): sensitivity after writing", ratio <= 1 + _ROUNDING, evidence)
+
+
+def overwrite_arrays(holder: Any) -> list[str]:
+    """Write into every array that a query, or something inside it, holds and lets be written to; their names."""
+    written = []
+    for name, value in vars(holder).items():
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value[...] = ~value if value.dtype == bool else 1000 * value
+            written.append(f"{type(holder).__name__}.{name}")
+        elif is_dataclass(value) and not isinstance(value, type | Problem):
+            written += overwrite_arrays(value)
+    return written
 
 
 def check_sensitivity(name: str, query: Any, relation: Relation | str, rows: Vector, labels: Vector, **search: Any) -> Finding:

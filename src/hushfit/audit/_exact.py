@@ -33,6 +33,7 @@ from hushfit.privacy import (
     discretisation_loss,
     epsilon_of,
     gaussian_delta,
+    replaces_one,
 )
 from hushfit.privacy._mixture_cost import MixtureGaussianCost
 from hushfit.privacy._random_stopping import StoppingRule, best_of_many, stopping_rule
@@ -119,7 +120,7 @@ def gaussian_laws(mu: float) -> ExactLaws:
 
 def poisson_laws(mu: float, rate: float, relation: Relation, points: int = _POINTS) -> ExactLaws:
     """Gaussian noise on the answer over a batch that has the record with probability ``rate``."""
-    if relation is ADD:
+    if not replaces_one(relation):
         return ExactLaws(*normals([(1 - rate, 0.0), (rate, mu)], [(1.0, 0.0)], points=points))
     return ExactLaws(*normals([(1 - rate, 0.0), (rate, mu / 2)], [(1 - rate, 0.0), (rate, -mu / 2)], points=points))
 
@@ -200,7 +201,7 @@ def gated_laws(mu: float, rate: float, epsilon: float, queries: int, relation: R
     """A Gaussian answer and a Laplace gate on one batch, which has the record with probability ``rate``."""
     threshold, query = 2 / epsilon, 4 / epsilon
     # Under replace-one either record is half of the sensitivity away from none.
-    sides = (0.5, -0.5) if relation is REPLACE else (1.0, 0.0)
+    sides = (0.5, -0.5) if replaces_one(relation) else (1.0, 0.0)
     for level in (-5.0, -3.0, -2.0, -1.0, 0.0, 2.0):
         absent = np.full(queries, level * query)
         for moves in (np.ones(queries), np.resize([1.0, -1.0], queries)):

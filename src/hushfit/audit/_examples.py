@@ -10,7 +10,7 @@ from hushfit._typing import Vector
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.losses._loss import Loss
 from hushfit.penalties import L1, Zero
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import (
     AdmmRun,
@@ -20,6 +20,7 @@ from hushfit.release import (
     ClippedGradient,
     Gate,
     GradientDifference,
+    GradientWithMoment,
     HessianSum,
     LogisticGradient,
     LossDrop,
@@ -86,6 +87,9 @@ def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Exampl
     add("gradient in a metric", Logistic(), lambda p, w: ClippedGradient(p, w, 0.5, metric))
     add("gradient by its diameter", Logistic(), LogisticGradient)
     add("second moment", Logistic(), lambda p, w: SecondMoment(p))
+    add("gradient with moment", Logistic(), lambda p, w: _together(p, w, SecondMoment(p), 0.5))
+    add("gradient with moment, softmax", Softmax(3), lambda p, w: _together(p, w, SecondMoment(p), 0.3), outputs=3)
+    add("gradient with curvature", Squared(1.0), lambda p, w: _together(p, w, HessianSum(p, w, "majorant"), 0.3))
     add("curvature", Logistic(), lambda p, w: HessianSum(p, w, "hessian"))
     add("majorant", Squared(1.0), lambda p, w: HessianSum(p, w, "majorant"))
     add("newton direction", Logistic(), lambda p, w: NewtonDirection(p, w, np.ones(p.shape), 0.1))
@@ -94,7 +98,7 @@ def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Exampl
     add("step of ADMM", Logistic(), lambda p, w: AdmmStep(p, AdmmState(w, 0.5 * w, -w), 1.0, 0.5, 0.5), penalty=L1(0.1))
     add("steps of ADMM", Logistic(), lambda p, w: AdmmRun(p, w, -w, 2.0, 0.5, 0.5, 4), penalty=L1(0.1))
     add("run in one batch", Logistic(), lambda p, w: PermutedRun(p, Passes.even(ROWS, 1, (1.0, 1.0, 0.5), None), 0.5))
-    if relation is Relation.REPLACE_ONE:
+    if replaces_one(relation):
         add("run in batches", Logistic(), lambda p, w: PermutedRun(p, Passes.even(ROWS, 3, (1.0, 0.5), 2), 0.5))
     else:
         add("variance-reduced gradient", Logistic(), lambda p, w: VarianceReducedGradient(p, w, Snapshot(-w, 0.5), 0.3))
@@ -113,6 +117,10 @@ def _labels_of(loss: Loss, outputs: int) -> Callable[[np.random.Generator], floa
     if isinstance(loss, Squared):
         return lambda rng: float(10 ** rng.uniform(-1, 4) * rng.choice([-1, 1]))
     return lambda rng: float(rng.choice([-1.0, 1.0]))
+
+
+def _together(problem: Problem, w: Vector, moment: SecondMoment | HessianSum, share: float) -> GradientWithMoment:
+    return GradientWithMoment(ClippedGradient(problem, w, 0.5), moment, share)
 
 
 def _drop(problem: Problem, w: Vector) -> LossDrop:

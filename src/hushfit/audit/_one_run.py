@@ -22,7 +22,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.losses import Squared
 from hushfit.models._spread import Recorded
 from hushfit.penalties import Zero
-from hushfit.privacy import Budget, Relation, SeededSampler
+from hushfit.privacy import Budget, Relation, SeededSampler, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator
 from hushfit.solvers import run, solver_from
@@ -177,7 +177,7 @@ def gradient_canaries(solver: Any, relation: Relation | str, budget: Budget) -> 
         m = len(coins)
         problem = Problem(Squared(1.0), Zero(), m, m, relation, fit_intercept=False)
         y = np.where(coins, -1e4, 1e4)
-        present = np.ones(m) if relation is Relation.REPLACE_ONE else coins.astype(np.float64)
+        present = np.ones(m) if replaces_one(relation) else coins.astype(np.float64)
         X = csr_array((present, (np.arange(m), np.arange(m))), shape=(m, m))
         recorded = Recorded(solver_from(solver, problem, budget))
         quote = recorded.plan(problem).quote(problem, budget)

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 from hushfit._typing import Vector
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._noise import LEVEL, Finding
-from hushfit.privacy import Budget, Cost, GaussianCost, Relation, delta_of
+from hushfit.privacy import Budget, Cost, GaussianCost, Relation, by_relation, delta_of, replaces_one
 from hushfit.privacy._random_stopping import StoppingRule, best_of_many
 from hushfit.release import (
     AdaptiveRun,
@@ -217,7 +217,7 @@ def _(mechanism: FullBatch, noise_multiplier: float, count: int, relation: Relat
 def _(mechanism: PoissonBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int) -> list[Laws]:
     mu, rate = 1 / noise_multiplier, mechanism.rate
     edges = _cells(mu)
-    if relation is Relation.ADD_REMOVE:
+    if not replaces_one(relation):
         return [Laws(_mixed(edges, [(1 - rate, 0.0), (rate, mu)]), _normal(edges, 0.0), count)]
     first, second = (_mixed(edges, [(1 - rate, 0.0), (rate, sign * mu / 2)]) for sign in (1, -1))
     return [Laws(first, second, count)]
@@ -263,7 +263,7 @@ def _(mechanism: LaplaceInside, noise_multiplier: float, count: int, relation: R
 
 def _objective_laws(kappa: float, noise_multiplier: float, relation: Relation, cdf: Callable[[Vector], Vector]) -> list[Laws]:
     """One weight, one record: minimisers of mu w^2/2 + loss + noise w, the loss being parabola or line; mu is 1 and the curvature kappa."""
-    longest = 2.0 if relation is Relation.REPLACE_ONE else 1.0
+    longest = by_relation(relation, replace_one=2.0, add_remove=1.0)
     found = []
     for slope in (0.25, 1.0, 4.0):
         scale = noise_multiplier * longest * slope
@@ -276,9 +276,9 @@ def _objective_laws(kappa: float, noise_multiplier: float, relation: Relation, c
 
         far = 1e9 * slope
         curved = minimiser(0.0)
-        found.append(Laws(minimiser(far), minimiser(-far if relation is Relation.REPLACE_ONE else None)))
-        found.append(Laws(curved, minimiser(far if relation is Relation.REPLACE_ONE else None)))
-        found.append(Laws(minimiser(3 * slope), minimiser(-3 * slope if relation is Relation.REPLACE_ONE else None)))
+        found.append(Laws(minimiser(far), minimiser(-far if replaces_one(relation) else None)))
+        found.append(Laws(curved, minimiser(far if replaces_one(relation) else None)))
+        found.append(Laws(minimiser(3 * slope), minimiser(-3 * slope if replaces_one(relation) else None)))
     return found
 
 
@@ -311,7 +311,7 @@ def _sampled_gates(mechanism: Any, noise_multiplier: float, threshold: float, qu
     """Gradient and gate over one batch, which has the record with some probability."""
     rate, mu = mechanism.rate, 1 / noise_multiplier
     edges = _cells(mu)[::2] if mu > 0 else np.array([-1.0, 1.0])
-    apart = (0.5, -0.5) if relation is Relation.REPLACE_ONE else (1.0, 0.0)
+    apart = (0.5, -0.5) if replaces_one(relation) else (1.0, 0.0)
     found = []
     for scores, moves in _gate_scores(mechanism.queries, query):
         gates = [np.exp(gate_law(mechanism.noise, threshold, query, scores + move * moves)) for move in (*apart, 0.0)]
@@ -359,7 +359,7 @@ def _(mechanism: NoisyCorner, noise_multiplier: float, count: int, relation: Rel
 def _(mechanism: Thresholded, noise_multiplier: float, count: int, relation: Relation, n_rows: int) -> list[Laws]:
     """A count that both tables have, in every column; or a text that one record alone has, in every column."""
     columns = mechanism.n_columns
-    scale = noise_multiplier * math.sqrt(columns * (2 if relation is Relation.REPLACE_ONE else 1))
+    scale = noise_multiplier * math.sqrt(columns * by_relation(relation, replace_one=2, add_remove=1))
     named = float(ndtr((1 - mechanism.threshold(scale)) / scale))
     some = -math.expm1(columns * math.log1p(-named))
     common = _gaussian(noise_multiplier, 1)

@@ -18,7 +18,7 @@ from hushfit.audit._bounds import Claim, Curve
 from hushfit.audit._exact import best_of_gaussians, curve_of
 from hushfit.estimators import PrivateLogisticRegression, noise_and_coins
 from hushfit.model_selection import Settled, Trial, Trials, best_of, one_per_record, released_score, split, uniform_below
-from hushfit.privacy import Budget, Relation, usable
+from hushfit.privacy import Budget, Relation, replaces_one, usable
 from hushfit.privacy._random_stopping import StoppingRule, stopping_rule
 from hushfit.solvers import ProximalGradient
 
@@ -52,7 +52,7 @@ class SearchAttack:
     @property
     def words(self) -> str:
         """How the tables differ."""
-        other = "the opposite label" if self.relation is Relation.REPLACE_ONE else "no record"
+        other = "the opposite label" if replaces_one(self.relation) else "no record"
         return f"a unit record against {other}; the search prefers models that show it"
 
     @cached_property
@@ -64,7 +64,7 @@ class SearchAttack:
         """Empty rows but for one."""
         X, y = np.zeros((_ROWS, 1)), np.resize([0, 1], _ROWS)
         first, second = X.copy(), X.copy()
-        first[0], second[0] = 1.0, 1.0 if self.relation is Relation.REPLACE_ONE else np.nan
+        first[0], second[0] = 1.0, 1.0 if replaces_one(self.relation) else np.nan
         return (first, np.where(np.arange(_ROWS) == 0, 1, y)), (second, y)
 
     @cached_property
@@ -81,7 +81,7 @@ class SearchAttack:
         def scaled(factor: float) -> Curve:
             mu = self.settled.strength / factor
             # Without the record, weights lie between those with either, or where the null record puts them.
-            laws = best_of_gaussians(mu, self.rule, _HOLDOUT, mu / 2 if self.relation is Relation.REPLACE_ONE else 0.0)
+            laws = best_of_gaussians(mu, self.rule, _HOLDOUT, mu / 2 if replaces_one(self.relation) else 0.0)
             return curve_of(laws)
 
         return Claim(self.budget.epsilon, self.budget.delta, self.relation, self.settled.cost, scaled)

@@ -20,7 +20,7 @@ from hushfit.audit._auditor import Attack, Neighbours, OwnerAttack, audit
 from hushfit.audit._boundary import check_batch_sensitivity, check_batches, check_ledger, check_paid, check_refusals, check_sealed
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Canary, attack_on, owner_attacks, proved
-from hushfit.audit._deterministic import check_replay, check_sensitivity, check_side_channels
+from hushfit.audit._deterministic import check_overwritten, check_replay, check_sensitivity, check_side_channels
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
 from hushfit.audit._noise import LEVEL, Finding, check_release_noise, check_sampler
@@ -29,13 +29,27 @@ from hushfit.audit._runs import Bare, ObjectiveGradient, check_certificate, chec
 from hushfit.audit._suite import FALSE_ALARMS
 from hushfit.data import DataSource, SeededCoins, as_source
 from hushfit.data._schema import NumericColumn, Schema
+from hushfit.errors import UnsupportedRelation
 from hushfit.estimators import PrivateLasso, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.federated import DPADMM, DVP, IPPADMM, MADMM, PPADMM, RADMM, Algorithm, Network, Owner, Run, Seat, SharedSolver
 from hushfit.losses import Logistic, OneVsRest, Softmax, Squared
 from hushfit.model_selection import PrivateSearchCV
 from hushfit.penalties import L1, Zero
 from hushfit.preprocessing import BoundedScaler, PrivatePipeline, PrivateQuantileScaler, SchemaEncoder
-from hushfit.privacy import Budget, Ledger, Relation, SecureSampler, SeededSampler
+from hushfit.privacy import (
+    Budget,
+    GaussianCost,
+    Ledger,
+    PoissonGaussianCost,
+    PureCost,
+    Relation,
+    SecureSampler,
+    SeededSampler,
+    compose,
+    epsilon_of,
+    rdp_epsilon,
+    replaces_one,
+)
 from hushfit.privacy._random_stopping import stopping_rule
 from hushfit.problem import Problem
 from hushfit.release import (
@@ -162,7 +176,7 @@ def more_examples(relation: Relation, seed: int = 0) -> dict[str, Example]:
     add("norm of a gradient", GradientNorm(steep, w), 3, far)
     add("histogram of columns", Bare(ColumnHistogram((np.linspace(-2, 2, 6),) * 3)), 3, coin)
     add("total of scores", Bare(TotalScore()), 1, lambda rng: float(10 * rng.normal()))
-    if relation is Relation.REPLACE_ONE:
+    if replaces_one(relation):
         line = problem(Squared(1.0), 1, 10, False)
         restarted = Passes((3, 3, 2, 2), (0.5, 0.25) * 4, 2)
         add("run with restarts", PermutedRun(line, restarted, 1.0), 1, far, 10)
@@ -174,6 +188,8 @@ def _sensitivities() -> Iterator[Check]:
     for relation in RELATIONS:
         for name in [*example_queries(relation), *more_examples(relation)]:
             yield Check(f"sensitivity of {name} ({relation})", partial(_climb, name, relation))
+    for name in example_queries(Relation.REPLACE_ONE):
+        yield Check(f"sensitivity of {name} after writing into it", partial(_overwritten, name))
     sampled = [name for name, example in example_queries(Relation.ADD_REMOVE).items() if getattr(example.query, "sampled", False)]
     for name in sampled:
         yield Check(f"sensitivity of {name} in batches", partial(_in_batches, name))
@@ -189,6 +205,11 @@ def _climb(name: str, relation: Relation, seed: int) -> list[Finding]:
     places = (0, 6, len(example.rows) - 1) if isinstance(example.query, PermutedRun) else (0,)
     search: dict[str, Any] = {"draw_label": example.draw_label, "climbs": 30, "starts": 3, "seed": seed}
     return [check_sensitivity(name, example.query, relation, example.rows, example.labels, row=row, **search) for row in places]
+
+
+def _overwritten(name: str, seed: int) -> list[Finding]:
+    example = example_queries(Relation.REPLACE_ONE, seed)[name]
+    return [check_overwritten(name, example.query, Relation.REPLACE_ONE, example.rows, example.labels, example.draw_label, seed)]
 
 
 def _in_batches(name: str, seed: int) -> list[Finding]:
@@ -769,6 +790,7 @@ def _owner_books(seed: int) -> list[Finding]:
 def _others() -> Iterator[Check]:
     yield Check("ledger", lambda seed: check_ledger())
     yield Check("refusals", _refusals)
+    yield Check("relations by name", _by_name)
     for relation in RELATIONS:
         yield Check(f"certificate ({relation})", partial(_certificate, relation))
 
@@ -778,6 +800,27 @@ def _refusals(seed: int) -> list[Finding]:
     return check_refusals(
         source, ClippedGradient(problem, np.zeros(problem.shape), 0.5), SecondMoment(problem), Relation.REPLACE_ONE
     )
+
+
+def _by_name(seed: int) -> list[Finding]:
+    """A relation may come as its name, from a setting or a file: sensitivities and prices are the same."""
+    found = []
+    for relation in RELATIONS:
+        name: Any = relation.value
+        moved = [key for key, example in _examples(relation, seed).items() if not _same_sensitivity(example.query, relation, name)]
+        found.append(Finding(f"relation by name: sensitivities under {name}", not moved, ", ".join(moved[:3])))
+        for cost in (PoissonGaussianCost(1.0, 0.1, 5), compose([GaussianCost(2.0), PureCost(0.5)])):
+            said = [epsilon(cost, 1e-6, name) / epsilon(cost, 1e-6, relation) for epsilon in (rdp_epsilon, epsilon_of)]
+            found.append(Finding(f"relation by name: price under {name}", said == [1.0, 1.0], f"{min(said):.2f} of the price"))
+    return found
+
+
+def _same_sensitivity(query: Any, relation: Relation, name: str) -> bool:
+    """A relation that is refused by its name alone is not the same either."""
+    try:
+        return bool(query.sensitivity(name) == query.sensitivity(relation))
+    except UnsupportedRelation:
+        return False
 
 
 def _certificate(relation: Relation, seed: int) -> list[Finding]:

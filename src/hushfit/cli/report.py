@@ -20,7 +20,7 @@ from hushfit.cli._output import at_terminal, json_option, print_json, reading_ba
 @json_option
 def command(model_path: str, tables: tuple[str, ...], format_: str | None, output: str, overwrite: bool, as_json: bool) -> None:
     """Write a self-contained HTML page about MODEL: the guarantee in words, what was assumed public, where the budget went,
-    the coefficients with the standard error that the noise implies, and what epsilon means for one person.
+    the coefficients with the standard error that the noise implies, and what epsilon means for one row.
 
     The page asks for nothing from the network. Reading it costs no further privacy.
     """

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hushfit._arrays import keep_read_only
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import difference as difference_kernels
@@ -199,6 +200,10 @@ class FeatureBounds:
     low: Vector
     high: Vector
 
+    def __post_init__(self) -> None:
+        # Records were measured within these bounds: with others they could be longer than one.
+        keep_read_only(self, "low", "high")
+
     @classmethod
     def parse(cls, bounds: Any, n_features: int) -> "FeatureBounds":
         """From ``(low, high)``, each a number or one number per column, or from one pair per column."""
@@ -206,7 +211,7 @@ class FeatureBounds:
             array = np.asarray(bounds, dtype=np.float64) if _is_rectangular(bounds) else None
             pair = array.T if array is not None and array.shape == (n_features, 2) and n_features != 2 else bounds
             low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), n_features).copy() for end in pair)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidArgument(
                 f"feature_bounds must be (low, high), each a number or one number for each of the {n_features} columns; "
                 f"got {bounds!r}."

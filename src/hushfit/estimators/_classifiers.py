@@ -13,7 +13,7 @@ from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import DataSource, FeatureBounds, as_source
 from hushfit.estimators._fit import Terms, private_fit
 from hushfit.estimators._labels import encode_labels, public_classes
-from hushfit.estimators._linear import in_original_units, in_record_units, penalty_of, refuse_extras, validated_rows
+from hushfit.estimators._linear import in_original_units, in_record_units, no_cell_quoted, penalty_of, refuse_extras, validated_rows
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
@@ -162,14 +162,15 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         array of shape (n_rows,) or (n_rows, n_classes)
         """
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=self.nonfinite == "raise",
-        )
+        with no_cell_quoted():
+            X = validate_data(
+                self,
+                X,
+                reset=False,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=self.nonfinite == "raise",
+            )
         bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
         source = as_source(X, np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds)
         weights = in_record_units(self.coef_, self.intercept_, bounds)

@@ -1,5 +1,7 @@
 """What the linear estimators share: validation, penalties by name, and units."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,7 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
     """Rows and labels as arrays, with nothing about any value in a message."""
     if estimator.nonfinite not in _NONFINITE:
         raise InvalidArgument(f"nonfinite={estimator.nonfinite!r} is not known. Use 'zero' or 'raise'.")
-    try:
+    with no_cell_quoted():
         X, y = validate_data(
             estimator,
             X,
@@ -43,19 +45,27 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
             ensure_min_samples=2,
             **options,
         )
-    except ValueError as error:
-        if "convert string" not in str(error):
-            raise
-        # numpy's own message quotes the cell.
-        raise InvalidArgument(
-            "X has a value that is no number. Encode text columns first, with categories that are publicly known."
-        ) from None
     if estimator.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
         raise NonFiniteRecords(
             "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so that such a record "
             "counts as the zero record. (That this error appears tells whoever sees it something about the rows.)"
         )
     return X, y
+
+
+@contextmanager
+def no_cell_quoted() -> Iterator[None]:
+    """Say what is wrong with a cell that does not become a float, and not what it holds, as numpy does."""
+    try:
+        yield
+    except OverflowError:
+        raise InvalidArgument("X or y has a whole number beyond the largest float. Scale that column first.") from None
+    except ValueError as error:
+        if "convert string" not in str(error):
+            raise
+        raise InvalidArgument(
+            "X has a value that is no number. Encode text columns first, with categories that are publicly known."
+        ) from None
 
 
 def refuse_extras(unsupported: dict[str, Any]) -> None:

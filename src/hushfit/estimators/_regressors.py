@@ -13,7 +13,7 @@ from hushfit._typing import Vector
 from hushfit.data import FeatureBounds, as_source
 from hushfit.errors import InvalidArgument, PrivacyLeakWarning
 from hushfit.estimators._fit import Terms, private_fit
-from hushfit.estimators._linear import in_original_units, in_record_units, refuse_extras, validated_rows
+from hushfit.estimators._linear import in_original_units, in_record_units, no_cell_quoted, refuse_extras, validated_rows
 from hushfit.losses import Squared
 from hushfit.penalties import L1, ElasticNet, Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
@@ -51,7 +51,7 @@ class TargetScale:
     def _checked(bounds: Any) -> tuple[float, float]:
         try:
             low, high = (float(end) for end in bounds)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidArgument(f"target_bounds={bounds!r} is not a pair of numbers. Give (low, high).") from None
         if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low) and low < high):
             raise InvalidArgument(f"target_bounds=({low:g}, {high:g}) is not a range. Give finite numbers with low < high.")
@@ -134,14 +134,15 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         array of shape (n_rows,)
         """
         check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=self.nonfinite == "raise",
-        )
+        with no_cell_quoted():
+            X = validate_data(
+                self,
+                X,
+                reset=False,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=self.nonfinite == "raise",
+            )
         coef, intercept = self.coef_, self.intercept_
         if self.feature_bounds is not None:
             bounds = FeatureBounds.parse(self.feature_bounds, X.shape[1])

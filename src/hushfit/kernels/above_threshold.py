@@ -3,10 +3,11 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from hushfit.kernels._compile import compiled
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def log_growth(stop, go, queries, slack):
     """Logarithm of V_k, where V_0 = 1 and V_k is the largest of V_{k-1} and of exp(stop_i) + exp(go_i) V_{k-1}.
 
@@ -30,7 +31,7 @@ def log_growth(stop, go, queries, slack):
     return value
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def not_dominated(stop, go):
     """Which points, sorted by ``go`` from the top down, no earlier one exceeds in ``stop`` as well."""
     kept = np.zeros(stop.shape[0], np.bool_)

@@ -5,13 +5,13 @@ Candidates are proposed uniformly and accepted with probability exp(-gap); ``doc
 """
 
 import numpy as np
-from numba import njit
 
 from hushfit._typing import IntVector
+from hushfit.kernels._compile import compiled
 from hushfit.kernels.noise import _RAN_OUT, Words, _all_exp_minus, _exp_minus, take
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _uniform(words, at, sides):
     """A uniform draw from {0, ..., sides - 1}, by rejection."""
     bits = 0
@@ -23,7 +23,7 @@ def _uniform(words, at, sides):
     return drawn
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _accepted(words, at, gap, bits):
     """Bernoulli(exp(-gap / 2**bits)): a trial for each whole unit, and one for the rest."""
     whole = gap >> bits
@@ -31,7 +31,7 @@ def _accepted(words, at, gap, bits):
     return _all_exp_minus(words, at, 1, 0, whole) and _exp_minus(words, at, rest, bits)
 
 
-@njit(nogil=True, cache=True)
+@compiled(nogil=True)
 def _choose(words, at, gaps, bits):
     while True:
         start = at[0]

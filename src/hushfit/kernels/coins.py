@@ -1,7 +1,8 @@
 """Which rows a Poisson batch takes, from random digits or from random gaps."""
 
 import numpy as np
-from numba import njit
+
+from hushfit.kernels._compile import compiled
 
 # Multiplied by a power of two, it has a different number in its top six bits for each (a de Bruijn sequence).
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
@@ -12,7 +13,7 @@ for _bit in range(64):
 _AT_ONCE = 3
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _ones(word):
     """How many bits are one: added up in pairs, in fours, in bytes, and all bytes by one product."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -21,13 +22,13 @@ def _ones(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _lowest(word):
     """Place of the lowest one; of a word without any, some place."""
     return _PLACES[((word & (~word + np.uint64(1))) * _SEQUENCE) >> _SHIFT]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def zero_in_all(planes, count):
     """Places among the first ``count`` bits where no plane has a one."""
     zeros = ~planes[0]
@@ -58,7 +59,7 @@ def zero_in_all(planes, count):
     return found[:total]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def below(rows, heads, head, words, tail):
     """Keep, at the front of ``rows``, those whose digits lie below a bound; their number is returned.
 
@@ -75,7 +76,7 @@ def below(rows, heads, head, words, tail):
     return taken
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def walk(words, beyond, guide, row, n_rows, rows):
     """Go from one taken row to the next, a word for each gap between them, and write the taken ones into ``rows``.
 

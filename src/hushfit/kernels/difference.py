@@ -1,14 +1,14 @@
 """Fused passes over the rows for differences of gradients: two margins, two slopes, their clipped difference, accumulation.
 
 The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and what a record contributes does not depend
-on the records around it. Both margins of every row come from the same call site.
+on the records around it. Both margins of every row come from the same call site. A loss without a branch in ``_slope`` raises.
 """
 
 import math
 
 import numpy as np
-from numba import njit
 
+from hushfit.kernels._compile import compiled
 from hushfit.kernels._prefetch import prefetch
 from hushfit.kernels.gradient import (
     _ANY_ORDER,
@@ -27,7 +27,7 @@ from hushfit.kernels.gradient import (
 )
 
 
-@njit(**_ANY_ORDER)
+@compiled(**_ANY_ORDER)
 def _two_dots(X, i, w, v):
     """Inner products of a row with two vectors, reading the row once."""
     first, second = 0.0, 0.0
@@ -37,7 +37,7 @@ def _two_dots(X, i, w, v):
     return first, second
 
 
-@njit(**_ANY_ORDER)
+@compiled(**_ANY_ORDER)
 def _two_dots_sparse(data, indices, start, stop, w, v):
     first, second = 0.0, 0.0
     for p in range(start, stop):
@@ -47,7 +47,7 @@ def _two_dots_sparse(data, indices, start, stop, w, v):
     return first, second
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _weight(code, parameter, margin, other, y, scale, cap, bound):
     """What multiplies the raw row: the difference of two capped slopes, itself capped."""
     here = min(cap, max(-cap, _slope(code, parameter, scale * margin, y)))
@@ -55,7 +55,7 @@ def _weight(code, parameter, margin, other, y, scale, cap, bound):
     return scale * min(bound, max(-bound, here - there))
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
     """Put the sum, over ``rows`` or over all when empty, of clipped gradients at ``w`` less those at ``v`` into ``total``.
 
@@ -89,7 +89,7 @@ def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
     total -= ROUNDER * grid
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def scalar_csr(data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
     """As ``scalar_dense`` for rows in compressed sparse form."""
     last = w.shape[0] - 1
@@ -109,7 +109,7 @@ def scalar_csr(data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, co
     total -= ROUNDER * grid
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _subtract_outputs(code, parameter, t, other, label, scale, cap, bound):
     """Turn one row's margins at two places into the clipped difference of what multiplies it, left in ``t``."""
     _weigh_outputs(code, parameter, t, label, scale, cap)
@@ -124,7 +124,7 @@ def _subtract_outputs(code, parameter, t, other, label, scale, cap, bound):
             t[o] *= longest / length
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def vector_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
     """As ``scalar_dense`` for a loss with several outputs: ``w``, ``v`` and ``total`` are (outputs, columns + 1)."""
     outputs, last = w.shape[0], w.shape[1] - 1
@@ -143,7 +143,7 @@ def vector_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
     total -= ROUNDER * grid
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def vector_csr(data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
     """As ``vector_dense`` for rows in compressed sparse form."""
     outputs, last = w.shape[0], w.shape[1] - 1

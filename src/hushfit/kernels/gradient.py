@@ -15,9 +15,9 @@ for a record that counts as the zero record (its values, which may be nan, are t
 import math
 
 import numpy as np
-from numba import njit
 
-from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX
+from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
+from hushfit.kernels._compile import compiled
 from hushfit.kernels._prefetch import prefetch
 
 # In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units either way.
@@ -27,11 +27,11 @@ HEADROOM = 2.0**51
 _CHUNK = 16  # rows whose margins are taken before any of them is added: small enough for the first-level cache
 _LINE = 8  # float64 values in a cache line
 
-_STRICT = {"nogil": True, "cache": True, "error_model": "numpy"}
+_STRICT = {"nogil": True, "error_model": "numpy"}
 _ANY_ORDER = {**_STRICT, "fastmath": {"contract", "reassoc", "nsz"}}
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _slope(code, parameter, t, y):
     """Slope dl/dt of the pointwise loss named by ``code``."""
     if code == LOGISTIC:
@@ -40,32 +40,34 @@ def _slope(code, parameter, t, y):
         return -y * ((e if y * t >= 0.0 else 1.0) / (1.0 + e))
     if code == HUBER_HINGE:
         return -y * min(1.0, max(0.0, (1.0 + parameter - y * t) / (2.0 * parameter)))
-    return min(parameter, max(-parameter, t - y))  # SQUARED
+    if code == SQUARED:
+        return min(parameter, max(-parameter, t - y))
+    raise NotImplementedError(UNKNOWN)
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _weight(code, parameter, margin, y, scale, cap):
     """What multiplies the raw row in its clipped gradient, from the unscaled margin."""
     slope = _slope(code, parameter, scale * margin, y)
     return scale * min(cap, max(-cap, slope))
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _count(n_rows, rows):
     return n_rows if rows.shape[0] == 0 else rows.shape[0]
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _pick(rows, k):
     return k if rows.shape[0] == 0 else rows[k]
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _cap_of(caps, i):
     return caps[i] if caps.shape[0] > 1 else caps[0]
 
 
-@njit(**_ANY_ORDER)
+@compiled(**_ANY_ORDER)
 def _dot(X, i, w):
     total = 0.0
     for j in range(X.shape[1]):
@@ -73,7 +75,7 @@ def _dot(X, i, w):
     return total
 
 
-@njit(**_ANY_ORDER)
+@compiled(**_ANY_ORDER)
 def _dot_sparse(data, indices, start, stop, w):
     total = 0.0
     for p in range(start, stop):  # unsigned, so that no index is tested for being negative
@@ -81,7 +83,7 @@ def _dot_sparse(data, indices, start, stop, w):
     return total
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _add(X, i, weight, unit, total):
     last = X.shape[1]
     for j in range(last):
@@ -89,7 +91,7 @@ def _add(X, i, weight, unit, total):
     total[last] += weight * unit
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
     """As four calls of ``_add``, with one visit to the accumulators."""
     last = X.shape[1]
@@ -98,7 +100,7 @@ def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
     total[last] = (((total[last] + wa * unit) + wb * unit) + wc * unit) + wd * unit
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _add_chunk(X, chosen, weights, count, unit, total):
     k = 0
     while k + 4 <= count:
@@ -110,7 +112,7 @@ def _add_chunk(X, chosen, weights, count, unit, total):
         k += 1
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
     """Put the sum of the clipped gradients of ``rows`` (of all rows when empty) into ``total``.
 
@@ -142,7 +144,7 @@ def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total)
     total -= ROUNDER * grid
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def scalar_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, parameter, grid, total):
     """As ``scalar_dense`` for rows in compressed sparse form."""
     last = w.shape[0] - 1
@@ -161,7 +163,7 @@ def scalar_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, param
     total -= ROUNDER * grid
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _weigh_outputs(code, parameter, t, label, scale, cap):
     """Turn one row's unscaled margins ``t`` into what multiplies it in each output's gradient, clipped as one vector."""
     if code == SOFTMAX:
@@ -188,7 +190,7 @@ def _weigh_outputs(code, parameter, t, label, scale, cap):
         t[o] *= factor
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def vector_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
     """As ``scalar_dense`` for a loss with several outputs: ``w`` and ``total`` are (outputs, columns + 1)."""
     outputs, last = w.shape[0], w.shape[1] - 1
@@ -206,7 +208,7 @@ def vector_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total)
     total -= ROUNDER * grid
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def vector_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, parameter, grid, total):
     """As ``vector_dense`` for rows in compressed sparse form."""
     outputs, last = w.shape[0], w.shape[1] - 1

@@ -1,10 +1,11 @@
 """Where an exact answer meets its noise: whole numbers of grid steps, added as integers."""
 
 import numpy as np
-from numba import njit
+
+from hushfit.kernels._compile import compiled
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled(nogil=True, error_model="numpy")
 def add_on_grid(answer, noise, step):
     """Round to multiples of ``step``, add so many steps of noise, scale back. Plain IEEE arithmetic, in the order written."""
     noisy = np.empty(answer.shape[0])

@@ -8,13 +8,13 @@ vectors only. The first combination is the point that the others are compared wi
 import math
 
 import numpy as np
-from numba import njit
 
-from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX
+from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
+from hushfit.kernels._compile import compiled
 from hushfit.kernels.gradient import _STRICT, ROUNDER, _count, _dot, _dot_sparse, _pick
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _value(code, parameter, t, y):
     """The pointwise loss named by ``code``."""
     if code == LOGISTIC:
@@ -23,12 +23,14 @@ def _value(code, parameter, t, y):
         short = 1.0 + parameter - y * t
         bent = min(2.0 * parameter, max(0.0, short))
         return bent * bent / (4.0 * parameter) + max(0.0, short - 2.0 * parameter)
-    miss = abs(t - y)  # SQUARED
-    near = min(miss, parameter)
-    return 0.5 * near * near + parameter * (miss - near)
+    if code == SQUARED:
+        miss = abs(t - y)
+        near = min(miss, parameter)
+        return 0.5 * near * near + parameter * (miss - near)
+    raise NotImplementedError(UNKNOWN)
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _value_of_outputs(code, parameter, t, label):
     """The loss of several outputs."""
     if code == SOFTMAX:
@@ -43,13 +45,13 @@ def _value_of_outputs(code, parameter, t, label):
     return total
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _clipped(drop, bound):
     """Within the bound; a record whose margins overflow, so that its drop is not a number, counts for nothing."""
     return min(bound, max(-bound, drop)) if drop == drop else 0.0
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _add_drops(code, parameter, margins, mixes, y, bounds, total):
     """Add one record of one output: ``margins`` are its products with the vectors that ``mixes`` combines."""
     start = 0.0
@@ -64,7 +66,7 @@ def _add_drops(code, parameter, margins, mixes, y, bounds, total):
             total[k - 1] += _clipped(start - value, bounds[k - 1])
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def _add_drops_of_outputs(code, parameter, margins, mixes, label, bounds, t, total):
     """The same for a loss with several outputs."""
     start = 0.0
@@ -80,7 +82,7 @@ def _add_drops_of_outputs(code, parameter, margins, mixes, label, bounds, t, tot
             total[k - 1] += _clipped(start - value, bounds[k - 1])
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def scalar_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
     """Put into ``total`` the sums, over ``rows`` or over all when empty, of clipped drops from the first mix to each other one.
 
@@ -99,7 +101,7 @@ def scalar_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, paramete
     total -= ROUNDER * grids
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def scalar_csr(data, indices, indptr, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
     """As ``scalar_dense`` for rows in compressed sparse form."""
     last = vectors.shape[1] - 1
@@ -116,7 +118,7 @@ def scalar_csr(data, indices, indptr, rows, y, scale, unit, vectors, mixes, boun
     total -= ROUNDER * grids
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def vector_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
     """As ``scalar_dense`` for a loss with several outputs: ``vectors`` is (vectors, outputs, columns + 1)."""
     outputs, last = vectors.shape[1], X.shape[1]
@@ -133,7 +135,7 @@ def vector_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, paramete
     total -= ROUNDER * grids
 
 
-@njit(**_STRICT)
+@compiled(**_STRICT)
 def vector_csr(data, indices, indptr, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
     """As ``vector_dense`` for rows in compressed sparse form."""
     outputs, last = vectors.shape[1], vectors.shape[2] - 1

@@ -16,10 +16,10 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, Inval
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hushfit._typing import IntVector
+from hushfit.kernels._compile import compiled
 
 Words: TypeAlias = NDArray[np.uint32]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -66,8 +66,8 @@ _EXP: IntVector = np.array([[_exp_in_units(i, part) for i in range(64)] for part
 
 def _compiled(function: _Function) -> _Function:
     """Compile without the interpreter lock, keeping the signature for the type checker."""
-    compiled: _Function = njit(nogil=True, cache=True)(function)
-    return compiled
+    loop: _Function = compiled(nogil=True)(function)
+    return loop
 
 
 @_compiled

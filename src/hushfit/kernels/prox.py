@@ -4,12 +4,13 @@ Every function takes rows of shape (outputs, features), C-contiguous float64, an
 """
 
 import numpy as np
-from numba import njit
 
-_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
+from hushfit.kernels._compile import compiled
+
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def _power_root(size, weight, q, start):
     """Larger root z of ``z + weight * q * z**(q - 1) = size``, which is at least ``start``.
 
@@ -25,7 +26,7 @@ def _power_root(size, weight, q, start):
         z = lower
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def power_threshold(v, weight, q):
     """Minimise ``weight * |z|**q + (z - v)**2 / 2`` for each entry, 0 < q < 1.
 
@@ -44,7 +45,7 @@ def power_threshold(v, weight, q):
     return z
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def _fuse(y, weight, z, at, slope, offset, low, high):
     """Minimise ``weight * sum |z[i + 1] - z[i]| + ||z - y||**2 / 2`` by dynamic programming, in time O(n).
 
@@ -86,7 +87,7 @@ def _fuse(y, weight, z, at, slope, offset, low, high):
         z[k] = min(max(z[k + 1], low[k]), high[k])
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def fuse(v, weight):
     """Prox of ``weight`` times the total variation of each row."""
     n = v.shape[1]
@@ -99,7 +100,7 @@ def fuse(v, weight):
     return z
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def decreasing(v):
     """Nearest row with entries that never increase and never fall below zero, for each row.
 

@@ -3,14 +3,15 @@
 import math
 
 import numpy as np
-from numba import njit
 
-_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
+from hushfit.kernels._compile import compiled
+
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 _SMALLEST_SQUARE = 1e-280
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def _inverse_length(square):
     """1 / length; 0 for the empty record and for one with a value that is not a finite number."""
     # Squares of smaller entries underflow one by one, and the record would come out longer than one.
@@ -19,7 +20,7 @@ def _inverse_length(square):
     return 0.0
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def unit_scales_dense(X, unit, scale):
     """What makes each record ``[x, unit]`` a unit vector."""
     for i in range(X.shape[0]):
@@ -29,7 +30,7 @@ def unit_scales_dense(X, unit, scale):
         scale[i] = _inverse_length(square)
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def is_canonical_csr(indices, indptr, n_features):
     """Whether every row has increasing indices within the columns: each column once."""
     for i in range(indptr.shape[0] - 1):
@@ -41,7 +42,7 @@ def is_canonical_csr(indices, indptr, n_features):
     return True
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def unit_scales_csr(data, indptr, unit, scale):
     """As ``unit_scales_dense`` for rows in compressed sparse form."""
     for i in range(indptr.shape[0] - 1):
@@ -51,7 +52,7 @@ def unit_scales_csr(data, indptr, unit, scale):
         scale[i] = _inverse_length(square)
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
     """Add the outer products of the records, each entry first rounded to a multiple of 1 / ``steps``, in units of steps^-2."""
     last = total.shape[0] - 1
@@ -69,7 +70,7 @@ def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
         total[last, last] += constant * constant
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
     """Length of ``A`` times each record."""
     image = np.empty(A.shape[0])
@@ -91,7 +92,7 @@ def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
         lengths[i] = math.sqrt(square)
 
 
-@njit(**_OPTIONS)
+@compiled(**_OPTIONS)
 def margins_csr(data, indices, indptr, scale, unit, w, margins):
     """Inner product of each record with ``w``; nan for the zero record."""
     last = w.shape[0] - 1

@@ -74,7 +74,10 @@ def check_floor(floor: float) -> None:
 
 def checked_weights(weights: Vector) -> Vector:
     """A copy of the weights that nobody can change any more; refuse negative and non-finite ones."""
-    kept = np.array(weights, dtype=np.float64)
+    try:
+        kept = np.array(weights, dtype=np.float64)
+    except OverflowError:
+        raise InvalidArgument("weights have a whole number beyond the largest float. Give smaller ones.") from None
     if not (kept.ndim > 0 and np.isfinite(kept).all() and (kept >= 0).all()):
         raise InvalidArgument(f"weights={weights} are not an array of finite numbers >= 0. Give one for each coefficient.")
     kept.flags.writeable = False

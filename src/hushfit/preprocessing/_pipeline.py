@@ -271,7 +271,6 @@ def _together(found: Sequence[tuple[str, Guarantee]], delta: float, relation: Re
         _stated(cost, delta, relation) if epsilon is None else epsilon,
         delta,
         relation,
-        unit=found[0][1].unit,
         public=tuple(dict.fromkeys(text for _, guarantee in found for text in guarantee.public)),
         releases=tuple(
             replace(release, name=f"{name}: {release.name}") for name, guarantee in found for release in guarantee.releases

@@ -29,7 +29,7 @@ from hushfit.privacy._ledger import Account, Ledger, Receipt
 from hushfit.privacy._objective_cost import ObjectiveCost
 from hushfit.privacy._permuted_cost import PermutedGaussianCost
 from hushfit.privacy._rdp import rdp_curve, rdp_delta, rdp_epsilon
-from hushfit.privacy._relation import Relation
+from hushfit.privacy._relation import Relation, by_relation, replaces_one
 from hushfit.privacy._reserve import usable
 from hushfit.privacy._sampler import (
     OpenDPSampler,
@@ -75,6 +75,7 @@ __all__ = [
     "SeededSampler",
     "Spent",
     "ThresholdedGaussianCost",
+    "by_relation",
     "calibrate",
     "compose",
     "cost_from_dict",
@@ -89,6 +90,7 @@ __all__ = [
     "rdp_delta",
     "rdp_epsilon",
     "repeat",
+    "replaces_one",
     "sampler_for",
     "usable",
 ]

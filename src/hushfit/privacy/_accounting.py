@@ -23,7 +23,7 @@ from hushfit.privacy._mixture_cost import (
 )
 from hushfit.privacy._normal import NormalForm, SampledCost
 from hushfit.privacy._paired_cost import Directions, Pair
-from hushfit.privacy._relation import Relation
+from hushfit.privacy._relation import Relation, replaces_one
 
 # Convolution by FFT errs by about 1e-16 of the total, and raising the transform to the T-th power multiplies that by T. This much,
 # ten times the worst that was found between 1e4 and 1e7 steps, is added to every delta.
@@ -143,7 +143,7 @@ def _sampled(part: SampledCost, relation: Relation) -> Directions:
         return _mixture_pairs(part)
     if isinstance(part, FixedSizeGaussianCost):
         return Directions(_fixed_size_pair(mu, rate, count))
-    if relation is Relation.REPLACE_ONE:
+    if replaces_one(relation):
         return Directions(_swap_pair(mu, rate, count) if mu <= _MAX_SWAP_MU else _gaussian_pair(mu, count))
     return Directions(_remove_pair(mu, rate, count), _add_pair(mu, rate, count))
 

@@ -19,7 +19,7 @@ from hushfit.privacy._above_threshold import AboveThresholdCost
 from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._paired_cost import Directions, Pair, PairedCost, Profile
 from hushfit.privacy._rdp import _by_whole_orders, _gaussian, _log_binomial, _log_sum_exp
-from hushfit.privacy._relation import Relation
+from hushfit.privacy._relation import Relation, replaces_one
 
 # Gaussian tails are cut so many deviations out (1e-21): the cut mass counts as an infinite loss.
 _REACH: Final = 9.5
@@ -93,7 +93,7 @@ class GatedCost(PairedCost, kind="gated"):
         return self.noise_multiplier < 1e-3 or self.gate.reveals_all
 
     def directions(self, relation: Relation) -> Directions:
-        if relation is Relation.REPLACE_ONE:
+        if replaces_one(relation):
             return Directions(_swap_pair(self._inner(0.5), self.rate, self.count))
         return Directions(*_sampled_pairs(self._inner(1.0), self.rate, self.count))
 
@@ -103,7 +103,7 @@ class GatedCost(PairedCost, kind="gated"):
         unsampled = self._unsampled(orders, 1.0)
         if self.rate == 1:
             return unsampled
-        if relation is Relation.ADD_REMOVE:
+        if not replaces_one(relation):
             return np.minimum(self._sampled(orders, 1.0), unsampled)
         # Through the table without the record, which moves every answer by half as much.
         both = self._sampled(np.concatenate([2 * orders, 2 * orders - 1]), 0.5)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from html import escape
-from typing import Any
+from typing import Any, Final
 
 from hushfit._version import __version__
 from hushfit.errors import InvalidArgument
@@ -15,6 +15,8 @@ from hushfit.privacy._cost import ComposedCost, Cost, cost_from_dict, parts_of
 from hushfit.privacy._relation import Relation
 
 _WIDTH = 96
+ONE_ROW: Final = "one row"
+"""The unit that every guarantee is for, until rows of one person are counted together."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Guarantee:
     relation : Relation or str
         Which data sets are neighbours.
     unit : str, default="one row"
-        What one record is: a row, a person, a query list.
+        What the table's description calls a row. Nothing checks it, and the promise is for one row whatever it says; model files of
+        older versions have it.
     public : tuple of str
         What was taken as known to everybody, such as the number of rows or the feature ranges.
     releases : tuple of ReleaseRecord
@@ -89,7 +92,7 @@ class Guarantee:
     delta: float
     relation: Relation
     _: KW_ONLY
-    unit: str = "one row"
+    unit: str = ONE_ROW
     public: tuple[str, ...] = ()
     releases: tuple[ReleaseRecord, ...] = ()
     cost: Cost = field(default_factory=lambda: ComposedCost(()))
@@ -109,6 +112,10 @@ class Guarantee:
         if not all(isinstance(release, ReleaseRecord) for release in self.releases):
             raise InvalidArgument("releases holds something else than ReleaseRecord. Give ReleaseRecord objects.")
         list(parts_of(self.cost))  # refuses what is not a cost
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        # Whatever stored the fields may have turned the relation into its name: read them as a caller's.
+        self.__init__(**state)  # type: ignore[misc]
 
     @property
     def nonprivate(self) -> bool:
@@ -192,13 +199,14 @@ class Guarantee:
         if self.nonprivate:
             return (
                 "NOT PRIVATE: epsilon is infinite, so nothing is promised "
-                f"(delta={self.delta:g}, relation {self.relation}, unit {self.unit})."
+                f"(delta={self.delta:g}, relation {self.relation}, unit {ONE_ROW})."
             )
         return (
             f"Differentially private with epsilon={self.epsilon:.6g} and delta={self.delta:g}: two data sets that "
             f"differ by {self.relation.in_words} give any outcome with probabilities within a factor "
             f"exp({self.epsilon:.6g}) of each other, up to {self.delta:g}. Relation: {self.relation}. "
-            f"The unit of privacy is {self.unit}."
+            f"The unit of privacy is {ONE_ROW}: if a person has several rows, the guarantee for the person is weaker, "
+            "the more rows the weaker."
         )
 
     def _details(self) -> list[str]:
@@ -210,7 +218,10 @@ class Guarantee:
             else "Noise: secure=False. The noise can be reproduced or its floating-point form analysed, so whoever "
             "knows the seed can remove it: use this result for tests and simulations, not for a release."
         )
-        return [f"Taken as public: {public}.", f"Released: {released}.", secure, *(f"Note: {n}" for n in self.notes)]
+        notes = [f"Note: {note}" for note in self.notes]
+        if self.unit != ONE_ROW:
+            notes.append(f"Note: the table's description calls a row {self.unit!r}; nothing has checked that.")
+        return [f"Taken as public: {public}.", f"Released: {released}.", secure, *notes]
 
 
 def _release_to_dict(release: ReleaseRecord) -> dict[str, Any]:

@@ -85,8 +85,9 @@ def delta_of(cost: Cost, epsilon: float, relation: Relation | str) -> float:
     return min(by_rdp, pld_delta(form, epsilon, relation))
 
 
-def profile_of(cost: Cost, epsilons: Vector, relation: Relation) -> Vector:
+def profile_of(cost: Cost, epsilons: Vector, relation: Relation | str) -> Vector:
     """`delta_of` for many increasing epsilons, each at least 0."""
+    relation = Relation.parse(relation)
     form = normal_form(cost, relation)
     if is_exact(form) or form.reveals_all:
         return np.array([exact_delta(form, epsilon) for epsilon in epsilons.tolist()])

@@ -18,7 +18,7 @@ from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.privacy._objective_cost import ObjectiveCost
 from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._rdp import fixed_size_refused
-from hushfit.privacy._relation import Relation
+from hushfit.privacy._relation import Relation, replaces_one
 
 SampledCost: TypeAlias = PoissonGaussianCost | FixedSizeGaussianCost | MixtureGaussianCost
 
@@ -59,8 +59,9 @@ class NormalForm:
         return without or math.inf in (self.mu, *(part.epsilon for part in self.pure), *(part.mu for part in self.objective))
 
 
-def normal_form(cost: Cost, relation: Relation) -> NormalForm:
+def normal_form(cost: Cost, relation: Relation | str) -> NormalForm:
     """Sort the parts of a cost; refuse those without a proof under the relation."""
+    relation = Relation.parse(relation)
     squares: list[float] = []
     pure: list[PureCost] = []
     sampled: list[SampledCost] = []
@@ -70,9 +71,9 @@ def normal_form(cost: Cost, relation: Relation) -> NormalForm:
     log_kept: list[float] = []
     for part in entries_of(cost):
         match part:
-            case FixedSizeGaussianCost() if relation is Relation.ADD_REMOVE:
+            case FixedSizeGaussianCost() if not replaces_one(relation):
                 raise fixed_size_refused()
-            case MixtureGaussianCost() if relation is Relation.REPLACE_ONE:
+            case MixtureGaussianCost() if replaces_one(relation):
                 raise mixture_refused()
             case GaussianCost():
                 squares.append(part.count * part.mu * part.mu)

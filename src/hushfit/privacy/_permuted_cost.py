@@ -16,7 +16,7 @@ from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import _check
 from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._paired_cost import Directions, Pair, PairedCost
-from hushfit.privacy._relation import Relation
+from hushfit.privacy._relation import Relation, replaces_one
 
 # Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
 _REACH: Final = 9.5
@@ -97,7 +97,7 @@ class PermutedGaussianCost(PairedCost, kind="permuted-gaussian"):
 
 
 def _require_replace_one(relation: Relation) -> None:
-    if relation is not Relation.REPLACE_ONE:
+    if not replaces_one(relation):
         raise UnsupportedRelation(
             "a run over permuted batches is proved under 'replace-one' only: adding or removing a record moves others from batch "
             "to batch. Use adjacency='replace-one', or one batch of all rows (solver='outpert-gd')."

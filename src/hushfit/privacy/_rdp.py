@@ -26,13 +26,13 @@ from hushfit.privacy._cost import (
 )
 from hushfit.privacy._objective_cost import ObjectiveCost, objective_curve
 from hushfit.privacy._paired_cost import PairedCost
-from hushfit.privacy._relation import Relation
+from hushfit.privacy._relation import Relation, replaces_one
 
 # Below it the moment of a pure release is 1 but for rounding, and a bound by Bun and Steinke (2016) is as good.
 _SMALL_PURE: Final = 1e-4
 
 
-def rdp_curve(cost: Cost, orders: Vector, relation: Relation) -> Vector:
+def rdp_curve(cost: Cost, orders: Vector, relation: Relation | str) -> Vector:
     """Upper bound on the Renyi divergence of a cost at some orders.
 
     Parameters
@@ -41,7 +41,7 @@ def rdp_curve(cost: Cost, orders: Vector, relation: Relation) -> Vector:
         Of any kind.
     orders : ndarray
         Each above 1.
-    relation : Relation
+    relation : Relation or str
         Which data sets are neighbours.
 
     Returns
@@ -49,13 +49,13 @@ def rdp_curve(cost: Cost, orders: Vector, relation: Relation) -> Vector:
     ndarray
         One bound per order; infinity where none is known.
     """
-    total = np.zeros_like(orders)
+    relation, total = Relation.parse(relation), np.zeros_like(orders)
     for part in parts_of(cost):
         total = total + part.count * _one(part, orders, relation)
     return total
 
 
-def rdp_epsilon(cost: Cost, delta: float, relation: Relation) -> float:
+def rdp_epsilon(cost: Cost, delta: float, relation: Relation | str) -> float:
     """Epsilon of a cost through its Renyi curve.
 
     Parameters
@@ -64,7 +64,7 @@ def rdp_epsilon(cost: Cost, delta: float, relation: Relation) -> float:
         Of any kind.
     delta : float
         Strictly between 0 and 1.
-    relation : Relation
+    relation : Relation or str
         Which data sets are neighbours.
 
     Returns
@@ -81,7 +81,7 @@ def rdp_epsilon(cost: Cost, delta: float, relation: Relation) -> float:
     return max(0.0, float(epsilon.min()))
 
 
-def rdp_delta(cost: Cost, epsilon: float, relation: Relation) -> float:
+def rdp_delta(cost: Cost, epsilon: float, relation: Relation | str) -> float:
     """Delta of a cost through its Renyi curve: `rdp_epsilon` solved for delta.
 
     Parameters
@@ -90,7 +90,7 @@ def rdp_delta(cost: Cost, epsilon: float, relation: Relation) -> float:
         Of any kind.
     epsilon : float
         At least 0.
-    relation : Relation
+    relation : Relation or str
         Which data sets are neighbours.
 
     Returns
@@ -101,7 +101,7 @@ def rdp_delta(cost: Cost, epsilon: float, relation: Relation) -> float:
     return float(rdp_profile(cost, np.array([epsilon]), relation)[0])
 
 
-def rdp_profile(cost: Cost, epsilons: Vector, relation: Relation) -> Vector:
+def rdp_profile(cost: Cost, epsilons: Vector, relation: Relation | str) -> Vector:
     """`rdp_delta` for many epsilons."""
     orders = _orders(cost)
     curve = rdp_curve(cost, orders, relation)
@@ -134,12 +134,12 @@ def _one(part: SimpleCost | PairedCost, orders: Vector, relation: Relation) -> V
     match part:
         case GaussianCost():
             return _gaussian(orders, part.mu)
-        case PoissonGaussianCost() if relation is Relation.ADD_REMOVE:
+        case PoissonGaussianCost() if not replaces_one(relation):
             return _poisson(orders, part.mu, part.rate)
         case PoissonGaussianCost():
             return _poisson_swap(orders, part.mu, part.rate)
         case FixedSizeGaussianCost():
-            if relation is Relation.ADD_REMOVE:
+            if not replaces_one(relation):
                 raise fixed_size_refused()
             return _fixed_size(orders, part.mu, part.rate)
         case PureCost():

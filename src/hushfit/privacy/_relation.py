@@ -1,8 +1,15 @@
-"""Which data sets count as neighbours."""
+"""Which data sets count as neighbours, and the one place where a relation is told from the other.
+
+Everything that depends on a relation asks `by_relation` or `replaces_one`, which read names as well as members. A comparison
+of one's own could take a name for the other relation, and with it half the noise.
+"""
 
 from enum import StrEnum
+from typing import TypeVar, assert_never
 
 from hushfit.errors import InvalidArgument
+
+_T = TypeVar("_T")
 
 
 class Relation(StrEnum):
@@ -47,6 +54,55 @@ class Relation(StrEnum):
     @property
     def in_words(self) -> str:
         """The relation as the object of "differ by ..."."""
-        if self is Relation.REPLACE_ONE:
-            return "replacing one record by any other admissible record (the number of records is public)"
-        return "adding or removing one record, in the zero-out form (its contribution is set to zero; n is public)"
+        return by_relation(
+            self,
+            replace_one="replacing one record by any other admissible record (the number of records is public)",
+            add_remove="adding or removing one record, in the zero-out form (its contribution is set to zero; n is public)",
+        )
+
+
+def by_relation(relation: Relation | str, *, replace_one: _T, add_remove: _T) -> _T:
+    """What holds under a relation, given what holds under each.
+
+    Parameters
+    ----------
+    relation : Relation or str
+    replace_one, add_remove : object
+        One of them is returned.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    InvalidArgument
+        If the relation is neither of the two, by member or by name.
+    """
+    known = Relation.parse(relation)
+    match known:
+        case Relation.REPLACE_ONE:
+            return replace_one
+        case Relation.ADD_REMOVE:
+            return add_remove
+        case _:
+            assert_never(known)
+
+
+def replaces_one(relation: Relation | str) -> bool:
+    """Whether neighbours differ by exchanging one record for another.
+
+    Parameters
+    ----------
+    relation : Relation or str
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    InvalidArgument
+        If the relation is neither of the two, by member or by name.
+    """
+    return by_relation(relation, replace_one=True, add_remove=False)

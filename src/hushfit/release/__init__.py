@@ -27,6 +27,7 @@ from hushfit.release._gradient import ClippedGradient, Metric
 from hushfit.release._gradient_norm import GradientNorm, NormAbove, RestartedGate
 from hushfit.release._hessian import CURVATURES, HessianSum, NewtonDirection
 from hushfit.release._histogram import MarginHistogram
+from hushfit.release._joint import GradientWithMoment
 from hushfit.release._logistic import LogisticGradient, gradient_diameter
 from hushfit.release._mechanism import Entropy, Mechanism, NoiseGrid, gaussian_answer
 from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser, hessian_rank
@@ -64,6 +65,7 @@ __all__ = [
     "GaussianRun",
     "GradientDifference",
     "GradientNorm",
+    "GradientWithMoment",
     "HessianSum",
     "LaplaceInside",
     "LogisticGradient",

@@ -10,7 +10,7 @@ import numpy as np
 from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
 from hushfit.release._query import refuse_batch
@@ -94,7 +94,7 @@ class AdmmStep:
         return moved * math.sqrt(1 + max(1.0, self.rho**2)) + _arithmetic(state, self.eta, self.rho)
 
     def sensitivity(self, relation: Relation) -> float:
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +179,7 @@ class AdmmRun:
         return self.inner * (math.sqrt(self.eta) * share + _arithmetic(state, self.eta, self.rho))
 
     def sensitivity(self, relation: Relation) -> float:
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 def dual_step(problem: Problem, x: Vector, dual: Vector, rho: float) -> Vector:

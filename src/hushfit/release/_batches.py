@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hushfit._typing import IntVector, Vector
 from hushfit.data import Coins, DataSource, fixed_size_rows, poisson_rows
 from hushfit.errors import InvalidArgument, TooFewRows
-from hushfit.privacy import Cost, FixedSizeGaussianCost, GaussianCost, PoissonGaussianCost, Relation
+from hushfit.privacy import Cost, FixedSizeGaussianCost, GaussianCost, PoissonGaussianCost, Relation, by_relation
 from hushfit.release._mechanism import Entropy, gaussian_answer
 from hushfit.release._query import Query
 
@@ -99,7 +99,7 @@ class PoissonBatch(Sampling):
 
     def objection(self, query: Query, relation: Relation) -> str | None:
         # docs/proofs/poisson.md: under replace-one the dominating pair has two records of opposite direction.
-        least = (2 if relation is Relation.REPLACE_ONE else 1) * query.radius() * (1 - 1e-12)
+        least = by_relation(relation, replace_one=2, add_remove=1) * query.radius() * (1 - 1e-12)
         if query.sensitivity(relation) < least:
             return "on Poisson batches, whose price is proved for twice the radius, and this query has less"
         return None

@@ -34,7 +34,7 @@ class Curator:
     plan : Plan
     multipliers : mapping from release name to noise multiplier
         As given by ``plan.multipliers``; 0 means no noise, for fits that claim no privacy.
-    relation : Relation
+    relation : Relation or str
     sampler : Sampler
     coins : Coins
         Secret coins for sampled batches.
@@ -51,13 +51,14 @@ class Curator:
         source: DataSource,
         plan: Plan,
         multipliers: Mapping[str, float],
-        relation: Relation,
+        relation: Relation | str,
         sampler: Sampler,
         coins: Coins,
         epsilon_reserve: float = math.inf,
         replay: Iterable[Released] = (),
         keep: Callable[[Released], None] | None = None,
     ) -> None:
+        relation = Relation.parse(relation)
         self.__source = source
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
         self._left = {part.name: part.count for part in plan.parts}

@@ -7,13 +7,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, Coins, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
 from hushfit.losses import HuberHinge, Logistic
-from hushfit.privacy import Cost, Relation
+from hushfit.privacy import Cost, Relation, by_relation, replaces_one
 from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.problem import Problem
 from hushfit.release._batches import FullBatch
@@ -101,7 +102,7 @@ class GradientDifference:
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one difference away and adds another; exchanging it for nothing only takes one away.
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,7 @@ class Snapshot:
     clip: float
 
     def __post_init__(self) -> None:
-        frozen = self.w.copy()
-        frozen.setflags(write=False)  # what was computed at this point must stay what belongs to it
-        object.__setattr__(self, "w", frozen)
+        keep_read_only(self, "w")  # what was computed at this point must stay what belongs to it
 
 
 # Full gradients at snapshots. They are private: nothing outside this file reads them.
@@ -226,6 +225,6 @@ class VarianceReducedGradient:
         return longest * self._full.radius() + rounding
 
     def sensitivity(self, relation: Relation) -> float:
-        if relation is Relation.REPLACE_ONE:
+        if replaces_one(relation):
             raise mixture_refused()
         return self.radius()

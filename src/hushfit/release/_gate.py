@@ -11,13 +11,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from hushfit._arrays import keep_read_only, read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
 from hushfit.penalties import ScaledL2, Zero
-from hushfit.privacy import AboveThresholdCost, Cost, GatedCost, GaussianCost, PureCost, Relation, compose
+from hushfit.privacy import AboveThresholdCost, Cost, GatedCost, GaussianCost, PureCost, Relation, by_relation, compose
 from hushfit.privacy._above_threshold import GATE_NOISES
 from hushfit.problem import Problem
 from hushfit.release._batches import _subsampled_multiplier
@@ -65,6 +66,7 @@ class LossDrop:
                 f"{len(self.bounds)} candidates of shape {self.problem.shape} need as many bounds and one more row of mixes; vectors "
                 f"have shape {self.vectors.shape} and mixes {self.mixes.shape}."
             )
+        keep_read_only(self, "bounds")  # the grids that belong to them are computed once
 
     @property
     def size(self) -> int:
@@ -74,13 +76,14 @@ class LossDrop:
     def grids(self) -> Vector:
         """Steps to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
         rows = max(self.problem.n_rows, MOST_BLOCK_ROWS)
-        return np.asarray(2.0 ** np.ceil(np.log2(self.bounds * rows / HEADROOM)))
+        return read_only(2.0 ** np.ceil(np.log2(self.bounds * rows / HEADROOM)))
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         vectors = np.ascontiguousarray(_with_intercept(self.vectors, self.problem))
+        bounds, grids = self.bounds.copy(), self.grids.copy()  # loops are compiled for writable arrays
 
         def of_block(block: Block) -> Vector:
-            return block.drop_sum(vectors, self.mixes, self.bounds, *self.problem.loss.kernel, self.grids)
+            return block.drop_sum(vectors, self.mixes, bounds, *self.problem.loss.kernel, grids)
 
         return parallel_sum(of_block, source.blocks(rows), (self.size,))
 
@@ -96,7 +99,7 @@ class LossDrop:
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one drop away and adds another; exchanging it for nothing only takes one away.
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 class _OfDrops:
@@ -145,7 +148,7 @@ class _OfDrops:
         return float((self.drop.radii / self.units).max()) * (1 + 1e-12) + rounding
 
     def sensitivity(self, relation: Relation) -> float:
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -509,8 +512,8 @@ class NoisyChoice:
 
 
 def _unsampled(noise: str, multipliers: tuple[float, float], queries: int, count: int) -> Cost:
-    gate = AboveThresholdCost(noise, *multipliers, queries, count=count)
-    return PureCost(gate.epsilon, count) if noise == "laplace" else gate
+    # Not a pure cost, though Laplace noise has one: far fewer outcomes of a gate are as bad as that than of randomised response.
+    return AboveThresholdCost(noise, *multipliers, queries, count=count)
 
 
 def _multiplier(strength: float, count: int, rate: float) -> float:

@@ -8,13 +8,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
 from hushfit.losses import Loss
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 
 # Covers the rounding of a record's own arithmetic: a few hundred operations of relative error 2**-53 each.
@@ -27,6 +28,10 @@ class Metric:
     """A public symmetric matrix: lengths of gradients are measured, clipped and noised after multiplying by it."""
 
     A: Matrix
+
+    def __post_init__(self) -> None:
+        # Its norm and the lengths of records in it are computed once, and sensitivities rest on them.
+        keep_read_only(self, "A")
 
     @cached_property
     def norm(self) -> float:
@@ -112,7 +117,7 @@ class ClippedGradient:
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one contribution away and adds another; exchanging it for nothing only takes one away.
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 # Every step of a run makes a new query with the same bounds, so they are kept by the numbers they depend on.
@@ -142,7 +147,7 @@ def _with_intercept(w: Vector, problem: Problem) -> Vector:
 def _lengths_in(metric: Metric, source: DataSource, problem: Problem) -> Vector:
     of_sources = _lengths.setdefault(metric, WeakKeyDictionary())
     if source not in of_sources:
-        A = metric.A if problem.fit_intercept else np.pad(metric.A, (0, 1))
+        A = metric.A.copy() if problem.fit_intercept else np.pad(metric.A, (0, 1))  # loops are compiled for writable arrays
         lengths = np.empty(source.n_rows)
         for block in source.blocks():
             lengths[block.place] = block.lengths(A)

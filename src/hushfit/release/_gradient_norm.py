@@ -15,7 +15,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.penalties import Zero
-from hushfit.privacy import Cost, PureCost, Relation
+from hushfit.privacy import Cost, PureCost, Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ClippedGradient
 from hushfit.release._mechanism import Entropy, NoiseGrid
@@ -86,7 +86,7 @@ class GradientNorm:
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one gradient away and adds another; exchanging it for nothing only takes one away.
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
     @property
     def _longest(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release._query import refuse_batch
 
@@ -52,4 +52,4 @@ class MarginHistogram:
 
     def sensitivity(self, relation: Relation) -> float:
         # A replaced record leaves one cell and enters another.
-        return math.sqrt(2) if relation is Relation.REPLACE_ONE else 1.0
+        return by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)

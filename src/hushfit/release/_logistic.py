@@ -12,7 +12,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Logistic
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, replaces_one
 from hushfit.problem import Problem
 from hushfit.release._gradient import ClippedGradient
 
@@ -70,7 +70,7 @@ class LogisticGradient:
         return float(expit(np.linalg.norm(self.w))) * (1 + 1e-9) + self._slack
 
     def sensitivity(self, relation: Relation) -> float:
-        if relation is not Relation.REPLACE_ONE:
+        if not replaces_one(relation):
             return self.radius()
         if not self.pairwise:
             return 2 * self.radius()

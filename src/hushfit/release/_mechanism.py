@@ -47,8 +47,8 @@ class Mechanism(Protocol):
 class Entropy:
     """What a mechanism draws from: noise, coins, and the reserve that pays for noise being discrete."""
 
-    def __init__(self, relation: Relation, sampler: Sampler, coins: Coins, epsilon_reserve: float = math.inf) -> None:
-        self.relation = relation
+    def __init__(self, relation: Relation | str, sampler: Sampler, coins: Coins, epsilon_reserve: float = math.inf) -> None:
+        self.relation = Relation.parse(relation)
         self.sampler = sampler
         self.coins = coins
         self._reserve = epsilon_reserve

@@ -15,7 +15,7 @@ from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, NotCertified
 from hushfit.losses import Softmax
 from hushfit.penalties import ScaledL2, Zero
-from hushfit.privacy import Cost, GaussianCost, ObjectiveCost, PureCost, Relation, Sampler, compose
+from hushfit.privacy import Cost, GaussianCost, ObjectiveCost, PureCost, Relation, Sampler, by_relation, compose
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
 from hushfit.release._mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
@@ -236,7 +236,7 @@ class PerturbedMinimiser:
     def gradient_shift(self, relation: Relation) -> float:
         """How far a neighbour moves the gradient of the objective, anywhere."""
         one = self.problem.loss.slope_bound * (1 + ARITHMETIC_SLACK) / self.problem.n_rows
-        return 2 * one if relation is Relation.REPLACE_ONE else one
+        return one * by_relation(relation, replace_one=2, add_remove=1)
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         """The minimiser without noise."""

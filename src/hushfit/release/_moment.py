@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from hushfit._arrays import read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import DataSource
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release._query import refuse_batch
 
@@ -40,7 +41,7 @@ class SecondMoment:
     def doubled(self) -> BoolVector:
         row, column = np.triu_indices(self.problem.dimension)
         off_diagonal: BoolVector = row != column
-        return off_diagonal
+        return read_only(off_diagonal)  # it says where noise is halved
 
     @property
     def steps(self) -> float:
@@ -69,4 +70,4 @@ class SecondMoment:
 
     def sensitivity(self, relation: Relation) -> float:
         # |aa' - bb'|^2 = |a|^4 + |b|^4 - 2 (a.b)^2
-        return math.sqrt(2) * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)

@@ -14,7 +14,7 @@ from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
 from hushfit.penalties import ScaledL2, Zero
-from hushfit.privacy import Cost, PermutedGaussianCost, Relation
+from hushfit.privacy import Cost, PermutedGaussianCost, Relation, replaces_one
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK
 from hushfit.release._mechanism import Entropy, NoiseGrid, gaussian_answer, too_large
@@ -208,7 +208,7 @@ class PermutedRun:
         return float(self._shifts(1).max())
 
     def sensitivity(self, relation: Relation) -> float:
-        if relation is Relation.REPLACE_ONE:
+        if replaces_one(relation):
             return float(self.shifts.max())
         if len(self.passes.sizes) > 1:
             raise UnsupportedRelation(
@@ -304,7 +304,7 @@ class SecretOrder:
 
     def objection(self, query: Query, relation: Relation) -> str | None:
         """Why its price does not cover this very query."""
-        if relation is not Relation.REPLACE_ONE:
+        if not replaces_one(relation):
             return "in a secret order, which is proved under 'replace-one' only"
         if not isinstance(query, PermutedRun):
             return "as a PermutedRun"

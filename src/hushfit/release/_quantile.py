@@ -11,7 +11,7 @@ from hushfit._typing import AnyArray, IntVector, Vector
 from hushfit.data import Block, DataSource
 from hushfit.data._source import DenseBlock, SparseBlock
 from hushfit.errors import InvalidArgument
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, by_relation
 from hushfit.release._query import refuse_batch
 
 
@@ -54,7 +54,7 @@ class ColumnHistogram:
 
     def sensitivity(self, relation: Relation) -> float:
         # In each column a replaced record leaves one cell and enters another.
-        return math.sqrt(2) * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)
 
 
 def _columns(block: Block) -> Iterator[tuple[AnyArray, int]]:

@@ -11,7 +11,7 @@ from hushfit._typing import AnyArray, IntVector, Vector
 from hushfit.data import Coins, DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.choice import choose
-from hushfit.privacy import Cost, Relation
+from hushfit.privacy import Cost, Relation, by_relation
 from hushfit.privacy._bounded_range_cost import BoundedRangeCost
 from hushfit.problem import Problem
 from hushfit.release._gradient import ClippedGradient
@@ -98,7 +98,7 @@ class SteepestCorner:
 
     def sensitivity(self, relation: Relation) -> float:
         """Most by which a neighbour changes the utility of an answer: half the range of all changes."""
-        return 2 * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from hushfit._typing import IntVector, Vector
 from hushfit.data import Block, DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.privacy import Cost, Relation, ThresholdedGaussianCost
+from hushfit.privacy import Cost, Relation, ThresholdedGaussianCost, by_relation
 from hushfit.release._mechanism import Entropy, NoiseGrid
 from hushfit.release._query import Query, refuse_batch
 
@@ -72,7 +72,7 @@ class Vocabulary:
 
     def sensitivity(self, relation: Relation) -> float:
         # Of the counts of texts that both tables have.
-        return math.sqrt(2) * self.radius() if relation is Relation.REPLACE_ONE else self.radius()
+        return self.radius() * by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def odds_figure(epsilon: float, delta: float) -> str:
         box.dot(0.5, low, f"{low:.0%}", "start", 10),
     ]
     words = (
-        f"An attacker who believed something about one person with probability 50 percent believes it with {low:.0%} to {high:.0%} "
+        f"An attacker who believed something about one row with probability 50 percent believes it with {low:.0%} to {high:.0%} "
         "after seeing the model. The shaded band shows the same for every starting belief."
     )
     return box.svg("What the model can change in an attacker's belief", words, parts)

@@ -9,12 +9,14 @@ import numpy as np
 
 from hushfit.data._schema import CategoricalColumn, NumericColumn
 from hushfit.models import Model
-from hushfit.privacy import Guarantee, Relation
+from hushfit.privacy import Guarantee, replaces_one
+from hushfit.privacy._guarantee import ONE_ROW
 from hushfit.report._evaluate import Evaluation
 from hushfit.report._figures import calibration_figure, forest_row, odds_figure, posterior
 
 _SHOWN = 25
 _PRIORS = (0.5, 0.1, 0.01)
+_ODDS = "What epsilon means for one row"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _KINDS = {"PrivateLogisticRegression": "Logistic regression", "PrivateLinearSVC": "Linear support vector machine"}
 
@@ -66,11 +68,10 @@ def _target(model: Model) -> str:
 
 def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
     g = model.guarantee
-    unit = g.unit.removeprefix("one ")
     facts = [
         ("epsilon", "∞" if g.nonprivate else f"{g.epsilon:.4g}", "no promise" if g.nonprivate else "privacy loss of this model"),
         ("delta", f"{g.delta:.3g}", "chance of exceeding it"),
-        ("protects", f"one {unit}", str(g.relation)),
+        ("protects", ONE_ROW, str(g.relation)),
         ("columns", f"{len(model.feature_names)}", f"{len(model.classes)} classes"),
     ]
     if evaluation is not None:
@@ -103,12 +104,12 @@ def _promise(g: Guarantee) -> str:
 
 def _odds(g: Guarantee) -> str:
     if g.nonprivate:
-        body = '<p class="warning">Epsilon is infinite: the model may reveal everything about a person.</p>'
-        return _section("odds", "What epsilon means for one person", body)
+        body = '<p class="warning">Epsilon is infinite: the model may reveal everything about a row.</p>'
+        return _section("odds", _ODDS, body)
     about = (
-        "whether a record is one person's or somebody else's"
-        if g.relation is Relation.REPLACE_ONE
-        else "whether a person's record was used"
+        "whether one row is a certain person's or somebody else's"
+        if replaces_one(g.relation)
+        else "whether one certain row was used"
     )
     items = []
     for prior in _PRIORS:
@@ -118,13 +119,13 @@ def _odds(g: Guarantee) -> str:
     intro = (
         f"<p>Take an attacker who knows everything about the table except {about}, and who sees this model. Their belief can move, "
         f"but not far: the odds change by a factor of at most e<sup>{g.epsilon:.3g}</sup> = {math.exp(min(g.epsilon, 700)):.3g} either "
-        "way.</p>"
+        "way. About a person with several rows it can move further.</p>"
     )
     caption = f"The band holds except with probability about {g.delta:.2g}. The dashed line is an attacker who learns nothing."
     figure = f"<figure>{odds_figure(g.epsilon, g.delta)}<figcaption>{caption}</figcaption></figure>"
     return _section(
         "odds",
-        "What epsilon means for one person",
+        _ODDS,
         f'{intro}<div class="pair">{figure}<ul class="beliefs">{"".join(items)}</ul></div>',
     )
 

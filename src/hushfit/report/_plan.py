@@ -13,7 +13,7 @@ from typing import Any, Final
 from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.losses import Logistic
 from hushfit.penalties import penalty_from_name
-from hushfit.privacy import Budget, Relation, calibrate, gaussian_mu, usable
+from hushfit.privacy import Budget, Relation, by_relation, calibrate, gaussian_mu, usable
 from hushfit.problem import Problem
 from hushfit.solvers import SOLVERS, solver_from
 
@@ -134,7 +134,7 @@ def _refuse_small(rows: int, columns: int) -> None:
 def _noise_on_mean(rows: int, columns: int, budget: Budget, relation: Relation) -> float:
     if not budget.is_private:
         return 0.0
-    sensitivity = 2.0 if relation is Relation.REPLACE_ONE else 1.0
+    sensitivity = by_relation(relation, replace_one=2.0, add_remove=1.0)
     return sensitivity * math.sqrt(columns + 1) / (rows * gaussian_mu(budget.epsilon, budget.delta))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from hushfit._settings import refuse_beyond_floats
 from hushfit.errors import InvalidArgument, UnknownName
 from hushfit.losses import Logistic
 from hushfit.penalties import Zero
@@ -117,6 +118,7 @@ def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
         return _fit_for(budget, problem, SOLVERS[solver]())
     if not (hasattr(solver, "plan") and hasattr(solver, "iterates")):
         raise InvalidArgument(f"solver={solver!r} is neither a name nor a solver. Use 'auto' or an object of hushfit.solvers.")
+    refuse_beyond_floats(solver)
     return _fit_for(budget, problem, solver)
 
 

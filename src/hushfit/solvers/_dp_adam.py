@@ -73,7 +73,8 @@ class DPAdam:
     def plan(self, problem: Problem) -> Plan:
         if not isinstance(problem.penalty, SEPARABLE):
             raise InvalidArgument(
-                f"DPAdam steps differently along each coordinate, and {problem.penalty!r} ties coordinates together. Use 'dp-sgd'."
+                f"DPAdam takes a step of its own along each coordinate, and the prox of {problem.penalty!r} is made for one step for "
+                f"all. Use 'dp-sgd', or one of {', '.join(kind.__name__ for kind in SEPARABLE)}."
             )
         return Plan((Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or USUAL_BATCH),))
 

@@ -1,31 +1,45 @@
 """The minimiser itself, for fits that claim no privacy (epsilon = inf): the yardstick for everything else."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from hushfit._typing import Matrix, Vector
-from hushfit.errors import InvalidArgument
+from hushfit.errors import InvalidArgument, NotConvergedWarning
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx, extrapolated, is_smooth
 from hushfit.solvers._run import Iterate
 
 _MOST_PRECONDITIONED_COLUMNS = 600
+# Directions that no row has must still be solvable: with corners quickly so, without them no faster than rounding is small.
+_RIDGE, _RIDGE_WITH_CORNERS = 1e-6, 1e-4
+_MEMORY = 30
+# A step is long enough when the slope along it has fallen to this share of what it was, on either side of the minimum.
+_FLAT_ENOUGH = 0.5
+_MOST_TRIALS = 30
+# What the objective may fall by where slopes are no longer exact.
+_ROUNDING = 1e-12
+
+_Slope = Callable[[Vector], Vector]
 
 
 @dataclass(frozen=True)
 class ExactMinimiser:
-    """Accelerated proximal descent, preconditioned by the second moment, until it stands still.
+    """Preconditioned by the second moment: limited-memory BFGS, or accelerated proximal descent for penalties with corners.
 
-    It refuses to run with noise: when it stops depends on the rows.
+    It refuses to run with noise: when it stops depends on the rows. It warns if it stops short of the minimum.
 
     Parameters
     ----------
     most_steps : int, default=5000
+        The most gradients that are taken.
     tolerance : float, default=1e-8
-        Stop when no weight moves by more than this, relative to the largest one.
+        Stop when no weight would move by more than this, relative to the largest one, or when the objective would fall by less
+        than a hundredth of its square: weights may run away for ever where rows can be told apart without error.
     """
 
     most_steps: int = 5_000
@@ -37,31 +51,103 @@ class ExactMinimiser:
     def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
         if curator.noise_multiplier("gradient") > 0:
             raise InvalidArgument("ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose another solver.")
-        H = self._curvature(problem, curator)
+        smooth = is_smooth(problem)
+        H = _curvature(problem, curator, _RIDGE if smooth else _RIDGE_WITH_CORNERS)
+
+        def slope(w: Vector) -> Vector:
+            query = ClippedGradient(problem, w, problem.loss.slope_bound)  # nothing is clipped
+            return curator.release("gradient", query).reshape(problem.shape) / problem.n_rows
+
+        yield from (self._quasi_newton if smooth else self._proximal)(problem, slope, H)
+
+    def _quasi_newton(self, problem: Problem, loss_slope: _Slope, H: Matrix) -> Iterator[Iterate]:
+        """The loss is convex, so slopes tell where the minimum along a line is, and no values are needed."""
+        ridge = np.zeros(problem.dimension)
+        ridge[: problem.n_features] = getattr(problem.penalty, "alpha", 0.0)
+
+        def slope(w: Vector) -> Vector:
+            return loss_slope(w) + ridge * w
+
+        memory = _Memory(np.asarray(np.linalg.inv(H + np.diag(ridge)), dtype=np.float64))
+        w, left = np.zeros(problem.shape), self.most_steps
+        g, left = slope(w), left - 1
+        while not self._settled(w, step := memory.step(g), fall := -float(np.sum(g * step))):
+            length, last, trials = 1.0, (w, g), min(left, _MOST_TRIALS)
+            for trial in range(trials):
+                w = last[0] + length * step
+                g, left = slope(w), left - 1
+                yield Iterate(w, weight=0.0)
+                along = float(np.sum(g * step)) / fall
+                if abs(along) <= _FLAT_ENOUGH or trial == trials - 1:
+                    break
+                length *= 2.0 if along < 0 else 1 / (1 + along)  # too short, or past the minimum: where a chord of slopes is zero
+            memory.learn(w - last[0], g - last[1])
+            if left == 0 or not abs(along) < 1:  # the latter when all that is left to gain is lost in rounding
+                if fall > _ROUNDING:
+                    _warn(self, problem)
+                break
+        yield Iterate(w)
+
+    def _settled(self, w: Vector, step: Vector, fall: float) -> bool:
+        return fall <= 1e-2 * self.tolerance**2 or bool(np.abs(step).max() <= self.tolerance * (1 + np.abs(w).max()))
+
+    def _proximal(self, problem: Problem, slope: _Slope, H: Matrix) -> Iterator[Iterate]:
         inverse_H, prox = np.linalg.inv(H), MetricProx(problem, H)
-        whole = problem.loss.slope_bound  # nothing is clipped
         w = ahead = np.zeros(problem.shape)
         momentum = 1.0
         for _ in range(self.most_steps):
-            g = curator.release("gradient", ClippedGradient(problem, ahead, whole)).reshape(problem.shape)
-            target = ahead - (g / problem.n_rows) @ inverse_H
+            target = ahead - slope(ahead) @ inverse_H
             previous, w = w, prox(target, 1.0)
             moved = w - previous
             if np.abs(moved).max() <= self.tolerance * (1 + np.abs(w).max()):
                 break
             ahead, momentum = extrapolated(w, moved, (ahead - w) @ H, momentum)
             yield Iterate(w, weight=0.0)
+        else:
+            _warn(self, problem)
         yield Iterate(w)
 
     def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
         return average
 
-    def _curvature(self, problem: Problem, curator: Curator) -> Matrix:
-        """A bound on the Hessian: the second moment, or for many columns the identity."""
-        d = problem.dimension
-        if d > _MOST_PRECONDITIONED_COLUMNS:
-            return problem.loss.smoothness * np.eye(d)
-        query = SecondMoment(problem)
-        M = query.matrix(curator.release("second moment", query)) / problem.n_rows
-        # Directions that no row has must still be solvable, and for a prox with corners quickly so.
-        return problem.loss.smoothness * (M + (1e-9 if is_smooth(problem) else 1e-4) * np.eye(d))
+
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """What the last moves told about the curvature, on top of a matrix that holds before any move (Nocedal, 1980)."""
+
+    inverse: Matrix
+    pairs: deque[tuple[Vector, Vector, float]] = field(default_factory=lambda: deque(maxlen=_MEMORY))
+
+    def learn(self, moved: Vector, bent: Vector) -> None:
+        if (product := float(np.sum(moved * bent))) > 0:
+            self.pairs.append((moved, bent, product))
+
+    def step(self, g: Vector) -> Vector:
+        """Where to go from a point of slope ``g``."""
+        q, weights = g, []
+        for moved, bent, product in reversed(self.pairs):
+            weights.append(float(np.sum(moved * q)) / product)
+            q = q - weights[-1] * bent
+        r = q @ self.inverse
+        for (moved, bent, product), weight in zip(self.pairs, reversed(weights), strict=True):
+            r = r + (weight - float(np.sum(bent * r)) / product) * moved
+        return -r
+
+
+def _curvature(problem: Problem, curator: Curator, ridge: float) -> Matrix:
+    """A bound on the Hessian: the second moment, or for many columns the identity."""
+    d = problem.dimension
+    if d > _MOST_PRECONDITIONED_COLUMNS:
+        return problem.loss.smoothness * np.eye(d)
+    query = SecondMoment(problem)
+    M = query.matrix(curator.release("second moment", query)) / problem.n_rows
+    return problem.loss.smoothness * (M + ridge * np.eye(d))
+
+
+def _warn(solver: ExactMinimiser, problem: Problem) -> None:
+    warnings.warn(
+        f"{solver!r} stopped before it stood at the minimum. Raise most_steps, or give a penalty: with {problem.penalty!r} the "
+        "minimum may be flat or nowhere.",
+        NotConvergedWarning,
+        stacklevel=2,
+    )

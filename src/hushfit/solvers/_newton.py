@@ -19,13 +19,22 @@ from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import CURVATURES, ClippedGradient, Curator, HessianSum, NewtonDirection, Plan, Planned
+from hushfit.release import (
+    CURVATURES,
+    ClippedGradient,
+    Curator,
+    GradientWithMoment,
+    HessianSum,
+    NewtonDirection,
+    Plan,
+    Planned,
+)
 from hushfit.solvers._metric_prox import MetricProx, is_smooth
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
 
 _NOISES = ("curvature", "direction")
-_GRADIENT, _SECOND = "gradient", "curvature"
+_TOGETHER, _GRADIENT, _DIRECTION = "gradient and curvature", "gradient", "direction"
 _USUAL_CLIP = 0.5
 _USUAL_DIRECTION_FLOOR = 0.03
 # Without noise, directions that no row has must still be solvable.
@@ -81,11 +90,12 @@ class DoubleNoiseNewton:
             raise InvalidArgument(
                 f"second_noise='direction' never shows the curvature, which a step with {problem.penalty!r} needs. Use 'curvature'."
             )
-        second = HessianSum if self.second_noise == "curvature" else NewtonDirection
+        if self.second_noise == "curvature":
+            return Plan((Planned(_TOGETHER, GradientWithMoment, self.steps),))
         return Plan(
             (
                 Planned(_GRADIENT, ClippedGradient, self.steps, 1 - self.curvature_share),
-                Planned(_SECOND, second, self.steps, self.curvature_share),
+                Planned(_DIRECTION, NewtonDirection, self.steps, self.curvature_share),
             )
         )
 
@@ -93,9 +103,7 @@ class DoubleNoiseNewton:
         step = _by_curvature if self.second_noise == "curvature" else _by_direction
         w = np.zeros(problem.shape)
         for t in range(1, self.steps + 1):
-            query = ClippedGradient(problem, w, self.clip or _USUAL_CLIP)
-            g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
-            w = step(self, problem, curator, w, g)
+            w = step(self, problem, curator, ClippedGradient(problem, w, self.clip or _USUAL_CLIP))
             yield Iterate(w, weight=float(t == self.steps))
 
     def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
@@ -103,15 +111,17 @@ class DoubleNoiseNewton:
 
 
 class _Step(Protocol):
-    """The next weights, from the present ones and their noisy mean gradient."""
+    """The next weights, from those where a gradient is to be taken."""
 
-    def __call__(self, solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector: ...
+    def __call__(self, solver: DoubleNoiseNewton, problem: Problem, curator: Curator, gradient: ClippedGradient) -> Vector: ...
 
 
-def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector:
-    query = HessianSum(problem, w, solver.curvature)
-    noisy = query.matrix(curator.release(_SECOND, query)) / problem.n_rows
-    noise = curator.noise_multiplier(_SECOND) * query.sensitivity(problem.relation) / problem.n_rows
+def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, gradient: ClippedGradient) -> Vector:
+    w = gradient.w
+    query = GradientWithMoment(gradient, HessianSum(problem, w, solver.curvature), solver.curvature_share)
+    total, curvature = query.split(curator.release(_TOGETHER, query))
+    g, noisy = total / problem.n_rows, curvature / problem.n_rows
+    noise = query.moment_deviation(curator.noise_multiplier(_TOGETHER)) / problem.n_rows
     least = _LEAST_FLOOR if is_smooth(problem) else _LEAST_FLOOR_WITH_CORNERS
     # Noise has eigenvalues up to this size, so that smaller ones of the sum say nothing.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
@@ -119,13 +129,13 @@ def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator,
     return MetricProx(problem, H)(w - np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(w.shape), 1.0)
 
 
-def _by_direction(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector:
-    alpha = getattr(problem.penalty, "alpha", 0.0)
-    target = g.copy()
+def _by_direction(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, gradient: ClippedGradient) -> Vector:
+    w, alpha = gradient.w, getattr(problem.penalty, "alpha", 0.0)
+    target = curator.release(_GRADIENT, gradient).reshape(problem.shape) / problem.n_rows
     problem.columns(target)[...] += alpha * problem.columns(w)
     ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + alpha
     query = NewtonDirection(problem, w, target, ridge, solver.curvature)
-    return w - curator.release(_SECOND, query).reshape(w.shape)
+    return w - curator.release(_DIRECTION, query).reshape(w.shape)
 
 
 def at_least(H: Matrix, floor: float) -> Matrix:

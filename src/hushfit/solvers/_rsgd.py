@@ -18,7 +18,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.losses import Logistic
-from hushfit.privacy import Budget, Relation, gaussian_mu
+from hushfit.privacy import Budget, gaussian_mu, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import Curator, FullBatch, Mechanism, Passes, PermutedRun, Plan, Planned, SecretOrder
 from hushfit.solvers._run import Iterate
@@ -101,7 +101,7 @@ class PermutedSGD:
 
     def plan(self, problem: Problem) -> Plan:
         run = self._query(problem)  # refuses here, before anything is paid, what it would refuse when asked
-        if len(run.passes.sizes) > 1 and problem.relation is not Relation.REPLACE_ONE:
+        if len(run.passes.sizes) > 1 and not replaces_one(problem.relation):
             raise UnsupportedRelation(
                 "A run over several batches is proved under 'replace-one' only: adding or removing a record moves others from batch "
                 "to batch. Use adjacency='replace-one', or solver='outpert-gd', whose one batch has all rows."

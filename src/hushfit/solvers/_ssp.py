@@ -1,6 +1,6 @@
 """Sufficient statistics perturbation (Vu and Slavkovic, 2009), regularised as its noise demands (AdaSSP: Wang, 2018).
 
-    M = mean of x_i x_i' + noise,   g = mean gradient at zero + noise
+    M, g = mean of x_i x_i' and mean gradient at zero, with noise that hides both together
     w = argmin of  g . w + c w M w / 2 + penalty(w),   eigenvalues of M that noise hides raised to a floor
 
 For least squares -g is the mean of y_i x_i, c is one and w is the private least-squares solution. For other losses the quadratic is
@@ -17,13 +17,13 @@ from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Loss, OneVsRest, Softmax
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
+from hushfit.release import ClippedGradient, Curator, GradientWithMoment, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx, is_smooth
 from hushfit.solvers._newton import at_least
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
 
-_MOMENT, _GRADIENT = "second moment", "label moment"
+_NAME = "moments"
 # Eigenvalues below so much of the noise's largest one say nothing; measured.
 _FLOOR_PER_EDGE = 0.7
 _LEAST_FLOOR, _LEAST_FLOOR_WITH_CORNERS = 1e-12, 1e-4
@@ -31,7 +31,7 @@ _LEAST_FLOOR, _LEAST_FLOOR_WITH_CORNERS = 1e-12, 1e-4
 
 @dataclass(frozen=True)
 class SufficientStatistics:
-    """One noisy second moment and one noisy gradient at zero: two releases, and the rest is post-processing.
+    """A noisy second moment and a noisy gradient at zero: one release, and the rest is post-processing.
 
     Exact for least squares. A classifier gets the minimiser of its loss's quadratic expansion at zero, which ranks well and has
     probabilities that should not be believed.
@@ -57,28 +57,22 @@ class SufficientStatistics:
             raise InvalidArgument(
                 f"{problem.penalty!r} is not convex, and the quadratic may have many minima with it. Use 'prox-newton'."
             )
-        return Plan(
-            (
-                Planned(_MOMENT, SecondMoment, 1, self.moment_share),
-                Planned(_GRADIENT, ClippedGradient, 1, 1 - self.moment_share),
-            )
-        )
+        return Plan((Planned(_NAME, GradientWithMoment, 1),))
 
     def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        H = curvature_at_zero(problem.loss) * self._second_moment(problem, curator)
-        nought = np.zeros(problem.shape)
-        query = ClippedGradient(problem, nought, slope_at_zero(problem.loss))
-        g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
+        gradient = ClippedGradient(problem, np.zeros(problem.shape), slope_at_zero(problem.loss))
+        query = GradientWithMoment(gradient, SecondMoment(problem), self.moment_share)
+        total, moment = query.split(curator.release(_NAME, query))
+        noise = query.moment_deviation(curator.noise_multiplier(_NAME)) / problem.n_rows
+        H = curvature_at_zero(problem.loss) * self._raised(problem, moment / problem.n_rows, noise)
+        g = total / problem.n_rows
         target: Vector = -np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(problem.shape).astype(np.float64)
         yield Iterate(MetricProx(problem, H)(target, 1.0))
 
     def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
         return average
 
-    def _second_moment(self, problem: Problem, curator: Curator) -> Matrix:
-        query = SecondMoment(problem)
-        M = query.matrix(curator.release(_MOMENT, query)) / problem.n_rows
-        noise = curator.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
+    def _raised(self, problem: Problem, M: Matrix, noise: float) -> Matrix:
         least = _LEAST_FLOOR if is_smooth(problem) else _LEAST_FLOOR_WITH_CORNERS
         usual = max(_FLOOR_PER_EDGE * noise * math.sqrt(2 * problem.dimension), least)
         return at_least(M, usual if self.floor is None else self.floor)

@@ -18,7 +18,7 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument, UnsupportedRelation
-from hushfit.privacy import Budget, Relation
+from hushfit.privacy import Budget, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import (
     ClippedGradient,
@@ -230,7 +230,7 @@ class _SingleNoise:
     """The published estimator: exact full gradient plus exact difference, plus one noise."""
 
     def plan(self, problem: Problem, solver: DPVRADMM) -> Plan:
-        if problem.relation is Relation.REPLACE_ONE:
+        if replaces_one(problem.relation):
             raise UnsupportedRelation(
                 "noise='single' is proved under 'add-remove' only: under 'replace-one' no dominating pair is known for a "
                 "full gradient and a batch under one noise. Use adjacency='add-remove', or noise='two'."

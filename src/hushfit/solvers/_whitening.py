@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushfit._typing import Matrix, Vector
-from hushfit.privacy import Relation
+from hushfit.privacy import by_relation
 from hushfit.problem import Problem
 from hushfit.release import Curator, SecondMoment
 
@@ -103,4 +103,4 @@ def _bulk_mean(eigenvalues: Vector, edge: float) -> float:
 
 def relation_factor(problem: Problem) -> float:
     """Sensitivity of a sum of vectors of length one."""
-    return 2.0 if problem.relation is Relation.REPLACE_ONE else 1.0
+    return by_relation(problem.relation, replace_one=2.0, add_remove=1.0)

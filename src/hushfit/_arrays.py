@@ -1,0 +1,21 @@
+"""Arrays that nobody can write to: what was computed from one stays true of it."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """A copy that cannot be changed, neither through itself nor through the array it came from."""
+    kept = array.copy()
+    kept.setflags(write=False)
+    return kept
+
+
+def keep_read_only(instance: Any, *names: str) -> None:
+    """Exchange array fields of a frozen instance for such copies."""
+    for name in names:
+        object.__setattr__(instance, name, read_only(getattr(instance, name)))
