@@ -102,7 +102,7 @@ def test_a_draft_knows_numbers_from_labels(hushfit, folder):
 def test_fit_leaves_a_model_a_receipt_and_a_guarantee(hushfit, model):
     stored = load_model(model)
     assert stored.guarantee.epsilon == 2.0
-    assert stored.guarantee.unit == "one person"
+    assert stored.guarantee.unit == "one row"
     assert stored.guarantee.secure
     assert stored.receipt.dataset == "people"
     assert stored.standard_error.shape == (1, 6)

@@ -7,7 +7,7 @@ import numpy as np
 
 from hushfit.data._cells import label_of, number_of
 from hushfit.data._schema import OTHER, CategoricalColumn, Column, NumericColumn, Schema
-from hushfit.data._schema_file import UNIT, SchemaFile, rounded_outwards
+from hushfit.data._schema_file import SchemaFile, rounded_outwards
 from hushfit.data._tables import Table, Watch, table_batches
 from hushfit.errors import InvalidArgument
 
@@ -68,7 +68,7 @@ class Sketch:
         return CategoricalColumn(name, tuple(labels)) if 0 < len(labels) <= _MOST_CATEGORIES else None
 
 
-def draft_schema(tables: Sequence[Table], target: str, unit: str, watch: Watch | None) -> tuple[SchemaFile, Remarks]:
+def draft_schema(tables: Sequence[Table], target: str, watch: Watch | None) -> tuple[SchemaFile, Remarks]:
     """A schema with everything in it marked as unconfirmed."""
     sketches: dict[str, Sketch] = {}
     for table in tables:
@@ -78,10 +78,10 @@ def draft_schema(tables: Sequence[Table], target: str, unit: str, watch: Watch |
     if target not in sketches:
         known = ", ".join(sketches) or "none, since there are no rows"
         raise InvalidArgument(f"the table has no column {target!r} to predict. Its columns: {known}.")
-    return _assembled(sketches, target, unit)
+    return _assembled(sketches, target)
 
 
-def _assembled(sketches: dict[str, Sketch], target: str, unit: str) -> tuple[SchemaFile, Remarks]:
+def _assembled(sketches: dict[str, Sketch], target: str) -> tuple[SchemaFile, Remarks]:
     remarks = Remarks()
     columns = []
     for name, sketch in sketches.items():
@@ -100,8 +100,8 @@ def _assembled(sketches: dict[str, Sketch], target: str, unit: str) -> tuple[Sch
         )
     if not columns:
         raise InvalidArgument("no column is left to learn from: each looks like text or an identifier. Prepare some.")
-    schema = Schema(tuple(columns), CategoricalColumn(target, labels), unit)
-    return SchemaFile(schema, (UNIT, target, *(column.name for column in columns))), remarks
+    schema = Schema(tuple(columns), CategoricalColumn(target, labels))
+    return SchemaFile(schema, (target, *(column.name for column in columns))), remarks
 
 
 def _remark(sketch: Sketch) -> str:

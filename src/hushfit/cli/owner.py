@@ -105,7 +105,6 @@ def _tell(config: Any, event: dict[str, Any]) -> bool:
 def write_model(config: Any, run: str) -> Path:
     """The model of a finished run, with its guarantee and receipt, in the state folder."""
     import json
-    from dataclasses import replace
 
     import numpy as np
 
@@ -120,7 +119,6 @@ def write_model(config: Any, run: str) -> Path:
 
     outcome = json.loads(outcome_path(config, run).read_text(encoding="utf-8"))
     schema, guarantee = config.own_schema(), Guarantee.from_dict(outcome["guarantee"])
-    guarantee = replace(guarantee, unit=f"one {schema.unit}")
     estimator = made_estimator(outcome["terms"], Budget(guarantee.epsilon, guarantee.delta))
     classes = np.array(schema.target.categories)
     problem = estimator.problem(outcome["rows"], len(schema.feature_names), len(classes))

@@ -21,7 +21,7 @@ from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
 from hushfit.data._cells import listed, numbers_in
 from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema
 from hushfit.data._source import ALL_ROWS, FEWEST_BLOCK_ROWS, SparseBlock
-from hushfit.data._tables import Table, Watch, table_batches
+from hushfit.data._tables import Table, Watch, table_batches, unnamed_file, write_all
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
@@ -146,8 +146,7 @@ class CodedRows:
         self.n_features = self.codec.n_features
         self.y: Vector = np.empty(0)
         self.scale: Vector = np.empty(0)
-        # The file has no name: it is gone when the process is, whatever ends it.
-        self._file = _unnamed_file()
+        self._file = unnamed_file()
 
     @classmethod
     def from_tables(
@@ -194,7 +193,7 @@ class CodedRows:
             for batch in table_batches(table, names, watch):
                 label = codes_of(batch.column(self.target.name), self.target)
                 labels.append(label.astype(np.min_scalar_type(classes)))
-                self._file.write(self.codec.pack(batch, label < classes).tobytes())
+                write_all(self._file, [self.codec.pack(batch, label < classes).tobytes()])
         self.n_rows = sum(map(len, labels))
         if self.n_rows < 2:
             raise TooFewRows(f"the tables have {self.n_rows} rows; a fit needs at least 2. Check that these are the files.")
@@ -241,18 +240,6 @@ class CodedRows:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
-
-
-def _unnamed_file() -> Any:
-    """A temporary file without a name, in TMPDIR if that is set: rows must not go to another disk than the one that was chosen."""
-    chosen = os.environ.get("TMPDIR") or None
-    try:
-        return tempfile.TemporaryFile(buffering=0, dir=chosen)  # closed by CodedRows.close
-    except OSError as error:
-        raise InvalidArgument(
-            f"the encoded rows cannot be kept in {chosen or 'the temporary folder'} ({error.strerror}). Nothing was spent. Set "
-            "TMPDIR to a folder that can be written."
-        ) from None
 
 
 def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:

@@ -199,8 +199,8 @@ class Schema:
     target : NumericColumn or CategoricalColumn, optional
         The column to predict: its `categories` are the public classes, or its range bounds the response.
     unit : str, default="row"
-        Unit of privacy: what one row stands for, such as "person" or "hospital stay". The guarantee protects one of
-        these.
+        What one row stands for, such as "person" or "hospital stay": a label that nothing checks. The guarantee protects one
+        row, whatever it is called here; for a person with several rows it is weaker.
 
     Examples
     --------

@@ -104,7 +104,6 @@ def fit_rows(
         estimator.verbose,
     )
     result, guarantee = private_fit(rows, problem, recorded, terms)
-    guarantee = replace(guarantee, unit=f"one {schema.unit}")
     estimator.accept(result, guarantee, Prepared(rows, problem, np.array(classes), None))
     multipliers = {release.name: release.noise_multiplier for release in guarantee.releases}
     spread = noise_spread(recorded, problem, multipliers, result.w)
