@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema, as_numbers
-from hushfit.data._schema_file import UNIT, SchemaFile, rounded_outwards
+from hushfit.data._cells import label_of, number_of
+from hushfit.data._schema import OTHER, CategoricalColumn, Column, NumericColumn, Schema
+from hushfit.data._schema_file import SchemaFile, rounded_outwards
 from hushfit.data._tables import Table, Watch, table_batches
 from hushfit.errors import InvalidArgument
 
@@ -26,7 +27,8 @@ class Remarks:
 class Sketch:
     """What has been seen of one column."""
 
-    labels: set[str] = field(default_factory=set)
+    # By what they are compared with, since categories that no table tells apart may not be listed twice.
+    labels: dict[str | None, str] = field(default_factory=dict)
     low: float = np.inf
     high: float = -np.inf
     numbers: int = 0
@@ -41,12 +43,12 @@ class Sketch:
             self._see_one(text, count)
 
     def _see_one(self, text: str, count: int) -> None:
-        number = as_numbers(np.array([text], dtype=object))[0]
+        number = number_of(text)
         if text == "" or (np.isnan(number) and text.lower() in ("nan", "na", "null", "none")):
             self.missing += count
             return
         if len(self.labels) <= _MOST_CATEGORIES:
-            self.labels.add(text)
+            self.labels.setdefault(label_of(text), text)
         if np.isfinite(number):
             self.low, self.high, self.numbers = min(self.low, number), max(self.high, number), self.numbers + count
         else:
@@ -62,11 +64,11 @@ class Sketch:
         if self.is_numeric:
             low, high = rounded_outwards(float(self.low), float(self.high))
             return NumericColumn(name, low, high)
-        labels = sorted(self.labels - {"<other>"})
+        labels = sorted(set(self.labels.values()) - {OTHER})
         return CategoricalColumn(name, tuple(labels)) if 0 < len(labels) <= _MOST_CATEGORIES else None
 
 
-def draft_schema(tables: Sequence[Table], target: str, unit: str, watch: Watch | None) -> tuple[SchemaFile, Remarks]:
+def draft_schema(tables: Sequence[Table], target: str, watch: Watch | None) -> tuple[SchemaFile, Remarks]:
     """A schema with everything in it marked as unconfirmed."""
     sketches: dict[str, Sketch] = {}
     for table in tables:
@@ -76,10 +78,10 @@ def draft_schema(tables: Sequence[Table], target: str, unit: str, watch: Watch |
     if target not in sketches:
         known = ", ".join(sketches) or "none, since there are no rows"
         raise InvalidArgument(f"the table has no column {target!r} to predict. Its columns: {known}.")
-    return _assembled(sketches, target, unit)
+    return _assembled(sketches, target)
 
 
-def _assembled(sketches: dict[str, Sketch], target: str, unit: str) -> tuple[SchemaFile, Remarks]:
+def _assembled(sketches: dict[str, Sketch], target: str) -> tuple[SchemaFile, Remarks]:
     remarks = Remarks()
     columns = []
     for name, sketch in sketches.items():
@@ -90,7 +92,7 @@ def _assembled(sketches: dict[str, Sketch], target: str, unit: str) -> tuple[Sch
         elif name != target:
             empty = not sketch.labels
             remarks.dropped[name] = "it is empty" if empty else f"more than {_MOST_CATEGORIES} labels, like text or an identifier"
-    labels = tuple(sorted(sketches[target].labels))
+    labels = tuple(sorted(sketches[target].labels.values()))
     if not 2 <= len(labels) <= _MOST_CATEGORIES:
         raise InvalidArgument(
             f"the target {target!r} has {len(labels) if len(labels) <= _MOST_CATEGORIES else 'too many'} different labels; "
@@ -98,8 +100,8 @@ def _assembled(sketches: dict[str, Sketch], target: str, unit: str) -> tuple[Sch
         )
     if not columns:
         raise InvalidArgument("no column is left to learn from: each looks like text or an identifier. Prepare some.")
-    schema = Schema(tuple(columns), CategoricalColumn(target, labels), unit)
-    return SchemaFile(schema, (UNIT, target, *(column.name for column in columns))), remarks
+    schema = Schema(tuple(columns), CategoricalColumn(target, labels))
+    return SchemaFile(schema, (target, *(column.name for column in columns))), remarks
 
 
 def _remark(sketch: Sketch) -> str:

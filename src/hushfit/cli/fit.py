@@ -23,6 +23,7 @@ Examples:
 @click.option("--schema", "schema_path", required=True, type=click.Path(dir_okay=False), help="Public description (TOML).")
 @click.option("--epsilon", required=True, type=float, help="Privacy loss to spend on this model.")
 @click.option("--delta", required=True, type=float, help="Keep it well below one over the number of rows.")
+@click.option("--allow-large-delta", is_flag=True, help="Accept a delta above one over the number of rows, which promises little.")
 @click.option(
     "--adjacency",
     type=click.Choice(["replace-one", "add-remove"]),
@@ -49,12 +50,22 @@ def command(**given: Any) -> None:
     Unknown labels become <other>, numbers are clipped to their range, missing numbers get the declared fill value. Tables
     larger than memory are streamed. The ledger is charged, and the charge is on disk, before any row counts; a crash after
     that leaves the charge. The model is written whole or not at all.
+
+    Classes, ranges and labels are taken as the schema has them. Whether any row matches them cannot be told for free, so a fit
+    whose schema does not suit the rows is paid for and useless: the owner of the data compares them with `hushfit schema --check`.
+
+    The guarantee protects one row. If a person has several rows, it is weaker for that person.
     """
     from hushfit.cli._files import refuse_to_overwrite
 
     refuse_to_overwrite(given["output"], given["overwrite"])
     file = _schema(given["schema_path"], given["accept_draft"])
     estimator, ledger = _estimator(given), _ledger(given)
+    complain(
+        "whether rows match the schema's classes, ranges and labels is not looked at before payment. The owner of the data can: "
+        "hushfit schema --check TABLE... SCHEMA",
+        word="note",
+    )
     model, record = _fitted(estimator, file, ledger, given)
     digest = _written(model, record, Path(given["output"]))
     _tell(model, ledger, digest, given)
@@ -73,6 +84,12 @@ def _schema(path: str, accept_draft: bool) -> Any:
         raise InvalidArgument(
             f"{path} has {len(file.unconfirmed)} values that were drafted from the rows and not confirmed ({names}). Replace them "
             "by what is publicly known and delete `confirm = true`, or say --accept-draft, which the guarantee will tell."
+        )
+    if file.schema.unit != "row":
+        complain(
+            f"{path} calls a row a {file.schema.unit}. That is a label only: the guarantee protects one row, and is weaker for a "
+            f"{file.schema.unit} with several rows.",
+            word="note",
         )
     return replace(file, schema=with_sorted_classes(file.schema))
 
@@ -116,8 +133,19 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
     with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
         rows = CodedRows.from_tables(found, file.schema, watch=watch)
     with rows:
+        _refuse_large_delta(given["delta"], rows.n_rows, given["allow_large_delta"])
         return fit_rows(
             estimator, rows, file, ledger, redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj]))
+        )
+
+
+def _refuse_large_delta(delta: float, n_rows: int, allowed: bool) -> None:
+    from hushfit.errors import InvalidArgument
+
+    if delta > 1 / n_rows and not allowed:
+        raise InvalidArgument(
+            f"--delta {delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, chosen at random, would also keep that "
+            f"promise. Nothing was spent. Ask for a delta well below it, for instance {0.1 / n_rows:.0e}, or say --allow-large-delta."
         )
 
 

@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
 from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
-from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema, as_numbers
+from hushfit.data._cells import listed, numbers_in
+from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema
 from hushfit.data._source import ALL_ROWS, FEWEST_BLOCK_ROWS, SparseBlock
-from hushfit.data._tables import Table, Watch, table_batches
+from hushfit.data._tables import Table, Watch, table_batches, unnamed_file, write_all
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
@@ -145,8 +146,7 @@ class CodedRows:
         self.n_features = self.codec.n_features
         self.y: Vector = np.empty(0)
         self.scale: Vector = np.empty(0)
-        # The file has no name: it is gone when the process is, whatever ends it.
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by close()
+        self._file = unnamed_file()
 
     @classmethod
     def from_tables(
@@ -177,8 +177,8 @@ class CodedRows:
         except OSError as error:
             rows.close()
             raise InvalidArgument(
-                f"the encoded rows cannot be kept in {tempfile.gettempdir()} ({error.strerror}). Nothing was spent. Free some "
-                "space, or set TMPDIR to a folder with more."
+                f"the encoded rows cannot be kept in {os.environ.get('TMPDIR') or tempfile.gettempdir()} ({error.strerror}). Nothing "
+                "was spent. Free some space, or set TMPDIR to a folder with more."
             ) from None
         except BaseException:
             rows.close()
@@ -193,7 +193,7 @@ class CodedRows:
             for batch in table_batches(table, names, watch):
                 label = codes_of(batch.column(self.target.name), self.target)
                 labels.append(label.astype(np.min_scalar_type(classes)))
-                self._file.write(self.codec.pack(batch, label < classes).tobytes())
+                write_all(self._file, [self.codec.pack(batch, label < classes).tobytes()])
         self.n_rows = sum(map(len, labels))
         if self.n_rows < 2:
             raise TooFewRows(f"the tables have {self.n_rows} rows; a fit needs at least 2. Check that these are the files.")
@@ -244,7 +244,7 @@ class CodedRows:
 
 def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:
     """Position of each cell in the vocabulary, by way of the distinct cells of the batch."""
-    distinct, place = _distinct(cells)
+    distinct, place = _distinct(cells, column)
     return np.append(column.codes(distinct), len(column.categories))[place]
 
 
@@ -253,25 +253,35 @@ def numbers_of(cells: Any, column: Column) -> Vector:
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if pa.types.is_temporal(cells.type) or pa.types.is_nested(cells.type):
-        raise InvalidArgument(
-            f"column {column.name!r} is of type {cells.type}, the schema says it is a number. Store it as a number, or "
-            "make it categorical."
-        )
+        raise _unfit(cells, column, "a number", "Store it as a number, or make it categorical")
     texts = pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)
     try:
         if texts:
             cells = pc.utf8_trim_whitespace(cells)
             cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
         return np.asarray(pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         # Some cell is not a plain number: read the distinct ones as Python does. Both readers agree wherever both can read.
-        distinct, place = _distinct(cells)
-        return np.append(as_numbers(distinct), np.nan)[place]
+        distinct, place = _distinct(cells, column)
+        return np.append(numbers_in(distinct), np.nan)[place]
 
 
-def _distinct(cells: Any) -> tuple[AnyArray, IntVector]:
+def _distinct(cells: Any, column: Column) -> tuple[AnyArray, IntVector]:
     """The distinct cells, and for each cell its place among them; -1 for a missing one."""
-    coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
-    distinct = np.empty(len(coded.dictionary), dtype=object)
-    distinct[:] = coded.dictionary.to_pylist()
+    try:
+        coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
+    except pa.ArrowNotImplementedError:
+        raise _unfit(cells, column, "a label", "Store it as text or numbers, or drop the column") from None
+    values = coded.dictionary
+    distinct = np.empty(len(values), dtype=object)
+    # Dates by way of numpy: as Python objects those with nanoseconds would need pandas.
+    distinct[:] = listed(values.to_numpy(zero_copy_only=False)) if _is_date(values.type) else values.to_pylist()
     return distinct, np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _is_date(kind: Any) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_duration(kind))
+
+
+def _unfit(cells: Any, column: Column, wanted: str, remedy: str) -> InvalidArgument:
+    return InvalidArgument(f"column {column.name!r} is of type {cells.type}, the schema says it is {wanted}. {remedy}.")

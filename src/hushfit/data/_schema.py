@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit.data._cells import label_of, listed, numbers_in
 from hushfit.errors import InvalidArgument
 
 __all__ = ["CategoricalColumn", "Column", "NumericColumn", "Schema", "encode"]
@@ -97,7 +98,7 @@ class NumericColumn:
             The encoded column.
         """
         shape = TRANSFORMS[self.transform]
-        v = as_numbers(values)
+        v = numbers_in(values)
         v = np.where(np.isnan(v), self.low if self.fill is None else self.fill, v)
         bottom, top = shape(np.array([self.low, self.high], dtype=np.float64))
         share: Vector = (shape(np.clip(v, self.low, self.high)) - bottom) / (top - bottom)
@@ -132,12 +133,17 @@ class CategoricalColumn:
         _refuse_nameless(self.name)
         if not isinstance(self.categories, list | tuple) or isinstance(self.categories, str):
             raise InvalidArgument(f"column {self.name!r} has categories={self.categories!r}. Give a list of labels.")
-        categories = tuple(_text(c).strip() for c in self.categories)
+        categories = tuple(_category(c).strip() for c in self.categories)
         object.__setattr__(self, "categories", categories)  # a list from JSON or TOML becomes hashable
         if not categories or len(set(categories)) < len(categories) or OTHER in categories:
             raise InvalidArgument(
                 f"column {self.name!r} has categories {list(categories)}. Give at least one, each once; "
                 f"{OTHER!r} is added by the encoding."
+            )
+        if len({label_of(category) for category in categories}) < len(categories):
+            raise InvalidArgument(
+                f"column {self.name!r} has categories that are the same number, truth value or date: {_alike(categories)}. A column "
+                "may hold either form, so keep one of them."
             )
 
     @property
@@ -151,15 +157,16 @@ class CategoricalColumn:
         Parameters
         ----------
         values : array of shape (n,)
-            Labels; compared as text, without surrounding blanks.
+            Labels; compared as text, without surrounding blanks. Numbers are compared as floats and truth values as 1 and 0,
+            whatever type the column has, since a single cell can change that type.
 
         Returns
         -------
         codes : int array of shape (n,)
             ``len(categories)`` for missing and unlisted values.
         """
-        index = {category: k for k, category in enumerate(self.categories)}
-        return np.array([index.get(_text(v).strip(), len(index)) for v in _listed(values)], dtype=np.int64)
+        index: dict[str | None, int] = {label_of(category): k for k, category in enumerate(self.categories)}
+        return np.array([index.get(label_of(cell), len(self.categories)) for cell in listed(values)], dtype=np.int64)
 
     def encode(self, values: AnyArray) -> Matrix:
         """One row of indicators per value: a single 1, the rest 0.
@@ -192,8 +199,8 @@ class Schema:
     target : NumericColumn or CategoricalColumn, optional
         The column to predict: its `categories` are the public classes, or its range bounds the response.
     unit : str, default="row"
-        Unit of privacy: what one row stands for, such as "person" or "hospital stay". The guarantee protects one of
-        these.
+        What one row stands for, such as "person" or "hospital stay": a label that nothing checks. The guarantee protects one
+        row, whatever it is called here; for a person with several rows it is weaker.
 
     Examples
     --------
@@ -307,33 +314,11 @@ def _cells(columns: Mapping[str, Any], name: str) -> AnyArray:
     return cells
 
 
-def _listed(values: AnyArray) -> Sequence[Any]:
-    """The values as Python objects, the same whatever array type the other rows forced on the column."""
-    listed: list[Any] = np.asarray(values).tolist()
-    return listed
-
-
-def _text(value: Any) -> str:
-    """A label as text; 3 and 3.0 agree, since one missing value turns a column of integers into floats."""
+def _category(value: Any) -> str:
+    """A category as it is written, in a file of texts, numbers and truth values."""
     if isinstance(value, float):
         return OTHER if np.isnan(value) else str(int(value)) if value.is_integer() else str(value)
     return OTHER if value is None else str(value)
-
-
-def _number(value: Any) -> float:
-    """A number, or NaN for what cannot be read as one."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return np.nan
-
-
-def as_numbers(values: AnyArray) -> Vector:
-    """The values as floats, unreadable ones as NaN."""
-    array = np.asarray(values)
-    if array.dtype.kind in "biuf":
-        return array.astype(np.float64)
-    return np.array([_number(v) for v in _listed(array)], dtype=np.float64)
 
 
 def _settings(column: Column) -> dict[str, Any]:
@@ -375,6 +360,16 @@ def _table(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidArgument(f"{where} should be a table of keys and values, got {type(value).__name__}.")
     return value
+
+
+def _alike(categories: Sequence[str]) -> str:
+    """The first two categories that no table can tell apart."""
+    first: dict[str | None, str] = {}
+    for category in categories:
+        other = first.setdefault(label_of(category), category)
+        if other != category:
+            return f"{other!r} and {category!r}"
+    return ""
 
 
 def _refuse_nameless(name: Any) -> None:

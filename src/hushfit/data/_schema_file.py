@@ -99,7 +99,8 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
         What `parse_schema` reads back.
     """
     notes, schema = comments or {}, file.schema
-    lines = [*_comment(notes.get("")), f"unit = {_value(schema.unit)}", *_mark(UNIT, file)]
+    unit = [] if schema.unit == "row" else [f"unit = {_value(schema.unit)}"]
+    lines = [*_comment(notes.get("")), *unit, *_mark(UNIT, file)]
     described = schema.to_dict()
     if schema.target is not None:
         lines += ["", *_comment(notes.get(schema.target.name)), "[target]", *_pairs(described["target"])]

@@ -9,14 +9,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hushfit._typing import AnyArray, Matrix
-from hushfit.data._schema import OTHER, CategoricalColumn, Schema, _cells, _listed, _text, encode
+from hushfit.data._cells import label_of, listed
+from hushfit.data._schema import OTHER, CategoricalColumn, Schema, _cells, encode
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.preprocessing._pay import Request, opened
 from hushfit.privacy import Guarantee
 from hushfit.release import Plan, Planned, TextColumns, Thresholded, Vocabulary, vocabulary_of
 
-# A whole number beyond this changes when a missing value in another row turns its column into floats.
-_EXACT = 2**53
 # Part of delta for naming a text that only one record has; the noise has the rest.
 _LOST_SHARE = 0.25
 
@@ -187,14 +186,4 @@ def _table(X: Any) -> Mapping[str, Any]:
 
 def _texts(cells: AnyArray) -> tuple[str | None, ...]:
     """Cells as the texts that the encoding compares, each by itself alone; None for a missing one."""
-    texts = (_text(_as_kept(value)).strip() for value in _listed(cells))
-    return tuple(None if text == OTHER else text for text in texts)
-
-
-def _as_kept(value: Any) -> Any:
-    """What would be left of a value in a column of floats, if a missing value elsewhere makes it one."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    # Beyond the range of floats no such column can be.
-    return float(value) if isinstance(value, int) and _EXACT < abs(value) < 2**1023 else value
+    return tuple(None if label == OTHER else label for label in map(label_of, listed(cells)))

@@ -1,0 +1,116 @@
+"""How a schema suits the rows of a table, counted exactly. Not private, and said to be so wherever its result goes."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hushfit._typing import IntVector
+from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema
+from hushfit.data.tables import Table, codes_of, numbers_of, table_batches
+
+
+@dataclass(frozen=True)
+class ColumnCounts:
+    """Cells of one column against what the schema says about it.
+
+    Parameters
+    ----------
+    name : str
+    rows, missing : int
+    unreadable : int
+        Cells of a numeric column that are no number; they become its `fill`.
+    outside : int
+        Numbers outside the range; they are clipped to it.
+    unlisted : int
+        Cells with a label that is not among the categories.
+    unused : tuple of str
+        Categories that no row has.
+    """
+
+    name: str
+    rows: int = 0
+    missing: int = 0
+    unreadable: int = 0
+    outside: int = 0
+    unlisted: int = 0
+    unused: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> list[str]:
+        """What may be wrong, in words."""
+        said = ["every cell is missing"] if self.rows and self.missing == self.rows else []
+        for count, what in (
+            (self.unreadable, "are no number"),
+            (self.outside, "lie outside the range"),
+            (self.unlisted, "have a label that is not listed"),
+        ):
+            said += [f"{count} of {self.rows} cells {what}"] if count else []
+        return said + ([f"no row has {', '.join(map(repr, self.unused))}"] if self.unused else [])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "remarks": self.remarks}
+
+
+@dataclass
+class _Tally:
+    """What has been counted of one column so far."""
+
+    column: Column
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("rows", "missing", "unreadable", "outside", "unlisted"), 0)
+    )
+    seen: set[int] = field(default_factory=set)
+
+    def see(self, cells: Any) -> None:
+        missing = _missing(cells)
+        self._add(rows=len(cells), missing=int(missing.sum()))
+        if isinstance(self.column, NumericColumn):
+            numbers = numbers_of(cells, self.column)
+            outside = (numbers < self.column.low) | (numbers > self.column.high)
+            self._add(unreadable=int((np.isnan(numbers) & ~missing).sum()), outside=int(outside.sum()))
+        else:
+            codes: IntVector = codes_of(cells, self.column)
+            self._add(unlisted=int(((codes == len(self.column.categories)) & ~missing).sum()))
+            self.seen.update(np.unique(codes).tolist())
+
+    def _add(self, **found: int) -> None:
+        for name, count in found.items():
+            self.counts[name] += count
+
+    def result(self) -> ColumnCounts:
+        categories = self.column.categories if isinstance(self.column, CategoricalColumn) else ()
+        unused = tuple(category for k, category in enumerate(categories) if k not in self.seen)
+        return ColumnCounts(self.column.name, **self.counts, unused=unused)
+
+
+def _missing(cells: Any) -> Any:
+    """Which cells are null, NaN or blank."""
+    if str(cells.type) in ("float", "double", "halffloat"):
+        return np.isnan(np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64))
+    return np.array([cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells.to_pylist()], dtype=bool)
+
+
+def compare(tables: Sequence[Table], schema: Schema, watch: Any = None) -> list[ColumnCounts]:
+    """Count, for the target and every column, the cells that a fit could not use.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+    schema : Schema
+    watch : callable, optional
+        Called with the number of bytes read since the last call.
+
+    Returns
+    -------
+    list of ColumnCounts
+        The target's first, if there is one.
+    """
+    columns = [*([schema.target] if schema.target is not None else []), *schema.columns]
+    tallies = [_Tally(column) for column in columns]
+    for table in tables:
+        for batch in table_batches(table, [column.name for column in columns], watch):
+            for tally in tallies:
+                tally.see(batch.column(tally.column.name))
+    return [tally.result() for tally in tallies]
