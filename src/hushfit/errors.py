@@ -24,6 +24,10 @@ class LedgerError(HushfitError):
     """The ledger cannot be used here, for instance in another process than the one that holds it."""
 
 
+class OldJournal(LedgerError):
+    """An owner's journal lacks releases that were made; going on from it would draw them again."""
+
+
 class UndeclaredRelease(HushfitError):
     """A solver asked for a release that its plan did not declare; the curator refused."""
 

@@ -2,6 +2,7 @@
 
 import csv
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,7 @@ def furnish(home, name, kit=None, seed=5, epsilon=4.0, schema=SCHEMA, more=""):
     seeded = "" if seed is None else f"insecure_seed = {seed + NAMES.index(name)}\n"
     (home / "owner.toml").write_text(
         f'name = "{name}"\nkit = "{kit or "kit"}"\ndata = "rows.csv"\nschema = "schema.toml"\nledger = "ledger.db"\ndataset = "{name}"\n'
-        f'state = "state"\n{seeded}{more}\n[ceiling]\nepsilon = 1.5\ndelta = 1e-5\n'
+        f'state = "state"\n{seeded}{more}\n[ceiling]\nepsilon = 1.5\ndelta = 1e-5\n[approved]\n'
     )
     return OwnerConfig.load(home / "owner.toml")
 
@@ -90,9 +91,21 @@ def a_run(run="first", algorithm="pp-admm", settings=None, epsilon=1.0, **more):
     )
 
 
+def approving(config, *specs):
+    """The same owner, having approved some runs."""
+    return replace(config, approved={**config.approved, **{spec.run: spec.fingerprint for spec in specs}})
+
+
+def approve_on_disk(home, *specs):
+    """The lines that an owner adds at the end of its owner.toml, under [approved]."""
+    with (home / "owner.toml").open("a") as file:
+        file.writelines(f"{spec.approval}\n" for spec in specs)
+
+
 def in_one_process(configs, spec, folder, interruptions=()):
     """The weights of the same run in this process, with the same restarts: for each, how many turns every owner had taken."""
     ledgers = {name: Ledger(9.0, 1e-5) for name in configs}
+    configs = {name: approving(config, spec) for name, config in configs.items()}
 
     def opened():
         return {

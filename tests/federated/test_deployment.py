@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from _deployed import NAMES, ROWS, SCHEMA, a_run, found, furnish, in_one_process
+from _deployed import NAMES, ROWS, SCHEMA, a_run, approving, found, furnish, in_one_process
 
 from hushfit.errors import InvalidArgument
 from hushfit.federated import ALGORITHMS, Network, _kits
@@ -41,7 +41,7 @@ class Room:
         self.gone, self.meddle, self.passed = set(), meddle or (lambda sender, to, topic, message: [message]), []
         self.people = {}
         for name in spec.active:
-            self.people[name] = Participant(configs[name], spec.packed(), self.post_of(name))
+            self.people[name] = Participant(approving(configs[name], spec), spec.packed(), self.post_of(name))
 
     def post_of(self, sender):
         def post(to, topic, message, seconds):
@@ -129,7 +129,7 @@ def test_an_old_copy_of_a_journal_is_noticed(configs):
     again = replace(spec, attempt=2)
     progress = Room(configs, again).lead(again)
     assert progress.state == "refused"
-    assert "it is an old copy" in progress.reasons["south"]
+    assert "its journal is an old copy" in progress.reasons["south"]
 
 
 def test_the_rest_go_on_without_an_owner_that_is_dropped(configs):
@@ -236,16 +236,16 @@ def test_an_old_greeting_or_a_strangers_is_refused(configs, kits, tmp_path):
     room = met(configs, spec)
     folder, _ = kits
     me = Identity.read("north", folder / "north" / "kit" / "startup")
-    east = room.people["east"]
-    assert east.received(HELLO, Envelopes(me, "first", 7, ("east",)).hello()) == b""  # of another attempt
-    assert east.received(HELLO, Envelopes(me, "other", 1, ("east",)).hello()) == b""
+    east, told = room.people["east"], spec.attempt_fingerprint
+    assert east.received(HELLO, Envelopes(me, "first", 7, ("east",), settings=told).hello("east")) == b""  # of another attempt
+    assert east.received(HELLO, Envelopes(me, "other", 1, ("east",), settings=told).hello("east")) == b""
     found(tmp_path / "foreign", "trial", owners=["north"])
     foreign = Identity.read("north", tmp_path / "foreign" / "north" / "kit" / "startup")
-    assert east.received(HELLO, Envelopes(foreign, "first", 1, ("east",)).hello()) == b""
+    assert east.received(HELLO, Envelopes(foreign, "first", 1, ("east",), settings=told).hello("east")) == b""
     west = Identity.read("west", folder / "west" / "kit" / "startup")
-    assert east.received(HELLO, Envelopes(west, "first", 1, ("east",)).hello()) == b""  # no neighbour of east
-    claimed = json.loads(Envelopes(west, "first", 1, ("east",)).hello())
-    claimed["certificate"] = json.loads(Envelopes(me, "first", 1, ("east",)).hello())["certificate"]
+    assert east.received(HELLO, Envelopes(west, "first", 1, ("east",), settings=told).hello("east")) == b""  # no neighbour of east
+    claimed = json.loads(Envelopes(west, "first", 1, ("east",), settings=told).hello("east"))
+    claimed["certificate"] = json.loads(Envelopes(me, "first", 1, ("east",), settings=told).hello("east"))["certificate"]
     assert east.received(HELLO, json.dumps(claimed).encode()) == b""  # a name with somebody else's signature
     why = refusals(configs["east"])
     for words in ("old greeting", "not from this federation's authority", "no neighbour", "not signed with its key"):
@@ -265,9 +265,9 @@ def test_a_pinned_fingerprint_guards_against_the_authority_itself(kits, tmp_path
     impostor = Identity.read("north", minted / "kit" / "startup")
     east = Identity.read("east", folder / "east" / "kit" / "startup")
     pinned = Envelopes(east, "first", 1, ("north",), {"north": _kits.fingerprint_of(me.certificate)})
-    assert pinned.greeted(Envelopes(me, "first", 1, ("east",)).hello()) == "north"
+    assert pinned.greeted(Envelopes(me, "first", 1, ("east",)).hello("east")).name == "north"
     with pytest.raises(InvalidArgument, match="Call north"):
-        pinned.greeted(Envelopes(impostor, "first", 1, ("east",)).hello())
+        pinned.greeted(Envelopes(impostor, "first", 1, ("east",)).hello("east"))
 
 
 def refused_run(configs, spec):
@@ -283,29 +283,32 @@ def test_another_schema_is_refused_before_anybody_pays(configs, kits, tmp_path):
     configs["west"] = furnish(tmp_path / "other", "west", kit=folder / "west" / "kit", schema=other)
     reasons = refused_run(configs, a_run())
     assert list(reasons) == ["west"]
-    assert "schema.columns.age.high is 120 at west and 100 at the coordinator" in reasons["west"]
+    assert reasons["west"] == "its schema differs: schema.columns.age.high is 120 there."
+    assert "schema.columns.age.high is 120 at west and 100 at the coordinator" in refusals(configs["west"])[0]
 
 
 def test_more_than_the_ceiling_is_refused_before_anybody_pays(configs):
     reasons = refused_run(configs, a_run(epsilon=1.6))
-    assert "over its ceiling of epsilon=1.5" in reasons["north"]
+    assert reasons["north"] == "the run asks for more than its ceiling. Ask for less."
+    assert "over its ceiling of epsilon=1.5" in refusals(configs["north"])[0]
 
 
 def test_a_draft_schema_is_refused(configs):
     path = configs["north"].schema
     path.write_text(path.read_text() + "confirm = true\n")
-    assert "drafted from the rows" in refused_run(configs, a_run())["north"]
+    refused_run(configs, a_run())
+    assert "drafted from the rows" in refusals(configs["north"])[0]
 
 
 def test_a_wrong_number_of_rows_is_refused(configs):
     reasons = refused_run(configs, replace(a_run(), rows={**ROWS, "east": 10}))
-    assert "has 97 rows, but run first counts on 10" in reasons["east"]
+    assert reasons["east"] == "it has 97 rows, and the run counts on another number."
 
 
 def test_an_owners_paths_are_not_told_to_others(configs, tmp_path):
     (tmp_path / "east" / "rows.csv").unlink()
     reasons = refused_run(configs, a_run())
-    assert reasons == {"east": "its own files are not in order; its events say why."}
+    assert reasons == {"east": "it cannot take part; its own events say why."}
     assert any("rows.csv" in why for why in refusals(configs["east"]))
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _deployed import NAMES, a_run, children_of, found, furnish, in_one_process
+from _deployed import NAMES, a_run, approve_on_disk, children_of, found, furnish, in_one_process
 
 from hushfit.errors import InvalidArgument
 from hushfit.federated import _kits
@@ -72,8 +72,8 @@ def claimer(here):
     shutil.copytree(here.configs["west"].kit, kit)
     settings = kit / "startup" / "fed_client.json"
     settings.write_text(settings.read_text().replace('"fqsn": "west"', '"fqsn": "east"'))
-    owner_file = {engine.OWNER_FILE: str(here.folder / "west" / "owner.toml")}
-    return engine._spawn("client.client_train", kit, "fed_client.json", ["uid=east", "org=east"], owner_file)
+    seen = {**engine.seen_environment(), engine.OWNER_FILE: str(here.folder / "west" / "owner.toml")}
+    return engine._spawn(engine._OWNER_PROCESS, kit, "fed_client.json", ["uid=east", "org=east"], seen)
 
 
 def weights(configs, run):
@@ -90,8 +90,15 @@ def openings(config, run):
     return [line["turns"] for line in lines if line["what"] == "open" and line["run"] == run]
 
 
+def approved(place, spec):
+    """A run that every owner has agreed to, while its process is running."""
+    for name in NAMES:
+        approve_on_disk(place.folder / name, spec)
+    return spec
+
+
 def test_the_model_is_the_one_of_the_run_in_one_process(place, tmp_path):
-    spec = a_run("plain", settings={"steps": 12})
+    spec = approved(place, a_run("plain", settings={"steps": 12}))
     progress = engine.conduct(place.fed, spec, PATIENCE)
     seconds = np.array(progress["seconds"])
     print(f"\n{len(seconds)} rounds of 4 owners: median {np.median(seconds):.3f} s, longest {seconds.max():.3f} s")
@@ -103,7 +110,7 @@ def test_the_model_is_the_one_of_the_run_in_one_process(place, tmp_path):
 
 
 def test_a_killed_owner_comes_back_and_the_run_goes_on(place, tmp_path):
-    spec = a_run("resumed", settings={"steps": 40}, turn_timeout=6.0)
+    spec = approved(place, a_run("resumed", settings={"steps": 40}, turn_timeout=6.0))
 
     def strike():
         """Kill south in the middle of the run, then start it again."""

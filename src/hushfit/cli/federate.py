@@ -2,7 +2,6 @@
 
 import json
 import time
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -210,15 +209,10 @@ def read_run(path: str | Path) -> Any:
     """A run from its TOML file; its schema is beside it."""
     from hushfit.data.tables import read_schema
     from hushfit.errors import InvalidArgument
-    from hushfit.federated import Network
-    from hushfit.federated._deployment import RunSpec, terms_of
-    from hushfit.privacy import Budget
+    from hushfit.federated._deployment import read_toml
 
     path = Path(path)
-    try:
-        given = tomllib.loads(_text(str(path)))
-    except ValueError as error:
-        raise InvalidArgument(f"{path} is not valid TOML: {str(error).splitlines()[0]}. Fix that place.") from None
+    given = read_toml(path)
     unknown = set(given) - {"name", "schema", "algorithm", "network", "edges", "settings", "model", "owners", "turn_timeout"}
     owners = given.get("owners")
     complete = isinstance(owners, dict) and all(
@@ -229,8 +223,22 @@ def read_run(path: str | Path) -> Any:
             f"{path} needs name, schema, and [owners.NAME] with rows, epsilon and delta; it may have algorithm, network or edges, settings, "
             f"model and turn_timeout" + (f", not {', '.join(sorted(unknown))}." if unknown else ".")
         )
-    assert isinstance(owners, dict)
-    file = read_schema(path.parent / given["schema"])
+    try:
+        return _run_of(given, read_schema(path.parent / given["schema"]).schema)
+    except InvalidArgument:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
+        raise InvalidArgument(
+            f"{path} has an entry of the wrong kind ({type(error).__name__}). Compare it with the example in the documentation."
+        ) from None
+
+
+def _run_of(given: dict[str, Any], schema: Any) -> Any:
+    from hushfit.federated import Network
+    from hushfit.federated._deployment import RunSpec, terms_of
+    from hushfit.privacy import Budget
+
+    owners = given["owners"]
     network = given.get("network", "complete") if "edges" not in given else [tuple(edge) for edge in given["edges"]]
     return RunSpec(
         run=str(given["name"]),
@@ -239,7 +247,7 @@ def read_run(path: str | Path) -> Any:
         network=Network.parse(network, list(owners)),
         rows={name: owner["rows"] for name, owner in owners.items()},
         budgets={name: Budget(owner["epsilon"], owner["delta"]) for name, owner in owners.items()},
-        terms=terms_of(file.schema, **given.get("model", {})),
+        terms=terms_of(schema, **given.get("model", {})),
         turn_timeout=float(given.get("turn_timeout", 60.0)),
     )
 

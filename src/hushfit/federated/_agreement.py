@@ -8,6 +8,8 @@ from typing import Any
 
 from hushfit.errors import InvalidArgument
 
+_MISSING = json.dumps("missing")
+
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
@@ -34,6 +36,11 @@ class Agreement:
         shown = "; ".join(_told(difference, mine, other) for difference in found[:3])
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         raise InvalidArgument(f"The owners do not agree on the table: {shown}{more}. Give all of them the same schema.")
+
+    def own_differences(self, theirs: "Agreement") -> list[tuple[str, str]]:
+        """Places of these terms that differ in the others, with the values here: nothing of the others is in them."""
+        found = _differences("", self.terms, theirs.terms)
+        return [(where, own) for where, own, _ in found if own != _MISSING]
 
 
 def _told(difference: Any, mine: str, other: str) -> str:

@@ -5,6 +5,7 @@ Rows, schema, ledger and ceiling come from the owner's own file. Whatever a run 
 """
 
 import base64
+import hashlib
 import json
 import math
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hushfit.data.tables import CodedRows, find_tables, read_schema
-from hushfit.errors import InvalidArgument
+from hushfit.errors import InvalidArgument, OldJournal
 from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.federated._agreement import Agreement
 from hushfit.federated._algorithms import ALGORITHMS
@@ -27,10 +28,39 @@ from hushfit.privacy import Budget, Ledger
 
 _FORMAT = "hushfit-run-1"
 _MOST_BYTES = 1 << 20
+_MOST_OWNERS, _MOST_ROWS, _MOST_ATTEMPTS = 200, 10**12, 10**6
+_VOLATILE = ("attempt", "dropped", "turn_timeout")  # may differ between two attempts at one run
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_UNREADABLE = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError)
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
 _RESERVED = ("server", "coordinator", "conductor", "all", "ca")
 _MODELS = {"logistic": PrivateLogisticRegression, "svm": PrivateLinearSVC}
 _MODEL_KEYS = ("kind", "penalty", "alpha", "l1_ratio", "adjacency")
+
+
+class RunRefused(InvalidArgument):
+    """An owner does not take part in a run.
+
+    Parameters
+    ----------
+    why : str
+        For the owner's own events.
+    told : str
+        For the coordinator. Nothing that came with the run is in it, and nothing of the owner's machine.
+    """
+
+    def __init__(self, why: str, told: str) -> None:
+        super().__init__(why)
+        self.told = told
+
+
+def told_to_others(error: Exception) -> str:
+    """What a coordinator hears of a refusal. What it has sent is never quoted: it may not have known all of it."""
+    if isinstance(error, RunRefused):
+        return error.told
+    if isinstance(error, OldJournal):
+        return "its journal is an old copy, which would draw again what it has released."
+    return "it cannot take part; its own events say why."
 
 
 def checked_name(name: Any) -> str:
@@ -89,12 +119,17 @@ class RunSpec:
                 raise InvalidArgument(
                     f"{what} names {sorted(given)}, but the owners are {sorted(self.network.names)}. Name each once."
                 )
-        if not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in self.rows.values()):
-            raise InvalidArgument(f"rows={dict(self.rows)} must be whole numbers above 0.")
+        if len(self.network.names) > _MOST_OWNERS:
+            raise InvalidArgument(f"a run has at most {_MOST_OWNERS} owners, not {len(self.network.names)}.")
+        if not all(_is_count(n, _MOST_ROWS) for n in self.rows.values()):
+            raise InvalidArgument(f"rows={dict(self.rows)} must be whole numbers from 1 to {_MOST_ROWS:g}.")
         if not set(self.dropped) < set(self.network.names):
             raise InvalidArgument(f"dropped={list(self.dropped)} must name some of the owners {list(self.network.names)}, not all.")
-        if not (isinstance(self.attempt, int) and self.attempt >= 1 and 0 < self.turn_timeout <= 86_400):
-            raise InvalidArgument(f"attempt={self.attempt!r} and turn_timeout={self.turn_timeout!r} must be positive.")
+        if not (_is_count(self.attempt, _MOST_ATTEMPTS) and 0 < self.turn_timeout <= 86_400):
+            raise InvalidArgument(
+                f"attempt={self.attempt!r} and turn_timeout={self.turn_timeout!r} must be positive, and the "
+                "latter at most 86400 seconds, which is a day."
+            )
         made_estimator(self.terms, Budget(1.0, 1e-6))
 
     def made_algorithm(self) -> Algorithm:
@@ -113,6 +148,21 @@ class RunSpec:
                 )
         chosen: Algorithm = replace(made, **self.settings)
         return chosen
+
+    @property
+    def fingerprint(self) -> str:
+        """What an owner approves: SHA-256 of all that stays the same however often the run is tried."""
+        return _digest({key: value for key, value in self.to_dict().items() if key not in _VOLATILE})
+
+    @property
+    def attempt_fingerprint(self) -> str:
+        """SHA-256 of all of it: the owners of one attempt must have been told the same."""
+        return _digest(self.to_dict())
+
+    @property
+    def approval(self) -> str:
+        """The line by which an owner approves it, under ``[approved]`` in owner.toml."""
+        return f'"{self.run}" = "{self.fingerprint}"'
 
     @property
     def agreement(self) -> Agreement:
@@ -165,13 +215,14 @@ class RunSpec:
                 attempt=data["attempt"],
                 turn_timeout=float(data["turn_timeout"]),
             )
+            if made.agreement.fingerprint != data["fingerprint"]:
+                raise InvalidArgument("the fingerprint of the run does not fit its terms. It was changed on the way.")
+            made.attempt_fingerprint  # noqa: B018 - terms that cannot be written down again are refused here
+            return made
         except InvalidArgument:
             raise
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except _UNREADABLE as error:
             raise InvalidArgument(f"the run cannot be read ({type(error).__name__}). It was not made by this version.") from None
-        if made.agreement.fingerprint != data["fingerprint"]:
-            raise InvalidArgument("the fingerprint of the run does not fit its terms. It was changed on the way.")
-        return made
 
     def packed(self) -> str:
         """As one word without quotes or braces, which no engine mistakes for settings of its own."""
@@ -183,10 +234,20 @@ class RunSpec:
         if not isinstance(text, str) or len(text) > _MOST_BYTES:
             raise InvalidArgument("the run is not a text of at most a megabyte. It was not made by this version.")
         try:
-            data = json.loads(base64.b64decode(text, validate=True))
+            # As UTF-8 and nothing else: given bytes, JSON would also take UTF-16 and UTF-32.
+            data = json.loads(base64.b64decode(text, validate=True).decode("utf-8"))
         except (ValueError, RecursionError):
             raise InvalidArgument("the run is no JSON. It was not made by this version.") from None
         return cls.from_dict(data)
+
+
+def _is_count(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def _digest(described: Mapping[str, Any]) -> str:
+    # The order of columns, which sorting hides, is in the fingerprint of the terms.
+    return hashlib.sha256(json.dumps(described, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _written(epsilon: float) -> float | str:
@@ -234,6 +295,90 @@ def why_not_without(spec: RunSpec, lost: str) -> str | None:
     return None
 
 
+_OPTIONAL = (
+    "peers", "approved", "most_message_bytes", "most_jobs_per_hour", "environment", "insecure_seed",
+)  # fmt: skip
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file of moderate size; anything else is refused in words."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InvalidArgument(f"{path} is longer than a megabyte. It cannot be what it should be.")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except InvalidArgument:
+        raise
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be read ({error.strerror}). Check the path.") from None
+    except RecursionError:
+        raise InvalidArgument(f"{path} is nested too deeply. Fix that place.") from None
+    except ValueError as error:
+        raise InvalidArgument(f"{path} is not valid TOML: {str(error).splitlines()[0]}. Fix that place.") from None
+
+
+def _owner_entries(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of an owner.toml, checked, with its paths made absolute."""
+    home = path.resolve().parent
+    data, ceiling = given["data"], given["ceiling"]
+    tables = [data] if isinstance(data, str) else data
+    texts = [given[key] for key in ("kit", "schema", "ledger", "dataset", "state")]
+    if not isinstance(tables, list) or not tables or not isinstance(ceiling, dict):
+        raise InvalidArgument("data must be a text or a list of texts, and ceiling a table. Fix that.")
+    if not all(isinstance(text, str) and text and "\0" not in text for text in [*texts, *tables]):
+        raise InvalidArgument("paths are texts, and not empty. Fix that.")
+    if set(ceiling) != {"epsilon", "delta"}:
+        raise InvalidArgument("[ceiling] needs epsilon and delta, the most that one run may ask for.")
+    ledger = given["ledger"]
+    return {
+        "name": checked_name(given["name"]),
+        "kit": home / given["kit"],
+        "data": tuple(str(home / table) for table in tables),
+        "schema": home / given["schema"],
+        "ledger": ledger if "://" in ledger else str(home / ledger),
+        "dataset": given["dataset"],
+        "state": home / given["state"],
+        "ceiling": Budget(ceiling["epsilon"], ceiling["delta"]),
+        "peers": _fingerprints("peers", given),
+        "approved": _fingerprints("approved", given),
+        "most_message_bytes": _count("most_message_bytes", given, 1 << 24, 1 << 30),
+        "most_jobs_per_hour": _count("most_jobs_per_hour", given, 60, _MOST_ATTEMPTS),
+        "environment": _names("environment", given),
+        "insecure_seed": _seed(given),
+    }
+
+
+def _fingerprints(key: str, given: Mapping[str, Any]) -> dict[str, str]:
+    table = given.get(key, {})
+    if not isinstance(table, dict) or not all(isinstance(text, str) for text in table.values()):
+        raise InvalidArgument(f"[{key}] must be a table of names and fingerprints. Fix that.")
+    found = {name: text.lower().replace(":", "") for name, text in table.items()}
+    for name, text in found.items():
+        if not _SHA256.fullmatch(text):
+            raise InvalidArgument(f"[{key}]: the fingerprint of {name[:100]!r} must be 64 hexadecimal digits.")
+    return found
+
+
+def _count(key: str, given: Mapping[str, Any], default: int, most: int) -> int:
+    value: int = given.get(key, default)
+    if not _is_count(value, most):
+        raise InvalidArgument(f"{key} must be a whole number from 1 to {most}.")
+    return value
+
+
+def _names(key: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    names = given.get(key, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) and name.isidentifier() for name in names):
+        raise InvalidArgument(f"{key} must be a list of names of environment variables.")
+    return tuple(names)
+
+
+def _seed(given: Mapping[str, Any]) -> int | None:
+    seed = given.get("insecure_seed")
+    if seed is not None and not (seed == 0 or _is_count(seed, 2**32 - 1)):
+        raise InvalidArgument("insecure_seed must be a whole number from 0 to 4294967295, or left out.")
+    return seed
+
+
 @dataclass(frozen=True)
 class OwnerConfig:
     """An owner as its own ``owner.toml`` describes it. Nothing in it ever comes from a message.
@@ -256,8 +401,14 @@ class OwnerConfig:
         The most that one run may ask for.
     peers : mapping from name to str
         SHA-256 fingerprints of neighbours' certificates, as told by the neighbours themselves. Optional.
+    approved : mapping from name of a run to str
+        Fingerprints of the runs that this owner has agreed to. It takes part in no other.
     most_message_bytes : int
         Longer messages are refused unread.
+    most_jobs_per_hour : int
+        Attempts at runs that are let in within an hour; the rest are refused.
+    environment : tuple of str
+        Further environment variables that the engine's processes may see.
     insecure_seed : int or None
         For tests: reproducible noise that anybody who knows it can remove.
     """
@@ -271,49 +422,31 @@ class OwnerConfig:
     state: Path
     ceiling: Budget
     peers: Mapping[str, str] = field(default_factory=dict)
+    approved: Mapping[str, str] = field(default_factory=dict)
     most_message_bytes: int = 1 << 24
+    most_jobs_per_hour: int = 60
+    environment: tuple[str, ...] = ()
     insecure_seed: int | None = None
 
     @classmethod
     def load(cls, path: str | Path) -> "OwnerConfig":
         """Read an ``owner.toml``; its paths are relative to its own folder."""
         path = Path(path)
+        given = read_toml(path)
+        optional = {f.name for f in fields(cls) if f.name in _OPTIONAL}
+        needed = {f.name for f in fields(cls)} - optional
+        if not needed <= set(given) <= needed | optional:
+            wrong = sorted((needed - set(given)) | (set(given) - needed - optional))
+            raise InvalidArgument(f"{path}: {', '.join(wrong)[:200]} is missing or unknown. It needs {', '.join(sorted(needed))}.")
         try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidArgument(f"{path} cannot be read ({error.strerror}). Check the path.") from None
-        except ValueError as error:
-            raise InvalidArgument(f"{path} is not valid TOML: {str(error).splitlines()[0]}. Fix that place.") from None
-        allowed = {f.name for f in fields(cls)}
-        needed = allowed - {"peers", "most_message_bytes", "insecure_seed"}
-        if not needed <= set(given) <= allowed:
-            wrong = sorted((needed - set(given)) | (set(given) - allowed))
-            raise InvalidArgument(f"{path}: {', '.join(wrong)} is missing or unknown. It needs {', '.join(sorted(needed))}.")
-        return cls._checked(path, given)
-
-    @classmethod
-    def _checked(cls, path: Path, given: dict[str, Any]) -> "OwnerConfig":
-        home = path.resolve().parent
-        data, ceiling, ledger = given["data"], given["ceiling"], given["ledger"]
-        texts = [given[key] for key in ("kit", "schema", "ledger", "dataset", "state")]
-        if not all(isinstance(text, str) for text in texts) or not isinstance(data, str | list) or not isinstance(ceiling, dict):
-            raise InvalidArgument(f"{path}: paths are texts, data a text or a list of texts, and ceiling a table. Fix that.")
-        if set(ceiling) != {"epsilon", "delta"}:
-            raise InvalidArgument(f"{path}: [ceiling] needs epsilon and delta, the most that one run may ask for.")
-        tables = [data] if isinstance(data, str) else data
-        return cls(
-            name=checked_name(given["name"]),
-            kit=home / given["kit"],
-            data=tuple(str(home / str(table)) for table in tables),
-            schema=home / given["schema"],
-            ledger=ledger if "://" in ledger else str(home / ledger),
-            dataset=given["dataset"],
-            state=home / given["state"],
-            ceiling=Budget(ceiling["epsilon"], ceiling["delta"]),
-            peers=dict(given.get("peers", {})),
-            most_message_bytes=int(given.get("most_message_bytes", 1 << 24)),
-            insecure_seed=given.get("insecure_seed"),
-        )
+            return cls(**_owner_entries(path, given))
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{path}: {error}") from None
+        except _UNREADABLE as error:
+            raise InvalidArgument(
+                f"{path} has an entry of the wrong kind ({type(error).__name__}). Compare it with what "
+                "`hushfit federate join` writes."
+            ) from None
 
     def own_schema(self) -> Any:
         """The schema, refused while it has values that were drafted from the rows."""
@@ -329,17 +462,34 @@ class OwnerConfig:
         return Ledger(self.ledger, dataset=self.dataset)
 
     def consider(self, spec: RunSpec) -> None:
-        """Refuse a run that is not for this owner, asks too much, or describes another table. Reads no row, pays nothing."""
+        """Refuse a run that this owner has not approved, or that is not for it. Reads no row, pays nothing."""
+        self._require_approval(spec)
         if self.name not in spec.active:
-            raise InvalidArgument(f"{self.name} is not among the owners {list(spec.active)} of run {spec.run}.")
+            raise RunRefused(f"{self.name} is not among the owners of run {spec.run}.", "it is not among the owners.")
         asked = spec.budgets[self.name]
         if not (asked.epsilon <= self.ceiling.epsilon and asked.delta <= self.ceiling.delta):
-            raise InvalidArgument(
+            raise RunRefused(
                 f"run {spec.run} asks {self.name} for epsilon={asked.epsilon:g}, delta={asked.delta:g}, over its ceiling of "
-                f"epsilon={self.ceiling.epsilon:g}, delta={self.ceiling.delta:g}. Ask for less."
+                f"epsilon={self.ceiling.epsilon:g}, delta={self.ceiling.delta:g}. Ask for less.",
+                "the run asks for more than its ceiling. Ask for less.",
             )
         mine = Agreement({**spec.terms, "schema": self.own_schema().to_dict()})
-        mine.require_same(self.name, spec.agreement, "the coordinator")
+        try:
+            mine.require_same(self.name, spec.agreement, "the coordinator")
+        except InvalidArgument as error:
+            raise RunRefused(str(error), f"its schema differs: {_own_side(mine, spec.agreement)}.") from None
+
+    def _require_approval(self, spec: RunSpec) -> None:
+        """A ceiling and a ledger bound what a run costs; whether it takes place is for the owner to say."""
+        if self.approved.get(spec.run) == spec.fingerprint:
+            return
+        asked = spec.budgets.get(self.name)
+        price = "nothing" if asked is None else f"epsilon={asked.epsilon:g}, delta={asked.delta:g}"
+        raise RunRefused(
+            f"run {spec.run} ({spec.algorithm}, asking {self.name} for {price}) is not approved. If you agree to it, add this "
+            f"line under [approved] in owner.toml: {spec.approval}",
+            "it has not approved this run. Give it the run file, and ask it to approve the fingerprint.",
+        )
 
     def read_rows(self, spec: RunSpec) -> CodedRows:
         """This owner's rows for a run, refused if the run counts on another number of them. Pays nothing; the caller closes them."""
@@ -347,9 +497,10 @@ class OwnerConfig:
         rows = CodedRows.from_tables(find_tables(self.data, None), self.own_schema())
         if rows.n_rows != spec.rows[self.name]:
             rows.close()
-            raise InvalidArgument(
+            raise RunRefused(
                 f"{self.name} has {rows.n_rows} rows, but run {spec.run} counts on {spec.rows[self.name]}. The number of rows is public: "
-                "state it correctly."
+                "state it correctly.",
+                f"it has {rows.n_rows} rows, and the run counts on another number.",
             )
         return rows
 
@@ -376,3 +527,9 @@ class OwnerConfig:
         seat = Seat(self.name, spec.network, problem, spec.rows, spec.budgets)
         run = Run(spec.run, spec.made_algorithm())
         return Owner(rows, seat, run, ledger or self.open_ledger(), folder or self.state, self.insecure_seed)
+
+
+def _own_side(mine: Agreement, theirs: Agreement) -> str:
+    """The first places where an owner's public schema differs, as it has them; nothing that only the run has."""
+    found = [f"{where} is {own} there" for where, own in mine.own_differences(theirs)]
+    return "; ".join(found[:3]) or "the run has entries that it does not have, or another order of columns"

@@ -26,6 +26,7 @@ from hushfit.errors import InvalidArgument
 
 _NONCE = 12
 _MOST_HELLO = 1 << 14
+_SAID = {"run", "attempt", "settings", "to", "turns", "heard", "key", "certificate", "signature"}
 _PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
 
 
@@ -86,33 +87,72 @@ def check_certificate(certificate: x509.Certificate, authority: x509.Certificate
         )
 
 
+@dataclass(frozen=True)
+class Greeting:
+    """What a neighbour has said of itself under its signature.
+
+    Parameters
+    ----------
+    name : str
+        As its certificate proves.
+    turns : int
+        Rounds that it has answered, by its own journal.
+    heard : int
+        The last round of which it has heard this owner; -1 if none.
+    secret : bytes
+        Shared with it, for keys.
+    """
+
+    name: str
+    turns: int
+    heard: int
+    secret: bytes = field(repr=False)
+
+
 @dataclass(eq=False)
 class Envelopes:
-    """One owner's closed envelopes to and from its neighbours, for one attempt at a run."""
+    """One owner's closed envelopes to and from its neighbours, for one attempt at a run.
+
+    Parameters
+    ----------
+    me : Identity
+    run : str
+    attempt : int
+    neighbours : tuple of str
+    pins : mapping from name to str
+        Fingerprints of certificates.
+    settings : str
+        Hash of all that this owner was told about the attempt; greetings with another one are refused.
+    """
 
     me: Identity
     run: str
     attempt: int
     neighbours: tuple[str, ...]
     pins: Mapping[str, str] = field(default_factory=dict)
+    settings: str = ""
 
     def __post_init__(self) -> None:
         self._ephemeral = X25519PrivateKey.generate()
         self._keys: dict[str, tuple[AESGCM, AESGCM]] = {}
 
-    def hello(self) -> bytes:
-        """A signed greeting with this attempt's public key."""
+    def hello(self, receiver: str, turns: int = 0, heard: int = -1) -> bytes:
+        """A signed greeting with this attempt's public key, and how far this owner's journal has come."""
         said = {
             "run": self.run,
             "attempt": self.attempt,
+            "settings": self.settings,
+            "to": receiver,
+            "turns": turns,
+            "heard": heard,
             "key": self._ephemeral.public_key().public_bytes_raw().hex(),
             "certificate": self.me.certificate.public_bytes(serialization.Encoding.PEM).decode(),
         }
         signature = self.me.key.sign(_canonical(said), _PSS, hashes.SHA256())
         return json.dumps({**said, "signature": signature.hex()}).encode()
 
-    def greeted(self, raw: bytes) -> str:
-        """Take a neighbour's greeting; returns its name, which its certificate proves."""
+    def greeted(self, raw: bytes) -> Greeting:
+        """Read a neighbour's greeting, which its signature proves; nothing is opened with it before `accept`."""
         said, certificate, name = self._parsed(raw)
         check_certificate(certificate, self.me.authority, name)
         public = certificate.public_key()
@@ -127,12 +167,23 @@ class Envelopes:
             raise InvalidArgument(
                 f"{name} greets for run {said['run']!r}, attempt {said['attempt']!r}: an old greeting. It was refused."
             )
+        if said["to"] != self.me.name:
+            raise InvalidArgument(f"{name} greets somebody else. It was refused.")
+        if said["settings"] != self.settings:
+            raise InvalidArgument(
+                f"{name} was told other settings for run {self.run}, attempt {self.attempt}: the coordinator has described it "
+                "differently to different owners. It was refused."
+            )
         try:
             shared = self._ephemeral.exchange(theirs)
         except ValueError:  # a point of low order
             raise InvalidArgument(f"{name} greets with a key that hides nothing. It was refused.") from None
-        self._keys[name] = (self._derived(shared, self.me.name, name), self._derived(shared, name, self.me.name))
-        return name
+        return Greeting(name, said["turns"], said["heard"], shared)
+
+    def accept(self, greeting: Greeting) -> None:
+        """From now on envelopes to and from this neighbour are closed with the keys of its greeting."""
+        name, mine = greeting.name, self.me.name
+        self._keys[name] = self._derived(greeting.secret, mine, name), self._derived(greeting.secret, name, mine)
 
     def _parsed(self, raw: bytes) -> tuple[dict[str, Any], x509.Certificate, str]:
         try:
@@ -140,7 +191,7 @@ class Envelopes:
                 raise ValueError
             said = json.loads(raw)
             certificate = x509.load_pem_x509_certificate(said["certificate"].encode())
-            if set(said) != {"run", "attempt", "key", "certificate", "signature"}:
+            if set(said) != _SAID or not all(type(said[key]) is int for key in ("turns", "heard")):
                 raise ValueError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise InvalidArgument("a greeting cannot be read. It was refused.") from None
@@ -155,7 +206,8 @@ class Envelopes:
         return said, certificate, name
 
     def _derived(self, shared: bytes, sender: str, receiver: str) -> AESGCM:
-        info = _canonical({"run": self.run, "attempt": self.attempt, "from": sender, "to": receiver})
+        about = {"run": self.run, "attempt": self.attempt, "settings": self.settings}
+        info = _canonical({**about, "from": sender, "to": receiver})
         return AESGCM(HKDF(hashes.SHA256(), 32, None, info).derive(shared))
 
     def closed(self, receiver: str, number: int, word: bytes) -> bytes:

@@ -14,10 +14,10 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.data.tables import CodedRows
-from hushfit.errors import HushfitError, InvalidArgument
-from hushfit.federated._deployment import OwnerConfig, RunSpec
-from hushfit.federated._deployment_envelope import Envelopes, Identity
-from hushfit.federated._journal import packed
+from hushfit.errors import HushfitError, InvalidArgument, OldJournal
+from hushfit.federated._deployment import OwnerConfig, RunRefused, RunSpec, told_to_others
+from hushfit.federated._deployment_envelope import Envelopes, Greeting, Identity
+from hushfit.federated._journal import Standing, packed, standing_on_disk
 from hushfit.federated._owner import Owner
 
 Post: TypeAlias = Callable[[str, str, bytes, float], bytes | None]
@@ -25,6 +25,8 @@ Post: TypeAlias = Callable[[str, str, bytes, float], bytes | None]
 
 HELLO, WORD = "hello", "word"
 _OK = b"ok"
+_MOST_REFUSALS_NOTED = 100  # messages, in one attempt
+_MOST_EVENT_BYTES, _LONGEST_REASON = 1 << 24, 500
 _WINDOW = 3  # rounds behind or ahead of its own in which a word can still be of use
 
 
@@ -51,6 +53,7 @@ class Participant:
         self._envelopes: Envelopes | None = None
         self._rows: CodedRows | None = None
         self._owner: Owner | None = None
+        self._messages_refused = 0
 
     def answer(self, topic: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Reply to the coordinator: what was done, or why not. No text in it is computed from the rows."""
@@ -60,16 +63,9 @@ class Participant:
                 if topic not in topics:
                     raise InvalidArgument(f"{topic!r} is no question of a coordinator.")
                 return {"instance": self._instance, **topics[topic](body)}
-        except HushfitError as error:
+        except (HushfitError, OSError) as error:
             self._events.note("refused", topic=topic, why=str(error))
-            return {"instance": self._instance, "refused": self._for_others(str(error))}
-
-    def _for_others(self, why: str) -> str:
-        """A reason without this owner's paths: they are nobody else's business."""
-        own = [*self._config.data, self._config.ledger, *map(str, (self._config.schema, self._config.state, self._config.kit))]
-        if any(path in why or str(Path(path).parent) in why for path in own):
-            return "its own files are not in order; its events say why."
-        return why
+            return {"instance": self._instance, "refused": told_to_others(error)}
 
     def _consider(self, body: Mapping[str, Any]) -> dict[str, Any]:
         if self._envelopes is None:
@@ -78,12 +74,14 @@ class Participant:
             if asked is not None:
                 self._events.note(
                     "asked", run=spec.run, attempt=spec.attempt, algorithm=spec.algorithm, epsilon=asked.epsilon, delta=asked.delta,
-                    owners=list(spec.active),
+                    owners=list(spec.active), fingerprint=spec.fingerprint,
                 )  # fmt: skip
             self._config.consider(spec)
             _require_same_run(self._config.state, spec)
             me = Identity.read(self._config.name, self._config.kit / "startup")
-            self._envelopes = Envelopes(me, spec.run, spec.attempt, spec.neighbours(me.name), self._config.peers)
+            self._envelopes = Envelopes(
+                me, spec.run, spec.attempt, spec.neighbours(me.name), self._config.peers, spec.attempt_fingerprint
+            )
             self._spec = spec
         return {"agreed": True}
 
@@ -96,18 +94,49 @@ class Participant:
     def _open(self, body: Mapping[str, Any]) -> dict[str, Any]:
         spec, envelopes = self._considered()
         for name in spec.neighbours(self._config.name):
-            reply = self._post(name, HELLO, envelopes.hello(), spec.turn_timeout / 3)
+            reply = self._post(name, HELLO, self._hello(name), spec.turn_timeout / 3)
             if reply is None:
                 return {"missing": [name]}
             if not reply:
-                raise InvalidArgument(f"{name} refused the greeting of {self._config.name}; the events of {name} say why.")
-            envelopes.greeted(reply)
+                raise RunRefused(
+                    f"{name} refused the greeting of {self._config.name}; the events of {name} say why.",
+                    "a neighbour refused its greeting; the events of both say why.",
+                )
+            greeting = envelopes.greeted(reply)
+            self._compare(greeting)
+            envelopes.accept(greeting)
         if self._rows is None:
             raise InvalidArgument(f"{self._config.name} has not read its rows. Ask it to read first.")
         if self._owner is None:
             self._owner = self._config.open_owner(spec, self._rows)
             self._events.note("open", run=spec.run, turns=self._owner.turns_taken, spent=self._spent())
         return {"turns": self._owner.turns_taken, "finished": self._owner.weights is not None}
+
+    def _standing(self) -> Standing:
+        spec, _ = self._considered()
+        return standing_on_disk(spec.run, self._config.state) if self._owner is None else self._owner.standing
+
+    def _hello(self, receiver: str) -> bytes:
+        """A greeting that says how far this owner is, and up to which round it has heard its neighbour."""
+        _, envelopes = self._considered()
+        standing = self._standing()
+        return envelopes.hello(receiver, standing.turns, standing.heard_from(receiver))
+
+    def _compare(self, greeting: Greeting) -> None:
+        """A word is in the journal before it leaves: who was heard in a round that its journal lacks has an old copy."""
+        mine = self._standing()
+        heard = mine.heard_from(greeting.name)
+        if greeting.heard >= mine.turns:
+            raise OldJournal(
+                f"{greeting.name} has heard {self._config.name} in round {greeting.heard}, but the journal here ends before "
+                f"round {mine.turns}: it is an old copy. Bring the last one back, or start a run with a new name."
+            )
+        if heard >= greeting.turns:
+            raise RunRefused(
+                f"{greeting.name} was heard in round {heard}, but its journal ends before round {greeting.turns}: it is an old "
+                f"copy. {greeting.name} must bring the last one back.",
+                "a neighbour's journal is an old copy; its own events say whose.",
+            )
 
     def _spent(self) -> dict[str, float]:
         ledger = self._config.open_ledger()
@@ -170,12 +199,31 @@ class Participant:
                 )
             if topic == HELLO:
                 _, envelopes = self._considered()
-                envelopes.greeted(raw)
-                return envelopes.hello()
+                return self._greeted_back(envelopes.greeted(raw))
             return self._keep(raw)
-        except HushfitError as error:
-            self._events.note("message refused", topic=topic, why=str(error))
+        except (HushfitError, OSError) as error:
+            self.refuse_message(topic, str(error))
             return b""
+
+    def _greeted_back(self, greeting: Greeting) -> bytes:
+        """This owner's own greeting, also where journals do not fit: it tells the neighbour under signature what was heard."""
+        _, envelopes = self._considered()
+        try:
+            self._compare(greeting)
+            envelopes.accept(greeting)
+        except HushfitError as error:
+            self.refuse_message(HELLO, str(error))
+        return self._hello(greeting.name)
+
+    def refuse_message(self, topic: str, why: str) -> None:
+        """Note a message that was refused; a flood of them is noted once."""
+        with self._mail_lock:
+            self._messages_refused += 1
+            count = self._messages_refused
+        if count <= _MOST_REFUSALS_NOTED:
+            self._events.note("message refused", topic=topic, why=why)
+        if count == _MOST_REFUSALS_NOTED:
+            self._events.note("message refused", topic=topic, why="further messages that are refused are not noted.")
 
     def _keep(self, raw: bytes) -> bytes:
         """Put a word into the mail box: once for each sender and round, near the round that this owner is at."""
@@ -222,13 +270,20 @@ class Participant:
 
 
 class Events:
-    """What an owner was asked and did, one JSON line each, on its own disk; it holds no message's content."""
+    """What an owner was asked and did, one JSON line each, on its own disk; it holds no message's content.
+
+    When the file is full it is kept beside the new one until that is full too, so that nobody can fill the disk.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "events.jsonl"
 
     def note(self, what: str, **details: Any) -> None:
+        if len(str(details.get("why", ""))) > _LONGEST_REASON:
+            details["why"] = str(details["why"])[:_LONGEST_REASON] + "..."
+        if self.path.exists() and self.path.stat().st_size > _MOST_EVENT_BYTES:
+            self.path.replace(self.path.with_name("events-before.jsonl"))
         line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "what": what, **details}, default=str)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -238,6 +293,7 @@ class Events:
         if not self.path.exists():
             return [], start
         with self.path.open("rb") as file:
+            start = start if start <= self.path.stat().st_size else 0  # another file has taken its place
             file.seek(start)
             content = file.read()
         whole = content[: content.rfind(b"\n") + 1]
@@ -251,13 +307,22 @@ def outcome_path(config: OwnerConfig, run: str) -> Path:
 
 def _require_same_run(folder: Path, spec: RunSpec) -> None:
     """A name stands for one run: the first description of it is kept, and another one is refused."""
-    volatile = ("attempt", "dropped", "turn_timeout")
-    described = {key: value for key, value in spec.to_dict().items() if key not in volatile}
+    described = {"run": spec.run, "fingerprint": spec.fingerprint}
     path = folder / f"{spec.run}.run.json"
     if not path.exists():
         _write_whole(path, described)
-    elif json.loads(path.read_text(encoding="utf-8")) != json.loads(json.dumps(described)):
-        raise InvalidArgument(f"run {spec.run} was described differently before. Give another run another name.")
+    elif _read_whole(path) != described:
+        raise RunRefused(
+            f"run {spec.run} was described differently before. Give another run another name.",
+            "the run was described differently before. Give another run another name.",
+        )
+
+
+def _read_whole(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _write_whole(path: Path, content: Mapping[str, Any]) -> None:

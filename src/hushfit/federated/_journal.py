@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -32,6 +32,26 @@ class Turn:
     heard: Mapping[str, Vector]
     released: tuple[Released, ...]
     said: Vector | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a journal has come.
+
+    Parameters
+    ----------
+    turns : int
+        Rounds that its owner has answered.
+    heard : mapping from name to int
+        The last round of which a neighbour's word is in the journal.
+    """
+
+    turns: int = 0
+    heard: Mapping[str, int] = field(default_factory=dict)
+
+    def heard_from(self, name: str) -> int:
+        """The last round in which a neighbour was heard; -1 if never."""
+        return self.heard.get(name, -1)
 
 
 @dataclass(eq=False)
@@ -56,7 +76,7 @@ class Journal:
         """The journal of a run on given terms: its own file in the folder, read if it is there; in memory without a folder."""
         if folder is None:
             return cls(run)
-        path = Path(folder) / f"{run}.journal"
+        path = _path(run, folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = _locked(path.with_suffix(".lock"), run)
         try:
@@ -71,6 +91,9 @@ class Journal:
             journal = cls(run, path, lock=lock)
             for line in lines[1:]:
                 journal._take_in(line)
+        except (KeyError, TypeError, AttributeError) as error:
+            lock.close()
+            raise _changed(path) from error
         except BaseException:
             lock.close()
             raise
@@ -91,6 +114,11 @@ class Journal:
         self.turns.append(Turn(heard, tuple(self.begun), said))
         self.begun.clear()
         return self.turns[-1]
+
+    @property
+    def standing(self) -> Standing:
+        """How far it has come."""
+        return _standing([turn.heard for turn in self.turns])
 
     @property
     def releases(self) -> list[Released]:
@@ -130,6 +158,23 @@ class Journal:
             _append(self.path, line)
 
 
+def standing_on_disk(run: str, folder: str | os.PathLike[str]) -> Standing:
+    """How far the journal of a run in a folder has come, whether or not a process has it open; nothing is written."""
+    path = _path(run, folder)
+    lines = list(_parsed(path, _whole(path.read_bytes()))) if path.exists() else []
+    return _standing([line["heard"] for line in lines if "heard" in line])
+
+
+def _path(run: str, folder: str | os.PathLike[str]) -> Path:
+    return Path(folder) / f"{run}.journal"
+
+
+def _standing(heard: Sequence[Mapping[str, Any]]) -> Standing:
+    # What was heard before a turn was said in the round before it.
+    last = {name: place - 1 for place, words in enumerate(heard) for name in words}
+    return Standing(len(heard), last)
+
+
 def _locked(path: Path, run: str) -> IO[bytes]:
     """A file that this process holds until it closes it or ends."""
     file = path.open("ab")
@@ -153,16 +198,31 @@ def _append(path: Path, line: Mapping[str, Any]) -> None:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """Whole lines only: a last one that a crash cut short was never acted upon, and is taken away."""
     content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
+    whole = _whole(content)
     if len(whole) < len(content):
         with path.open("r+b") as file:
             file.truncate(len(whole))
             os.fsync(file.fileno())
+    yield from _parsed(path, whole)
+
+
+def _whole(content: bytes) -> bytes:
+    return content[: content.rfind(b"\n") + 1]
+
+
+def _parsed(path: Path, lines: bytes) -> Iterator[dict[str, Any]]:
     try:
-        for line in whole.splitlines():
-            yield json.loads(line)
-    except ValueError:
-        raise InvalidArgument(f"{path.name} has a line that is no JSON. It was changed by hand: start a new run.") from None
+        for line in lines.splitlines():
+            parsed = json.loads(line)
+            if not isinstance(parsed, dict):
+                raise ValueError
+            yield parsed
+    except (ValueError, RecursionError):
+        raise _changed(path) from None
+
+
+def _changed(path: Path) -> InvalidArgument:
+    return InvalidArgument(f"{path.name} has a line that no owner has written. It was changed by hand: start a new run.")
 
 
 def _turn(line: Mapping[str, Any]) -> tuple[dict[str, Vector], Vector | None]:

@@ -13,12 +13,15 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.data import DataSource
-from hushfit.errors import InvalidArgument, LedgerError
+from hushfit.errors import InvalidArgument, LedgerError, OldJournal
 from hushfit.estimators import noise_and_coins
-from hushfit.federated._journal import Journal
+from hushfit.federated._journal import Journal, Standing
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
 from hushfit.privacy import Guarantee, Ledger, Receipt
-from hushfit.release import Curator, Quote
+from hushfit.privacy._disk_ledger import DiskAccount
+from hushfit.release import Curator, Quote, Released
+
+_LONGEST_NAME = 100  # it becomes part of file names
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,7 @@ class Run:
     Parameters
     ----------
     name : str
-        Of the run: letters, digits, dots and dashes. A name is used once.
+        Of the run: at most 100 letters, digits, dots and dashes. A name is used once.
     algorithm : Algorithm
     """
 
@@ -36,8 +39,11 @@ class Run:
     algorithm: Algorithm
 
     def __post_init__(self) -> None:
-        if not self.name or not all(c.isascii() and (c.isalnum() or c in "-._") for c in self.name) or self.name.startswith("."):
-            raise InvalidArgument(f"{self.name!r} does not name a run. Use letters, digits, dots and dashes.")
+        plain = all(c.isascii() and (c.isalnum() or c in "-._") for c in self.name)
+        if not plain or not 1 <= len(self.name) <= _LONGEST_NAME or self.name.startswith("."):
+            raise InvalidArgument(
+                f"{self.name[:_LONGEST_NAME]!r} does not name a run. Use letters, digits, dots and dashes, at most {_LONGEST_NAME}."
+            )
 
     @property
     def label(self) -> str:
@@ -107,6 +113,11 @@ class Owner:
         return len(self._journal.turns)
 
     @property
+    def standing(self) -> Standing:
+        """How far its journal has come."""
+        return self._journal.standing
+
+    @property
     def receipt(self) -> int | None:
         """Number of its payment in the ledger; None without one."""
         return self._journal.receipt
@@ -136,6 +147,28 @@ class Owner:
             )
         if [receipt.cost for receipt in own] != [self._quote.cost]:
             raise LedgerError(f"The ledger has paid for run {self.run.name} with other settings. Start a run with a new name.")
+        self._paid = own[0]
+        self._refuse_old_journal()
+
+    def _refuse_old_journal(self) -> None:
+        """What was released after an old copy of the journal was made would be drawn again."""
+        recorded, here = self._releases_recorded(), len(self._journal.releases)
+        if here < recorded:
+            raise OldJournal(
+                f"The journal of run {self.run.name} holds {here} releases, but the ledger has recorded "
+                f"{recorded}: it is an old copy. Bring the last one back, or start a run with a new name."
+            )
+
+    def _releases_recorded(self) -> int:
+        account = None if self.ledger is None else self.ledger.account
+        return account.releases_recorded(self._paid) if isinstance(account, DiskAccount) else 0
+
+    def _keep(self, released: Released) -> None:
+        """In the journal first, then in the ledger: a crash between the two leaves no journal that seems old."""
+        self._journal.note_release(released)
+        account = None if self.ledger is None else self.ledger.account
+        if isinstance(account, DiskAccount):  # an account in memory does not outlive the process
+            account.record_releases(self._paid, len(self._journal.releases))
 
     def _start(self) -> None:
         """Hold the conversation again as far as the journal goes."""
@@ -151,7 +184,7 @@ class Owner:
             coins,
             quote.reserve,
             replay=journal.releases,
-            keep=journal.note_release,
+            keep=self._keep,
         )
         self._talk: Conversation = self.run.algorithm.converse(self.seat, self._curator)
         for place, turn in enumerate(past):

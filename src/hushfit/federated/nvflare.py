@@ -33,11 +33,22 @@ from nvflare.fuel.flare_api.flare_api import Session, new_secure_session
 from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.federated._deployment import OwnerConfig, RunSpec, why_not_without
 from hushfit.federated._deployment_clock import FINISHED, LOST, REFUSED, RUNNING, Clock, Progress
+from hushfit.federated._deployment_door import CLIENT_FILE, SERVER_FILE, client_settings
 from hushfit.federated._deployment_envelope import Identity
 from hushfit.federated._deployment_owner import HELLO, WORD, Participant
 from hushfit.federated._kits import CONDUCTOR, CONTROLLER, COORDINATOR, EXECUTOR, Invitation
+from hushfit.federated._nvflare_owner import OWNER_FILE, SENDER
 
-OWNER_FILE, FEDERATION_FOLDER = "HUSHFIT_OWNER_FILE", "HUSHFIT_FEDERATION_FOLDER"
+FEDERATION_FOLDER = "HUSHFIT_FEDERATION_FOLDER"
+_COORDINATOR_SITE = "server"  # what the engine calls it in addresses
+# What the engine's processes see of the environment they are started in: nothing that may be a secret.
+_SEEN = re.compile(
+    "PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_.*|TZ|TMPDIR|XDG_CACHE_HOME|VIRTUAL_ENV|LD_LIBRARY_PATH|PYTHONPATH|"
+    "NUMBA_.*|OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|MKL_NUM_THREADS"
+)
+_SEEN_WITH_DATABASE = re.compile("PG.*")  # how the client library of PostgreSQL finds its server and password
+_OWNER_PROCESS = ("hushfit.federated._nvflare_owner", "site")
+_COORDINATOR_PROCESS = ("nvflare.private.fed.app.server.server_train",)
 _PREFIX = "hushfit."
 _QUESTIONS = ("consider", "read", "open", "turn")
 _TROUBLE = (InternalError, NoConnection, NoReply, SessionClosed, SessionExpired)
@@ -91,12 +102,16 @@ class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
 
     def _asked(self, topic: str, request: Any, fl_ctx: Any) -> Any:
         assert self._participant is not None
+        sender, question = request.get_header(SENDER), topic.removeprefix(_PREFIX)
+        if sender != _COORDINATOR_SITE:
+            self._participant.refuse_message(question, f"a question did not come from the coordinator, but from {sender!r}.")
+            return make_reply(ReturnCode.BAD_REQUEST_DATA)
         body = _opened(request)
         try:
             parsed = json.loads(body) if body is not None and len(body) < 1 << 16 else None
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed = None
-        answer = self._participant.answer(topic.removeprefix(_PREFIX), parsed if isinstance(parsed, dict) else {})
+        answer = self._participant.answer(question, parsed if isinstance(parsed, dict) else {})
         return _letter(json.dumps(answer).encode())
 
     def _received(self, topic: str, request: Any, fl_ctx: Any) -> Any:
@@ -173,7 +188,7 @@ def _opened(letter: Any) -> bytes | None:
 def _object(raw: bytes) -> dict[str, Any] | None:
     try:
         parsed = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None
 
@@ -205,20 +220,39 @@ def read_progress(folder: Path, run: str) -> dict[str, Any] | None:
 
 
 def _spawn(
-    module: str, kit: Path, settings: str, more: Sequence[str], environment: Mapping[str, str], held: Sequence[int] = ()
+    module: Sequence[str], kit: Path, settings: str, more: Sequence[str], environment: Mapping[str, str], held: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
     (kit / "transfer").mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-u", "-m", f"nvflare.private.fed.app.{module}", "-m", str(kit), "-s", settings, "--set"]
+    command = [sys.executable, "-u", "-m", *module, "-m", str(kit), "-s", settings, "--set"]
     with (kit / "process.txt").open("ab") as out:
         return subprocess.Popen(
             [*command, "secure_train=true", "config_folder=config", *more],
-            env={**os.environ, **environment, "NVFLARE_NO_UPDATE_CHECK": "1"},
+            env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
             cwd=kit,
             pass_fds=held,
         )
+
+
+def seen_environment(also: Sequence[str] = (), database: bool = False) -> dict[str, str]:
+    """What the engine's processes may see of this one's environment.
+
+    Parameters
+    ----------
+    also : sequence of str
+        Further names.
+    database : bool, default=False
+        Whether a ledger in PostgreSQL has to be reached.
+    """
+    seen = {
+        name: value
+        for name, value in os.environ.items()
+        if _SEEN.fullmatch(name) or name in also or (database and _SEEN_WITH_DATABASE.fullmatch(name))
+    }
+    # No module is imported from the folder that a process runs in, and the engine tells nobody more than the kind of an error.
+    return {**seen, "PYTHONSAFEPATH": "1", "NVFLARE_SECURE_LOGGING": "1", "NVFLARE_NO_UPDATE_CHECK": "1"}
 
 
 def end_process(process: "subprocess.Popen[bytes]", seconds: float = 8.0) -> None:
@@ -270,7 +304,9 @@ def start_owner(config: OwnerConfig, path: Path, held: Sequence[int] = ()) -> "s
     """
     Identity.read(config.name, config.kit / "startup")
     more = [f"uid={config.name}", f"org={config.name}"]
-    return _spawn("client.client_train", config.kit, "fed_client.json", more, {OWNER_FILE: str(path.resolve())}, held)
+    environment = seen_environment(config.environment, database="://" in config.ledger)
+    environment[OWNER_FILE] = str(path.resolve())
+    return _spawn(_OWNER_PROCESS, config.kit, "fed_client.json", more, environment, held)
 
 
 def try_connection(config: OwnerConfig, timeout: float = 5.0) -> str | None:
@@ -324,7 +360,11 @@ def start_coordinator(folder: str | Path, timeout: float = 60.0) -> "subprocess.
             f"{invitation.host}:{invitation.port} is taken by another process. End it, or found with another --port."
         )
     process = _spawn(
-        "server.server_train", folder / COORDINATOR, "fed_server.json", [f"org={COORDINATOR}"], {FEDERATION_FOLDER: str(folder)}
+        _COORDINATOR_PROCESS,
+        folder / COORDINATOR,
+        "fed_server.json",
+        [f"org={COORDINATOR}"],
+        {**seen_environment(), FEDERATION_FOLDER: str(folder)},
     )
     until = time.monotonic() + timeout
     while not _listens(invitation.host, invitation.port):
@@ -360,8 +400,7 @@ def conductor(folder: str | Path, timeout: float = 30.0) -> Iterator[Session]:
 def write_job(folder: Path, spec: RunSpec) -> Path:
     """A run as a job of the engine: JSON that names classes of the installed library, and no code."""
     job = folder / "jobs" / f"{spec.run}-{spec.attempt}"
-    config = job / "app" / "config"
-    config.mkdir(parents=True, exist_ok=True)
+    (job / "app" / CLIENT_FILE).parent.mkdir(parents=True, exist_ok=True)
     sites = list(spec.active)
     meta = {
         "name": spec.run,
@@ -372,12 +411,11 @@ def write_job(folder: Path, spec: RunSpec) -> Path:
     }
     argument = {"spec": spec.packed()}
     server = {"format_version": 2, "workflows": [{"id": "clock", "path": CONTROLLER, "args": argument}], "components": []}
-    executor = {"tasks": ["*"], "executor": {"path": EXECUTOR, "args": argument}}
-    client = {"format_version": 2, "executors": [executor], "components": []}
+    client = client_settings(EXECUTOR, spec.packed())
     for path, content in (
         (job / "meta.json", meta),
-        (config / "config_fed_server.json", server),
-        (config / "config_fed_client.json", client),
+        (job / "app" / SERVER_FILE, server),
+        (job / "app" / CLIENT_FILE, client),
     ):
         path.write_text(json.dumps(content, indent=1), encoding="utf-8")
     return job
@@ -510,7 +548,7 @@ def _one_job(session: Session, folder: Path, spec: RunSpec, tell: Callable[[str]
     while True:
         progress, status = read_progress(folder, spec.run), str(session.get_job_status(job))
         if status.startswith("FINISHED"):
-            return _closed(progress, spec, status)
+            return _closed(progress, spec, status, session.get_job_meta(job))
         state, rounds = (progress["state"], progress["rounds"]) if progress is not None else (None, -1)
         if (state, rounds) != seen:
             seen, moved = (state, rounds), time.monotonic()
@@ -550,15 +588,23 @@ class _Copies:
         return found
 
 
-def _closed(progress: dict[str, Any] | None, spec: RunSpec, status: str) -> dict[str, Any]:
+def _closed(progress: dict[str, Any] | None, spec: RunSpec, status: str, meta: Mapping[str, Any]) -> dict[str, Any]:
     """How a job ended, from its own last word if it had one."""
     if progress is not None and progress["state"] != RUNNING:
         return progress
     if "COMPLETED" not in status and progress is None:
         raise RunStopped(
-            f"the engine did not start run {spec.run} ({status}): an owner's or the coordinator's policy refused the job."
+            f"run {spec.run} did not start ({status}): {_why_not_deployed(meta)}. Its fingerprint is {spec.fingerprint}."
         )
     return {**(progress or Progress(spec.run, spec.attempt, list(spec.active)).to_dict()), "state": LOST, "at": time.time()}
+
+
+def _why_not_deployed(meta: Mapping[str, Any]) -> str:
+    """What the owners answered when the job was deployed, without what could upset a terminal."""
+    said = [str(detail) for detail in meta.get("job_deploy_detail") or []]
+    refused = [detail.replace("NVFLARE_ERROR: ", "") for detail in said if not detail.rstrip().endswith("OK")]
+    shown = "; ".join(refused)[:2000] or "an owner's or the coordinator's policy refused the job"
+    return "".join(letter if letter.isprintable() else " " for letter in shown).rstrip(". ")
 
 
 __all__ = [

@@ -53,7 +53,7 @@ class Entry:
     number : int
         Place in the chain of its data set; 0 opens it.
     body : dict
-        What was recorded: ``kind`` is "open", "charge" or "model".
+        What was recorded: ``kind`` is "open", "charge", "model" or "releases".
     hash : str
         SHA-256 over the previous hash and the body.
     """
@@ -137,6 +137,19 @@ class DiskAccount:
         with _database(self.location).transaction(writing=True) as execute:
             chain = _sound_chain(execute, self.dataset)
             _add(execute, self.dataset, chain, {"kind": "model", "receipt": receipt.number, "model": digest})
+
+    def record_releases(self, receipt: Receipt, count: int) -> None:
+        """Note that a payment has led to so many releases by now, so that none of them is made again."""
+        with _database(self.location).transaction(writing=True) as execute:
+            chain = _sound_chain(execute, self.dataset)
+            body = {"kind": "releases", "receipt": receipt.number, "releases": count}
+            _add(execute, self.dataset, chain, body)
+
+    def releases_recorded(self, receipt: Receipt) -> int:
+        """The largest number that `record_releases` was given for a payment; 0 if none."""
+        lines = (entry.body for entry in self.history() if entry.kind == "releases")
+        counts = (line["releases"] for line in lines if line["receipt"] == receipt.number)
+        return max(counts, default=0)
 
     def hash_of(self, receipt: Receipt) -> str:
         """The chain's hash at a payment: whoever keeps it can tell whether the history before it was rewritten."""
