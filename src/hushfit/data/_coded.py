@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -145,8 +145,7 @@ class CodedRows:
         self.n_features = self.codec.n_features
         self.y: Vector = np.empty(0)
         self.scale: Vector = np.empty(0)
-        # The file has no name: it is gone when the process is, whatever ends it.
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by close()
+        self._file = _scratch_file()
 
     @classmethod
     def from_tables(
@@ -177,7 +176,7 @@ class CodedRows:
         except OSError as error:
             rows.close()
             raise InvalidArgument(
-                f"the encoded rows cannot be kept in {tempfile.gettempdir()} ({error.strerror}). Nothing was spent. Free some "
+                f"the encoded rows cannot be kept in {_scratch_folder()} ({error.strerror}). Nothing was spent. Free some "
                 "space, or set TMPDIR to a folder with more."
             ) from None
         except BaseException:
@@ -240,6 +239,24 @@ class CodedRows:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _scratch_folder() -> str:
+    """Where encoded rows are kept. Python would silently go elsewhere if TMPDIR cannot be used, with rows that are secret."""
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return next((folder for folder in named if folder), None) or tempfile.gettempdir()
+
+
+def _scratch_file() -> IO[bytes]:
+    """A file without a name: it is gone when the process is, whatever ends it."""
+    folder = _scratch_folder()
+    try:
+        return tempfile.TemporaryFile(buffering=0, dir=folder)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or type(error).__name__
+        raise InvalidArgument(
+            f"the encoded rows cannot be kept in {folder} ({said}). Nothing was spent. Set TMPDIR to a folder that can be written."
+        ) from None
 
 
 def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:

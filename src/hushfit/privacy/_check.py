@@ -13,7 +13,10 @@ def number(value: object, name: str) -> float:
     """A real number that is not NaN."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidArgument(f"{name}={value!r} is not a number. Give a float.")
-    real = float(value)
+    try:
+        real = float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{name} is too large a number for a float. Give a smaller one.") from None
     if math.isnan(real):
         raise InvalidArgument(f"{name} is NaN. Give a number.")
     return real
