@@ -19,7 +19,8 @@ from typing import Any, Final
 from hushfit.errors import LedgerError
 from hushfit.privacy._ledger_key import KEY_VARIABLE, LedgerKey
 from hushfit.privacy._redact import redacted
-from hushfit.privacy._sqlite import Database, Execute
+from hushfit.privacy._sqlite import Database
+from hushfit.privacy._transaction import Execute
 
 # Accounts of format 1 were all opened without a filter, and go on like that; format 2 knows a filter, and has a table with one
 # head for each data set instead of seals. A hushfit that knows no filter, or no seals, must not pay from a newer ledger.

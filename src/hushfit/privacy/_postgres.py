@@ -14,8 +14,8 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from hushfit.errors import LedgerError
-from hushfit.privacy._sqlite import PATIENCE_SECONDS, Execute
-from hushfit.privacy._transaction import IN_DOUBT, CommitFailed, transaction
+from hushfit.privacy._sqlite import PATIENCE_SECONDS
+from hushfit.privacy._transaction import IN_DOUBT, CommitFailed, Execute, transaction
 
 # Locks of this number are taken by whoever writes to a ledger. Asking for one needs no privilege.
 _LOCK: Final = 7264893
@@ -42,8 +42,8 @@ class PostgresDatabase:
     @contextmanager
     def transaction(self, *, writing: bool, creating: bool = False) -> Iterator[Execute]:
         try:
-            with transaction(lambda: _PostgresConnection(self.url, writing)) as connection:
-                yield connection.execute
+            with transaction(lambda: _PostgresConnection(self.url, writing)) as execute:
+                yield execute
         except CommitFailed as failure:
             raise self._refusal(failure.__cause__, IN_DOUBT) from failure
         except SQLAlchemyError as error:

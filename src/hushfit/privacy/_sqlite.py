@@ -4,18 +4,16 @@ import getpass
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from hushfit.errors import LedgerError
 from hushfit.privacy._mounts import mounts, refuse_unsafe_place
-from hushfit.privacy._transaction import IN_DOUBT, CommitFailed, transaction
-
-Execute: TypeAlias = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
+from hushfit.privacy._transaction import IN_DOUBT, CommitFailed, Execute, transaction
 
 # How long a process waits for another one that is paying. Composing hundreds of subsampled releases takes seconds.
 PATIENCE_SECONDS: Final = 120.0
@@ -52,8 +50,8 @@ class SqliteDatabase:
     def transaction(self, *, writing: bool, creating: bool = False) -> Iterator[Execute]:
         with _explained(self.path):
             self._refuse_second_names(creating)
-            with transaction(lambda: _SqliteConnection(self.path, writing, creating)) as connection:
-                yield connection.execute
+            with transaction(lambda: _SqliteConnection(self.path, writing, creating)) as execute:
+                yield execute
 
     def tables(self, execute: Execute) -> set[str]:
         found = execute("SELECT type, name FROM sqlite_master", {})

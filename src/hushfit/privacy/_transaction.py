@@ -9,11 +9,13 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from hushfit.errors import LedgerError
+
+Execute: TypeAlias = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 IN_DOUBT: Final = (
     "Nothing was released, but whether the entry was recorded is not known: look with `hushfit ledger history` before you try again"
@@ -27,6 +29,7 @@ class CommitFailed(Exception):
 class Connection(Protocol):
     """What a transaction needs of a database."""
 
+    def execute(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]: ...
     def begin(self) -> None: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
@@ -56,7 +59,7 @@ if sys.platform != "win32":  # which cannot fork
 
 
 @contextmanager
-def transaction(connect: Callable[[], Any]) -> Iterator[Any]:
+def transaction(connect: Callable[[], Connection]) -> Iterator[Execute]:
     """Open a connection, begin, and commit at the end; whatever is raised inside undoes everything.
 
     Parameters
@@ -66,18 +69,23 @@ def transaction(connect: Callable[[], Any]) -> Iterator[Any]:
 
     Yields
     ------
-    Connection
+    callable
+        Runs a statement and returns its rows.
     """
     with _PROCESS.lock:
         if _PROCESS.forked_inside:
             raise _forked()
         process, connection = os.getpid(), connect()
         _PROCESS.open.append(connection)
+
+        def execute(sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+            _refuse_in_child(process)
+            return connection.execute(sql, values)
+
         try:
             connection.begin()
-            yield connection
-            if os.getpid() != process:
-                raise _forked()
+            yield execute
+            _refuse_in_child(process)
             _commit(connection)
         except BaseException:
             if os.getpid() == process:
@@ -88,6 +96,11 @@ def transaction(connect: Callable[[], Any]) -> Iterator[Any]:
             if os.getpid() == process:
                 _PROCESS.open.remove(connection)
                 connection.close()
+
+
+def _refuse_in_child(process: int) -> None:
+    if os.getpid() != process:
+        raise _forked()
 
 
 def _commit(connection: Connection) -> None:
