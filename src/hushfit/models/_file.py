@@ -153,6 +153,8 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
         if isinstance(error, InvalidArgument):
             raise
         raise InvalidArgument("this is not JSON, so not a model file. Use what save_model wrote.") from None
+    if not _is_unicode(contents):
+        raise InvalidArgument("the model file has text that is not Unicode. Use what save_model wrote.")
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
         raise InvalidArgument("this is JSON, but not a model file. Use what save_model wrote.")
     if contents.get("version") != VERSION:
@@ -323,6 +325,15 @@ def _provenance(value: Any) -> Provenance:
     if not all(isinstance(text, str) for text in texts):
         raise InvalidArgument("the provenance of the model file has a field that is not text.")
     return made
+
+
+def _is_unicode(contents: Any) -> bool:
+    """JSON can spell halves of letters, which no file, page or terminal takes."""
+    try:
+        json.dumps(contents, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _whole(digits: str) -> int:

@@ -210,7 +210,7 @@ class Book:
             )
 
     def _who(self) -> dict[str, str]:
-        command = redacted(shlex.join(sys.argv))[:_LONGEST_COMMAND].encode("utf-8", "replace").decode()
+        command = redacted(shlex.join(sys.argv))[:_LONGEST_COMMAND]
         return {"user": self.database.payer(self.execute), "host": socket.gethostname(), "command": command}
 
 
