@@ -1,10 +1,11 @@
 """The ledger on disk: nobody overspends, nothing is lost, and nothing can be rewritten unnoticed."""
 
 import getpass
+import hashlib
+import json
 import os
 import pickle
 import random
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,11 +14,11 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from sklearn.base import clone
 
+from _ledgers import DELTA, pay, server
 from hushfit import Ledger, PrivateLogisticRegression
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.privacy import (
@@ -26,21 +27,17 @@ from hushfit.privacy import (
     PoissonGaussianCost,
     Relation,
     _adaptive_total,
-    _disk_ledger,
     _ledger,
     calibrate,
     compose,
     filtered_epsilon,
-    gaussian_mu,
 )
-from hushfit.privacy._disk_ledger import DiskAccount, ledger_datasets, redacted, verify_ledger
+from hushfit.privacy._disk_ledger import DiskAccount, ledger_datasets
+from hushfit.privacy._redact import redacted
 from hushfit.privacy._sqlite import SqliteDatabase
+from hushfit.privacy._verify import verify_ledger
 
-DELTA = 1e-6
-
-
-def gaussian_of(epsilon):
-    return GaussianCost(1 / gaussian_mu(epsilon, DELTA))
+__all__ = ["server"]
 
 
 @pytest.fixture
@@ -51,10 +48,6 @@ def path(tmp_path):
 @pytest.fixture
 def ledger(path):
     return Ledger.create(path, "patients", 2.0, DELTA)
-
-
-def pay(ledger, epsilon=0.3, label="fit"):
-    return ledger.charge(gaussian_of(epsilon), label, "replace-one")
 
 
 def change(path, *statements):
@@ -119,6 +112,10 @@ def test_entries_tell_who_when_and_how(ledger):
 
 def test_passwords_do_not_enter_the_record():
     assert redacted("fit --ledger postgresql://me:secret@host/db") == "fit --ledger postgresql://***@host/db"
+    for secret in ("a/b", "a@b", "a b", "a:b", "'a'"):
+        assert secret not in redacted(f"fit --ledger 'postgresql://me:{secret}@host/db' -o x")
+        assert redacted(f"fit 'postgresql://me:{secret}@host/db' -o x").endswith("host/db' -o x")
+    assert "secret" not in redacted("fit --ledger 'postgresql://host/db?user=me&password=secret&sslmode=require'")
 
 
 def test_a_tighter_accountant_lowers_the_total(ledger, monkeypatch):
@@ -152,7 +149,7 @@ TAMPERINGS = {
     "removed at the start": "DELETE FROM hushfit_entries WHERE number = 0",
     "all removed": "DELETE FROM hushfit_entries",
     "added": "INSERT INTO hushfit_entries SELECT dataset, 4, body, hash FROM hushfit_entries WHERE number = 3",
-    "account removed": "DELETE FROM hushfit_heads",
+    "account removed": "DELETE FROM hushfit_seals",
     "not JSON": "UPDATE hushfit_entries SET body = 'x' WHERE number = 3",
 }
 
@@ -338,50 +335,20 @@ def test_what_was_paid_survives_a_kill_at_any_moment(ledger, path):
     assert len(ledger.entries) > 0
 
 
-def find_server():
-    places = [Path(p) / "initdb" for p in os.environ["PATH"].split(":")] + sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return next((place.parent for place in places if place.exists() and (place.parent / "pg_ctl").exists()), None)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """A PostgreSQL server of our own on a Unix socket."""
-    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed (hushfit[teams])")
-    pytest.importorskip("psycopg", reason="psycopg is not installed (hushfit[teams])")
-    programs = find_server()
-    if programs is None:
-        pytest.skip("no PostgreSQL server programs are installed")
-    folder = Path("/tmp") / f"hushfit-pg-{os.getpid()}"  # a Unix socket needs a short path
-    folder.mkdir()
-    as_owner = []
-    if os.getuid() == 0:  # PostgreSQL refuses to run as root
-        shutil.chown(folder, "postgres")
-        as_owner = ["runuser", "-u", "postgres", "--"]
-    data = folder / "data"
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
-    try:
-        subprocess.run([*as_owner, programs / "initdb", "-D", data, "-A", "trust", "-U", "hush"], check=True, capture_output=True)
-        start = [*as_owner, programs / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start"]
-        subprocess.run(start, check=True, stdout=subprocess.DEVNULL)
-        yield f"postgresql://hush@/postgres?host={folder}"
-    finally:
-        subprocess.run([*as_owner, programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], capture_output=True, check=False)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def test_a_team_shares_a_ledger_on_postgresql(server):
-    with pytest.raises(LedgerError, match="cannot be used"):
-        Ledger(server, dataset="patients")
-    ledger = Ledger.create(server, "patients", 2.0, DELTA)
+    url = server.url()
+    with pytest.raises(LedgerError, match="no ledger on PostgreSQL"):
+        Ledger(url, dataset="patients")
+    ledger = Ledger.create(url, "patients", 2.0, DELTA)
     receipt = pay(ledger)
     ledger.account.record_model(receipt, "cd" * 32)
-    assert Ledger(server).spent().epsilon == pytest.approx(0.3)
+    assert Ledger(url).spent().epsilon == pytest.approx(0.3)
     assert [entry.kind for entry in ledger.account.history()] == ["open", "charge", "model"]
-    assert verify_ledger(server) == {"patients": []}
-    counts = race(server, 4, 4, 0.6)
+    assert verify_ledger(url) == {"patients": []}
+    counts = race(url, 4, 4, 0.6)
     assert sum(counts) + 1 == len(ledger.entries) < 17
     assert ledger.spent().epsilon <= 2.0
-    assert verify_ledger(server) == {"patients": []}
+    assert verify_ledger(url) == {"patients": []}
 
 
 def test_an_unreachable_server_is_named_without_its_password(server):
@@ -393,15 +360,10 @@ def test_an_unreachable_server_is_named_without_its_password(server):
 
 
 def test_tampering_on_postgresql_is_found(server):
-    import sqlalchemy
-
-    ledger = Ledger.create(server, "staff", 2.0, DELTA)
+    ledger = Ledger.create(server.url(), "staff", 2.0, DELTA)
     pay(ledger)
-    engine = sqlalchemy.create_engine(server.replace("postgresql", "postgresql+psycopg"))
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text("DELETE FROM hushfit_entries WHERE dataset = 'staff' AND number = 1"))
-    engine.dispose()
-    assert verify_ledger(server)["staff"]
+    server.sql("DELETE FROM hushfit_entries WHERE dataset = 'staff' AND number = 1")
+    assert verify_ledger(server.url())["staff"]
     with pytest.raises(LedgerError, match="does not verify"):
         pay(ledger)
 
@@ -432,15 +394,40 @@ def test_a_handle_with_other_terms_cannot_pay(tmp_path):
     assert Ledger(path, dataset="patients").entries == ()
 
 
+def old_statements(format, dataset="patients", epsilon=1.0):
+    """What makes a ledger as earlier versions wrote it: one head for each account, and no seals."""
+    opening = {"kind": "open", "dataset": dataset, "epsilon": epsilon, "delta": DELTA, "relation": "replace-one"}
+    if format == 2:
+        opening["adaptive"] = True
+    line = json.dumps(opening, sort_keys=True, separators=(",", ":"))
+    link = hashlib.sha256(f"{'0' * 64}\n{line}".encode()).hexdigest()
+    return [
+        "CREATE TABLE hushfit_format (version INTEGER NOT NULL)",
+        "CREATE TABLE hushfit_heads (dataset TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL)",
+        "CREATE TABLE hushfit_entries (dataset TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL, "
+        "hash TEXT NOT NULL, PRIMARY KEY (dataset, number))",
+        f"INSERT INTO hushfit_format VALUES ({format})",
+        f"INSERT INTO hushfit_entries VALUES ('{dataset}', 0, '{line}', '{link}')",
+        f"INSERT INTO hushfit_heads VALUES ('{dataset}', 0, '{link}')",
+    ]
+
+
 def opened_without_filter(path, dataset="patients", epsilon=1.0):
     """An account as hushfit wrote it before there was a filter."""
-    with _disk_ledger._database(path).transaction(writing=True, creating=True) as execute:
-        for statement in _disk_ledger._TABLES:
-            execute(statement, {})
-        execute("INSERT INTO hushfit_format VALUES (1)", {})
-        body = {"kind": "open", "dataset": dataset, "epsilon": epsilon, "delta": DELTA, "relation": "replace-one"}
-        _disk_ledger._add(execute, dataset, (), body)
+    change(path, "PRAGMA journal_mode = WAL", *old_statements(1, dataset, epsilon))
     return Ledger(path, dataset=dataset)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM hushfit_heads", "UPDATE hushfit_heads SET number = 1"])
+def test_a_broken_account_of_an_older_ledger_stays_broken(path, statement):
+    change(path, *old_statements(2), statement)
+    staff = Ledger.create(path, "staff", 1.0, DELTA)  # takes the file over
+    pay(staff)
+    found = verify_ledger(path)
+    assert found["patients"]
+    assert found["staff"] == []
+    with pytest.raises(LedgerError, match="does not verify"):
+        Ledger(path, dataset="patients")
 
 
 def half_of(epsilon):
@@ -460,7 +447,7 @@ def test_an_account_from_before_the_filter_goes_on_as_it_was_opened(path):
     new = Ledger.create(path, "visits", 1.0, DELTA)
     assert new.adaptive
     with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT version FROM hushfit_format").fetchall() == [(2,)]
+        assert connection.execute("SELECT version FROM hushfit_format").fetchall() == [(1,), (3,)]
     connection.close()
     assert not Ledger(path, dataset="patients").adaptive
     new.charge(half, "half", "replace-one")

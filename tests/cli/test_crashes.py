@@ -13,7 +13,7 @@ import pytest
 from conftest_cli import SCHEMA, make_rows, write_csv
 
 from hushfit import Ledger, load_model
-from hushfit.privacy._disk_ledger import verify_ledger
+from hushfit.privacy._verify import verify_ledger
 
 RUN = "import sys; from hushfit.cli import run; sys.exit(run(sys.argv[1:]))"
 

@@ -16,7 +16,7 @@ from hushfit import load_model
 from hushfit.cli import _app
 from hushfit.cli._app import VERBS
 from hushfit.cli._manual import manual
-from hushfit.privacy._disk_ledger import verify_ledger
+from hushfit.privacy._verify import verify_ledger
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Verbs that are made of commands. `owner run` stays in the foreground and speaks to a person.

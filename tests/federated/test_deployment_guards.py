@@ -95,7 +95,12 @@ def test_a_fingerprint_is_the_same_before_and_after_the_journey():
 def test_nothing_that_came_with_a_run_is_told_to_its_sender(north):
     marks = ["SECRET-ALGORITHM", "SECRET-SETTING", "SECRET-RUN", "SECRET-COLUMN"]
     good = a_run("agreed").to_dict()
-    changes = [{"algorithm": marks[0]}, {"settings": {marks[1]: 1}}, {"run": marks[2] + "/"}, {"network": {"names": [marks[3]], "edges": []}}]
+    changes = [
+        {"algorithm": marks[0]},
+        {"settings": {marks[1]: 1}},
+        {"run": marks[2] + "/"},
+        {"network": {"names": [marks[3]], "edges": []}},
+    ]
     for change in changes:
         asked = json.dumps({**good, **change}).encode()
         person = Participant(north, base64.b64encode(asked).decode(), lambda *_: None)
@@ -108,7 +113,9 @@ def test_a_schema_that_differs_is_told_from_the_owners_side_only(north):
     spec = a_run("agreed")
     columns = [{**column, "name": "SECRET"} if column["name"] == "dose" else column for column in _columns(spec)]
     terms = json.loads(json.dumps(spec.terms))
-    terms["schema"]["columns"] = columns if isinstance(spec.terms["schema"]["columns"], list) else {c.pop("name"): c for c in columns}
+    terms["schema"]["columns"] = (
+        columns if isinstance(spec.terms["schema"]["columns"], list) else {c.pop("name"): c for c in columns}
+    )
     other = replace(spec, terms=terms)
     with pytest.raises(InvalidArgument, match="SECRET") as refused:
         approving(north, other).consider(other)
@@ -183,12 +190,22 @@ def test_jobs_are_limited_to_so_many_in_an_hour(north, tmp_path):
     spec, now = a_run("agreed"), [0.0]
     approve_on_disk(tmp_path / "north", spec)
     door = door_of(north, tmp_path, clock=lambda: now[0])
-    assert [door.admit(JOB, job_of(spec), {}) for _ in range(4)] == [None, None, None, "it has let in as many jobs as it allows in an hour. Wait."]
+    assert [door.admit(JOB, job_of(spec), {}) for _ in range(4)] == [
+        None,
+        None,
+        None,
+        "it has let in as many jobs as it allows in an hour. Wait.",
+    ]
     now[0] = 3601.0
     assert door.admit(JOB, job_of(spec), {}) is None
 
 
-OTHER_FILES = ["config/config_fed_client.conf", "config/config_fed_client.yml", "config/config_fed_client.json.default", "resources.json"]
+OTHER_FILES = [
+    "config/config_fed_client.conf",
+    "config/config_fed_client.yml",
+    "config/config_fed_client.json.default",
+    "resources.json",
+]
 OTHER_FILES += ["custom/x.py", "config/resources.json", "../x", "/x", "config/config_fed_server.conf", "meta.json"]
 
 
@@ -262,7 +279,9 @@ def test_a_journal_says_how_far_it_is_without_being_opened(tmp_path):
 def pair(kits, north_settings="a", east_settings="a"):
     folder, _ = kits
     me, other = (Identity.read(name, folder / name / "kit" / "startup") for name in ("north", "east"))
-    return Envelopes(me, "first", 1, ("east",), settings=north_settings), Envelopes(other, "first", 1, ("north",), settings=east_settings)
+    return Envelopes(me, "first", 1, ("east",), settings=north_settings), Envelopes(
+        other, "first", 1, ("north",), settings=east_settings
+    )
 
 
 def test_owners_that_were_told_different_settings_do_not_talk(kits):
@@ -275,7 +294,15 @@ def test_how_far_a_journal_is_cannot_be_changed_on_the_way(kits):
     north, east = pair(kits)
     said = json.loads(north.hello("east", 5, 3))
     assert (east.greeted(json.dumps(said).encode()).turns, east.greeted(json.dumps(said).encode()).heard) == (5, 3)
-    for change in ({"turns": 4}, {"heard": -1}, {"to": "west"}, {"settings": "b"}, {"turns": True}, {"heard": 3.0}, {"heard": None}):
+    for change in (
+        {"turns": 4},
+        {"heard": -1},
+        {"to": "west"},
+        {"settings": "b"},
+        {"turns": True},
+        {"heard": 3.0},
+        {"heard": None},
+    ):
         with pytest.raises(InvalidArgument):
             east.greeted(json.dumps({**said, **change}).encode())
     with pytest.raises(InvalidArgument, match="greets somebody else"):
@@ -330,17 +357,46 @@ def test_deep_toml_and_long_names_are_told_in_words(tmp_path, north):
             read(path)
     with pytest.raises(InvalidArgument, match="does not name a run"):
         a_run("x" * 101)
-    for change in ({"turn_timeout": 10**400}, {"attempt": 10**400}, {"settings": {"steps": 4, "eta": 10**400}}, {"rows": dict.fromkeys(NAMES, 10**400)}):
+    for change in (
+        {"turn_timeout": 10**400},
+        {"attempt": 10**400},
+        {"settings": {"steps": 4, "eta": 10**400}},
+        {"rows": dict.fromkeys(NAMES, 10**400)},
+    ):
         with pytest.raises(InvalidArgument):
             RunSpec.from_dict({**a_run().to_dict(), **change})
 
 
 # Damaged files
 
-RUN = 'name = "first"\nschema = "schema.toml"\nnetwork = "ring"\nalgorithm = "pp-admm"\nturn_timeout = 30.0\n[settings]\nsteps = 4\n' + "".join(
-    f"[owners.{name}]\nrows = {rows}\nepsilon = 1.0\ndelta = 1e-6\n" for name, rows in ROWS.items()
+RUN = (
+    'name = "first"\nschema = "schema.toml"\nnetwork = "ring"\nalgorithm = "pp-admm"\nturn_timeout = 30.0\n[settings]\nsteps = 4\n'
+    + "".join(f"[owners.{name}]\nrows = {rows}\nepsilon = 1.0\ndelta = 1e-6\n" for name, rows in ROWS.items())
 )
-TOKENS = ["", "\0", "=", "[", "]", '"', "'", "\n", "1e999", "-1", "nan", "inf", "true", "[[", "{}", "../", "9" * 400, "\u202e", "#", "a.b", "0x", "é" * 50]
+TOKENS = [
+    "",
+    "\0",
+    "=",
+    "[",
+    "]",
+    '"',
+    "'",
+    "\n",
+    "1e999",
+    "-1",
+    "nan",
+    "inf",
+    "true",
+    "[[",
+    "{}",
+    "../",
+    "9" * 400,
+    "\u202e",
+    "#",
+    "a.b",
+    "0x",
+    "é" * 50,
+]
 
 
 def damaged(text, rng):
@@ -370,7 +426,7 @@ def owner_files(count, tmp_path, north):
     """How many damaged owner.toml were refused and how many read; nothing else ever happens."""
     rng, path, good = random.Random(13), tmp_path / "north" / "owner.toml", (tmp_path / "north" / "owner.toml").read_text()
     spec, refused, read = a_run("agreed"), 0, 0
-    good += f"{spec.approval}\n[peers]\neast = \"{'ab' * 32}\"\n"
+    good += f'{spec.approval}\n[peers]\neast = "{"ab" * 32}"\n'
     before = sorted(found.name for found in (tmp_path / "north").iterdir())
     for _ in range(count):
         path.write_text(damaged(good, rng), encoding="utf-8", errors="replace")

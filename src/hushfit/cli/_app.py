@@ -33,7 +33,7 @@ VERBS = {
 EPILOG = """\b
 Exit codes: 0 done; 1 unexpected error; 2 bad input; 3 over budget;
             4 ledger trouble; 130 interrupted.
-A non-zero code from `fit` means that no model was written. Code 3 also
+A non-zero code from `fit` means that the output was not written. Code 3 also
 means that nothing was spent.
 
 \b
@@ -114,6 +114,9 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
     except BudgetExceeded as error:
         return _refused("over budget", str(error), OVER_BUDGET, as_json)
     except LedgerError as error:
+        # Texts may travel, for instance to a coordinator; notes name servers and roles, and are for whoever sits here.
+        for note in getattr(error, "__notes__", ()):
+            complain(note, word="note")
         return _refused("ledger", str(error), LEDGER_TROUBLE, as_json)
     except HushfitError as error:
         return _refused("bad input", str(error), BAD_INPUT, as_json)

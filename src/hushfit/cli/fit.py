@@ -56,7 +56,7 @@ def command(**given: Any) -> None:
 
     The guarantee protects one row. If a person has several rows, it is weaker for that person.
     """
-    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.cli._files import refuse_to_overwrite, reserved_room
 
     refuse_to_overwrite(given["output"], given["overwrite"])
     file = _schema(given["schema_path"], given["accept_draft"])
@@ -66,8 +66,9 @@ def command(**given: Any) -> None:
         "hushfit schema --check TABLE... SCHEMA",
         word="note",
     )
-    model, record = _fitted(estimator, file, ledger, given)
-    digest = _written(model, record, Path(given["output"]))
+    with reserved_room(given["output"], _most_bytes(file.schema)):
+        model, record = _fitted(estimator, file, ledger, given)
+    digest = _written(model, record, ledger, Path(given["output"]))
     _tell(model, ledger, digest, given)
 
 
@@ -127,7 +128,7 @@ def _ledger(given: dict[str, Any]) -> Any:
 def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
     from hushfit.data.tables import CodedRows, find_tables
     from hushfit.models._fit import fit_rows
-    from hushfit.privacy._disk_ledger import redacted
+    from hushfit.privacy._redact import redacted
 
     found = find_tables(given["tables"], given["format_"])
     with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
@@ -149,14 +150,38 @@ def _refuse_large_delta(delta: float, n_rows: int, allowed: bool) -> None:
         )
 
 
-def _written(model: Any, record: Any, output: Path) -> str:
+def _most_bytes(schema: Any) -> int:
+    """More than a model file with this schema takes: coefficients, their errors and names, and the papers."""
+    classes = len(schema.target.categories)
+    return (1 << 16) + sum(64 * classes + 12 * (len(name) + 16) for name in schema.feature_names)
+
+
+def _written(model: Any, record: Any, ledger: Any, output: Path) -> str:
+    from hushfit.errors import HushfitError
     from hushfit.models import model_json
     from hushfit.models._file import write_whole
 
     text, digest = model_json(model)
-    record(digest)  # before the file appears: every model that exists is in the ledger
-    write_whole(output, text)
+    try:
+        record(digest)  # before the file appears: every model that exists is in the ledger
+        write_whole(output, text)
+    except HushfitError as error:
+        raise type(error)(f"{error} {_rescued(text, digest, ledger, output)}") from error
     return digest
+
+
+def _rescued(text: str, digest: str, ledger: Any, output: Path) -> str:
+    """Keep a model that was paid for and could not be recorded or written, and tell where it is."""
+    import tempfile
+
+    from hushfit.cli._files import kept_elsewhere
+
+    location = "" if ledger is None else str(ledger.account.location)
+    beside = [Path(location).parent] if location and "://" not in location else []
+    place = kept_elsewhere(f"{output.name}.{digest[:12]}.rescued", text, [output.parent, *beside, Path(tempfile.gettempdir())])
+    if place is None:
+        return "No other place could be written either, so the model is lost; its payment stays."
+    return f"The model was paid for and is kept as {place}: move it from there."
 
 
 def _tell(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hushfit.cli._output import complain, console, json_option, print_json, print_table
+from hushfit.privacy._redact import redacted
 
 _path = click.argument("ledger", metavar="LEDGER")
 _dataset = click.option("--dataset", metavar="NAME", help="Only this data set.")
@@ -20,7 +21,8 @@ _dataset = click.option("--dataset", metavar="NAME", help="Only this data set.")
 Examples:
   hushfit ledger init ledger.db --dataset patients --epsilon 3 --delta 1e-6
   hushfit ledger show ledger.db
-  hushfit ledger verify ledger.db --model model.json""",
+  hushfit ledger export ledger.db -o /elsewhere/ledger.jsonl
+  hushfit ledger verify ledger.db --against /elsewhere/ledger.jsonl --model model.json""",
 )
 def command() -> None:
     """Keep the budget of data sets in an SQLite file, or in a postgresql:// database shared by a team.
@@ -120,28 +122,45 @@ def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None
         write_whole(Path(output), text)
 
 
-@command.command("verify", short_help="Re-derive totals and check the hash chain.")
+@command.command("verify", short_help="Re-derive totals and check hashes, seals and what is kept elsewhere.")
 @_path
-@click.option("--model", "models", multiple=True, type=click.Path(dir_okay=False), help="Model whose receipt must be there.")
+@click.option("--against", "exports", multiple=True, type=click.Path(dir_okay=False), help="Export whose entries must be there.")
+@click.option("--head", "heads", multiple=True, metavar="HASH", help="Hash of an entry that must be there.")
+@click.option("--model", "models", multiple=True, type=click.Path(dir_okay=False), help="Model that must be as it was recorded.")
 @json_option
-def verify(ledger: str, models: tuple[str, ...], as_json: bool) -> None:
+def verify(ledger: str, exports: tuple[str, ...], heads: tuple[str, ...], models: tuple[str, ...], as_json: bool) -> None:
     """Check every hash in LEDGER and compose every total anew; exit code 4 if anything is wrong.
 
-    A model file carries the hash of the entry that paid for it. With --model the ledger must still have that entry, which
-    shows that the history before it has not been rewritten as a whole.
+    This alone finds entries that were edited, removed or added by hand. It cannot find that the whole ledger went back to an
+    earlier state, or was written anew by somebody who computes the hashes too. For that it needs what was kept elsewhere:
+    an export (--against), a hash that `show` or `verify` printed (--head), or a model file (--model), whose payment,
+    contents and price must be just as recorded. Each shows that nothing up to that entry was rewritten or lost; of
+    later entries it shows nothing.
+
+    If HUSHFIT_LEDGER_KEY_FILE names a secret when an account is opened, entries are sealed with it: what was written
+    without the secret does not verify for those who have it.
     """
     from hushfit.errors import LedgerError
-    from hushfit.privacy._disk_ledger import verify_ledger
+    from hushfit.models._verify import model_problems
+    from hushfit.privacy._verify import export_anchors, head_anchor
+    from hushfit.privacy._verify import verify as verified
 
-    found = verify_ledger(ledger)
-    problems = [f"{name}: {text}" for name, texts in found.items() for text in texts]
-    problems += [text for path in models for text in _missing_receipt(ledger, path, found)]
+    anchors = [*map(head_anchor, heads), *(anchor for path in exports for anchor in export_anchors(path))]
+    verdict = verified(ledger, anchors)
+    problems = verdict.sentences() + [text for path in models for text in model_problems(path, verdict)]
     if problems:
-        raise LedgerError(f"{ledger} does not verify. " + " ".join(f"{text}." for text in problems))
+        raise LedgerError(f"{redacted(ledger)} does not verify. " + " ".join(f"{text}." for text in problems))
+    ends = {name: chain[-1] for name, chain in verdict.chains.items()}
     if as_json:
-        print_json({"verified": True, "datasets": sorted(found)})
-    else:
-        click.echo(f"{ledger} verifies: {len(found)} data sets, every hash and every total.")
+        described = {name: {"entries": end.number + 1, "head": end.hash} for name, end in ends.items()}
+        print_json({"verified": True, "datasets": sorted(ends), "heads": described, "seals_unchecked": list(verdict.unsealed)})
+        return
+    click.echo(f"{redacted(ledger)} verifies: {len(ends)} data sets, every hash and every total.")
+    for name, end in ends.items():
+        click.echo(f"  {name}: {end.number + 1} entries, head {end.hash}")
+    if verdict.unsealed:
+        names = ", ".join(verdict.unsealed)
+        complain(f"the seals of {names} were not checked: HUSHFIT_LEDGER_KEY_FILE names no key.", word="note")
 
 
 def _accounts(ledger: str, dataset: str | None) -> list[Any]:
@@ -195,16 +214,3 @@ def _curve(payments: list[dict[str, Any]]) -> None:
     if 0 < top < math.inf:
         blocks = "".join("▁▂▃▄▅▆▇█"[min(int(8 * p["total"] / top), 7)] for p in payments[-80:])
         click.echo(f"  total after each payment: {blocks} {top:.4g}")
-
-
-def _missing_receipt(ledger: str, path: str, found: dict[str, list[str]]) -> list[str]:
-    from hushfit.models import load_model
-
-    receipt = load_model(path).receipt
-    if receipt is None:
-        return [f"{path} carries no receipt"]
-    if receipt.dataset not in found or found[receipt.dataset]:
-        return [f"the data set {receipt.dataset!r} that paid for {path} is missing or broken"]
-    (account,) = _accounts(ledger, receipt.dataset)
-    hashes = {entry.hash for entry in _disk(account).history() if entry.kind == "charge"}
-    return [] if receipt.hash in hashes else [f"payment {receipt.number} for {path} is not in the ledger any more"]

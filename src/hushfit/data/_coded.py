@@ -6,7 +6,6 @@ codes weigh and memory holds a few blocks, however long the table is.
 """
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +20,14 @@ from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
 from hushfit.data._cells import listed, numbers_in
 from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema
 from hushfit.data._source import ALL_ROWS, FEWEST_BLOCK_ROWS, SparseBlock
-from hushfit.data._tables import Table, Watch, table_batches, unnamed_file, write_all
+from hushfit.data._tables import (
+    Table,
+    Watch,
+    scratch_folder,
+    table_batches,
+    unnamed_file,
+    write_all,
+)
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
@@ -177,8 +183,8 @@ class CodedRows:
         except OSError as error:
             rows.close()
             raise InvalidArgument(
-                f"the encoded rows cannot be kept in {os.environ.get('TMPDIR') or tempfile.gettempdir()} ({error.strerror}). Nothing "
-                "was spent. Free some space, or set TMPDIR to a folder with more."
+                f"the encoded rows cannot be kept in {scratch_folder()} ({error.strerror}). Nothing was spent. Free some "
+                "space, or set TMPDIR to a folder with more."
             ) from None
         except BaseException:
             rows.close()

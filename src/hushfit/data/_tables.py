@@ -266,18 +266,21 @@ def _watched(batches: Any, file: Any, watch: Watch | None) -> Iterator[Any]:
         yield batch
 
 
-def unnamed_file() -> Any:
-    """A temporary file without a name, in TMPDIR if that is set: rows must not go to another disk than the one that was chosen.
+def scratch_folder() -> str:
+    """Where rows are kept while they are read: Python alone would silently pass over a TMPDIR that cannot be used."""
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return next((folder for folder in named if folder), None) or tempfile.gettempdir()
 
-    It is gone when the process is, whatever ends it.
-    """
-    chosen = os.environ.get("TMPDIR") or None
+
+def unnamed_file() -> Any:
+    """A temporary file without a name in the scratch folder; it is gone when the process is."""
+    folder = scratch_folder()
     try:
-        return tempfile.TemporaryFile(buffering=0, dir=chosen)
-    except OSError as error:
+        return tempfile.TemporaryFile(buffering=0, dir=folder)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
         raise InvalidArgument(
-            f"rows cannot be kept in {chosen or 'the temporary folder'} ({error.strerror}). Nothing was spent. Set TMPDIR to a "
-            "folder that can be written."
+            f"the encoded rows cannot be kept in {folder} ({reason}). Nothing was spent. Set TMPDIR to a folder that can be written."
         ) from None
 
 

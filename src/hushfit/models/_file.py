@@ -16,7 +16,7 @@ from hushfit.data._schema import Schema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.models._model import Model, PaidReceipt, Provenance
-from hushfit.privacy import Guarantee
+from hushfit.privacy import Budget, Guarantee, Relation
 
 FORMAT = "hushfit-model"
 VERSION = 1
@@ -25,6 +25,16 @@ _SETTINGS = (
     *("epsilon", "delta", "adjacency", "penalty", "alpha", "l1_ratio", "solver"),
     *("feature_bounds", "fit_intercept", "nonfinite"),
 )
+# What a setting may be in a file: objects were described in words when it was written.
+_SETTING_TYPES: dict[str, Any] = {
+    "penalty": str | None,
+    "alpha": int | float | str,
+    "l1_ratio": int | float | str,
+    "solver": str,
+    "feature_bounds": list | str | None,
+    "fit_intercept": bool,
+    "nonfinite": str,
+}
 _FIELDS = (
     *("format", "version", "kind", "settings", "classes", "features", "coef", "intercept", "standard_error"),
     *("steps", "schema", "guarantee", "receipt", "provenance", "hash"),
@@ -77,10 +87,15 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     InvalidArgument
         If the file cannot be read, is of another version, does not match its hash, or is not a model.
     """
+    return read_model(path)[0]
+
+
+def read_model(path: str | os.PathLike[str]) -> tuple[Model, str]:
+    """Read a model and the hash of its contents, which the file states and which has been checked."""
     try:
         if os.stat(path).st_size > _MOST_BYTES:
             raise InvalidArgument(f"{os.fspath(path)} is larger than any model file. Check the path.")
-        return parse_model(Path(path).read_bytes())
+        return _parsed(Path(path).read_bytes())
     except InvalidArgument as error:
         raise InvalidArgument(f"{os.fspath(path)}: {error}") from None
     except (OSError, ValueError) as error:
@@ -128,12 +143,18 @@ def model_json(model: Model) -> tuple[str, str]:
 
 def parse_model(raw: bytes) -> Model:
     """Read a model from the bytes of its file."""
+    return _parsed(raw)[0]
+
+
+def _parsed(raw: bytes) -> tuple[Model, str]:
     try:
-        contents = json.loads(raw, parse_constant=_no_constants)
+        contents = json.loads(raw, parse_constant=_no_constants, parse_int=_whole, parse_float=_real)
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidArgument):
             raise
         raise InvalidArgument("this is not JSON, so not a model file. Use what save_model wrote.") from None
+    if not _is_unicode(contents):
+        raise InvalidArgument("the model file has text that is not Unicode. Use what save_model wrote.")
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
         raise InvalidArgument("this is JSON, but not a model file. Use what save_model wrote.")
     if contents.get("version") != VERSION:
@@ -151,7 +172,7 @@ def parse_model(raw: bytes) -> Model:
             f"{found[:12]}.... Get the original, or fit again."
         )
     try:
-        return _model(contents)
+        return _model(contents), found
     except InvalidArgument:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
@@ -241,8 +262,7 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     classes = contents["classes"]
     if not isinstance(classes, list) or len(classes) < 2 or not _one_type(classes):
         raise InvalidArgument("the classes of the model file are not a list of at least two labels of one type.")
-    given = {**settings, "epsilon": math.inf if settings["epsilon"] == "inf" else settings["epsilon"]}
-    fitted = cls(**given, classes=classes)
+    fitted = cls(**_settings(settings), classes=classes)
     outputs = 1 if len(classes) == 2 else len(classes)
     fitted.coef_ = _numbers(contents["coef"], "coef", outputs, None)
     fitted.intercept_ = _numbers([contents["intercept"]], "intercept", 1, outputs)[0]
@@ -254,6 +274,18 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     fitted.n_iter_ = steps
     fitted.privacy_ = Guarantee.from_dict(contents["guarantee"])
     return fitted
+
+
+def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an estimator, each of a type that it can have."""
+    budget = Budget(math.inf if settings["epsilon"] == "inf" else settings["epsilon"], settings["delta"])
+    for name, kinds in _SETTING_TYPES.items():
+        if not isinstance(settings[name], kinds):
+            raise InvalidArgument(
+                f"the settings of the model file have {name} of the wrong type ({type(settings[name]).__name__})."
+            )
+    Relation.parse(settings["adjacency"])
+    return {**settings, "epsilon": budget.epsilon, "delta": budget.delta}
 
 
 def _one_type(labels: list[Any]) -> bool:
@@ -293,6 +325,29 @@ def _provenance(value: Any) -> Provenance:
     if not all(isinstance(text, str) for text in texts):
         raise InvalidArgument("the provenance of the model file has a field that is not text.")
     return made
+
+
+def _is_unicode(contents: Any) -> bool:
+    """JSON can spell halves of letters, which no file, page or terminal takes."""
+    try:
+        json.dumps(contents, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _whole(digits: str) -> int:
+    """No count, label or class in a model needs more than 64 bits, and larger ones break arithmetic far from here."""
+    if len(digits) > 20 or not -(2**63) <= (number := int(digits)) < 2**63:
+        raise InvalidArgument(f"{digits[:20]}... is too large a number for a model file. Use what save_model wrote.")
+    return number
+
+
+def _real(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise InvalidArgument(f"{digits[:20]} is too large a number for a model file. Use what save_model wrote.")
+    return number
 
 
 def _no_constants(word: str) -> float:

@@ -1,71 +1,20 @@
-"""Ledgers that outlive a process.
+"""Ledgers that outlive a process: accounts in an SQLite file or a PostgreSQL database."""
 
-An entry is a line of canonical JSON and a hash over it and the hash before it; the first entry of a data set states its
-budget. A table of heads says which entry is the last. So an entry that was edited, added, or removed, the last one
-included, is found by `verify_ledger`. Whoever can rewrite the whole file can also rewrite the hashes: model files carry
-the hash of the entry that paid for them, which pins the history up to there from outside.
-"""
-
-import getpass
-import hashlib
-import json
 import os
-import re
-import shlex
-import socket
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
-from hushfit.errors import HushfitError, InvalidArgument, LedgerError
+from hushfit.errors import InvalidArgument, LedgerError
 from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
+from hushfit.privacy._chain import Book, Entry
 from hushfit.privacy._cost import cost_from_dict
-from hushfit.privacy._ledger import Decide, Receipt, total_epsilon
+from hushfit.privacy._ledger import Decide, Receipt
+from hushfit.privacy._ledger_key import key_from_environment
 from hushfit.privacy._relation import Relation
-from hushfit.privacy._reserve import RESERVED_SHARE
-from hushfit.privacy._sqlite import Database, Execute, SqliteDatabase
-
-# Accounts of format 1 were all opened without a filter, and go on like that; a hushfit that knows no filter must not pay from others.
-FORMAT: Final = 2
-_READABLE: Final = (1, FORMAT)
-_START: Final = "0" * 64
-_LONGEST_COMMAND: Final = 1000
-# Re-deriving a total may differ from the recorded one by rounding between machines, and by the reserve that older ones lack.
-_ROUNDING: Final = RESERVED_SHARE
-
-_TABLES: Final = (
-    "CREATE TABLE IF NOT EXISTS hushfit_format (version INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS hushfit_heads (dataset TEXT PRIMARY KEY, number INTEGER NOT NULL, hash TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS hushfit_entries (dataset TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL, "
-    "hash TEXT NOT NULL, PRIMARY KEY (dataset, number))",
-)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of a ledger on disk.
-
-    Parameters
-    ----------
-    number : int
-        Place in the chain of its data set; 0 opens it.
-    body : dict
-        What was recorded: ``kind`` is "open", "charge", "model" or "releases".
-    hash : str
-        SHA-256 over the previous hash and the body.
-    """
-
-    number: int
-    body: dict[str, Any]
-    hash: str
-
-    @property
-    def kind(self) -> str:
-        """What the line records."""
-        return str(self.body["kind"])
+from hushfit.privacy._sqlite import Database, SqliteDatabase
 
 
 @dataclass(frozen=True)
@@ -84,7 +33,7 @@ class DiskAccount:
         Whether a filter decides what fits.
     """
 
-    location: str
+    location: str = field(repr=False)  # it may hold a password
     dataset: str
     budget: Budget
     relation: Relation
@@ -97,23 +46,24 @@ class DiskAccount:
 
     def history(self) -> tuple[Entry, ...]:
         """Every line, oldest first, after the chain has been checked."""
-        with _database(self.location).transaction(writing=False) as execute:
-            return _sound_chain(execute, self.dataset)
+        with opened(self.location) as book:
+            return book.sound(self.dataset)
 
     def entries(self) -> tuple[Receipt, ...]:
-        return _receipts(self.history(), self.budget, self.relation)
+        return receipts_of(self.history(), self.budget, self.relation)
 
     def append(self, decide: Decide) -> Receipt:
         # What takes time is remembered, so that others do not wait for it below. A refusal stays one: totals only grow.
         decide(self.entries())
-        with _database(self.location).transaction(writing=True) as execute:
-            chain = _sound_chain(execute, self.dataset)
-            if _account(self.location, self.dataset, chain) != self:
+        with opened(self.location, writing=True) as found:
+            book = found.prepared()
+            chain = book.sound(self.dataset)
+            if account_of(self.location, self.dataset, chain) != self:
                 raise LedgerError(
-                    f"the account {self.dataset!r} at {self.location!r} was opened with other terms than this handle has; the ledger "
+                    f"the account {self.dataset!r} {book.database.title} was opened with other terms than this handle has; the ledger "
                     "may have been made anew. Nothing was spent or released. Open it again."
                 )
-            receipt = decide(_receipts(chain, self.budget, self.relation))
+            receipt = decide(receipts_of(chain, self.budget, self.relation))
             body = {
                 "kind": "charge",
                 "receipt": receipt.number,
@@ -121,7 +71,7 @@ class DiskAccount:
                 "cost": receipt.cost.to_dict(),
                 "total": _check.to_json_number(receipt.total.epsilon),
             }
-            _add(execute, self.dataset, chain, body)
+            book.add(self.dataset, chain, body)
         return receipt
 
     def record_model(self, receipt: Receipt, digest: str) -> None:
@@ -134,16 +84,17 @@ class DiskAccount:
         digest : str
             Hash of the model file.
         """
-        with _database(self.location).transaction(writing=True) as execute:
-            chain = _sound_chain(execute, self.dataset)
-            _add(execute, self.dataset, chain, {"kind": "model", "receipt": receipt.number, "model": digest})
+        self._note({"kind": "model", "receipt": receipt.number, "model": digest})
+
+    def _note(self, body: dict[str, Any]) -> None:
+        """Add a line that costs nothing."""
+        with opened(self.location, writing=True) as found:
+            book = found.prepared()
+            book.add(self.dataset, book.sound(self.dataset), body)
 
     def record_releases(self, receipt: Receipt, count: int) -> None:
         """Note that a payment has led to so many releases by now, so that none of them is made again."""
-        with _database(self.location).transaction(writing=True) as execute:
-            chain = _sound_chain(execute, self.dataset)
-            body = {"kind": "releases", "receipt": receipt.number, "releases": count}
-            _add(execute, self.dataset, chain, body)
+        self._note({"kind": "releases", "receipt": receipt.number, "releases": count})
 
     def releases_recorded(self, receipt: Receipt) -> int:
         """The largest number that `record_releases` was given for a payment; 0 if none."""
@@ -161,14 +112,9 @@ def create_account(
 ) -> DiskAccount:
     """Open the account of a data set in a database, which is made if there is none."""
     place, dataset = os.fspath(location), _named(dataset)
-    with _database(place).transaction(writing=True, creating=True) as execute:
-        for statement in _TABLES:
-            execute(statement, {})
-        if execute("SELECT version FROM hushfit_format", {}):
-            _check_format(execute)
-            execute("DELETE FROM hushfit_format", {})
-        execute("INSERT INTO hushfit_format VALUES (:version)", {"version": FORMAT})
-        if execute("SELECT 1 FROM hushfit_heads WHERE dataset = :dataset", {"dataset": dataset}):
+    with opened(place, writing=True, creating=True) as found:
+        book = found.prepared()
+        if dataset in book.datasets():
             raise LedgerError(
                 f"the ledger already has a data set {dataset!r}, whose budget is fixed. Nothing was changed. Use it as it is, "
                 "or choose another name for other rows."
@@ -180,25 +126,26 @@ def create_account(
             "delta": budget.delta,
             "relation": str(relation),
             "adaptive": adaptive,
+            **({} if book.key is None else {"key": book.key.fingerprint}),
         }
-        _add(execute, dataset, (), body)
+        book.add(dataset, (), body)
     return DiskAccount(place, dataset, budget, relation, adaptive)
 
 
 def open_account(location: str | os.PathLike[str], dataset: str | None = None) -> DiskAccount:
     """The account of a data set; its name may be left out if the ledger has only one."""
     place = os.fspath(location)
-    with _database(place).transaction(writing=False) as execute:
-        known = _datasets(execute)
+    with opened(place) as book:
+        known = book.datasets()
         if dataset is None and len(known) == 1:
             dataset = known[0]
         if dataset not in known:
             asked = "no dataset was named" if dataset is None else f"there is no data set {dataset!r}"
             raise LedgerError(
-                f"{asked} in the ledger {_database(place).title}. Nothing was spent or released. It has: "
+                f"{asked} in the ledger {book.database.title}. Nothing was spent or released. It has: "
                 f"{', '.join(known) or 'none'}. Name one of them, or open an account with `hushfit ledger init`."
             )
-        return _account(place, dataset, _sound_chain(execute, dataset))
+        return account_of(place, dataset, book.sound(dataset))
 
 
 def ledger_datasets(location: str | os.PathLike[str]) -> list[str]:
@@ -213,44 +160,47 @@ def ledger_datasets(location: str | os.PathLike[str]) -> list[str]:
     -------
     list of str
     """
-    with _database(os.fspath(location)).transaction(writing=False) as execute:
-        return _datasets(execute)
+    with opened(os.fspath(location)) as book:
+        return book.datasets()
 
 
-def verify_ledger(location: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """Check every hash of a ledger on disk and re-derive every total from the recorded costs.
+@contextmanager
+def opened(location: str, *, writing: bool = False, creating: bool = False) -> Iterator[Book]:
+    """The ledger at a place, for one transaction."""
+    key, database = key_from_environment(), _database(location)
+    with database.transaction(writing=writing, creating=creating) as execute:
+        yield Book(database, execute, key)
 
-    Parameters
-    ----------
-    location : path or str
-        SQLite file or ``postgresql://`` address.
 
-    Returns
-    -------
-    dict of str to list of str
-        What is wrong with each data set; empty lists are good news.
+def account_of(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccount:
+    """What the first line of a chain says about its account."""
+    try:
+        opening = chain[0].body
+        epsilon = _check.from_json_number(opening["epsilon"], "epsilon")
+        adaptive = opening.get("adaptive", False)
+        if not isinstance(adaptive, bool):
+            raise InvalidArgument(f"adaptive={adaptive!r} is neither true nor false.")
+        return DiskAccount(place, dataset, Budget(epsilon, opening["delta"]), Relation.parse(opening["relation"]), adaptive)
+    except (KeyError, IndexError, InvalidArgument) as error:
+        raise _unreadable(dataset, error) from error
 
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be read at all.
-    """
-    place = os.fspath(location)
-    with _database(place).transaction(writing=False) as execute:
-        _check_format(execute)
-        orphans = execute(
-            "SELECT DISTINCT dataset FROM hushfit_entries WHERE dataset NOT IN (SELECT dataset FROM hushfit_heads)", {}
+
+def receipts_of(chain: tuple[Entry, ...], budget: Budget, relation: Relation) -> tuple[Receipt, ...]:
+    """The payments among the lines, as a ledger wants them."""
+    try:
+        return tuple(
+            Receipt(
+                entry.body["receipt"],
+                entry.body["label"],
+                cost_from_dict(entry.body["cost"]),
+                relation,
+                Spent(_check.from_json_number(entry.body["total"], "total"), budget.delta),
+            )
+            for entry in chain
+            if entry.kind == "charge"
         )
-        found = {str(name): ["its account was removed, but entries of it are left"] for (name,) in orphans}
-        for dataset in _datasets(execute):
-            chain, problems = _read_chain(execute, dataset)
-            found[dataset] = problems or list(_wrong_totals(place, dataset, chain))
-    return found
-
-
-def redacted(command: str) -> str:
-    """A command line without the passwords of database addresses."""
-    return re.sub(r"://[^/@\s]*@", "://***@", command)
+    except (KeyError, InvalidArgument) as error:
+        raise _unreadable(chain[0].body.get("dataset"), error) from error
 
 
 def _database(location: str) -> Database:
@@ -271,133 +221,8 @@ def _named(dataset: object) -> str:
     return dataset
 
 
-def _check_format(execute: Execute) -> None:
-    versions = [version for (version,) in execute("SELECT version FROM hushfit_format", {})]
-    if len(versions) != 1 or versions[0] not in _READABLE:
-        raise LedgerError(
-            f"the ledger has format {versions}, this hushfit reads formats {_READABLE}. Nothing was spent or released. Use the "
-            "version of hushfit that wrote it, or a newer one."
-        )
-
-
-def _datasets(execute: Execute) -> list[str]:
-    _check_format(execute)
-    return [str(name) for (name,) in execute("SELECT dataset FROM hushfit_heads ORDER BY dataset", {})]
-
-
-def _link(previous: str, body: str) -> str:
-    return hashlib.sha256(f"{previous}\n{body}".encode()).hexdigest()
-
-
-def _read_chain(execute: Execute, dataset: str) -> tuple[tuple[Entry, ...], list[str]]:
-    """The lines of a data set, and what is wrong with their hashes and numbers."""
-    key = {"dataset": dataset}
-    rows = execute("SELECT number, body, hash FROM hushfit_entries WHERE dataset = :dataset ORDER BY number", key)
-    heads = execute("SELECT number, hash FROM hushfit_heads WHERE dataset = :dataset", key)
-    chain: list[Entry] = []
-    problems: list[str] = []
-    previous = _START
-    for expected, (number, body, recorded) in enumerate(rows):
-        if number != expected:
-            problems.append(f"entry {expected} is missing")
-            break
-        if _link(previous, body) != recorded:
-            problems.append(f"entry {number} was edited, or the one before it was")
-            break
-        try:
-            chain.append(Entry(number, json.loads(body), recorded))
-        except ValueError:
-            problems.append(f"entry {number} is not JSON")
-            break
-        previous = recorded
-    if not problems and heads != [(len(rows) - 1, previous)]:
-        problems.append("the last entries were removed, or others were added")
-    return tuple(chain), problems
-
-
-def _sound_chain(execute: Execute, dataset: str) -> tuple[Entry, ...]:
-    """The lines of a data set whose hashes agree; a ledger that was tampered with is not paid into."""
-    _check_format(execute)
-    chain, problems = _read_chain(execute, dataset)
-    if problems:
-        raise LedgerError(
-            f"the ledger of {dataset!r} does not verify: {problems[0]}. Nothing was spent or released. Restore it from a "
-            "backup; `hushfit ledger verify` tells more."
-        )
-    return chain
-
-
-def _add(execute: Execute, dataset: str, chain: tuple[Entry, ...], body: dict[str, Any]) -> None:
-    """Append one line and move the head, inside the caller's transaction."""
-    signed = {**body, "at": datetime.now(UTC).isoformat(timespec="seconds"), **_who()}
-    line = json.dumps(signed, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    link = _link(chain[-1].hash if chain else _START, line)
-    values = {"dataset": dataset, "number": len(chain), "body": line, "hash": link}
-    execute("INSERT INTO hushfit_entries VALUES (:dataset, :number, :body, :hash)", values)
-    execute("DELETE FROM hushfit_heads WHERE dataset = :dataset", {"dataset": dataset})
-    head = {"dataset": dataset, "number": len(chain), "hash": link}
-    execute("INSERT INTO hushfit_heads VALUES (:dataset, :number, :hash)", head)
-
-
-def _who() -> dict[str, str]:
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # an account without a name, as in some containers
-        user = f"uid {os.getuid()}"
-    command = redacted(shlex.join(sys.argv))[:_LONGEST_COMMAND].encode("utf-8", "replace").decode()
-    return {"user": user, "host": socket.gethostname(), "command": command}
-
-
-def _account(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccount:
-    try:
-        opening = chain[0].body
-        epsilon = _check.from_json_number(opening["epsilon"], "epsilon")
-        adaptive = opening.get("adaptive", False)
-        if not isinstance(adaptive, bool):
-            raise InvalidArgument(f"adaptive={adaptive!r} is neither true nor false.")
-        return DiskAccount(place, dataset, Budget(epsilon, opening["delta"]), Relation.parse(opening["relation"]), adaptive)
-    except (KeyError, IndexError, InvalidArgument) as error:
-        raise _unreadable(dataset, error) from error
-
-
-def _receipts(chain: tuple[Entry, ...], budget: Budget, relation: Relation) -> tuple[Receipt, ...]:
-    """The payments among the lines, as a ledger wants them."""
-    try:
-        return tuple(
-            Receipt(
-                entry.body["receipt"],
-                entry.body["label"],
-                cost_from_dict(entry.body["cost"]),
-                relation,
-                Spent(_check.from_json_number(entry.body["total"], "total"), budget.delta),
-            )
-            for entry in chain
-            if entry.kind == "charge"
-        )
-    except (KeyError, InvalidArgument) as error:
-        raise _unreadable(chain[0].body.get("dataset"), error) from error
-
-
 def _unreadable(dataset: object, error: Exception) -> LedgerError:
     return LedgerError(
         f"the ledger of {dataset!r} has an entry that this hushfit cannot read ({error}). Nothing was spent or released. A "
         "newer hushfit may have written it: use that one."
     )
-
-
-def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterator[str]:
-    """Compose the recorded costs again, payment by payment."""
-    try:
-        account = _account(place, dataset, chain)
-        receipts = _receipts(chain, account.budget, account.relation)
-    except HushfitError as error:
-        yield str(error)
-        return
-    for number, receipt in enumerate(receipts, start=1):
-        epsilon = total_epsilon(account, receipts[:number])
-        if receipt.number != number:
-            yield f"payment {number} is numbered {receipt.number}"
-        if not epsilon <= receipt.total.epsilon * (1 + _ROUNDING):
-            yield f"after payment {number} the record says epsilon={receipt.total.epsilon:g}, its costs give {epsilon:g}"
-        if not epsilon <= account.budget.epsilon * (1 + _ROUNDING):
-            yield f"payment {number} brought the total to epsilon={epsilon:g}, over the budget of {account.budget.epsilon:g}"

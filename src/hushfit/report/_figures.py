@@ -18,11 +18,10 @@ _STANDALONE = (
 
 def posterior(prior: float, epsilon: float, delta: float) -> tuple[float, float]:
     """Least and greatest belief an attacker can hold afterwards, except with probability about delta."""
-    if math.isinf(epsilon):
-        return 0.0, 1.0
-    odds = prior / (1 - prior)
-    low, high = odds * math.exp(-epsilon), odds * math.exp(epsilon)
-    return max(low / (1 + low) - delta, 0.0), min(high / (1 + high) + delta, 1.0)
+    # By exp(-epsilon) alone: exp(epsilon) is beyond all floats from 710 on.
+    odds, shrunk = prior / (1 - prior), math.exp(-epsilon)
+    low, high = odds * shrunk / (1 + odds * shrunk), odds / (odds + shrunk)
+    return max(low - delta, 0.0), min(high + delta, 1.0)
 
 
 def odds_figure(epsilon: float, delta: float) -> str:

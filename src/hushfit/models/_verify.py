@@ -1,0 +1,68 @@
+"""Whether a model file is the one that its ledger recorded, at the price that was paid."""
+
+import os
+from collections.abc import Iterator
+
+from hushfit.models._file import read_model
+from hushfit.models._model import Model
+from hushfit.privacy import epsilon_of
+from hushfit.privacy._chain import Entry
+from hushfit.privacy._reserve import RESERVED_SHARE
+from hushfit.privacy._verify import Verdict
+
+
+def model_problems(path: str | os.PathLike[str], verdict: Verdict) -> list[str]:
+    """What is wrong between a model file and the ledger that paid for it.
+
+    The hash in a model file has no key: whoever changes the file can make it match. The ledger's line about the model cannot be
+    changed in this way.
+
+    Parameters
+    ----------
+    path : path or str
+        Of the model.
+    verdict : Verdict
+        About the ledger.
+
+    Returns
+    -------
+    list of str
+        Empty if the ledger has the payment, the model's own hash, and the very cost that the model claims.
+    """
+    model, digest = read_model(path)
+    return [f"{os.fspath(path)}: {text}" for text in _problems(model, digest, verdict)]
+
+
+def _problems(model: Model, digest: str, verdict: Verdict) -> Iterator[str]:
+    receipt = model.receipt
+    if receipt is None:
+        yield "it carries no receipt"
+        return
+    if verdict.problems.get(receipt.dataset, ["missing"]):
+        yield f"the data set {receipt.dataset!r} that paid for it is missing or broken"
+        return
+    chain = verdict.chains[receipt.dataset]
+    charge = next((entry for entry in chain if entry.kind == "charge" and entry.hash == receipt.hash), None)
+    if charge is None or charge.body["receipt"] != receipt.number:
+        yield f"its payment {receipt.number} is not in the ledger any more"
+        return
+    if digest not in _recorded(chain, receipt.number):
+        yield (
+            f"the ledger does not know it: payment {receipt.number} led to another file than this one, whose hash is {digest[:12]}..."
+        )
+    yield from _promise_problems(model, charge, chain[0])
+
+
+def _recorded(chain: tuple[Entry, ...], number: int) -> set[str]:
+    return {entry.body["model"] for entry in chain if entry.kind == "model" and entry.body["receipt"] == number}
+
+
+def _promise_problems(model: Model, charge: Entry, opening: Entry) -> Iterator[str]:
+    """Whether what the file promises is what was paid for."""
+    promise = model.guarantee
+    if promise.cost.to_dict() != charge.body["cost"] or str(promise.relation) != opening.body["relation"]:
+        yield f"its guarantee is for other releases than payment {charge.body['receipt']} was for"
+        return
+    needed = epsilon_of(promise.cost, promise.delta, promise.relation)
+    if not needed <= promise.epsilon * (1 + RESERVED_SHARE):
+        yield f"its guarantee says epsilon={promise.epsilon:g}, what was paid for is epsilon={needed:g} at delta={promise.delta:g}"
