@@ -3,13 +3,15 @@
 import numpy as np
 
 from hushfit.privacy import _sampler as samplers
+from hushfit.release import _batches as batches
+from hushfit.release import _difference as difference
 from hushfit.release import _gate as gate
 from hushfit.release import _gradient_norm as gradient_norm
 from hushfit.release import _mechanism as mechanism
 from hushfit.release import _minimiser as minimiser
 from hushfit.release import _selection as selection
 
-from ._mutant import Mutant, swapped
+from ._mutant import Mutant, swapped, together
 
 
 def off_the_grid():
@@ -17,6 +19,18 @@ def off_the_grid():
         return answer + noise * self.step
 
     return swapped(mechanism.NoiseGrid, noisy=noisy)
+
+
+def rounding_outside_the_batch():
+    """The grid is fine against a sampled record, as it was before; one outside moves the answer much less."""
+    return swapped(difference.AnchoredBatch, answer=batches.Sampling.answer)
+
+
+def steps_below_floating_point():
+    return together(
+        swapped(mechanism.NoiseGrid, __post_init__=lambda self: None),
+        swapped(difference, _SMALLEST=0.0),
+    )
 
 
 def rounded_normals():
@@ -313,5 +327,19 @@ NOISE = (
         "Without a seed, noise comes from a generator with a fixed one.",
         not_from_the_system,
         ("fits with secure noise",),
+    ),
+    Mutant(
+        "rounding outside the batch",
+        "hushfit.release._difference",
+        "Rounding to the grid of the noise is inside what a sampled record does, not inside what others do.",
+        rounding_outside_the_batch,
+        ("a record outside its anchored batch",),
+    ),
+    Mutant(
+        "steps below floating point",
+        _MECHANISM,
+        "For a tiny sensitivity the step of the grid is rounded to zero, and the noise with it.",
+        steps_below_floating_point,
+        ("noise of tiny sensitivities",),
     ),
 )

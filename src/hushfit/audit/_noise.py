@@ -4,9 +4,9 @@ Every check has a p-value or is exact; `Finding.passed` is a test at the given l
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -14,6 +14,7 @@ from scipy.stats import chi2, norm
 
 from hushfit._typing import IntVector, Vector
 from hushfit.data import Coins, DataSource, SeededCoins
+from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, Sampler
 from hushfit.release import Entropy, NoiseGrid, gaussian_answer
 
@@ -184,6 +185,81 @@ def noise_findings(
     p = _least_correlation_p_value(noise)
     found.append(Finding(f"{kind}: coordinates and releases are independent", p > level, f"p = {p:.3g}"))
     return found
+
+
+@dataclass(frozen=True)
+class SteadySampler:
+    """In place of noise, so many standard deviations in every coordinate: what is left is rounding and the scale."""
+
+    deviations: int
+    secure: ClassVar[bool] = False
+
+    def gaussian(self, log2_variance: int, size: int) -> IntVector:
+        return np.full(size, self.deviations * 2 ** (log2_variance // 2), dtype=np.int64)
+
+    def laplace(self, log2_scale: int, size: int) -> IntVector:
+        return np.full(size, self.deviations * 2**log2_scale, dtype=np.int64)
+
+
+def steady_answers(
+    mechanism: Any, query: Any, source: DataSource, noise_multiplier: float, relation: Relation, seed: int = 0
+) -> tuple[Vector, Vector]:
+    """What a mechanism answers where its noise is 0, on its grid, and how far one deviation of its noise is from that."""
+    centre, further = (
+        mechanism.answer(query, source, noise_multiplier, Entropy(relation, SteadySampler(deviations), SeededCoins(seed)))
+        for deviations in (0, 1)
+    )
+    return centre, further - centre
+
+
+def check_moves_on_grid(
+    mechanism: Any,
+    query: Any,
+    tables: Sequence[tuple[DataSource, DataSource]],
+    noise_multiplier: float,
+    relation: Relation,
+    counted: float,
+    seed: int = 0,
+) -> Finding:
+    """Whether neighbours, rounded as they are released, are no further apart than the price counts.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        With Gaussian noise of one scale.
+    query : Query
+    tables : sequence of pairs of DataSource
+    noise_multiplier : float
+    relation : Relation
+    counted : float
+        The distance that the price counts for these tables, over the sensitivity.
+    seed : int, default=0
+        Of the coins: batches are the same on both tables.
+
+    Returns
+    -------
+    Finding
+    """
+    worst = 0.0
+    for pair in tables:
+        (one, scale), (other, _) = (steady_answers(mechanism, query, source, noise_multiplier, relation, seed) for source in pair)
+        moved = float(np.linalg.norm((one - other) / scale)) * noise_multiplier
+        worst = max(worst, moved / counted)
+    name = f"{type(query).__name__}: distance on the grid of the noise"
+    return Finding(name, worst <= 1 + 1e-9, f"{worst:.6f} of what is counted")
+
+
+def check_small_noise(mechanism: Any, query: Any, source: DataSource, noise_multiplier: float, relation: Relation) -> Finding:
+    """Whether noise next to the smallest numbers has the scale that is paid for, or is refused."""
+    name = f"{type(query).__name__}: noise of a tiny sensitivity"
+    paid = noise_multiplier * query.sensitivity(relation)
+    try:
+        with np.errstate(all="ignore"):
+            _, scale = steady_answers(mechanism, query, source, noise_multiplier, relation)
+    except InvalidArgument as refusal:
+        return Finding(name, True, str(refusal))
+    least = float(np.abs(scale).min()) / paid
+    return Finding(name, least >= 1 - 1e-6, f"{least:.6f} of what is paid for")
 
 
 def _scale_p_value(noise: Vector) -> float:

@@ -23,7 +23,7 @@ from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Cana
 from hushfit.audit._deterministic import check_overwritten, check_replay, check_sensitivity, check_side_channels
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
-from hushfit.audit._noise import LEVEL, Finding, check_release_noise, check_sampler
+from hushfit.audit._noise import LEVEL, Finding, check_moves_on_grid, check_release_noise, check_sampler, check_small_noise
 from hushfit.audit._prices import check_choices, check_mechanism_price, check_quote, check_search_price
 from hushfit.audit._runs import Bare, ObjectiveGradient, check_certificate, check_conversation, check_run_noise
 from hushfit.audit._suite import FALSE_ALARMS
@@ -70,6 +70,7 @@ from hushfit.release import (
     GatedStep,
     GaussianInside,
     GaussianRun,
+    GradientDifference,
     GradientNorm,
     LaplaceInside,
     LossDrop,
@@ -88,11 +89,14 @@ from hushfit.release import (
     RestartedGate,
     SecondMoment,
     SecretOrder,
+    Snapshot,
     SteepestCorner,
     TextColumns,
     Thresholded,
     TotalScore,
+    VarianceReducedGradient,
     Vocabulary,
+    anchored_batch,
     vocabulary_of,
 )
 from hushfit.solvers import DPSADMM, DPVRADMM, SSADMM, Iterate, PrivateGraph, ProximalGradient, Solver
@@ -791,6 +795,8 @@ def _others() -> Iterator[Check]:
     yield Check("ledger", lambda seed: check_ledger())
     yield Check("refusals", _refusals)
     yield Check("relations by name", _by_name)
+    yield Check("a record outside its anchored batch", _outside)
+    yield Check("noise of tiny sensitivities", _tiny)
     for relation in RELATIONS:
         yield Check(f"certificate ({relation})", partial(_certificate, relation))
 
@@ -821,6 +827,34 @@ def _same_sensitivity(query: Any, relation: Relation, name: str) -> bool:
         return bool(query.sensitivity(name) == query.sensitivity(relation))
     except UnsupportedRelation:
         return False
+
+
+def _outside(seed: int) -> list[Finding]:
+    """Next to no record is in the batch, and each of them moves the answer by a few hundred steps of the grid only."""
+    columns, rate = 60, 1e-6
+    problem = Problem(Logistic(), Zero(), 6, columns, Relation.ADD_REMOVE)
+    rng = np.random.default_rng(seed)
+
+    def neighbours() -> tuple[DataSource, DataSource]:
+        X, y = rng.normal(size=(6, columns)), rng.choice([-1.0, 1.0], 6)
+        without = X.copy()
+        without[0] = np.nan  # the null record
+        return as_source(X, y), as_source(without, y)
+
+    batch = anchored_batch(problem, rate)
+    query = VarianceReducedGradient(problem, np.zeros(problem.shape), Snapshot(np.zeros(problem.shape), 0.5), rate)
+    tables = [neighbours() for _ in range(20)]
+    return [check_moves_on_grid(batch, query, tables, 20.0, problem.relation, batch.ratio, seed)]
+
+
+def _tiny(seed: int) -> list[Finding]:
+    problem, source = _small(seed)
+    w = np.ones(problem.shape)
+    queries = [
+        GradientDifference(problem, w, 0 * w, 1e-295, 0.0),
+        ClippedGradient(replace(problem, loss=Squared(1e-300)), w, 1e-300),
+    ]
+    return [check_small_noise(FullBatch(), query, source, 1.0, problem.relation) for query in queries]
 
 
 def _certificate(relation: Relation, seed: int) -> list[Finding]:

@@ -19,10 +19,14 @@ from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.problem import Problem
 from hushfit.release._batches import FullBatch
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient, _with_intercept
+from hushfit.release._mechanism import Entropy, gaussian_answer
 from hushfit.release._query import Query
 
 # A bound may shrink to nothing as the weights come to rest; the grid of the sums need not follow it all the way.
 _FINEST = 2.0**-40
+# Nor need it go where floating point runs out of digits.
+_SMALLEST = 2.0**-800
+_UNIT_ROUNDOFF = 2.0**-53
 
 
 def slopes_have_one_sign(problem: Problem) -> bool:
@@ -83,7 +87,7 @@ class GradientDifference:
     @property
     def grid(self) -> float:
         """Step to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
-        largest = max(self.bound, _FINEST * self.clip)
+        largest = max(self.bound, _FINEST * self.clip, _SMALLEST)
         return 2.0 ** math.ceil(math.log2(largest * max(self.problem.n_rows, MOST_BLOCK_ROWS) / HEADROOM))
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
@@ -149,6 +153,11 @@ class AnchoredBatch(FullBatch):
         if isinstance(query, VarianceReducedGradient) and self == anchored_batch(query.problem, query.rate):
             return None
         return f"with {self!r}, which is not the batch of this query"
+
+    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+        """Noise on a grid that is fine even against what a record outside the batch does."""
+        rows = self.rows(source.n_rows, entropy.coins)
+        return gaussian_answer(query, source, rows, noise_multiplier, entropy, least_move=self.ratio)
 
     def __str__(self) -> str:
         return f"all rows, and each with probability {self.rate:g} once more"
@@ -222,7 +231,13 @@ class VarianceReducedGradient:
         rounding = difference.radius() - difference.bound
         # In the batch a record counts with slopes s - (1 - q) s': at most one of them if they have the same sign.
         longest = 1.0 if slopes_have_one_sign(self.problem) else 2 - self.rate
-        return longest * self._full.radius() + rounding
+        outside = anchored_batch(self.problem, self.rate).ratio
+        return longest * self._full.radius() + rounding + self._adding_up / outside
+
+    @property
+    def _adding_up(self) -> float:
+        """Error of one product and one sum of vectors no longer than n gradients, twice, on either table."""
+        return 4 * _UNIT_ROUNDOFF * self.problem.n_rows * self._full.radius()
 
     def sensitivity(self, relation: Relation) -> float:
         if replaces_one(relation):

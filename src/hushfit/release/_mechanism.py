@@ -4,6 +4,7 @@ A new mechanism is a class with these methods and a proof page; the curator need
 """
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -70,6 +71,13 @@ class NoiseGrid:
     scale: float
     log2_deviation: int
 
+    def __post_init__(self) -> None:
+        # A step that floating point holds with fewer digits would be rounded, to nothing even, and all noise with it.
+        if self.step < sys.float_info.min:
+            raise InvalidArgument(
+                f"Noise of scale {self.scale:.3g} is too small for floating point. Measure in smaller units: give a larger clip."
+            )
+
     @property
     def step(self) -> float:
         return math.ldexp(self.scale, -self.log2_deviation)
@@ -83,14 +91,16 @@ class NoiseGrid:
         n_rows: float,
         stretch: float = 1.0,
         finest: int = LOG2_DEVIATION,
+        least_move: float = 1.0,
     ) -> "NoiseGrid":
         """The grid on which noise is ``multiplier`` times the sensitivity, rounding to that very grid included.
 
         An answer is at most ``n_rows`` sensitivities long; ``stretch`` is the most by which the norm that the noise is
-        measured in exceeds the Euclidean one. No more than ``2**finest`` steps make up the noise.
+        measured in exceeds the Euclidean one. No more than ``2**finest`` steps make up the noise. ``least_move`` is the
+        shortest distance that the price counts on, as a share of the sensitivity: rounding is inside that one as well.
         """
         twice = 0 if query.doubled is None else int(query.doubled.sum())
-        return _noise_grid(query.sensitivity(relation), query.size, twice, multiplier, n_rows, stretch, finest)
+        return _noise_grid(query.sensitivity(relation), query.size, twice, multiplier, n_rows, stretch, finest, least_move)
 
     def noisy(self, answer: Vector, noise: IntVector) -> Vector:
         """Round to the grid, add integers, scale back."""
@@ -105,7 +115,14 @@ class NoiseGrid:
 
 @lru_cache  # the steps of a run all draw on one grid
 def _noise_grid(
-    sensitivity: float, size: int, twice: int, multiplier: float, n_rows: float, stretch: float, finest: int
+    sensitivity: float,
+    size: int,
+    twice: int,
+    multiplier: float,
+    n_rows: float,
+    stretch: float,
+    finest: int,
+    least_move: float,
 ) -> NoiseGrid:
     log2_deviation = min(finest, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0))))
     if log2_deviation < 0:
@@ -115,7 +132,7 @@ def _noise_grid(
         )
     # Half a step for rounding, and the error of dividing by the step, on each of two answers.
     lost_steps = 2 * math.sqrt(size + twice) * (1 + math.ldexp(n_rows / multiplier, log2_deviation - 52))
-    lost = multiplier * math.ldexp(stretch * lost_steps, -log2_deviation)
+    lost = multiplier * math.ldexp(stretch * lost_steps, -log2_deviation) / least_move
     if lost >= 0.5:
         raise too_large(multiplier, size)
     return NoiseGrid(multiplier * stretch * sensitivity / (1 - lost), log2_deviation)
@@ -129,11 +146,18 @@ def too_large(multiplier: float, size: int) -> InvalidArgument:
     )
 
 
-def gaussian_answer(query: Query, source: DataSource, rows: IntVector | None, multiplier: float, entropy: Entropy) -> Vector:
+def gaussian_answer(
+    query: Query,
+    source: DataSource,
+    rows: IntVector | None,
+    multiplier: float,
+    entropy: Entropy,
+    least_move: float = 1.0,
+) -> Vector:
     """The answer over some rows with Gaussian noise of ``multiplier`` sensitivities. Proof: docs/proofs/noise.md."""
     if multiplier == 0:
         return query(source, rows)
-    grid = NoiseGrid.of(query, multiplier, entropy.relation, source.n_rows)
+    grid = NoiseGrid.of(query, multiplier, entropy.relation, source.n_rows, least_move=least_move)
     entropy.take_from_reserve(query.size, 2 * grid.log2_deviation - 1)
     answer = query(source, rows)
     return grid.noisy(answer, _gaussian_noise(query, grid.log2_deviation, entropy.sampler))
