@@ -5,13 +5,15 @@ import warnings
 
 import numpy as np
 
+from hushfit.data import _cells as cells
+from hushfit.data import _schema as schemas
 from hushfit.data import _source
 from hushfit.errors import WeakGuaranteeWarning
 from hushfit.estimators import _classifiers as classifiers
 from hushfit.estimators import _fit as fits
 from hushfit.solvers import Result
 
-from ._mutant import Mutant, Shadow, swapped
+from ._mutant import Mutant, Shadow, swapped, together
 
 _FIT = "hushfit.estimators._classifiers"
 
@@ -125,6 +127,38 @@ def scaled_by_the_longest():
     return swapped(_source, row_kernels=Shadow(rows, unit_scales_dense=unit_scales_dense))
 
 
+def label_by_its_digits():
+    """Whole numbers keep all their digits, until a missing cell turns the column into floats."""
+    honest = schemas.label_of
+
+    def label_of(cell):
+        whole = isinstance(cell, int) and not isinstance(cell, bool)
+        digits = isinstance(cell, str) and cell.isdecimal()
+        return str(cell) if whole or digits else honest(cell)
+
+    return swapped(schemas, label_of=label_of)
+
+
+def label_by_its_name():
+    """Truth values are True and False, until one integer turns the column into integers."""
+    honest = schemas.label_of
+
+    def label_of(cell):
+        named = isinstance(cell, bool) or cell in ("True", "False")
+        return str(cell) if named else honest(cell)
+
+    return swapped(schemas, label_of=label_of)
+
+
+def dates_as_integers():
+    """Dates are listed as numpy lists them: some as integers, until a text turns the column into objects."""
+
+    def listed(values):
+        return np.asarray(values).tolist()
+
+    return together(swapped(schemas, listed=listed), swapped(cells, listed=listed))
+
+
 _AUTO = "logistic regression, auto"
 
 SIDE_CHANNELS = (
@@ -198,5 +232,29 @@ SIDE_CHANNELS = (
         "All rows are divided by the length of the longest, which one outlier sets for everybody.",
         scaled_by_the_longest,
         (f"sealed door of {_AUTO}", "sensitivity of second moment (add-remove)"),
+    ),
+    Mutant(
+        "labels by all their digits",
+        "hushfit.data._schema",
+        "Whole numbers beyond 2**53 are labels as they stand, and others once a missing cell makes the column one of floats.",
+        label_by_its_digits,
+        ("cells of a table",),
+        "earlier versions of hushfit",
+    ),
+    Mutant(
+        "truth values by name",
+        "hushfit.data._schema",
+        "True is compared as a name, and as 1 once an integer makes the column one of integers.",
+        label_by_its_name,
+        ("cells of a table",),
+        "earlier versions of hushfit",
+    ),
+    Mutant(
+        "dates as integers",
+        "hushfit.data._schema",
+        "Dates and durations are read as integers, and as dates once a text makes the column one of objects.",
+        dates_as_integers,
+        ("cells of a table",),
+        "earlier versions of hushfit",
     ),
 )

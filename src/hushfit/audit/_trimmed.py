@@ -20,6 +20,7 @@ from hushfit.audit._auditor import Attack, Neighbours, OwnerAttack, audit
 from hushfit.audit._boundary import check_batch_sensitivity, check_batches, check_ledger, check_paid, check_refusals, check_sealed
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Canary, attack_on, owner_attacks, proved
+from hushfit.audit._cells import LAYOUTS, check_cells
 from hushfit.audit._deterministic import check_overwritten, check_replay, check_sensitivity, check_side_channels
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
@@ -28,7 +29,7 @@ from hushfit.audit._prices import check_choices, check_mechanism_price, check_qu
 from hushfit.audit._runs import Bare, ObjectiveGradient, check_certificate, check_conversation, check_run_noise
 from hushfit.audit._suite import FALSE_ALARMS
 from hushfit.data import DataSource, SeededCoins, as_source
-from hushfit.data._schema import NumericColumn, Schema
+from hushfit.data._schema import NumericColumn, Schema, encode
 from hushfit.errors import UnsupportedRelation
 from hushfit.estimators import PrivateLasso, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.federated import DPADMM, DVP, IPPADMM, MADMM, PPADMM, RADMM, Algorithm, Network, Owner, Run, Seat, SharedSolver
@@ -615,6 +616,7 @@ def _side_channels() -> Iterator[Check]:
         yield Check(f"side channels of {name}", partial(_side_channel, name))
     yield Check("sealed door of bounded scaler", _sealed_scaler)
     yield Check("sealed door of encoder", _sealed_encoder)
+    yield Check("cells of a table", _cells_alone)
     yield Check("fits with secure noise", _secure_fits)
 
 
@@ -652,6 +654,15 @@ def _sealed_encoder(seed: int) -> list[Finding]:
         return _Known(SchemaEncoder(_schema(), discover=["text"], random_state=seed))
 
     return check_sealed(make, tables, "encoder")
+
+
+def _cells_alone(seed: int) -> list[Finding]:
+    """Cells that a schema reads: one exchanged, the others stay."""
+
+    def read(column: Any, cells: Any) -> Any:
+        return encode({column.name: cells}, Schema((column,)))[0]
+
+    return check_cells(LAYOUTS, read)
 
 
 def _schema() -> Schema:

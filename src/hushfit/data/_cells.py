@@ -41,6 +41,8 @@ def number_of(cell: Any) -> float:
     """A cell as a number, NaN for what cannot be read as one. A date is no number."""
     if isinstance(cell, np.datetime64 | np.timedelta64):
         return math.nan
+    if isinstance(cell, bytes):
+        cell = _decoded(cell)
     if isinstance(cell, str):
         cell = _TRUTH.get(cell.strip(), cell)
     elif isinstance(cell, complex | np.complexfloating):  # one complex cell makes a whole array complex
@@ -72,10 +74,14 @@ def label_of(cell: Any) -> str | None:
     if isinstance(cell, datetime.timedelta | np.timedelta64):
         return _duration_label(cell)
     if isinstance(cell, bytes):
-        cell = cell.decode("utf-8", errors="replace")
+        cell = _decoded(cell)
     if isinstance(cell, Number):
         return _number_label(cell)
     return _text_label(str(cell).strip())
+
+
+def _decoded(cell: bytes) -> str:
+    return cell.decode("utf-8", errors="replace")
 
 
 def _number_label(cell: Any) -> str | None:

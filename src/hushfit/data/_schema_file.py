@@ -48,9 +48,18 @@ def parse_schema(text: str) -> SchemaFile:
         If it is not TOML, or not a schema.
     """
     try:
-        description = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        return _parsed(tomllib.loads(text))
+    except InvalidArgument:
+        raise
+    except RecursionError:  # in the parser, or in a message that quotes a value
+        raise InvalidArgument(
+            "the schema nests tables or lists too deeply. It needs columns, target and values, no more."
+        ) from None
+    except ValueError as error:
         raise InvalidArgument(f"the schema is not valid TOML: {_brief(error)}. Fix that place.") from None
+
+
+def _parsed(description: dict[str, Any]) -> SchemaFile:
     columns, target = description.get("columns"), description.get("target")
     tables = [*columns.items()] if isinstance(columns, dict) else []
     if isinstance(target, dict):

@@ -21,10 +21,12 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
         rows = validate_data(
             estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
         )
-    except ValueError as error:
-        if "convert string" not in str(error):
+    except (ValueError, OverflowError) as error:  # an integer beyond the range of floats overflows
+        if isinstance(error, ValueError) and "convert string" not in str(error):
             raise
-        raise InvalidArgument("X has a value that is no number. Encode text columns with SchemaEncoder first.") from None
+        raise InvalidArgument(
+            "X has a value that is no number, or too large to be one. Encode text columns with SchemaEncoder first."
+        ) from None
     # An entry that is stored in parts would be clipped, counted and measured part by part.
     return canonical(rows) if issparse(rows) else rows
 
