@@ -1,0 +1,174 @@
+"""Tables that end just before, at and after the boundary of a block: nothing moves further than proved, and all sources agree."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from _support import problem_for, source_of
+from hushfit.audit import _examples
+from hushfit.audit._deterministic import _measured
+from hushfit.data import FEWEST_BLOCK_ROWS, SeededCoins, as_source
+from hushfit.data._schema_file import parse_schema
+from hushfit.data.tables import CodedRows, find_tables
+from hushfit.losses import Squared
+from hushfit.privacy import Relation, SeededSampler
+from hushfit.release import ClippedGradient, Entropy, FullBatch, GradientDifference, LossDrop, PoissonBatch
+
+LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_array}
+over_layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+over_relations = pytest.mark.parametrize("relation", list(Relation), ids=str)
+# Rows of the last and the first places of blocks of 4,096 and of 8,192 rows.
+EDGES = (0, FEWEST_BLOCK_ROWS - 1, FEWEST_BLOCK_ROWS, 2 * FEWEST_BLOCK_ROWS - 1, 2 * FEWEST_BLOCK_ROWS)
+ODD = [[np.inf, 0, 0], [1e200, 0, 0], [1e-200, 0, 0], [0, 0, 0], [1e30, -1e30, 1], [5e-324, 5e-324, 0]]
+# They solve or walk many times over the rows, and read them by the very gradients that are tried here.
+SLOW = ("minimiser", "run in", "steps of ADMM", "newton")
+
+
+def sparse_rows(n, columns=3, seed=0):
+    """Rows that float32 holds exactly, a third of the entries zero."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(n, columns)) * (rng.random((n, columns)) < 0.7)).astype(np.float32).astype(np.float64)
+
+
+def worst_ratio(example, relation, layout, rng, pairs, edges=EDGES):
+    query, n = example.query, len(example.rows)
+    answer, apart, bound = _measured(query, relation)
+    rows, worst = sparse_rows(n), 0.0
+    for row in {edge for edge in edges if edge < n} | {n - 1}:
+        for _ in range(pairs):
+            one = 10 ** rng.uniform(-2, 2) * rng.normal(size=3)
+            other = -one if rng.random() < 0.5 else np.array(ODD[rng.integers(len(ODD))], dtype=float)
+            answers = []
+            for x in (one, np.full(3, np.nan) if relation is Relation.ADD_REMOVE else other):
+                X, y = rows.copy(), example.labels.copy()
+                X[row], y[row] = x, example.draw_label(rng)
+                answers.append(answer(as_source(layout(X), y, fit_intercept=query.problem.fit_intercept)))
+            worst = max(worst, apart(*answers) / bound)
+    return worst
+
+
+def examples_of(n, relation, monkeypatch):
+    monkeypatch.setattr(_examples, "ROWS", n)
+    return _examples.example_queries(relation, seed=n)
+
+
+@over_layouts
+@over_relations
+def test_no_query_moves_further_at_the_edge_of_a_block(layout, relation, monkeypatch):
+    rng = np.random.default_rng(0)
+    for name, example in examples_of(2 * FEWEST_BLOCK_ROWS + 1, relation, monkeypatch).items():
+        if not name.startswith(SLOW) and name != "perturbed minimiser":
+            assert worst_ratio(example, relation, layout, rng, 1, EDGES[2:3]) <= 1 + 1e-9, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [4095, 4096, 4097, 8191, 8193, 12_289])
+@over_layouts
+@over_relations
+def test_no_query_moves_further_at_any_edge(n, layout, relation, monkeypatch):
+    rng = np.random.default_rng(n)
+    for name, example in examples_of(n, relation, monkeypatch).items():
+        assert worst_ratio(example, relation, layout, rng, 3) <= 1 + 1e-9, name
+
+
+TIES = {
+    # Query of a problem with one column of ones, the step of its grid, and the label that makes a contribution v, up to a constant.
+    "gradient": (lambda p: ClippedGradient(p, np.zeros(1), 1.0), lambda q: q.grid, lambda v: -v),
+    "difference": (lambda p: GradientDifference(p, np.zeros(1), np.full(1, 2.0), 1.0, 2.0), lambda q: q.grid, lambda v: 1 + v),
+    "drop": (
+        lambda p: LossDrop(p, np.array([[0.0], [1.0]]), np.eye(2), np.ones(1)),
+        lambda q: float(q.grids[0]),
+        lambda v: 0.5 + v,
+    ),
+}
+
+
+@over_layouts
+@pytest.mark.parametrize(("build", "grid_of", "label"), TIES.values(), ids=TIES)
+def test_ties_in_every_block_cost_no_more_steps_than_proved(build, grid_of, label, layout):
+    """A record leaves a batch, or two exchange their places in one, and all later records change blocks; each of them is a tie."""
+    rng = np.random.default_rng(0)
+    for n in (4096, 4097, 16_389):
+        X = layout(np.ones((n, 1)))
+        query = build(problem_for(X, Squared(1.0), fit_intercept=False))
+        grid, everybody = grid_of(query), np.arange(n)
+        proved = 2 * np.ceil(n / FEWEST_BLOCK_ROWS) + 2
+        for _ in range(6):
+            v = 0.5 * grid * (2 * rng.integers(0, 16, size=n) + 1)
+            source = source_of(X, label(v), fit_intercept=False)
+            i = int(rng.integers(8))
+            own = float(query(source, np.array([i]))[0])
+            left = query(source, everybody)[0] - query(source, np.delete(everybody, i))[0]
+            assert abs(left - own) <= proved * grid
+            half = np.sort(rng.permutation(n)[: n // 2])
+            newcomer = int(np.setdiff1d(everybody, half)[rng.integers(8)])
+            exchanged = np.sort(np.append(half[1:], newcomer))
+            moved = query(source, half)[0] - query(source, exchanged)[0]
+            assert abs(abs(moved) - abs(v[half[0]] - v[newcomer])) <= 2 * proved * grid
+
+
+SCHEMA = """
+unit = "row"
+[target]
+name = "t"
+kind = "categorical"
+categories = ["a", "b"]
+[columns.x]
+kind = "numeric"
+low = 0
+high = 1
+fill = 0
+[columns.z]
+kind = "numeric"
+low = 0
+high = 1
+fill = 0
+"""
+
+
+def test_packed_rows_answer_as_rows_in_memory_on_both_sides_of_a_boundary(tmp_path):
+    n = 2 * FEWEST_BLOCK_ROWS + 1
+    rng = np.random.default_rng(0)
+    X, labels = rng.integers(0, 256, size=(n, 2)) / 256, rng.integers(0, 2, size=n)
+    lines = [f"{x},{z},{'ab'[t]}" for (x, z), t in zip(X.tolist(), labels.tolist(), strict=True)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,z,t", *lines]) + "\n", encoding="utf-8")
+    schema = parse_schema(SCHEMA).schema
+    y = 2.0 * labels - 1
+    batch = np.unique(np.append(rng.integers(0, n, size=500), [edge for edge in EDGES if edge < n]))
+    with CodedRows.from_tables(find_tables([path]), schema) as packed:
+        codes = np.vstack([block._fetched().data.reshape(-1, 2) for block in packed.blocks()])
+        problem = problem_for(codes)
+        w = rng.normal(size=problem.shape)
+        queries = [
+            ClippedGradient(problem, w, 0.4),
+            GradientDifference(problem, w, -w, 0.4, 0.5),
+            LossDrop(problem, np.stack([w, w[::-1].copy()]), np.array([[1.0, 0.0], [1.0, -0.5]]), np.array([0.5])),
+        ]
+        for layout in LAYOUTS.values():
+            source = as_source(layout(codes), y)
+            for query in queries:
+                for rows in (None, batch, np.empty(0, dtype=np.int64)):
+                    np.testing.assert_allclose(query(packed, rows), query(source, rows), rtol=1e-12, atol=1e-12)
+
+
+class CountingSampler:
+    """Reproducible noise that remembers how often it was asked, and for how many numbers."""
+
+    secure = False
+
+    def __init__(self):
+        self._own, self.asked = SeededSampler(0), []
+
+    def gaussian(self, log2_variance, size):
+        self.asked.append(size)
+        return self._own.gaussian(log2_variance, size)
+
+
+@pytest.mark.parametrize("mechanism", [FullBatch(), PoissonBatch(0.5)], ids=str)
+def test_noise_is_drawn_once_for_a_release_and_not_for_each_block(mechanism):
+    X = np.asfortranarray(sparse_rows(3 * FEWEST_BLOCK_ROWS + 1))
+    problem, sampler = problem_for(X), CountingSampler()
+    query = ClippedGradient(problem, np.zeros(problem.shape), 0.5)
+    mechanism.answer(query, source_of(X, np.ones(len(X))), 1.0, Entropy(problem.relation, sampler, SeededCoins(0)))
+    assert sampler.asked == [query.size]
