@@ -14,11 +14,10 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, LedgerError
-from hushfit.estimators import noise_and_coins
 from hushfit.federated._journal import Journal
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
 from hushfit.privacy import Guarantee, Ledger, Receipt
-from hushfit.release import Curator, Quote
+from hushfit.release import Curator, Quote, Randomness
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +138,7 @@ class Owner:
 
     def _start(self) -> None:
         """Hold the conversation again as far as the journal goes."""
-        self._sampler, coins = noise_and_coins(self.random_state)
+        self._sampler, coins = Randomness.of(self.random_state)
         past = list(self._journal.turns)
         quote, relation, journal = self._quote, self.seat.problem.relation, self._journal
         self._curator = Curator(

@@ -19,7 +19,7 @@ from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import CURVATURES, ClippedGradient, Curator, HessianSum, NewtonDirection, Plan, Planned
+from hushfit.release import CURVATURES, ClippedGradient, Door, HessianSum, NewtonDirection, Plan, Planned
 from hushfit.solvers._metric_prox import MetricProx, is_smooth
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
@@ -89,29 +89,29 @@ class DoubleNoiseNewton:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         step = _by_curvature if self.second_noise == "curvature" else _by_direction
         w = np.zeros(problem.shape)
         for t in range(1, self.steps + 1):
             query = ClippedGradient(problem, w, self.clip or _USUAL_CLIP)
-            g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
-            w = step(self, problem, curator, w, g)
+            g = door.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
+            w = step(self, problem, door, w, g)
             yield Iterate(w, weight=float(t == self.steps))
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         return average
 
 
 class _Step(Protocol):
     """The next weights, from the present ones and their noisy mean gradient."""
 
-    def __call__(self, solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector: ...
+    def __call__(self, solver: DoubleNoiseNewton, problem: Problem, door: Door, w: Vector, g: Vector) -> Vector: ...
 
 
-def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector:
+def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, door: Door, w: Vector, g: Vector) -> Vector:
     query = HessianSum(problem, w, solver.curvature)
-    noisy = query.matrix(curator.release(_SECOND, query)) / problem.n_rows
-    noise = curator.noise_multiplier(_SECOND) * query.sensitivity(problem.relation) / problem.n_rows
+    noisy = query.matrix(door.release(_SECOND, query)) / problem.n_rows
+    noise = door.noise_multiplier(_SECOND) * query.sensitivity(problem.relation) / problem.n_rows
     least = _LEAST_FLOOR if is_smooth(problem) else _LEAST_FLOOR_WITH_CORNERS
     # Noise has eigenvalues up to this size, so that smaller ones of the sum say nothing.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
@@ -119,13 +119,13 @@ def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator,
     return MetricProx(problem, H)(w - np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(w.shape), 1.0)
 
 
-def _by_direction(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector:
+def _by_direction(solver: DoubleNoiseNewton, problem: Problem, door: Door, w: Vector, g: Vector) -> Vector:
     alpha = getattr(problem.penalty, "alpha", 0.0)
     target = g.copy()
     problem.columns(target)[...] += alpha * problem.columns(w)
     ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + alpha
     query = NewtonDirection(problem, w, target, ridge, solver.curvature)
-    return w - curator.release(_SECOND, query).reshape(w.shape)
+    return w - door.release(_SECOND, query).reshape(w.shape)
 
 
 def at_least(H: Matrix, floor: float) -> Matrix:
