@@ -28,6 +28,7 @@ from hushfit.errors import (
     UndeclaredRelease,
     WeakGuaranteeWarning,
 )
+from hushfit.estimators import public_classes
 from hushfit.preprocessing import PrivatePipeline
 from hushfit.preprocessing._parts import is_private, private_parts, refuse_choices_by_rows
 from hushfit.privacy import (
@@ -462,7 +463,7 @@ def _quote_of(model: Any, X: Any, y: Any) -> Quote:
         )
     shape = (_num_samples(X), _num_features(X)) if not name else _shape_at(model, name, X, y)
     if is_classifier(part) and part.classes is None:
-        return part.quote(*shape, n_classes=len(np.unique(y)))
+        return part.quote(*shape, n_classes=len(public_classes(None, y)))
     return part.quote(*shape)
 
 
