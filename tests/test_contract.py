@@ -145,7 +145,7 @@ def test_a_quote_of_unknown_classes_asks_for_their_number():
 
 
 def test_a_schema_without_vocabularies_costs_nothing():
-    from hushfit.data import NumericColumn, Schema
+    from hushfit.data._schema import NumericColumn, Schema
 
     schema = Schema((NumericColumn("age", 0, 100),))
     assert SchemaEncoder(schema).quote(100, 1).plan.parts == ()
