@@ -16,15 +16,16 @@ from hushfit import PrivateLinearSVC, PrivateLogisticRegression, load_model, sav
 from hushfit.data import as_source
 from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.errors import InsecureNoiseWarning, InvalidArgument
-from hushfit.estimators._fit import Terms, private_fit
+from hushfit.estimators import Fit, private_fit
 from hushfit.losses import Logistic
 from hushfit.models import Model, PaidReceipt, Provenance, model_json
-from hushfit.models._spread import Asked, Recorded, noise_spread
+from hushfit.models._spread import noise_spread
 from hushfit.penalties import Zero
-from hushfit.privacy import Budget, Relation
+from hushfit.privacy import Budget, Guarantee, Relation, ReleaseRecord
 from hushfit.problem import Problem
+from hushfit.release import Randomness, Released, Terms
 from hushfit.report import report_page
-from hushfit.solvers import solver_from
+from hushfit.solvers import Result, solver_from
 
 SCHEMA = Schema(
     (NumericColumn("age", 0, 100, fill=40), CategoricalColumn("sex", ("f", "m"))),
@@ -224,12 +225,10 @@ def test_standard_errors_are_the_spread_of_real_fits(solver):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureNoiseWarning)
         for seed in range(16):
-            recorded = Recorded(solver_from(solver, problem, budget))
-            result, guarantee = private_fit(source, problem, recorded, Terms(budget, None, seed, "test", ()))
-            weights.append(result.w)
+            fit = private_fit(source, problem, solver, Terms(budget, "test", Randomness.of(seed)))
+            weights.append(fit.result.w)
             if seed < 4:
-                noise = {release.name: release.noise_multiplier for release in guarantee.releases}
-                claimed.append(noise_spread(recorded, problem, noise, result.w)[0])
+                claimed.append(noise_spread(fit, problem)[0])
     ratio = np.mean(claimed, axis=0) / np.std(weights, axis=0, ddof=1)
     assert 0.5 < np.median(ratio) < 2.0
     assert (ratio > 0.25).all()
@@ -237,7 +236,12 @@ def test_standard_errors_are_the_spread_of_real_fits(solver):
 
 def test_no_standard_errors_are_claimed_where_noise_is_not_added():
     problem = Problem(Logistic(), Zero(), 400, 4, Relation.REPLACE_ONE)
-    recorded = Recorded(solver_from("proximal-gd", problem, Budget(1.0, 1e-5)))
-    assert noise_spread(recorded, problem, {"gradient": 0.0}, np.zeros(5)) is None
-    recorded.log.append(Asked("gradient", object(), np.zeros(5)))
-    assert noise_spread(recorded, problem, {"gradient": 3.0}, np.zeros(5)) is None
+    solver, result = solver_from("proximal-gd", problem, Budget(1.0, 1e-5)), Result(np.zeros(5), 1)
+
+    def fit(multiplier, transcript):
+        record = ReleaseRecord("gradient", "ClippedGradient", 1, multiplier, "all rows")
+        guarantee = Guarantee(1.0, 1e-5, Relation.REPLACE_ONE, releases=(record,))
+        return Fit(solver, result, guarantee, None, transcript)
+
+    assert noise_spread(fit(0.0, ()), problem) is None
+    assert noise_spread(fit(3.0, [Released("gradient", np.zeros(5), object())]), problem) is None

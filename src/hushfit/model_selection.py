@@ -7,23 +7,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    MetaEstimatorMixin,
+    TransformerMixin,
+    clone,
+    is_classifier,
+)
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from hushfit._typing import AnyArray, IntVector, Vector
 from hushfit.data import Coins, as_source, fixed_size_rows
 from hushfit.errors import (
-    HushfitError,
     InsecureNoiseWarning,
     InvalidArgument,
     TooFewRows,
     UndeclaredRelease,
     WeakGuaranteeWarning,
 )
-from hushfit.estimators._fit import _warn_about, noise_and_coins
+from hushfit.estimators import public_classes
 from hushfit.preprocessing import PrivatePipeline
 from hushfit.preprocessing._parts import is_private, private_parts, refuse_choices_by_rows
 from hushfit.privacy import (
@@ -35,7 +40,6 @@ from hushfit.privacy import (
     Receipt,
     Relation,
     ReleaseRecord,
-    Sampler,
     calibrate,
     epsilon_of,
     usable,
@@ -44,21 +48,27 @@ from hushfit.privacy._ledger import ClosedAccount, Decide
 from hushfit.privacy._normal import normal_form
 from hushfit.privacy._random_stopping import StoppingRule, best_of_many, dearest, stopping_rule
 from hushfit.privacy._rdp import _lost
-from hushfit.release import Curator, Plan, Planned, TotalScore
+from hushfit.release import (
+    Contract,
+    Plan,
+    Planned,
+    Quote,
+    Randomness,
+    Terms,
+    TotalScore,
+    promised_and_paid,
+    require_payer,
+)
 
 Scorer = Callable[[Any, Any, AnyArray], Vector]
 _SCORE = "score"
 _SCORE_PLAN = Plan((Planned(_SCORE, TotalScore, 1),))
 
 
-class _Priced(HushfitError):
-    """Stops a fit at the moment it would pay."""
-
-
 class TrialAccount:
-    """What one trial pays into: once, what it was priced at. Without a price it notes what is asked for and stops the trial there."""
+    """What one trial pays into: once, and exactly what it was priced at."""
 
-    def __init__(self, relation: Relation, delta: float, price: Cost | None = None) -> None:
+    def __init__(self, relation: Relation, delta: float, price: Cost) -> None:
         self.budget, self.relation, self.name = Budget(float("inf"), delta), relation, "trial"
         self.adaptive = False
         self.costs: list[Cost] = []
@@ -72,11 +82,9 @@ class TrialAccount:
         receipt = decide(())
         with self._lock:
             # Before it is noted: a payment that is refused releases nothing.
-            if self._price is not None and (self.costs or receipt.cost != self._price):
+            if self.costs or receipt.cost != self._price:
                 raise _unpriced(receipt.label)
             self.costs.append(receipt.cost)
-        if self._price is None:
-            raise _Priced
         return receipt
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "TrialAccount":
@@ -210,10 +218,10 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self
         """
         budget, relation, scorer = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), scorer_from(self.scoring)
-        if not isinstance(self.ledger, Ledger | None):
-            raise InvalidArgument(f"ledger={self.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
+        require_payer(self.ledger)
         rule, n = stopping_rule(self.stopping, self.expected_trials), _num_samples(X)
-        sampler, coins = noise_and_coins(self.random_state)
+        randomness = Randomness.of(self.random_state)
+        coins = randomness.coins
         candidates = listed(self.candidates, self.n_candidates, coins)
         fitted_on, scored_on = split(n, self.holdout, coins)
         table, labels = _safe_indexing(X, fitted_on), _safe_indexing(y, fitted_on)
@@ -224,17 +232,16 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             for said in (InsecureNoiseWarning, WeakGuaranteeWarning):
                 warnings.simplefilter("ignore", said)
             settled = trials.settled(spendable, rule, table, labels)
-        guarantee = self._guarantee(settled.cost, settled.strength, rule, n, sampler)
-        _warn_about(budget, n, sampler)
-        if self.ledger is not None:
-            self.ledger.charge(settled.cost, type(self).__name__, relation)
+        record = self._record(settled.strength, rule)
+        terms = self._terms(budget, randomness)
+        guarantee, _ = promised_and_paid(settled.cost, (record,), n, relation, terms)
         held = _safe_indexing(X, scored_on), np.asarray(_safe_indexing(y, scored_on))
 
         def one_trial() -> Trial:
             candidate = uniform_below(len(candidates), coins)
             model = settled.fitted(candidate, table, labels, _seed(self.random_state, coins))
             scores = one_per_record(scorer(model, *held), len(scored_on))
-            score = released_score(scores, settled.strength, relation, sampler, coins, reserve)
+            score = settled.score(scores, randomness, reserve)
             return Trial(candidate, model, score)
 
         # How many trials there were would show in their warnings.
@@ -257,17 +264,18 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             # The account of a trial belongs to the search.
             part.set_params(ledger=None)
 
-    def _guarantee(self, cost: Cost, strength: float, rule: StoppingRule, n: int, sampler: Sampler) -> Guarantee:
-        multiplier = 1 / strength
+    def _record(self, strength: float, rule: StoppingRule) -> ReleaseRecord:
         how = f"at least one trial, {rule.mean:g} expected ({type(rule).__name__})"
-        return Guarantee(
-            self.epsilon,
-            self.delta,
-            self.adjacency,  # type: ignore[arg-type]  # parsed by the guarantee
-            public=(f"the number of rows, {n}", "the candidates, given by the caller"),
-            releases=(ReleaseRecord("best of a random number of trials", type(self.estimator).__name__, 1, multiplier, how),),
-            cost=cost,
-            secure=sampler.secure,
+        what, name = "best of a random number of trials", type(self.estimator).__name__
+        return ReleaseRecord(what, name, 1, 1 / strength, how)
+
+    def _terms(self, budget: Budget, randomness: Randomness) -> Terms:
+        return Terms(
+            budget,
+            type(self).__name__,
+            randomness,
+            self.ledger,
+            public=("the candidates, given by the caller",),
             notes=(
                 "The number of trials is secret; so is everything about those that lost.",
                 f"Each trial is fitted on some rows and scored on the others, {self.holdout:g} of all.",
@@ -331,7 +339,7 @@ class Trials:
     def __post_init__(self) -> None:
         sole_payer(self.estimator)
 
-    def candidate(self, index: int, strength: float, seed: int | None, account: TrialAccount) -> Any:
+    def candidate(self, index: int, strength: float, seed: int | None, account: TrialAccount | None) -> Any:
         """The estimator with its settings and terms: as revealing as a Gaussian mechanism of mu ``strength``."""
         # A part among the settings must not be fitted itself: it would keep what a trial that lost has learnt.
         settings = {name: clone(value, safe=False) for name, value in self.candidates[index].items()}
@@ -343,20 +351,14 @@ class Trials:
         prefix = f"{name}__" if name else ""
         # What trials print would tell how many there are.
         silent = dict.fromkeys((key for key in model.get_params() if key.rpartition("__")[2] == "verbose"), False)
-        return model.set_params(
-            **silent, **{f"{prefix}{term}": value for term, value in terms.items()}, **{f"{prefix}ledger": Ledger.over(account)}
-        )
+        terms["ledger"] = None if account is None else Ledger.over(account)
+        return model.set_params(**silent, **{f"{prefix}{term}": value for term, value in terms.items()})
 
     def price(self, index: int, strength: float, X: Any, y: Any) -> Cost:
-        """What the fit of one candidate costs: it is stopped where it pays, so it releases nothing."""
-        account = TrialAccount(self.relation, self.delta)
-        model = self.candidate(index, strength, None, account)
+        """What the fit of one candidate costs, from the shape of what reaches its private part."""
+        model = self.candidate(index, strength, None, None)
         refuse_choices_by_rows(model, X)
-        try:
-            model.fit(X, y)
-        except _Priced:
-            return account.costs[0]
-        raise InvalidArgument(f"{type(self.estimator).__name__} was fitted without paying, so no trial of it can be priced.")
+        return _quote_of(model, X, y).cost
 
     def prices(self, strength: float, X: Any, y: Any) -> tuple[Cost, ...]:
         """What the fit of each candidate costs."""
@@ -403,6 +405,10 @@ class Settled:
         account = TrialAccount(self.trials.relation, self.trials.delta, self.prices[index])
         return self.trials.candidate(index, self.strength, seed, account).fit(X, y)
 
+    def score(self, scores: Vector, randomness: Randomness, reserve: float) -> float:
+        """The noisy mean of the scores of the rows that were held out, for the same price."""
+        return released_score(scores, self.strength, self.trials, randomness, reserve)
+
 
 def sole_payer(estimator: Any) -> str:
     """Name of the one part that spends privacy; empty for the estimator itself. Refuses more, or none, or one that pays in parts."""
@@ -426,6 +432,48 @@ def payers(estimator: Any) -> list[tuple[str, Any]]:
     return [("", estimator)] if is_private(estimator) else list(private_parts(estimator))
 
 
+class _Shapes(list[tuple[int, int]]):
+    """Shapes that were seen; shared by the copies that scikit-learn makes of what holds it."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Shapes":
+        return self
+
+
+class _Probe(TransformerMixin, BaseEstimator):
+    """Stands in for a private part and notes the shape of its rows; learns and releases nothing."""
+
+    def __init__(self, seen: _Shapes) -> None:
+        self.seen = seen
+
+    def fit(self, X: Any, y: Any = None) -> "_Probe":
+        self.seen.append((_num_samples(X), _num_features(X)))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+
+def _quote_of(model: Any, X: Any, y: Any) -> Quote:
+    """Price of a model with one private part; the parts before it learn nothing from the rows."""
+    ((name, part),) = payers(model)
+    if not callable(getattr(part, "quote", None)):
+        raise InvalidArgument(
+            f"{type(part).__name__} has no quote(n_rows, n_features), so no trial of it can be "
+            "priced. Give it one, or search over an estimator of hushfit."
+        )
+    shape = (_num_samples(X), _num_features(X)) if not name else _shape_at(model, name, X, y)
+    if is_classifier(part) and part.classes is None:
+        return part.quote(*shape, n_classes=len(public_classes(None, y)))
+    return part.quote(*shape)
+
+
+def _shape_at(model: Any, name: str, X: Any, y: Any) -> tuple[int, int]:
+    """Shape of the rows that reach the part of that name."""
+    seen = _Shapes()
+    clone(model).set_params(**{name: _Probe(seen)}).fit(X, y)
+    return seen[0]
+
+
 def best_of(one_trial: Callable[[], Trial], count: int) -> Trial:
     """The trial with the highest score; of equal ones the first, which is any of them."""
     best = one_trial()
@@ -446,12 +494,16 @@ def one_per_record(scores: Vector, count: int) -> Vector:
     return scores
 
 
-def released_score(scores: Vector, strength: float, relation: Relation, sampler: Sampler, coins: Coins, reserve: float) -> float:
-    """The noisy mean of the scores of the rows that were held out."""
+def released_score(scores: Vector, strength: float, trials: Trials, randomness: Randomness, reserve: float) -> float:
+    """The noisy mean of scores, released as strongly as a Gaussian mechanism of mu ``strength``."""
     source = as_source(np.zeros((len(scores), 1)), scores)
     multiplier = 1 / strength if np.isfinite(strength) else 0.0
-    curator = Curator(source, _SCORE_PLAN, {_SCORE: multiplier}, relation, sampler, coins, reserve)
-    return float(curator.release(_SCORE, TotalScore())[0]) / len(scores)
+    quote = Quote.at(_SCORE_PLAN, {_SCORE: multiplier}, len(scores), reserve)
+    account = Ledger.over(TrialAccount(trials.relation, trials.delta, quote.cost))
+    budget = Budget(float("inf"), trials.delta)
+    terms = Terms(budget, "score of a trial", randomness, account, warn=False)
+    contract = Contract.signed(source, quote, trials.relation, terms)
+    return float(contract.curator.release(_SCORE, TotalScore())[0]) / len(scores)
 
 
 def scorer_from(scoring: Any) -> Scorer:

@@ -216,10 +216,10 @@ def another_delta():
 def paid_afterwards():
     honest = classifiers.private_fit
 
-    def private_fit(source, problem, solver, terms):
+    def private_fit(source, problem, solver, terms, verbose=0):
         fitted = honest(source, problem, solver, replace(terms, ledger=None))
         if terms.ledger is not None:
-            terms.ledger.charge(fitted[1].cost, terms.label, problem.relation)
+            terms.ledger.charge(fitted.guarantee.cost, terms.label, problem.relation)
         return fitted
 
     return swapped(classifiers, private_fit=private_fit)
@@ -229,7 +229,7 @@ def second_release_forgotten():
     """A noisy second moment for standard errors, after the fit has paid for itself."""
     honest = classifiers.private_fit
 
-    def private_fit(source, problem, solver, terms):
+    def private_fit(source, problem, solver, terms, verbose=0):
         fitted = honest(source, problem, solver, terms)
         plan = Plan((Planned("covariance", SecondMoment, 1),))
         curator = Curator(source, plan, {"covariance": 5.0}, problem.relation, SeededSampler(0), SeededCoins(1))
@@ -242,7 +242,8 @@ def second_release_forgotten():
 def not_paid_at_all():
     honest = classifiers.private_fit
     return swapped(
-        classifiers, private_fit=lambda source, problem, solver, terms: honest(source, problem, solver, replace(terms, ledger=None))
+        classifiers,
+        private_fit=lambda source, problem, solver, terms, verbose=0: honest(source, problem, solver, replace(terms, ledger=None)),
     )
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,12 +52,13 @@ def stops_at_a_small_loss():
     """Training stops when the loss on the rows no longer falls; how many steps it took is n_iter_."""
     honest_fit = classifiers.private_fit
 
-    def private_fit(source, problem, solver, terms):
-        result, guarantee = honest_fit(source, problem, solver, terms)
+    def private_fit(source, problem, solver, terms, verbose=0):
+        fitted = honest_fit(source, problem, solver, terms)
+        result = fitted.result
         w = np.atleast_2d(result.w)[0]
         margins = np.concatenate([block.margins(w if problem.fit_intercept else np.append(w, 0.0)) for block in source.blocks()])
         loss = float(np.logaddexp(0.0, -source.y * np.nan_to_num(margins)).sum())
-        return Result(result.w, 1 + int(1e3 * loss) % 1000), guarantee
+        return replace(fitted, result=Result(result.w, 1 + int(1e3 * loss) % 1000))
 
     return swapped(classifiers, private_fit=private_fit)
 
@@ -64,7 +66,7 @@ def stops_at_a_small_loss():
 def says_how_large_the_rows_are():
     honest = classifiers.private_fit
 
-    def private_fit(source, problem, solver, terms):
+    def private_fit(source, problem, solver, terms, verbose=0):
         largest = float(np.nanmax(np.abs(source.X)))
         if largest > 10:
             warnings.warn(f"rows reach {largest:g} and were scaled", WeakGuaranteeWarning, stacklevel=2)

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -11,15 +11,14 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.audit._bounds import CHOOSING_SHARE, Bound, Claim, Curve, Verdict, lower_bound, verdict_of
+from hushfit.audit._curators import seeded_curator
 from hushfit.audit._laws import log_ratio
-from hushfit.data import DataSource, SeededCoins
+from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import noise_and_coins
 from hushfit.federated import Algorithm, Seat
-from hushfit.models._spread import Asked, Recorded, Witness
-from hushfit.privacy import Budget, Relation, Sampler, SeededSampler
+from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
-from hushfit.release import Curator, Quote
+from hushfit.release import Curator, Quote, Randomness, Released, unpaid_curator
 from hushfit.solvers import Solver, run
 
 Mechanism: TypeAlias = Callable[[int, int], float | Vector]
@@ -252,15 +251,15 @@ class Attack:
 
     def white_box(self, world: int, seed: int) -> float:
         """Log-likelihood ratio of all releases of a run."""
-        recorded = Recorded(self.solver)
-        run(recorded, self.problem, self._curator(world, seed))
-        return self.score(recorded.log)
+        curator = self._curator(world, seed)
+        run(self.solver, self.problem, curator)
+        return self.score(curator.transcript)
 
     def black_box(self, world: int, seed: int) -> Vector:
         """The weights that are handed out."""
         return run(self.solver, self.problem, self._curator(world, seed)).w
 
-    def score(self, log: list[Asked]) -> float:
+    def score(self, log: Sequence[Released]) -> float:
         """What the answers of a run say for the first table."""
         quote, n = self.quote, self.neighbours
         return log_ratio(log, quote.plan.parts, quote.multipliers, self.problem.relation, n.tables, n.row)
@@ -302,10 +301,9 @@ class OwnerAttack:
 
     def white_box(self, world: int, seed: int) -> float:
         """Log-likelihood ratio of all that the owner said."""
-        log: list[Asked] = []
         relation = self.seat.problem.relation
         curator = _curator(self.quote, self.neighbours.tables[world], relation, seed, False)
-        talk = self.algorithm.converse(self.seat, Witness(curator, log))  # type: ignore[arg-type]
+        talk = self.algorithm.converse(self.seat, curator)
         next(talk, None)
         try:
             for k in range(10**6):
@@ -313,6 +311,7 @@ class OwnerAttack:
         except StopIteration:
             pass
         n = self.neighbours
+        log = curator.transcript
         return log_ratio(log, self.quote.plan.parts, self.quote.multipliers, relation, n.tables, n.row)
 
 
@@ -358,10 +357,8 @@ def estimator_mechanism(
 
 def _curator(quote: Quote, source: DataSource, relation: Relation, seed: int, secure: bool) -> Curator:
     if secure:
-        sampler, coins = noise_and_coins(None)
-        return Curator(source, quote.plan, quote.multipliers, relation, sampler, coins, quote.reserve)
-    noise: Sampler = SeededSampler(seed)
-    return Curator(source, quote.plan, quote.multipliers, relation, noise, SeededCoins(seed + 1), quote.reserve)
+        return unpaid_curator(source, quote, relation, Randomness.of(None))
+    return seeded_curator(source, quote, relation, seed)
 
 
 def require_known(name: str, known: Mapping[str, Any], what: str) -> None:

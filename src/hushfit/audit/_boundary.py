@@ -19,6 +19,7 @@ import numpy as np
 from scipy.stats import binom, chi2, norm
 
 from hushfit._typing import IntVector, Matrix, Vector
+from hushfit.audit._curators import seeded_curator
 from hushfit.audit._deterministic import _observed
 from hushfit.audit._noise import LEVEL, Finding
 from hushfit.data import DataSource, SeededCoins, as_source
@@ -45,6 +46,7 @@ from hushfit.release import (
     PermutedRun,
     Plan,
     Planned,
+    Quote,
     TextColumns,
     TotalScore,
 )
@@ -470,7 +472,8 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
     plan = Plan((Planned("declared", type(query), 2),))
 
     def curator() -> Curator:
-        return Curator(source, plan, {"declared": 1.0}, relation, SeededSampler(0), SeededCoins(1))
+        quote = Quote.at(plan, {"declared": 1.0}, source.n_rows)
+        return seeded_curator(source, quote, relation, 0)
 
     def refuses(*asked: tuple[str, Any]) -> bool:
         door = curator()

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Vector
+from hushfit.audit._curators import seeded_curator
 from hushfit.audit._noise import Finding
-from hushfit.data import DataSource, SeededCoins, as_source
+from hushfit.data import DataSource, as_source
 from hushfit.errors import InvalidArgument
 from hushfit.models import Model, model_json
-from hushfit.models._spread import Recorded
-from hushfit.privacy import Budget, Relation, SeededSampler, replaces_one
+from hushfit.privacy import Budget, Relation, replaces_one
 from hushfit.problem import Problem
-from hushfit.release import Choice, ClippedGradient, Curator, Gate, GatedStep, LossDrop, Quote, Released, SteepestCorner
+from hushfit.release import Choice, ClippedGradient, Gate, GatedStep, LossDrop, SteepestCorner
 from hushfit.solvers import Solver, run
 
 # A sensitivity is exceeded beyond the rounding of the distance itself.
@@ -247,17 +247,17 @@ def check_replay(solver: Solver, problem: Problem, source: DataSource, budget: B
     """
     name = type(solver).__name__
     quote = solver.plan(problem).quote(problem, budget)
-    recorded = Recorded(solver)
-    w = run(recorded, problem, curator := _seeded(quote, source, problem.relation, seed)).w
+    curator = seeded_curator(source, quote, problem.relation, seed)
+    w = run(solver, problem, curator).w
     blind: Any = NobodyHome()
-    again = Recorded(solver)
+    again = seeded_curator(blind, quote, problem.relation, seed + 7, tuple(curator.transcript))
     try:
-        same = run(again, problem, _seeded(quote, blind, problem.relation, seed + 7, tuple(curator.transcript))).w
+        same = run(solver, problem, again).w
     except AssertionError as error:
         return [Finding(f"{name}: replay", False, str(error))]
     made = {part.name: sum(released.name == part.name for released in curator.transcript) for part in quote.plan.parts}
     declared = {part.name: part.count for part in quote.plan.parts}
-    asked = all(_same_question(a.query, b.query) for a, b in zip(recorded.log, again.log, strict=True))
+    asked = all(_same_question(a.query, b.query) for a, b in zip(curator.transcript, again.transcript, strict=True))
     return [
         Finding(f"{name}: replay ends at the same weights", bool(np.array_equal(w, same)), f"{len(curator.transcript)} releases"),
         Finding(f"{name}: questions are functions of the releases", asked),
@@ -272,12 +272,6 @@ def _same_question(a: Any, b: Any) -> bool:
     if isinstance(a, ClippedGradient):
         return bool(np.array_equal(a.w, b.w)) and a.clip == b.clip
     return bool(a.size == b.size)
-
-
-def _seeded(quote: Quote, source: DataSource, relation: Relation, seed: int, replay: tuple[Released, ...] = ()) -> Curator:
-    return Curator(
-        source, quote.plan, quote.multipliers, relation, SeededSampler(seed), SeededCoins(seed + 1), quote.reserve, replay=replay
-    )
 
 
 # Side channels

@@ -17,7 +17,6 @@ from scipy.special import log_ndtr, logsumexp
 from hushfit._typing import BoolVector, IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.models._spread import Asked
 from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Relation
 from hushfit.release import (
@@ -43,6 +42,7 @@ from hushfit.release import (
     PoissonBatch,
     Priced,
     Query,
+    Released,
     SecretOrder,
     SteepestCorner,
     Thresholded,
@@ -102,7 +102,7 @@ def log_density(mechanism: Any, release: Release, source: DataSource) -> float:
 
 
 def log_ratio(
-    asked: Sequence[Asked],
+    asked: Sequence[Released],
     parts: Sequence[Planned],
     multipliers: dict[str, float],
     relation: Relation,

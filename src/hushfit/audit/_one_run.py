@@ -17,14 +17,14 @@ from scipy.stats import binom
 
 from hushfit._typing import BoolVector, Vector
 from hushfit.audit._bounds import Claim, Verdict
-from hushfit.data import SeededCoins, as_source
+from hushfit.audit._curators import seeded_curator
+from hushfit.data import as_source
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Squared
-from hushfit.models._spread import Recorded
 from hushfit.penalties import Zero
-from hushfit.privacy import Budget, Relation, SeededSampler, replaces_one
+from hushfit.privacy import Budget, Relation, replaces_one
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator
+from hushfit.release import ClippedGradient
 from hushfit.solvers import run, solver_from
 
 # Shares of the canaries on which a guess is ventured; each is a test of its own.
@@ -179,14 +179,12 @@ def gradient_canaries(solver: Any, relation: Relation | str, budget: Budget) -> 
         y = np.where(coins, -1e4, 1e4)
         present = np.ones(m) if replaces_one(relation) else coins.astype(np.float64)
         X = csr_array((present, (np.arange(m), np.arange(m))), shape=(m, m))
-        recorded = Recorded(solver_from(solver, problem, budget))
-        quote = recorded.plan(problem).quote(problem, budget)
+        chosen = solver_from(solver, problem, budget)
+        quote = chosen.plan(problem).quote(problem, budget)
         source = as_source(X, y, fit_intercept=False)
-        curator = Curator(
-            source, quote.plan, quote.multipliers, relation, SeededSampler(seed), SeededCoins(seed + 1), quote.reserve
-        )
-        run(recorded, problem, curator)
-        answers = [asked.answer for asked in recorded.log if isinstance(asked.query, ClippedGradient)]
+        curator = seeded_curator(source, quote, relation, seed)
+        run(chosen, problem, curator)
+        answers = [asked.answer for asked in curator.transcript if isinstance(asked.query, ClippedGradient)]
         if not answers:
             raise InvalidArgument(f"{solver!r} releases no gradients. Use a solver such as 'proximal-gd'.")
         total: Vector = np.sum(answers, axis=0) / math.sqrt(len(answers))

@@ -10,12 +10,12 @@ from scipy.stats import chi2, norm
 
 from hushfit._typing import Vector
 from hushfit.audit._boundary import null_table
-from hushfit.audit._deterministic import NobodyHome, _seeded
+from hushfit.audit._curators import seeded_curator
+from hushfit.audit._deterministic import NobodyHome
 from hushfit.audit._laws import _inside
 from hushfit.audit._noise import LEVEL, Finding
 from hushfit.data import DataSource
 from hushfit.federated import Algorithm, Seat
-from hushfit.models._spread import Asked, Recorded, Witness
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release import (
@@ -27,6 +27,7 @@ from hushfit.release import (
     PerturbedMinimiser,
     Priced,
     Quote,
+    Released,
     SteepestCorner,
     Vocabulary,
 )
@@ -74,14 +75,14 @@ def check_run_noise(
     nobody = null_table(source)
     logs = []
     for k in range(runs):
-        recorded = Recorded(solver)
-        run(recorded, problem, _seeded(quote, nobody, problem.relation, 1000 * seed + 2 * k))
-        logs.append(recorded.log)
+        curator = seeded_curator(nobody, quote, problem.relation, 1000 * seed + 2 * k)
+        run(solver, problem, curator)
+        logs.append(curator.transcript)
     return run_noise_findings(logs, quote, nobody, problem.relation, name, level)
 
 
 def run_noise_findings(
-    logs: Sequence[Sequence[Asked]], quote: Quote, nobody: DataSource, relation: Relation, name: str, level: float = LEVEL
+    logs: Sequence[Sequence[Released]], quote: Quote, nobody: DataSource, relation: Relation, name: str, level: float = LEVEL
 ) -> list[Finding]:
     """The same for logs of runs on a null table that were collected elsewhere."""
     noise = [[drawn for asked in log if (drawn := _noise_of(asked, quote, nobody, relation)) is not None] for log in logs]
@@ -111,7 +112,7 @@ def _correlation_p_value(a: Vector, b: Vector) -> float:
     return min(1.0, 2 * math.exp(-0.5 * float(products.sum()) ** 2 / squares)) if squares > 0 else 1.0
 
 
-def _noise_of(asked: Asked, quote: Quote, nobody: DataSource, relation: Relation) -> Vector | None:
+def _noise_of(asked: Released, quote: Quote, nobody: DataSource, relation: Relation) -> Vector | None:
     """Standardised noise of one answer; None for a choice."""
     query: Any = asked.query
     multiplier, answer = quote.multipliers[asked.name], asked.answer
@@ -156,12 +157,11 @@ def check_conversation(
     list of Finding
     """
     quote, relation = algorithm.plan(seat).quote(seat.problem, seat.budget), seat.problem.relation
-    curator = _seeded(quote, source, relation, seed)
-    log: list[Asked] = []
-    words, weights = _held(algorithm, seat, Witness(curator, log), whisper)
+    curator = seeded_curator(source, quote, relation, seed)
+    words, weights = _held(algorithm, seat, curator, whisper)
     blind: Any = NobodyHome()
     try:
-        again, same = _held(algorithm, seat, _seeded(quote, blind, relation, seed + 7, tuple(curator.transcript)), whisper)
+        again, same = _held(algorithm, seat, seeded_curator(blind, quote, relation, seed + 7, tuple(curator.transcript)), whisper)
     except AssertionError as error:
         return [Finding(f"{name}: replay of a conversation", False, str(error))]
     repeated = len(words) == len(again) and all(_equal(a, b) for a, b in zip(words, again, strict=True))

@@ -16,10 +16,11 @@ from sklearn.utils import _safe_indexing
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.audit._bounds import Claim, Curve
 from hushfit.audit._exact import best_of_gaussians, curve_of
-from hushfit.estimators import PrivateLogisticRegression, noise_and_coins
-from hushfit.model_selection import Settled, Trial, Trials, best_of, one_per_record, released_score, split, uniform_below
+from hushfit.estimators import PrivateLogisticRegression
+from hushfit.model_selection import Settled, Trial, Trials, best_of, one_per_record, split, uniform_below
 from hushfit.privacy import Budget, Relation, replaces_one, usable
 from hushfit.privacy._random_stopping import StoppingRule, stopping_rule
+from hushfit.release import Randomness
 from hushfit.solvers import ProximalGradient
 
 # Enough rows that the noise of a score does not decide; the fewer are held out, the more often the canary is fitted on.
@@ -101,7 +102,8 @@ class SearchAttack:
 
     def published(self, world: int, seed: int) -> float:
         """The weight that is published: the more likely the first table, the larger."""
-        sampler, coins = noise_and_coins(seed % 2**32)
+        randomness = Randomness.of(seed % 2**32)
+        coins = randomness.coins
         (X, y), reserve = self.tables[world], usable(self.budget)[1]
         # As PrivateSearchCV.fit does; a test holds the two together.
         fitted_on, scored_on = split(_ROWS, _HOLDOUT, coins)
@@ -112,7 +114,7 @@ class SearchAttack:
             candidate = uniform_below(len(_CANDIDATES), coins)
             model = self.settled.fitted(candidate, table, labels, int(coins.words(1)[0]) % 2**31)
             scores = one_per_record(self.score(model, *held), len(scored_on))
-            return Trial(candidate, model, released_score(scores, self.settled.strength, self.relation, sampler, coins, reserve))
+            return Trial(candidate, model, self.settled.score(scores, randomness, reserve))
 
         with warnings.catch_warnings(action="ignore"):
             return float(best_of(one_trial, self.rule.draw(coins.words)).model.coef_[0, 0])

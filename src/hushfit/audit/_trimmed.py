@@ -21,6 +21,7 @@ from hushfit.audit._boundary import check_batch_sensitivity, check_batches, chec
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Canary, attack_on, owner_attacks, proved
 from hushfit.audit._cells import LAYOUTS, check_cells
+from hushfit.audit._curators import seeded_curator
 from hushfit.audit._deterministic import check_overwritten, check_replay, check_sensitivity, check_side_channels
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
@@ -61,7 +62,7 @@ from hushfit.release import (
     Choice,
     ClippedGradient,
     ColumnHistogram,
-    Curator,
+    Door,
     Entropy,
     FixedSizeBatch,
     FreshGate,
@@ -313,11 +314,11 @@ class _Quoted:
     def quote(self, problem: Problem, budget: Budget) -> Quote:
         return self.known
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        return self.solver.iterates(problem, curator)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        return self.solver.iterates(problem, door)
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return self.solver.finish(problem, curator, average)
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
+        return self.solver.finish(problem, door, average)
 
 
 def _replays() -> Iterator[Check]:
@@ -552,9 +553,10 @@ def _attack_texts(seed: int) -> list[Finding]:
 
     def mechanism(world: int, seed: int) -> Vector:
         source: Any = TextColumns((texts[world],))
-        curator = Curator(source, plan, {"vocabulary": 1.0}, Relation.REPLACE_ONE, SeededSampler(seed), SeededCoins(seed + 1))
+        quote = Quote.at(plan, {"vocabulary": 1.0}, source.n_rows)
+        door = seeded_curator(source, quote, Relation.REPLACE_ONE, seed)
         answer = np.zeros(40)
-        said = curator.release("vocabulary", Vocabulary(1))[:40]
+        said = door.release("vocabulary", Vocabulary(1))[:40]
         answer[: len(said)] = said
         return answer
 

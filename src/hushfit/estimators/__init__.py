@@ -1,12 +1,14 @@
 """scikit-learn skins over the solvers."""
 
 from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
-from hushfit.estimators._fit import noise_and_coins
+from hushfit.estimators._fit import Fit, private_fit
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
+from hushfit.estimators._labels import public_classes
 from hushfit.estimators._regressors import PrivateElasticNet, PrivateLasso
 from hushfit.estimators._selector import PrivateFeatureSelector
 
 __all__ = [
+    "Fit",
     "Prepared",
     "PrivateElasticNet",
     "PrivateFeatureSelector",
@@ -14,5 +16,6 @@ __all__ = [
     "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
-    "noise_and_coins",
+    "private_fit",
+    "public_classes",
 ]

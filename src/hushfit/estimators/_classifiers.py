@@ -11,14 +11,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import DataSource, FeatureBounds, as_source
-from hushfit.estimators._fit import Terms, private_fit
+from hushfit.errors import InvalidArgument
+from hushfit.estimators._fit import Fit, private_fit, quote_for
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import in_original_units, in_record_units, no_cell_quoted, penalty_of, refuse_extras, validated_rows
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
-from hushfit.solvers import Result
+from hushfit.release import Quote, Randomness, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +85,30 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         refuse_extras(unsupported)
         budget = Budget(self.epsilon, self.delta)
         prepared = self.prepare(X, y)
-        result, guarantee = private_fit(prepared.source, prepared.problem, self.solver, self._terms(budget))
-        return self.accept(result, guarantee, prepared)
+        fit = private_fit(prepared.source, prepared.problem, self.solver, self._terms(budget), self.verbose)
+        return self.accept(fit, prepared)
+
+    def quote(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Quote:
+        """What a fit with these settings would cost; no row is needed and nothing is paid.
+
+        Parameters
+        ----------
+        n_rows, n_features : int
+            Shape of the table; public.
+        n_classes : int, optional
+            Number of classes, if ``classes`` is not set.
+
+        Returns
+        -------
+        Quote
+            Price, noise multipliers and planned releases. Print it.
+        """
+        if n_classes is None:
+            if self.classes is None:
+                raise InvalidArgument("The price depends on the number of classes. Set classes, or give n_classes.")
+            n_classes = len(self.classes)
+        problem = self.problem(n_rows, n_features, n_classes)
+        return quote_for(problem, self.solver, Budget(self.epsilon, self.delta))
 
     def problem(self, n_rows: int, n_features: int, n_classes: int) -> Problem:
         """The public half of a fit with these settings.
@@ -126,13 +149,12 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         source = as_source(X, labels, fit_intercept=problem.fit_intercept, bounds=bounds)
         return Prepared(source, problem, classes, bounds)
 
-    def accept(self, result: Result, guarantee: Guarantee, prepared: "Prepared") -> Any:
+    def accept(self, fit: Fit, prepared: "Prepared") -> Any:
         """Become the model that a fit has made.
 
         Parameters
         ----------
-        result : Result
-        guarantee : Guarantee
+        fit : Fit
         prepared : Prepared
 
         Returns
@@ -141,9 +163,9 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         self.classes_ = prepared.classes
         self.n_features_in_ = prepared.problem.n_features
-        self.coef_, self.intercept_ = in_original_units(result.w, prepared.problem, prepared.bounds)
-        self.n_iter_ = result.steps
-        self.privacy_: Guarantee = guarantee
+        self.coef_, self.intercept_ = in_original_units(fit.result.w, prepared.problem, prepared.bounds)
+        self.n_iter_ = fit.result.steps
+        self.privacy_: Guarantee = fit.guarantee
         return self
 
     def decision_function(self, X: Any) -> Vector:
@@ -214,7 +236,14 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         notes = ["Records are scaled to unit length; one with a missing or infinite value counts as the zero record."]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")
-        return Terms(budget, self.ledger, self.random_state, type(self).__name__, tuple(public), tuple(notes), self.verbose)
+        return Terms(
+            budget,
+            type(self).__name__,
+            Randomness.of(self.random_state),
+            self.ledger,
+            tuple(public),
+            tuple(notes),
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,88 +1,52 @@
 """The life of a fit, after the arguments have been checked: plan, calibrate, pay, then look."""
 
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from hushfit.data import DataSource, SecureCoins, SeededCoins
-from hushfit.errors import InsecureNoiseWarning, InvalidArgument, WeakGuaranteeWarning
+from hushfit.data import DataSource
 from hushfit.estimators._progress import progress_bar
-from hushfit.privacy import Budget, Guarantee, Ledger, Sampler, sampler_for
+from hushfit.privacy import Budget, Guarantee, Receipt
 from hushfit.problem import Problem
-from hushfit.release import Curator
-from hushfit.solvers import Result, run, solver_from
+from hushfit.release import Contract, Quote, Released, Terms
+from hushfit.solvers import Result, Solver, run, solver_from
 
 
-@dataclass(frozen=True)
-class Terms:
-    """On what terms rows may be used: who pays, how much, and with which noise."""
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What came of a private fit; all of it is public.
 
-    budget: Budget
-    ledger: Ledger | None
-    random_state: Any
-    label: str
-    public: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    verbose: int = 0
+    Parameters
+    ----------
+    solver : Solver
+        The one that was chosen for the budget.
+    result : Result
+    guarantee : Guarantee
+    receipt : Receipt or None
+        The payment; None without a ledger.
+    transcript : sequence of Released
+        Every query of the solver with its noisy answer.
+    """
+
+    solver: Solver
+    result: Result
+    guarantee: Guarantee
+    receipt: Receipt | None
+    transcript: Sequence[Released]
 
 
-def private_fit(source: DataSource, problem: Problem, solver: Any, terms: Terms) -> tuple[Result, Guarantee]:
+def private_fit(source: DataSource, problem: Problem, solver: Any, terms: Terms, verbose: int = 0) -> Fit:
     """Fit one model. Everything that can be refused is refused before the ledger is charged."""
-    if not isinstance(terms.ledger, Ledger | None):
-        raise InvalidArgument(f"ledger={terms.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
-    n = problem.n_rows
     chosen = solver_from(solver, problem, terms.budget)
     quote = chosen.plan(problem).quote(problem, terms.budget)
-    sampler, coins = noise_and_coins(terms.random_state)
-    guarantee = Guarantee(
-        terms.budget.epsilon,
-        terms.budget.delta,
-        problem.relation,
-        public=(f"the number of rows, {n}", *terms.public),
-        releases=quote.records(),
-        cost=quote.cost,
-        secure=sampler.secure,
-        notes=terms.notes,
-    )
-    _warn_about(terms.budget, n, sampler)
-    if terms.ledger is not None:
-        terms.ledger.charge(quote.cost, terms.label, problem.relation)
-    curator = Curator(source, quote.plan, quote.multipliers, problem.relation, sampler, coins, quote.reserve)
+    contract = Contract.signed(source, quote, problem.relation, terms)
     steps = max(part.count for part in quote.plan.parts)
-    with progress_bar(terms.label, steps, shown=terms.verbose > 0) as watch:
-        return run(chosen, problem, curator, watch), guarantee
+    with progress_bar(terms.label, steps, shown=verbose > 0) as watch:
+        result = run(chosen, problem, contract.curator, watch)
+    transcript = contract.curator.transcript
+    return Fit(chosen, result, contract.guarantee, contract.receipt, transcript)
 
 
-def noise_and_coins(random_state: Any) -> tuple[Sampler, SecureCoins | SeededCoins]:
-    """Secure for None; for a seed, two independent reproducible streams."""
-    if random_state is None:
-        return sampler_for(None), SecureCoins()
-    if isinstance(random_state, np.random.RandomState | np.random.Generator):
-        draw = random_state.randint if isinstance(random_state, np.random.RandomState) else random_state.integers
-        random_state = int(draw(2**31 - 1))
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise InvalidArgument(
-            f"random_state={random_state!r} is not a seed. Use None for secure noise, or an int of at least 0 or a numpy "
-            "generator for reproducible, insecure noise."
-        )
-    noise, batches = np.random.SeedSequence(int(random_state)).generate_state(2)
-    return sampler_for(int(noise)), SeededCoins(int(batches))
-
-
-def _warn_about(budget: Budget, n_rows: int, sampler: Sampler) -> None:
-    if budget.delta > 1 / n_rows and budget.is_private:
-        warnings.warn(
-            f"delta={budget.delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, chosen at random, would "
-            f"also keep that promise. Ask for a delta well below it, for instance {0.1 / n_rows:.0e}.",
-            WeakGuaranteeWarning,
-            stacklevel=4,
-        )
-    if not sampler.secure and budget.is_private:
-        warnings.warn(
-            "random_state makes the noise reproducible, so whoever knows the seed can subtract it: for tests and "
-            "simulations only. Leave random_state=None for a release.",
-            InsecureNoiseWarning,
-            stacklevel=4,
-        )
+def quote_for(problem: Problem, solver: Any, budget: Budget) -> Quote:
+    """Price and noise of a fit, from public numbers alone; nothing is paid and no row is read."""
+    return solver_from(solver, problem, budget).plan(problem).quote(problem, budget)

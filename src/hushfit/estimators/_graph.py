@@ -1,5 +1,6 @@
 """Logistic regression whose weights follow a graph over the columns."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,9 @@ import numpy as np
 from hushfit._typing import IntVector
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._classifiers import PrivateLogisticRegression
-from hushfit.estimators._fit import Terms
 from hushfit.penalties import L1, Penalty
 from hushfit.privacy import Budget
+from hushfit.release import Terms
 from hushfit.solvers import DPSADMM, DPVRADMM, PrivateGraph, PublicGraph
 from hushfit.solvers._private_graph import Graph
 
@@ -104,7 +105,7 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
         if isinstance(self.graph, str):
             return terms
         public = (*terms.public, "the graph over the columns, given by the caller")
-        return Terms(terms.budget, terms.ledger, terms.random_state, terms.label, public, terms.notes, terms.verbose)
+        return replace(terms, public=public)
 
 
 def _edges(graph: Any) -> IntVector:

@@ -12,12 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import Vector
 from hushfit.data import FeatureBounds, as_source
 from hushfit.errors import InvalidArgument, PrivacyLeakWarning
-from hushfit.estimators._fit import Terms, private_fit
+from hushfit.estimators._fit import private_fit, quote_for
 from hushfit.estimators._linear import in_original_units, in_record_units, no_cell_quoted, refuse_extras, validated_rows
 from hushfit.losses import Squared
 from hushfit.penalties import L1, ElasticNet, Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
+from hushfit.release import Quote, Randomness, Terms
 
 
 @dataclass(frozen=True)
@@ -108,19 +109,41 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         self
         """
         refuse_extras(unsupported)
-        budget, relation, penalty = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self._penalty()
+        budget = Budget(self.epsilon, self.delta)
+        Relation.parse(self.adjacency)
+        self._penalty()
         X, y = validated_rows(self, X, y, y_numeric=True)
         bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
         scale = TargetScale.of(self.target_bounds, y, bool(self.fit_intercept))
-        problem = Problem(Squared(), penalty, X.shape[0], X.shape[1], relation, bool(self.fit_intercept))
+        problem = self._problem(*X.shape)
         source = as_source(X, scale(y), fit_intercept=problem.fit_intercept, bounds=bounds, scaled_labels=True)
-        result, guarantee = private_fit(source, problem, self.solver, self._terms(budget))
-        coef, intercept = in_original_units(result.w, problem, bounds)
+        fit = private_fit(source, problem, self.solver, self._terms(budget), self.verbose)
+        coef, intercept = in_original_units(fit.result.w, problem, bounds)
         self.coef_ = coef[0] * scale.half_width
         self.intercept_ = float(intercept[0] * scale.half_width + scale.centre)
-        self.n_iter_ = result.steps
-        self.privacy_: Guarantee = guarantee
+        self.n_iter_ = fit.result.steps
+        self.privacy_: Guarantee = fit.guarantee
         return self
+
+    def quote(self, n_rows: int, n_features: int) -> Quote:
+        """What a fit with these settings would cost; no row is needed and nothing is paid.
+
+        Parameters
+        ----------
+        n_rows, n_features : int
+            Shape of the table; public.
+
+        Returns
+        -------
+        Quote
+            Price, noise multipliers and planned releases. Print it.
+        """
+        budget = Budget(self.epsilon, self.delta)
+        return quote_for(self._problem(n_rows, n_features), self.solver, budget)
+
+    def _problem(self, n_rows: int, n_features: int) -> Problem:
+        relation, intercept = Relation.parse(self.adjacency), bool(self.fit_intercept)
+        return Problem(Squared(), self._penalty(), n_rows, n_features, relation, intercept)
 
     def predict(self, X: Any) -> Vector:
         """The expected target of each row: ``X @ coef_ + intercept_``, columns clipped to ``feature_bounds`` first.
@@ -168,7 +191,14 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
             "Records are scaled to unit length and their targets with them, so long rows weigh less; one with a missing or "
             "infinite value counts as the zero record.",
         )
-        return Terms(budget, self.ledger, self.random_state, type(self).__name__, tuple(public), notes, self.verbose)
+        return Terms(
+            budget,
+            type(self).__name__,
+            Randomness.of(self.random_state),
+            self.ledger,
+            tuple(public),
+            notes,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

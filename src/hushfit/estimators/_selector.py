@@ -13,6 +13,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators._classifiers import PrivateLogisticRegression
 from hushfit.estimators._linear import in_record_units
 from hushfit.privacy import Budget, Guarantee
+from hushfit.release import Quote
 from hushfit.solvers import SSADMM
 from hushfit.solvers._auto import MOST_WHITENED_COLUMNS
 from hushfit.solvers._screening import Screening
@@ -86,12 +87,7 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         -------
         self
         """
-        wanted = self.n_features_to_select
-        if wanted is not None and not 1 <= wanted <= np.shape(X)[1]:
-            raise InvalidArgument(
-                f"n_features_to_select={wanted!r} is not between 1 and the {np.shape(X)[1]} columns. Give such a number, or None."
-            )
-        model = (self._sparse_model() if wanted is None else self._ranking_model(np.shape(X)[1])).fit(X, y)
+        model = self._model(np.shape(X)[1]).fit(X, y)
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -102,6 +98,20 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         self.ranking_ = np.argsort(-self.scores_, kind="stable")
         self.privacy_: Guarantee = model.privacy_
         return self
+
+    def quote(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Quote:
+        """What a fit with these settings would cost; see `PrivateLogisticRegression.quote`."""
+        return self._model(n_features).quote(n_rows, n_features, n_classes)
+
+    def _model(self, n_columns: int) -> PrivateLogisticRegression:
+        wanted = self.n_features_to_select
+        if wanted is None:
+            return self._sparse_model()
+        if not 1 <= wanted <= n_columns:
+            raise InvalidArgument(
+                f"n_features_to_select={wanted!r} is not between 1 and the {n_columns} columns. Give such a number, or None."
+            )
+        return self._ranking_model(n_columns)
 
     def _sparse_model(self) -> PrivateLogisticRegression:
         return PrivateLogisticRegression(

@@ -14,12 +14,11 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, LedgerError, OldJournal
-from hushfit.estimators import noise_and_coins
 from hushfit.federated._journal import Journal, Standing
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
 from hushfit.privacy import Guarantee, Ledger, Receipt
 from hushfit.privacy._disk_ledger import DiskAccount
-from hushfit.release import Curator, Quote, Released
+from hushfit.release import Curator, Quote, Randomness, Released
 
 _LONGEST_NAME = 100  # it becomes part of file names
 
@@ -172,7 +171,7 @@ class Owner:
 
     def _start(self) -> None:
         """Hold the conversation again as far as the journal goes."""
-        self._sampler, coins = noise_and_coins(self.random_state)
+        self._sampler, coins = Randomness.of(self.random_state)
         past = list(self._journal.turns)
         quote, relation, journal = self._quote, self.seat.problem.relation, self._journal
         self._curator = Curator(

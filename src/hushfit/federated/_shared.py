@@ -20,12 +20,13 @@ from hushfit.federated._protocol import Conversation, Seat, sum_over_owners
 from hushfit.privacy import Relation
 from hushfit.release import (
     ClippedGradient,
-    Curator,
+    Door,
     FixedSizeBatch,
     GradientDifference,
     LogisticGradient,
     MarginHistogram,
     Plan,
+    Priced,
     Query,
     Released,
     SecondMoment,
@@ -64,7 +65,7 @@ class SharedSolver:
     def rounds(self, seat: Seat) -> int:
         return 2 * seat.network.height * sum(part.count for part in self.plan(seat).parts)
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+    def converse(self, seat: Seat, door: Door) -> Conversation:
         desk = _Desk(seat, self.plan(seat))
         bound = self.bound * seat.n_total
         with _solving(self._chosen(seat), seat, desk):
@@ -75,7 +76,7 @@ class SharedSolver:
                 if not isinstance(asked, tuple):
                     return asked
                 name, query = asked
-                own = curator.release(name, _local(query, seat))
+                own = door.release(name, _local(query, seat))
                 desk.answers.put((yield from sum_over_owners(seat, own, bound)))
 
     def _chosen(self, seat: Seat) -> Solver:
@@ -112,13 +113,16 @@ class _Desk:
     def noise_multiplier(self, name: str) -> float:
         return self._multipliers[name]
 
+    def affords(self, name: str, query: Priced) -> bool:
+        raise InvalidArgument("An adaptive run is no sum over the records of all owners.")
+
     def release(self, name: str, query: Query) -> Vector:
         self.asked.put((name, query))
         answer = self.answers.get()
         if answer is None:
             raise _Closed
         answer.setflags(write=False)
-        self.transcript.append(Released(name, answer))
+        self.transcript.append(Released(name, answer, query))
         return answer
 
 
@@ -128,7 +132,7 @@ def _solving(solver: Solver, seat: Seat, desk: _Desk) -> Iterator[None]:
 
     def work() -> None:
         try:
-            desk.asked.put(run(solver, seat.pooled, desk).w)  # type: ignore[arg-type]  # a desk does what solvers ask of a curator
+            desk.asked.put(run(solver, seat.pooled, desk).w)
         except _Closed:
             pass
         except BaseException as error:

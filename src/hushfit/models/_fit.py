@@ -1,7 +1,7 @@
-"""From tables on disk to a model: read, pay, fit, and keep the papers together."""
+"""From tables on disk to a model file: fit, then record payment, schema and provenance."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,52 +10,12 @@ from hushfit.data._schema import CategoricalColumn, Schema
 from hushfit.data._schema_file import SchemaFile, schema_hash
 from hushfit.data.tables import CodedRows
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import Prepared
-from hushfit.estimators._fit import Terms, private_fit
+from hushfit.estimators import Prepared, private_fit
 from hushfit.models._model import Model, PaidReceipt, Provenance
-from hushfit.models._spread import Recorded, noise_spread
-from hushfit.privacy import Account, Budget, Ledger, Receipt, Relation
+from hushfit.models._spread import noise_spread
+from hushfit.privacy import Budget, Ledger
 from hushfit.privacy._disk_ledger import DiskAccount
-from hushfit.privacy._ledger import Decide
-from hushfit.solvers import solver_from
-
-
-@dataclass(eq=False)
-class Till:
-    """An account that keeps the receipts of one fit."""
-
-    account: Account
-    receipts: list[Receipt] = field(default_factory=list)
-
-    @property
-    def budget(self) -> Budget:
-        return self.account.budget
-
-    @property
-    def relation(self) -> Relation:
-        return self.account.relation
-
-    @property
-    def name(self) -> str:
-        return self.account.name
-
-    @property
-    def adaptive(self) -> bool:
-        return self.account.adaptive
-
-    def entries(self) -> tuple[Receipt, ...]:
-        return self.account.entries()
-
-    def append(self, decide: Decide) -> Receipt:
-        receipt = self.account.append(decide)
-        self.receipts.append(receipt)
-        return receipt
-
-    def paid(self) -> PaidReceipt | None:
-        """The last payment, with what pins it in a ledger on disk."""
-        if not self.receipts or not isinstance(self.account, DiskAccount):
-            return None
-        return PaidReceipt(self.name, self.receipts[-1].number, self.account.hash_of(self.receipts[-1]))
+from hushfit.release import Randomness, Terms
 
 
 def with_sorted_classes(schema: Schema) -> Schema:
@@ -92,27 +52,21 @@ def fit_rows(
     schema, classes = file.schema, list(rows.target.categories)
     problem = estimator.problem(rows.n_rows, rows.n_features, len(classes))
     budget = Budget(estimator.epsilon, estimator.delta)
-    till = None if ledger is None else Till(ledger.account)
-    recorded = Recorded(solver_from(estimator.solver, problem, budget))
-    terms = Terms(
-        budget,
-        None if till is None else Ledger.over(till),
-        estimator.random_state,
-        type(estimator).__name__,
-        _public(file),
-        _notes(file),
-        estimator.verbose,
-    )
-    result, guarantee = private_fit(rows, problem, recorded, terms)
-    estimator.accept(result, guarantee, Prepared(rows, problem, np.array(classes), None))
-    multipliers = {release.name: release.noise_multiplier for release in guarantee.releases}
-    spread = noise_spread(recorded, problem, multipliers, result.w)
-    paid = None if till is None else till.paid()
-    model = Model(estimator, schema, spread, paid, Provenance.now(command, schema_hash(schema)))
+    randomness = Randomness.of(estimator.random_state)
+    label = type(estimator).__name__
+    terms = Terms(budget, label, randomness, ledger, _public(file), _notes(file))
+    fit = private_fit(rows, problem, estimator.solver, terms, estimator.verbose)
+    estimator.accept(fit, Prepared(rows, problem, np.array(classes), None))
+    account = None if ledger is None else ledger.account
+    paid = None
+    if fit.receipt is not None and isinstance(account, DiskAccount):
+        paid = PaidReceipt(account.name, fit.receipt.number, account.hash_of(fit.receipt))
+    provenance = Provenance.now(command, schema_hash(schema))
+    model = Model(estimator, schema, noise_spread(fit, problem), paid, provenance)
 
     def record(digest: str) -> None:
-        if till is not None and isinstance(till.account, DiskAccount):
-            till.account.record_model(till.receipts[-1], digest)
+        if fit.receipt is not None and isinstance(account, DiskAccount):
+            account.record_model(fit.receipt, digest)
 
     return model, record
 

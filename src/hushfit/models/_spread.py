@@ -6,18 +6,21 @@ read, so this is post-processing. Sampling error (that other people might have b
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from hushfit._typing import Matrix, Vector
+from hushfit.errors import InvalidArgument
+from hushfit.estimators import Fit
+from hushfit.privacy import Relation
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, MarginHistogram, Plan, Query, Released, SecondMoment
-from hushfit.solvers import Iterate, Solver, run
+from hushfit.release import ClippedGradient, MarginHistogram, Priced, Query, Released, SecondMoment
+from hushfit.solvers import run
 
 REPLAYS: Final = 24
 _MOMENT: Final = "second moment"
@@ -27,53 +30,11 @@ _ADDITIVE: Final = (ClippedGradient, MarginHistogram, SecondMoment)
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """One question of a solver and the noisy answer it got."""
-
-    name: str
-    query: Query
-    answer: Vector
-
-
-@dataclass(frozen=True, eq=False)
-class Witness:
-    """A curator that remembers what was asked."""
-
-    curator: Any
-    log: list[Asked]
-
-    def release(self, name: str, query: Query) -> Vector:
-        answer: Vector = self.curator.release(name, query)
-        self.log.append(Asked(name, query, answer))
-        return answer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.curator, name)
-
-
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """A solver that keeps what it asked and was told: public, all of it."""
-
-    solver: Solver
-    log: list[Asked] = field(default_factory=list)
-
-    def plan(self, problem: Problem) -> Plan:
-        return self.solver.plan(problem)
-
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        return self.solver.iterates(problem, Witness(curator, self.log))  # type: ignore[arg-type]
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return self.solver.finish(problem, Witness(curator, self.log), average)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, eq=False)
 class Replay:
     """Stands in for the curator of a finished run: its answers again, with fresh noise."""
 
     problem: Problem
-    log: list[Asked]
+    log: Sequence[Released]
     multipliers: dict[str, float]
     shares: dict[str, float]
     curvature: Matrix
@@ -81,19 +42,23 @@ class Replay:
     transcript: list[Released] = field(default_factory=list)
 
     @property
-    def relation(self) -> Any:
+    def relation(self) -> Relation:
         return self.problem.relation
 
     def noise_multiplier(self, name: str) -> float:
         return self.multipliers[name]
 
+    def affords(self, name: str, query: Priced) -> bool:
+        raise InvalidArgument("An adaptive run cannot be replayed with fresh noise.")
+
     def release(self, name: str, query: Query) -> Vector:
-        asked = self.log[len(self.transcript)]
-        answer = asked.answer + self.shares[name] * self._moved(asked.query, query) + self._noise(name, query)
-        self.transcript.append(Released(name, answer))
+        before = self.log[len(self.transcript)]
+        moved = self.shares[name] * self._moved(before.query, query)
+        answer = before.answer + moved + self._noise(name, query)
+        self.transcript.append(Released(name, answer, query))
         return answer
 
-    def _moved(self, before: Query, now: Query) -> Vector | float:
+    def _moved(self, before: Query | None, now: Query) -> Vector | float:
         """What the answer changes because the replay asks at other weights; the second moment is not asked again."""
         if not isinstance(before, ClippedGradient) or not isinstance(now, ClippedGradient):
             return 0.0
@@ -107,32 +72,31 @@ class Replay:
         return scale * self.generator.standard_normal(query.size)
 
 
-def noise_spread(recorded: Recorded, problem: Problem, multipliers: dict[str, float], w: Vector) -> Matrix | None:
+def noise_spread(fit: Fit, problem: Problem) -> Matrix | None:
     """Standard error of each weight that the noise implies; None without noise, or where it is not simply added.
 
     Parameters
     ----------
-    recorded : Recorded
-        The solver, after the fit.
+    fit : Fit
+        Solver, weights, noise multipliers and transcript.
     problem : Problem
-    multipliers : dict of str to float
-        Noise multiplier of each release.
-    w : array
-        The released weights.
 
     Returns
     -------
     array of shape (n_outputs, n_features + 1) or None
         The intercept comes last; it is zero for a model without one.
     """
-    if not any(multipliers.values()) or not all(isinstance(asked.query, _ADDITIVE) for asked in recorded.log):
+    multipliers = {release.name: release.noise_multiplier for release in fit.guarantee.releases}
+    log = fit.transcript
+    additive = all(isinstance(released.query, _ADDITIVE) for released in log)
+    if not any(multipliers.values()) or not additive:
         return None
-    n = problem.n_rows
-    shares = {part.name: part.sampling.expected_rows(n) / n for part in recorded.plan(problem).parts}
-    curvature = _curvature(problem, recorded.log, multipliers, w)
-    replays = [Replay(problem, recorded.log, multipliers, shares, curvature, np.random.default_rng(k)) for k in range(REPLAYS)]
+    n, parts = problem.n_rows, fit.solver.plan(problem).parts
+    shares = {part.name: part.sampling.expected_rows(n) / n for part in parts}
+    curvature = _curvature(problem, log, multipliers, fit.result.w)
+    replays = [Replay(problem, log, multipliers, shares, curvature, np.random.default_rng(k)) for k in range(REPLAYS)]
     with threadpool_limits(1):  # matrices this small only lose by being shared between threads
-        weights = [run(recorded.solver, problem, replay).w for replay in replays]  # type: ignore[arg-type]
+        weights = [run(fit.solver, problem, replay).w for replay in replays]
     spread = np.atleast_2d(np.std(weights, axis=0, ddof=1))
     return spread if problem.fit_intercept else np.column_stack([spread, np.zeros(len(spread))])
 
@@ -142,9 +106,9 @@ def _largest_noise_eigenvalue(problem: Problem, multiplier: float) -> float:
     return multiplier * SecondMoment(problem).sensitivity(problem.relation) * math.sqrt(2 * problem.dimension)
 
 
-def _curvature(problem: Problem, log: list[Asked], multipliers: dict[str, float], w: Vector) -> Matrix:
+def _curvature(problem: Problem, log: Sequence[Released], multipliers: dict[str, float], w: Vector) -> Matrix:
     """What a sum of gradients changes per change of the weights: second moment times the mean curvature of the loss."""
-    moment = next((asked for asked in log if asked.name == _MOMENT), None)
+    moment = next((released for released in log if released.name == _MOMENT), None)
     d = problem.dimension
     # Records are unit vectors, so without a release the best guess is round with trace one.
     M = np.eye(d) * problem.n_rows / d if moment is None else SecondMoment(problem).matrix(moment.answer)
@@ -156,11 +120,11 @@ def _curvature(problem: Problem, log: list[Asked], multipliers: dict[str, float]
     return np.asarray(bend * M)
 
 
-def _mean_slope_of_slope(problem: Problem, log: list[Asked], M: Matrix, w: Matrix) -> float:
+def _mean_slope_of_slope(problem: Problem, log: Sequence[Released], M: Matrix, w: Matrix) -> float:
     """Mean second derivative of the logistic loss over margins of the released size; a clipped record has none."""
     largest = float(np.sqrt(np.einsum("kj,ji,ki->k", w, M, w).max()))
     slopes = expit(largest * np.random.default_rng(0).standard_normal(2_000))
-    gradient = next((asked.query for asked in log if isinstance(asked.query, ClippedGradient)), None)
+    gradient = next((released.query for released in log if isinstance(released.query, ClippedGradient)), None)
     A = None if gradient is None or gradient.metric is None else gradient.metric.A
     length = 1.0 if A is None else np.sqrt(np.trace(A @ M @ A))
     cap = np.inf if gradient is None else gradient.clip / length

@@ -12,9 +12,18 @@ from hushfit._typing import AnyArray, Matrix
 from hushfit.data._cells import label_of, listed
 from hushfit.data._schema import OTHER, CategoricalColumn, Schema, _cells, encode
 from hushfit.errors import InvalidArgument, TooFewRows
-from hushfit.preprocessing._pay import Request, opened
-from hushfit.privacy import Guarantee
-from hushfit.release import Plan, Planned, TextColumns, Thresholded, Vocabulary, vocabulary_of
+from hushfit.preprocessing._rows import column_terms
+from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.release import (
+    Contract,
+    Plan,
+    Planned,
+    Quote,
+    TextColumns,
+    Thresholded,
+    Vocabulary,
+    vocabulary_of,
+)
 
 # Part of delta for naming a text that only one record has; the noise has the rest.
 _LOST_SHARE = 0.25
@@ -125,15 +134,33 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             raise TooFewRows(
                 f"A vocabulary needs at least 2 rows in columns of one length; the first column has {n}. Check the table."
             )
+        terms = column_terms(self, "A missing text is not counted.")
+        quote, relation = self.quote(n, d), Relation.parse(self.adjacency)
+        contract = Contract.signed(texts, quote, relation, terms)
+        texts_named = vocabulary_of(contract.curator.release("vocabulary", Vocabulary(d)))
+        return texts_named, contract.guarantee
+
+    def quote(self, n_rows: int, n_features: int) -> Quote:
+        """What finding the vocabularies would cost; no row is needed and nothing is paid.
+
+        Parameters
+        ----------
+        n_rows : int
+            Public.
+        n_features : int
+            Ignored: ``discover`` says how many columns are looked at.
+
+        Returns
+        -------
+        Quote
+        """
+        d = len(self._discovered())
+        if d == 0:
+            return Quote.at(Plan(()), {}, n_rows)
         mechanism = Thresholded(_LOST_SHARE * self.delta, d)
         plan = Plan((Planned("vocabulary", Vocabulary, 1, sampling=mechanism),))
-        public = ("the names and number of the columns",)
-        notes = ("A missing text is not counted.",)
-        request = Request(
-            self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state, type(self).__name__, public, notes
-        )
-        curator, guarantee = opened(texts, plan, 2 * d, request)
-        return vocabulary_of(curator.release("vocabulary", Vocabulary(d))), guarantee
+        budget, relation = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency)
+        return plan.quote_for(n_rows, relation, budget, 2 * d)
 
     def transform(self, X: Any) -> Matrix:
         """Encode rows, each on its own.

@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from hushfit.errors import BudgetExceeded, InvalidArgument
-from hushfit.estimators._fit import noise_and_coins
 from hushfit.preprocessing._parts import guarantees_of, private_parts, refuse_choices_by_rows, row_norm_of
 from hushfit.privacy import (
     Budget,
@@ -29,6 +28,7 @@ from hushfit.privacy import (
 from hushfit.privacy._adaptive_total import LOST_SHARE
 from hushfit.privacy._ledger import ClosedAccount, Decide, refuse_if_changed, total_epsilon
 from hushfit.privacy._reserve import RESERVED_SHARE
+from hushfit.release import Randomness, require_payer
 
 # Share of the budget, in squares of mu, for all preprocessing together.
 _PREPROCESSING: Final = 0.1
@@ -177,8 +177,7 @@ class PrivatePipeline(Pipeline):
             raise InvalidArgument(
                 f"fit() takes no {', '.join(sorted(params))}: the guarantee holds for rows of weight one. Leave it out."
             )
-        if not isinstance(self.ledger, Ledger | None):
-            raise InvalidArgument(f"ledger={self.ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
+        require_payer(self.ledger)
         account = PipelineAccount(Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self.ledger)
         for promise in ("guarantee_", "privacy_"):  # a refit that fails half-way must not leave that of the fit before
             self.__dict__.pop(promise, None)
@@ -397,4 +396,4 @@ def _seeds(random_state: Any, count: int) -> list[int | None]:
     """One seed for each part: with the same for all, their noise would be the same."""
     if random_state is None:
         return [None] * count
-    return [int(word) % 2**31 for word in noise_and_coins(random_state)[1].words(count)]
+    return [int(word) % 2**31 for word in Randomness.of(random_state).coins.words(count)]

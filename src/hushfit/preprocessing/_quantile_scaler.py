@@ -10,11 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 from hushfit._typing import Vector
 from hushfit.data import as_source
 from hushfit.errors import InvalidArgument
-from hushfit.preprocessing._pay import Request, opened
-from hushfit.preprocessing._rows import certified_norm, check_settings, filled, read_rows, shortened
+from hushfit.preprocessing._rows import (
+    certified_norm,
+    check_settings,
+    column_terms,
+    filled,
+    read_rows,
+    shortened,
+)
 from hushfit.preprocessing._spread import FIRST_EDGES, Spread, significant
-from hushfit.privacy import Guarantee, Relation
-from hushfit.release import ColumnHistogram, Curator, Plan, Planned
+from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.release import ColumnHistogram, Contract, Door, Plan, Planned, Quote
 
 _LOOKS = ("powers of two", "quantiles")
 # Pieces of the second look; each column gets about this many, and at most one more for each cell of the first.
@@ -111,17 +117,31 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         X = read_rows(self, X, reset=True)
         d = X.shape[1]
         source = as_source(X, np.zeros(X.shape[0]), fit_intercept=False)
-        plan = Plan(tuple(Planned(name, ColumnHistogram, 1) for name in _LOOKS))
-        most = 2 * d * (2 * len(FIRST_EDGES) + _PIECES)
-        public = ("the names and number of the columns",)
-        notes = ("A missing value is in no cell.",)
-        terms = (self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state, type(self).__name__, public, notes)
-        curator, guarantee = opened(source, plan, most, Request(*terms))
+        terms = column_terms(self, "A missing value is in no cell.")
+        quote, relation = self.quote(source.n_rows, d), Relation.parse(self.adjacency)
+        contract = Contract.signed(source, quote, relation, terms)
         self._sparse = issparse(X)
-        self._learn(_spreads(curator, d), self._sparse)
+        self._learn(_spreads(contract.curator, d), self._sparse)
         self.row_norm_ = certified_norm(d, self.max_row_norm)
-        self.privacy_: Guarantee = guarantee
+        self.privacy_: Guarantee = contract.guarantee
         return self
+
+    def quote(self, n_rows: int, n_features: int) -> Quote:
+        """What finding the quantiles would cost; no row is needed and nothing is paid.
+
+        Parameters
+        ----------
+        n_rows, n_features : int
+            Shape of the table; public.
+
+        Returns
+        -------
+        Quote
+        """
+        plan = Plan(tuple(Planned(name, ColumnHistogram, 1) for name in _LOOKS))
+        most = 2 * n_features * (2 * len(FIRST_EDGES) + _PIECES)
+        budget, relation = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency)
+        return plan.quote_for(n_rows, relation, budget, most)
 
     def _check(self) -> None:
         check_settings(self.missing, self.max_row_norm)
@@ -187,14 +207,14 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-def _spreads(curator: Curator, d: int) -> list[Spread | None]:
+def _spreads(door: Door, d: int) -> list[Spread | None]:
     """Two looks: where the values are, then how they are spread there."""
     edges: list[Vector] = [FIRST_EDGES] * d
     found: list[Spread | None] = [None] * d
     for name in _LOOKS:
         query = ColumnHistogram(tuple(edges))
-        deviation = curator.noise_multiplier(name) * query.sensitivity(Relation(curator.relation))
-        counts = query.by_column(curator.release(name, query))
+        deviation = door.noise_multiplier(name) * query.sensitivity(door.relation)
+        counts = query.by_column(door.release(name, query))
         seen = [Spread.of(e, c, max(significant(deviation, query.size), 0.5)) for e, c in zip(edges, counts, strict=True)]
         found = [new or old for new, old in zip(seen, found, strict=True)]
         edges = [FIRST_EDGES[:1] if s is None else s.finer(_PIECES) for s in found]

@@ -10,9 +10,23 @@ from sklearn.utils.validation import validate_data
 from hushfit._typing import Vector
 from hushfit.data._source import canonical
 from hushfit.errors import InvalidArgument
+from hushfit.privacy import Budget
+from hushfit.release import Randomness, Terms
 
 # What rounding may add to the length of a row, with room to spare.
 _ROUNDING = 1e-12
+
+
+def column_terms(estimator: Any, note: str) -> Terms:
+    """The terms of a step that learns something of each column."""
+    return Terms(
+        Budget(estimator.epsilon, estimator.delta),
+        type(estimator).__name__,
+        Randomness.of(estimator.random_state),
+        estimator.ledger,
+        public=("the names and number of the columns",),
+        notes=(note,),
+    )
 
 
 def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:

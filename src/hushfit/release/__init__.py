@@ -4,7 +4,7 @@ from hushfit.release._adaptive import AdaptiveRun, GaussianRun, Priced, RenyiRun
 from hushfit.release._admm import AdmmRun, AdmmState, AdmmStep, admm_step, dual_step, primal_step
 from hushfit.release._batches import FixedSizeBatch, FullBatch, PoissonBatch, Sampling
 from hushfit.release._classic import ClassicInside
-from hushfit.release._curator import Curator, Released
+from hushfit.release._curator import Curator
 from hushfit.release._difference import (
     AnchoredBatch,
     GradientDifference,
@@ -40,6 +40,8 @@ from hushfit.release._query import Query
 from hushfit.release._score import TotalScore
 from hushfit.release._selection import NoisyCorner, SteepestCorner, corner
 from hushfit.release._vocabulary import TextColumns, Thresholded, Vocabulary, vocabulary_of
+from hushfit.release.contract import Contract, Payer, Randomness, Terms, promised_and_paid, require_payer, unpaid_curator
+from hushfit.release.door import Door, Released
 
 __all__ = [
     "CURVATURES",
@@ -53,7 +55,9 @@ __all__ = [
     "ClassicInside",
     "ClippedGradient",
     "ColumnHistogram",
+    "Contract",
     "Curator",
+    "Door",
     "Entropy",
     "FixedSizeBatch",
     "FreshGate",
@@ -79,6 +83,7 @@ __all__ = [
     "NoisyCorner",
     "NormAbove",
     "Passes",
+    "Payer",
     "PermutedRun",
     "PerturbedMinimiser",
     "Plan",
@@ -87,6 +92,7 @@ __all__ = [
     "Priced",
     "Query",
     "Quote",
+    "Randomness",
     "RegularisedMinimiser",
     "Released",
     "RenyiRun",
@@ -96,6 +102,7 @@ __all__ = [
     "SecretOrder",
     "Snapshot",
     "SteepestCorner",
+    "Terms",
     "TextColumns",
     "Thresholded",
     "TotalScore",
@@ -110,5 +117,8 @@ __all__ = [
     "gradient_diameter",
     "hessian_rank",
     "primal_step",
+    "promised_and_paid",
+    "require_payer",
+    "unpaid_curator",
     "vocabulary_of",
 ]

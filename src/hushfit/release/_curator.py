@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from threading import Lock
 from typing import NoReturn
 
@@ -14,14 +13,7 @@ from hushfit.release._adaptive import AdaptiveRun, Priced
 from hushfit.release._mechanism import Entropy
 from hushfit.release._plan import Plan, Planned
 from hushfit.release._query import Query
-
-
-@dataclass(frozen=True, eq=False)
-class Released:
-    """One noisy answer: public from the moment it exists."""
-
-    name: str
-    answer: Vector
+from hushfit.release.door import Released
 
 
 class Curator:
@@ -94,7 +86,7 @@ class Curator:
         fresh = not self._replay
         answer = self._noisy(name, query) if fresh else self._replayed(name, query)
         answer.setflags(write=False)  # a solver that wrote into its answer would rewrite the transcript
-        released = Released(name, answer)
+        released = Released(name, answer, query)
         if fresh and self._keep is not None:
             self._keep(released)
         self.transcript.append(released)

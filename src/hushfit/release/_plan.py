@@ -4,7 +4,16 @@ import math
 from dataclasses import dataclass
 
 from hushfit.errors import InvalidArgument
-from hushfit.privacy import Budget, Cost, ReleaseRecord, calibrate, compose, discretisation_loss, usable
+from hushfit.privacy import (
+    Budget,
+    Cost,
+    Relation,
+    ReleaseRecord,
+    calibrate,
+    compose,
+    discretisation_loss,
+    usable,
+)
 from hushfit.problem import Problem
 from hushfit.release._batches import FullBatch
 from hushfit.release._mechanism import Mechanism
@@ -71,27 +80,25 @@ class Plan:
         """Price of the whole plan."""
         return compose([part.sampling.cost(multipliers[part.name], part.count, n_rows) for part in self.parts])
 
-    def require_drawable(self, multipliers: dict[str, float], problem: Problem, reserve: float) -> None:
-        """Refuse, before anything is paid, a plan whose noise could not be drawn within the reserve for discrete noise."""
-        loss = sum(
-            part.count * discretisation_loss(part.coordinates(problem), DRAWN_LOG2_VARIANCE)
-            for part in self.parts
-            if multipliers[part.name] > 0
-        )
-        if loss > reserve:
-            raise InvalidArgument(
-                f"{problem.dimension} columns and {sum(part.count for part in self.parts)} releases draw more noise than the "
-                "reserve for discrete noise covers. Ask for a larger epsilon, fewer steps or fewer columns."
-            )
-
     def quote(self, problem: Problem, budget: Budget) -> "Quote":
-        """The least noise that a budget allows, and what it costs; nothing is paid yet."""
-        n = problem.n_rows
+        """The least noise that a budget allows a fit, and what it costs; nothing is paid yet."""
+        drawn = sum(part.count * part.coordinates(problem) for part in self.parts)
+        return self.quote_for(problem.n_rows, problem.relation, budget, drawn)
+
+    def quote_for(self, n_rows: int, relation: Relation, budget: Budget, coordinates: int) -> "Quote":
+        """The same for releases that are no fit; ``coordinates`` bounds how many numbers get noise."""
         spendable, reserve = usable(budget)
-        strength = calibrate(lambda mu: self.cost(self.multipliers(mu, n), n), spendable, problem.relation)
-        multipliers = self.multipliers(strength, n)
-        self.require_drawable(multipliers, problem, reserve)
-        return Quote(self, multipliers, self.cost(multipliers, n), reserve)
+
+        def cost(mu: float) -> Cost:
+            return self.cost(self.multipliers(mu, n_rows), n_rows)
+
+        multipliers = self.multipliers(calibrate(cost, spendable, relation), n_rows)
+        if discretisation_loss(coordinates, DRAWN_LOG2_VARIANCE) > reserve:
+            raise InvalidArgument(
+                f"{coordinates} noisy numbers are more than the reserve for discrete noise covers. "
+                "Ask for a larger epsilon, fewer steps or fewer columns."
+            )
+        return Quote.at(self, multipliers, n_rows, reserve)
 
     def records(self, multipliers: dict[str, float]) -> tuple[ReleaseRecord, ...]:
         """The plan as a guarantee tells it."""
@@ -109,7 +116,15 @@ class Quote:
     plan: Plan
     multipliers: dict[str, float]
     cost: Cost
-    reserve: float
+    reserve: float = math.inf
+
+    @classmethod
+    def at(cls, plan: Plan, multipliers: dict[str, float], n_rows: int, reserve: float = math.inf) -> "Quote":
+        """A plan at given noise multipliers."""
+        return cls(plan, multipliers, plan.cost(multipliers, n_rows), reserve)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.records()))
 
     def records(self) -> tuple[ReleaseRecord, ...]:
         """The plan as a guarantee tells it."""

@@ -10,7 +10,7 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument, NotConvergedWarning
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
+from hushfit.release import ClippedGradient, Door, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx, extrapolated, is_smooth
 from hushfit.solvers._run import Iterate
 
@@ -48,15 +48,15 @@ class ExactMinimiser:
     def plan(self, problem: Problem) -> Plan:
         return Plan((Planned("second moment", SecondMoment, 1), Planned("gradient", ClippedGradient, self.most_steps)))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        if curator.noise_multiplier("gradient") > 0:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        if door.noise_multiplier("gradient") > 0:
             raise InvalidArgument("ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose another solver.")
         smooth = is_smooth(problem)
-        H = _curvature(problem, curator, _RIDGE if smooth else _RIDGE_WITH_CORNERS)
+        H = _curvature(problem, door, _RIDGE if smooth else _RIDGE_WITH_CORNERS)
 
         def slope(w: Vector) -> Vector:
             query = ClippedGradient(problem, w, problem.loss.slope_bound)  # nothing is clipped
-            return curator.release("gradient", query).reshape(problem.shape) / problem.n_rows
+            return door.release("gradient", query).reshape(problem.shape) / problem.n_rows
 
         yield from (self._quasi_newton if smooth else self._proximal)(problem, slope, H)
 
@@ -107,7 +107,7 @@ class ExactMinimiser:
             _warn(self, problem)
         yield Iterate(w)
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         return average
 
 
@@ -134,13 +134,13 @@ class _Memory:
         return -r
 
 
-def _curvature(problem: Problem, curator: Curator, ridge: float) -> Matrix:
+def _curvature(problem: Problem, door: Door, ridge: float) -> Matrix:
     """A bound on the Hessian: the second moment, or for many columns the identity."""
     d = problem.dimension
     if d > _MOST_PRECONDITIONED_COLUMNS:
         return problem.loss.smoothness * np.eye(d)
     query = SecondMoment(problem)
-    M = query.matrix(curator.release("second moment", query)) / problem.n_rows
+    M = query.matrix(door.release("second moment", query)) / problem.n_rows
     return problem.loss.smoothness * (M + ridge * np.eye(d))
 
 

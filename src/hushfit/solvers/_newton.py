@@ -22,7 +22,7 @@ from hushfit.problem import Problem
 from hushfit.release import (
     CURVATURES,
     ClippedGradient,
-    Curator,
+    Door,
     GradientWithMoment,
     HessianSum,
     NewtonDirection,
@@ -99,29 +99,29 @@ class DoubleNoiseNewton:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         step = _by_curvature if self.second_noise == "curvature" else _by_direction
         w = np.zeros(problem.shape)
         for t in range(1, self.steps + 1):
-            w = step(self, problem, curator, ClippedGradient(problem, w, self.clip or _USUAL_CLIP))
+            w = step(self, problem, door, ClippedGradient(problem, w, self.clip or _USUAL_CLIP))
             yield Iterate(w, weight=float(t == self.steps))
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         return average
 
 
 class _Step(Protocol):
     """The next weights, from those where a gradient is to be taken."""
 
-    def __call__(self, solver: DoubleNoiseNewton, problem: Problem, curator: Curator, gradient: ClippedGradient) -> Vector: ...
+    def __call__(self, solver: DoubleNoiseNewton, problem: Problem, door: Door, gradient: ClippedGradient) -> Vector: ...
 
 
-def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, gradient: ClippedGradient) -> Vector:
+def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, door: Door, gradient: ClippedGradient) -> Vector:
     w = gradient.w
     query = GradientWithMoment(gradient, HessianSum(problem, w, solver.curvature), solver.curvature_share)
-    total, curvature = query.split(curator.release(_TOGETHER, query))
+    total, curvature = query.split(door.release(_TOGETHER, query))
     g, noisy = total / problem.n_rows, curvature / problem.n_rows
-    noise = query.moment_deviation(curator.noise_multiplier(_TOGETHER)) / problem.n_rows
+    noise = query.moment_deviation(door.noise_multiplier(_TOGETHER)) / problem.n_rows
     least = _LEAST_FLOOR if is_smooth(problem) else _LEAST_FLOOR_WITH_CORNERS
     # Noise has eigenvalues up to this size, so that smaller ones of the sum say nothing.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
@@ -129,13 +129,13 @@ def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator,
     return MetricProx(problem, H)(w - np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(w.shape), 1.0)
 
 
-def _by_direction(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, gradient: ClippedGradient) -> Vector:
+def _by_direction(solver: DoubleNoiseNewton, problem: Problem, door: Door, gradient: ClippedGradient) -> Vector:
     w, alpha = gradient.w, getattr(problem.penalty, "alpha", 0.0)
-    target = curator.release(_GRADIENT, gradient).reshape(problem.shape) / problem.n_rows
+    target = door.release(_GRADIENT, gradient).reshape(problem.shape) / problem.n_rows
     problem.columns(target)[...] += alpha * problem.columns(w)
     ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + alpha
     query = NewtonDirection(problem, w, target, ridge, solver.curvature)
-    return w - curator.release(_DIRECTION, query).reshape(w.shape)
+    return w - door.release(_DIRECTION, query).reshape(w.shape)
 
 
 def at_least(H: Matrix, floor: float) -> Matrix:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.problem import Problem
-from hushfit.release import Curator, Plan
+from hushfit.release import Door, Plan
 from hushfit.solvers._checkpoint import save_checkpoint
 
 
@@ -27,10 +27,10 @@ class Solver(Protocol):
     def plan(self, problem: Problem) -> Plan:
         """All releases it will make, whatever the answers."""
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         """Make the releases; one item for each step."""
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         """The weights to hand out, from the weighted average of the iterates."""
 
 
@@ -48,7 +48,7 @@ Watch = Callable[[int], None]
 def run(
     solver: Solver,
     problem: Problem,
-    curator: Curator,
+    door: Door,
     watch: Watch | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
@@ -58,7 +58,7 @@ def run(
     ----------
     solver : Solver
     problem : Problem
-    curator : Curator
+    door : Door
     watch : callable, optional
         Called after each step with the number of steps done, for instance by a progress bar.
     checkpoint : path, optional
@@ -70,12 +70,12 @@ def run(
     Result
     """
     total, weight, steps = np.zeros(problem.shape), 0.0, 0
-    for steps, iterate in enumerate(solver.iterates(problem, curator), start=1):
+    for steps, iterate in enumerate(solver.iterates(problem, door), start=1):
         if iterate.weight:
             total += iterate.weight * iterate.w
             weight += iterate.weight
         if checkpoint is not None:
-            save_checkpoint(checkpoint, curator.transcript)
+            save_checkpoint(checkpoint, door.transcript)
         if watch is not None:
             watch(steps)
-    return Result(solver.finish(problem, curator, total / weight), steps)
+    return Result(solver.finish(problem, door, total / weight), steps)

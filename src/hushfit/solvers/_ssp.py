@@ -17,7 +17,7 @@ from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Loss, OneVsRest, Softmax
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, GradientWithMoment, Plan, Planned, SecondMoment
+from hushfit.release import ClippedGradient, Door, GradientWithMoment, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx, is_smooth
 from hushfit.solvers._newton import at_least
 from hushfit.solvers._run import Iterate
@@ -59,17 +59,17 @@ class SufficientStatistics:
             )
         return Plan((Planned(_NAME, GradientWithMoment, 1),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         gradient = ClippedGradient(problem, np.zeros(problem.shape), slope_at_zero(problem.loss))
         query = GradientWithMoment(gradient, SecondMoment(problem), self.moment_share)
-        total, moment = query.split(curator.release(_NAME, query))
-        noise = query.moment_deviation(curator.noise_multiplier(_NAME)) / problem.n_rows
+        total, moment = query.split(door.release(_NAME, query))
+        noise = query.moment_deviation(door.noise_multiplier(_NAME)) / problem.n_rows
         H = curvature_at_zero(problem.loss) * self._raised(problem, moment / problem.n_rows, noise)
         g = total / problem.n_rows
         target: Vector = -np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(problem.shape).astype(np.float64)
         yield Iterate(MetricProx(problem, H)(target, 1.0))
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         return average
 
     def _raised(self, problem: Problem, M: Matrix, noise: float) -> Matrix:

@@ -1,0 +1,17 @@
+"""Curators for attacks: reproducible noise, rows that are nobody's, and no payment."""
+
+from hushfit.data import DataSource, SeededCoins
+from hushfit.privacy import Relation, SeededSampler
+from hushfit.release import Curator, Quote, Randomness, Released, unpaid_curator
+
+
+def seeded_curator(
+    source: DataSource,
+    quote: Quote,
+    relation: Relation,
+    seed: int,
+    replay: tuple[Released, ...] = (),
+) -> Curator:
+    """A curator whose noise and batches follow from a seed."""
+    randomness = Randomness(SeededSampler(seed), SeededCoins(seed + 1))
+    return unpaid_curator(source, quote, relation, randomness, replay)

@@ -1,0 +1,208 @@
+"""The trusted sequence of every release: promise, pay, then open the rows.
+
+This is the only module that constructs a `Curator`. Estimators, the command line, preprocessing,
+data owners and searches all come here with a `Quote` and their `Terms`.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from hushfit.data import Coins, DataSource, SecureCoins, SeededCoins
+from hushfit.errors import InsecureNoiseWarning, InvalidArgument, WeakGuaranteeWarning
+from hushfit.privacy import (
+    Budget,
+    Cost,
+    Guarantee,
+    Receipt,
+    Relation,
+    ReleaseRecord,
+    Sampler,
+    sampler_for,
+)
+from hushfit.release._curator import Curator
+from hushfit.release._plan import Quote
+from hushfit.release.door import Released
+
+
+class Randomness(NamedTuple):
+    """Where noise and sampled batches come from."""
+
+    sampler: Sampler
+    coins: Coins
+
+    @classmethod
+    def of(cls, random_state: Any) -> "Randomness":
+        """Secure for None; for a seed, two independent reproducible streams."""
+        if random_state is None:
+            return cls(sampler_for(None), SecureCoins())
+        noise, batches = np.random.SeedSequence(_seed(random_state)).generate_state(2)
+        return cls(sampler_for(int(noise)), SeededCoins(int(batches)))
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    is_int = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if not is_int or random_state < 0:
+        raise InvalidArgument(
+            f"random_state={random_state!r} is not a seed. Use None for secure noise, or an int "
+            "of at least 0 or a numpy generator for reproducible, insecure noise."
+        )
+    return int(random_state)
+
+
+@runtime_checkable
+class Payer(Protocol):
+    """Whoever pays for releases: a `Ledger`, or what stands for one."""
+
+    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
+        """Record the payment, or refuse it. Nothing is released before it returns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """On what terms rows may be used.
+
+    Parameters
+    ----------
+    budget : Budget
+        What the guarantee promises.
+    label : str
+        Who asks, for the ledger.
+    randomness : Randomness
+    ledger : Payer, optional
+        Who pays; None keeps no account.
+    public, notes : tuple of str
+        What the guarantee says beside the number of rows, which it always says.
+    warn : bool, default=True
+        Whether to warn of a large delta and of reproducible noise.
+    """
+
+    budget: Budget
+    label: str
+    randomness: Randomness
+    ledger: Payer | None = None
+    public: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warn: bool = True
+
+    def __post_init__(self) -> None:
+        require_payer(self.ledger)
+
+
+def require_payer(ledger: Any) -> None:
+    """Refuse what keeps no account, before anything else is done."""
+    if not isinstance(ledger, Payer | None):
+        raise InvalidArgument(f"ledger={ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
+
+
+@dataclass(frozen=True, eq=False)
+class Contract:
+    """What was promised, the proof of payment, and the curator that answers from now on."""
+
+    guarantee: Guarantee
+    receipt: Receipt | None
+    curator: Curator
+
+    @classmethod
+    def signed(
+        cls,
+        source: DataSource,
+        quote: Quote,
+        relation: Relation,
+        terms: Terms,
+        replay: Iterable[Released] = (),
+        keep: Callable[[Released], None] | None = None,
+    ) -> "Contract":
+        """Promise, pay, open; in this order.
+
+        Parameters
+        ----------
+        source : DataSource
+            The private rows. Only their number is read before the payment.
+        quote : Quote
+        relation : Relation
+        terms : Terms
+        replay : iterable of Released, default=()
+            Answers of an interrupted run of the same, paid plan.
+        keep : callable, optional
+            Called with each new answer before anybody else sees it.
+
+        Returns
+        -------
+        Contract
+        """
+        guarantee, receipt = promised_and_paid(quote.cost, quote.records(), source.n_rows, relation, terms)
+        curator = unpaid_curator(source, quote, relation, terms.randomness, replay, keep)
+        return cls(guarantee, receipt, curator)
+
+
+def promised_and_paid(
+    cost: Cost,
+    releases: tuple[ReleaseRecord, ...],
+    n_rows: int,
+    relation: Relation,
+    terms: Terms,
+) -> tuple[Guarantee, Receipt | None]:
+    """The guarantee of releases at a price, and the receipt for it; nothing is released."""
+    guarantee = Guarantee(
+        terms.budget.epsilon,
+        terms.budget.delta,
+        relation,
+        public=(f"the number of rows, {n_rows}", *terms.public),
+        releases=releases,
+        cost=cost,
+        secure=terms.randomness.sampler.secure,
+        notes=terms.notes,
+    )
+    if terms.warn:
+        _warn_about(terms.budget, n_rows, terms.randomness.sampler)
+    if terms.ledger is None:
+        return guarantee, None
+    return guarantee, terms.ledger.charge(cost, terms.label, relation)
+
+
+def unpaid_curator(
+    source: DataSource,
+    quote: Quote,
+    relation: Relation,
+    randomness: Randomness,
+    replay: Iterable[Released] = (),
+    keep: Callable[[Released], None] | None = None,
+) -> Curator:
+    """A curator that nobody has paid for: for audits and tests, on rows that are not private."""
+    return Curator(
+        source,
+        quote.plan,
+        quote.multipliers,
+        relation,
+        randomness.sampler,
+        randomness.coins,
+        quote.reserve,
+        replay,
+        keep,
+    )
+
+
+def _warn_about(budget: Budget, n_rows: int, sampler: Sampler) -> None:
+    if budget.delta > 1 / n_rows and budget.is_private:
+        warnings.warn(
+            f"delta={budget.delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, "
+            "chosen at random, would also keep that promise. Ask for a delta well below it, for "
+            f"instance {0.1 / n_rows:.0e}.",
+            WeakGuaranteeWarning,
+            stacklevel=6,
+        )
+    if not sampler.secure and budget.is_private:
+        warnings.warn(
+            "random_state makes the noise reproducible, so whoever knows the seed can subtract it: "
+            "for tests and simulations only. Leave random_state=None for a release.",
+            InsecureNoiseWarning,
+            stacklevel=6,
+        )

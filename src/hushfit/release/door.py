@@ -1,0 +1,46 @@
+"""What a solver may do with the rows: ask declared queries and read noisy answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hushfit._typing import Vector
+from hushfit.privacy import Relation
+from hushfit.release._adaptive import Priced
+from hushfit.release._query import Query
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """One noisy answer: public from the moment it exists.
+
+    ``query`` is what was asked. It is None for an answer that was read from a checkpoint or journal.
+    """
+
+    name: str
+    answer: Vector
+    query: Query | None = None
+
+
+class Door(Protocol):
+    """What solvers take. A curator is one; so is whatever replays or sums the answers of curators.
+
+    Everything behind it has passed a privacy mechanism, so a solver is post-processing.
+    """
+
+    @property
+    def relation(self) -> Relation:
+        """The adjacency relation of the guarantee."""
+
+    @property
+    def transcript(self) -> Sequence[Released]:
+        """All answers so far, oldest first."""
+
+    def noise_multiplier(self, name: str) -> float:
+        """Noise scale over sensitivity of the releases under this name; public."""
+
+    def affords(self, name: str, query: Priced) -> bool:
+        """Whether an adaptive run has budget left for this release; public."""
+
+    def release(self, name: str, query: Query) -> Vector:
+        """The noisy answer to a declared query."""
