@@ -10,7 +10,7 @@ from _support import RELATIONS, curator_over, problem_for, records_of, source_of
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Logistic, Softmax, Squared
-from hushfit.penalties import L1, Box, ElasticNet, GroupLasso, L2Ball, ScaledL2, WeightedL1, Zero
+from hushfit.penalties import L1, SCAD, Box, ElasticNet, GroupLasso, L2Ball, ScaledL2, WeightedL1, Zero
 from hushfit.privacy import Budget, Relation
 from hushfit.release import FullBatch, PoissonBatch
 from hushfit.solvers import DPSGD, DPSVRG, DPAdam, run, solver_from
@@ -132,9 +132,9 @@ def test_separable_penalties_take_a_step_for_each_coordinate(penalty):
     np.testing.assert_allclose(penalty.prox(v, steps), one_by_one, rtol=1e-14)
 
 
-@pytest.mark.parametrize("penalty", [GroupLasso(0.1, ((0, 1), (2, 3))), L2Ball(1.0)], ids=repr)
-def test_dp_adam_refuses_penalties_that_tie_coordinates(penalty):
-    with pytest.raises(InvalidArgument, match=r"ties coordinates together.*'dp-sgd'"):
+@pytest.mark.parametrize("penalty", [GroupLasso(0.1, ((0, 1), (2, 3))), L2Ball(1.0), SCAD(0.1)], ids=repr)
+def test_dp_adam_refuses_penalties_whose_prox_takes_one_step_for_all(penalty):
+    with pytest.raises(InvalidArgument, match=r"takes one step for all.*'dp-sgd'"):
         DPAdam().plan(problem_for(np.empty((50, 4)), penalty=penalty))
 
 

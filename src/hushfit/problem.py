@@ -8,7 +8,7 @@ from hushfit._typing import Vector
 from hushfit.constraints import Constraint
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Loss
-from hushfit.penalties import Penalty
+from hushfit.penalties import Penalty, check_penalty
 from hushfit.privacy import Relation
 
 
@@ -46,7 +46,8 @@ class Problem:
     constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
-        expected = getattr(self.loss, "n_classes", 1)
+        check_penalty(self.penalty)
+        expected = self.loss.outputs
         if self.outputs != expected:
             raise InvalidArgument(
                 f"{self.loss!r} has {expected} outputs, not {self.outputs}. Give outputs={expected}, or a loss for several."

@@ -29,7 +29,7 @@ from hushfit.release._hessian import CURVATURES, HessianSum, NewtonDirection
 from hushfit.release._histogram import MarginHistogram
 from hushfit.release._logistic import LogisticGradient, gradient_diameter
 from hushfit.release._mechanism import Entropy, Mechanism, NoiseGrid, gaussian_answer
-from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser, hessian_rank
+from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser
 from hushfit.release._moment import SecondMoment
 from hushfit.release._output import RegularisedMinimiser
 from hushfit.release._permuted import Passes, PermutedRun, SecretOrder
@@ -106,7 +106,6 @@ __all__ = [
     "dual_step",
     "gaussian_answer",
     "gradient_diameter",
-    "hessian_rank",
     "primal_step",
     "vocabulary_of",
 ]

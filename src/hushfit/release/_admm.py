@@ -203,7 +203,7 @@ def _arithmetic(state: Vector, eta: float, rho: float) -> float:
 
 
 def _require_convex(problem: Problem) -> None:
-    if not getattr(problem.penalty, "convex", False):
+    if not problem.penalty.convex:
         raise InvalidArgument(
             f"{problem.penalty!r} is not convex, and the prox of such a penalty can pull neighbours apart, so this form has no proof. "
             "Use mp-admm in its default form, where the prox is post-processing, or another solver."

@@ -12,7 +12,6 @@ from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, Coins, DataS
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
-from hushfit.losses import HuberHinge, Logistic
 from hushfit.privacy import Cost, Relation
 from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.problem import Problem
@@ -22,11 +21,6 @@ from hushfit.release._query import Query
 
 # A bound may shrink to nothing as the weights come to rest; the grid of the sums need not follow it all the way.
 _FINEST = 2.0**-40
-
-
-def slopes_have_one_sign(problem: Problem) -> bool:
-    """Whether all slopes of one record have the same sign, so that two of them are no further apart than the larger."""
-    return isinstance(problem.loss, Logistic | HuberHinge)
 
 
 def difference_bound(problem: Problem, w: Vector, snapshot: Vector, clip: float) -> float:
@@ -44,7 +38,7 @@ def difference_bound(problem: Problem, w: Vector, snapshot: Vector, clip: float)
     float
         The smaller of what clipping allows and what the smoothness of the loss allows. Nothing about privacy rests on it.
     """
-    by_clip = clip if slopes_have_one_sign(problem) else 2 * clip
+    by_clip = clip if problem.loss.one_sign else 2 * clip
     by_smoothness = problem.loss.smoothness * float(np.linalg.norm(w - snapshot))
     return min(by_clip, (1 + ARITHMETIC_SLACK) * by_smoothness)
 
@@ -155,7 +149,7 @@ class AnchoredBatch(FullBatch):
 
 def anchored_batch(problem: Problem, rate: float) -> AnchoredBatch:
     """The batch of a `VarianceReducedGradient`, with the ratio that its proof has for the loss."""
-    return AnchoredBatch(rate, rate if slopes_have_one_sign(problem) else rate / (2 - rate))
+    return AnchoredBatch(rate, rate if problem.loss.one_sign else rate / (2 - rate))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +216,7 @@ class VarianceReducedGradient:
         difference = self._difference
         rounding = difference.radius() - difference.bound
         # In the batch a record counts with slopes s - (1 - q) s': at most one of them if they have the same sign.
-        longest = 1.0 if slopes_have_one_sign(self.problem) else 2 - self.rate
+        longest = 1.0 if self.problem.loss.one_sign else 2 - self.rate
         return longest * self._full.radius() + rounding
 
     def sensitivity(self, relation: Relation) -> float:

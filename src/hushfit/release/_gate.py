@@ -16,7 +16,6 @@ from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource, 
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
-from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import AboveThresholdCost, Cost, GatedCost, GaussianCost, PureCost, Relation, compose
 from hushfit.privacy._above_threshold import GATE_NOISES
 from hushfit.problem import Problem
@@ -233,7 +232,7 @@ class Backtracking:
     def candidates(self, problem: Problem, w: Vector, g: Vector) -> Vector:
         """The points to try, from a sum of gradients."""
         moves = np.multiply.outer(self.step_sizes, self._slope(problem, w, g))
-        if _is_smooth(problem):
+        if problem.penalty.ridge is not None:
             return np.asarray(w - moves)
         return np.stack([problem.prox(w - move, float(step)) for move, step in zip(moves, self.step_sizes, strict=True)])
 
@@ -250,8 +249,8 @@ class Backtracking:
     def _slope(self, problem: Problem, w: Vector, g: Vector) -> Vector:
         """Mean gradient, of a smooth penalty too; other penalties act through their prox."""
         slope = g.reshape(problem.shape) / self.expected_rows
-        if isinstance(problem.penalty, ScaledL2):
-            slope = slope + problem.penalty.alpha * _columns_only(problem, w)
+        if problem.penalty.ridge:
+            slope = slope + problem.penalty.ridge * _columns_only(problem, w)
         return slope
 
     def _drop(self, problem: Problem, w: Vector, g: Vector) -> tuple[LossDrop, Vector]:
@@ -269,14 +268,10 @@ class Backtracking:
 
     def _as_mixes(self, problem: Problem, w: Vector, g: Vector, points: Vector) -> tuple[Vector, Matrix]:
         """The points as combinations: of two vectors where they lie on a line."""
-        if not _is_smooth(problem):
+        if problem.penalty.ridge is None:
             return np.concatenate([w[None], points]), np.eye(1 + len(points))
         mixes = np.column_stack([np.ones(1 + len(points)), np.append(0.0, -self.step_sizes)])
         return np.stack([w, self._slope(problem, w, g)]), mixes
-
-
-def _is_smooth(problem: Problem) -> bool:
-    return isinstance(problem.penalty, Zero | ScaledL2)
 
 
 def _columns_only(problem: Problem, w: Vector) -> Vector:

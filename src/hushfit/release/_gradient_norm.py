@@ -14,7 +14,6 @@ import numpy as np
 from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import Zero
 from hushfit.privacy import Cost, PureCost, Relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ClippedGradient
@@ -81,7 +80,7 @@ class GradientNorm:
         loss = self.problem.loss
         reach = loss.slope_bound + 2 * self._longest
         relative = (math.prod(self.problem.shape) + 32) * _UNIT_ROUNDOFF
-        prox = 0.0 if isinstance(self.problem.penalty, Zero) else 4 * _PROX_ERROR
+        prox = 0.0 if self.problem.penalty.ridge == 0 else 4 * _PROX_ERROR
         return self._gradient.radius() / self.problem.n_rows * (1 + 1e-12) + 2 * (relative + prox) * reach
 
     def sensitivity(self, relation: Relation) -> float:
@@ -106,7 +105,7 @@ class GradientNorm:
         return ClippedGradient(self.problem, self._point, self.problem.loss.slope_bound)
 
     def _length(self, at: Vector, g: Vector) -> float:
-        if isinstance(self.problem.penalty, Zero):
+        if self.problem.penalty.ridge == 0:
             return float(np.linalg.norm(g))
         step = 1 / self._smoothness
         return float(np.linalg.norm(at - self.problem.prox(at - step * g, step))) / step

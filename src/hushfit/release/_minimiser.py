@@ -13,8 +13,6 @@ import numpy as np
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, NotCertified
-from hushfit.losses import Softmax
-from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Cost, GaussianCost, ObjectiveCost, PureCost, Relation, Sampler, compose
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
@@ -231,7 +229,7 @@ class PerturbedMinimiser:
     @property
     def rank(self) -> int:
         """Largest rank of one record's Hessian."""
-        return hessian_rank(self.problem)
+        return self.problem.loss.hessian_rank
 
     def gradient_shift(self, relation: Relation) -> float:
         """How far a neighbour moves the gradient of the objective, anywhere."""
@@ -314,7 +312,7 @@ class CertifiedMinimiser:
         sums = 0.5 * math.sqrt(self.size) * _whole_gradient(problem, np.zeros(problem.shape)).grid
         margins = loss.smoothness * (problem.dimension + 8) * reach
         terms = 40 * loss.slope_bound + 8 * (self._smoothness * reach + self._shift_size)
-        prox = 0.0 if _is_smooth(problem) else 3 * _PROX_ERROR * self._smoothness * reach
+        prox = 0.0 if problem.penalty.ridge is not None else 3 * _PROX_ERROR * self._smoothness * reach
         return sums + _UNIT_ROUNDOFF * (margins + terms) + prox
 
     @property
@@ -388,12 +386,12 @@ class _MetricSteps:
 
     def step(self, at: Vector, g: Vector) -> Vector:
         """Minimiser of ``g . z + (z - at) H (z - at) / 2 + penalty(z)``."""
-        return self._ridge(at, g) if _is_smooth(self.problem) else self._accelerated(at, g)
+        return self._accelerated(at, g) if self.problem.penalty.ridge is None else self._solved(at, g)
 
     def image(self, v: Vector) -> Vector:
         return v @ self.H
 
-    def _ridge(self, at: Vector, g: Vector) -> Vector:
+    def _solved(self, at: Vector, g: Vector) -> Vector:
         curvature, inverse = self._curved
         return at - (g + at * curvature) @ inverse
 
@@ -401,7 +399,7 @@ class _MetricSteps:
     def _curved(self) -> tuple[Vector, Matrix]:
         """Curvature of a squared penalty, and the inverse of the whole."""
         curvature = np.zeros(self.problem.dimension)
-        curvature[: self.problem.n_features] = getattr(self.problem.penalty, "alpha", 0.0)
+        curvature[: self.problem.n_features] = self.problem.penalty.ridge or 0.0
         return curvature, np.asarray(np.linalg.inv(self.H + np.diag(curvature)), dtype=np.float64)
 
     @cached_property
@@ -451,19 +449,9 @@ def _extrapolated(z: Vector, moved: Vector, overshoot: Vector, momentum: float) 
     return z + (momentum - 1) / following * moved, following
 
 
-def hessian_rank(problem: Problem) -> int:
-    """Largest rank of the Hessian of one record's loss."""
-    # The rows of a softmax Hessian add up to zero.
-    return problem.outputs - isinstance(problem.loss, Softmax)
-
-
 def _whole_gradient(problem: Problem, w: Vector) -> ClippedGradient:
     """The gradient sum with nothing clipped."""
     return ClippedGradient(problem, w, problem.loss.slope_bound)
-
-
-def _is_smooth(problem: Problem) -> bool:
-    return isinstance(problem.penalty, Zero | ScaledL2)
 
 
 def _check_share(share: float) -> None:

@@ -13,7 +13,6 @@ from hushfit.data import FEWEST_BLOCK_ROWS, Block, Coins, DataSource, SeededCoin
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
-from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Cost, PermutedGaussianCost, Relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK
@@ -194,7 +193,7 @@ class PermutedRun:
         margins = problem.loss.smoothness * (problem.dimension + 8) * _UNIT_ROUNDOFF * self._reach
         gradient = sums + margins + 40 * _UNIT_ROUNDOFF * self._slope
         largest = (1 + step * self.mu) * self._reach + step * self._slope
-        prox = 0.0 if isinstance(problem.penalty, Zero | ScaledL2) else _PROX_ERROR
+        prox = _PROX_ERROR if problem.penalty.ridge is None else 0.0
         # Of the mean at a restart, too: each of its terms has at least this bound.
         summed = len(self.passes.sizes) * (self.passes.restart or 0)
         return step * gradient + ((8 + summed) * _UNIT_ROUNDOFF + prox) * largest

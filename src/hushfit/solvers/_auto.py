@@ -8,7 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from hushfit.errors import InvalidArgument, UnknownName
 from hushfit.losses import Logistic
-from hushfit.penalties import Zero
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.solvers._bls import DPBLS
@@ -19,7 +18,6 @@ from hushfit.solvers._dpsc import DPSC
 from hushfit.solvers._exact import ExactMinimiser
 from hushfit.solvers._frank_wolfe import FrankWolfe
 from hushfit.solvers._kifer import ClassicObjective
-from hushfit.solvers._metric_prox import is_smooth
 from hushfit.solvers._mp_admm import MPADMM
 from hushfit.solvers._newton import DoubleNoiseNewton
 from hushfit.solvers._objective import ObjectivePerturbation
@@ -62,12 +60,12 @@ def choose_solver(problem: Problem, budget: Budget) -> Solver:
         return DPSADMM().for_budget(budget, problem)
     if math.isinf(budget.epsilon):
         return ExactMinimiser()
-    smooth = is_smooth(problem)
+    smooth = problem.penalty.ridge is not None
     if problem.dimension > (MOST_SMOOTH_COLUMNS if smooth else MOST_WHITENED_COLUMNS):
         return ProximalGradient()
     solver: Solver = WhitenedGradientDescent() if smooth else ProxNewton()
     # With a penalty the length of the weights is part of what was asked for.
-    unpenalised = isinstance(problem.penalty, Zero)
+    unpenalised = problem.penalty.ridge == 0
     return Recalibrated(solver) if unpenalised and isinstance(problem.loss, Logistic) else solver
 
 

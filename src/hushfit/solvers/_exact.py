@@ -9,7 +9,7 @@ from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
-from hushfit.solvers._metric_prox import MetricProx, extrapolated, is_smooth
+from hushfit.solvers._metric_prox import MetricProx, extrapolated
 from hushfit.solvers._run import Iterate
 
 _MOST_PRECONDITIONED_COLUMNS = 600
@@ -64,4 +64,4 @@ class ExactMinimiser:
         query = SecondMoment(problem)
         M = query.matrix(curator.release("second moment", query)) / problem.n_rows
         # Directions that no row has must still be solvable, and for a prox with corners quickly so.
-        return problem.loss.smoothness * (M + (1e-9 if is_smooth(problem) else 1e-4) * np.eye(d))
+        return problem.loss.smoothness * (M + (1e-4 if problem.penalty.ridge is None else 1e-9) * np.eye(d))

@@ -16,7 +16,7 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import L1Ball, ScaledL2, Zero
+from hushfit.penalties import L1Ball
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import Curator, NoisyCorner, Plan, Planned, SteepestCorner, corner
@@ -66,7 +66,7 @@ class FrankWolfe:
         return self.steps or _USUAL_STEPS
 
     def plan(self, problem: Problem) -> Plan:
-        if not isinstance(problem.penalty, L1Ball | Zero | ScaledL2):
+        if problem.penalty.ridge is None and not isinstance(problem.penalty, L1Ball):
             raise InvalidArgument(
                 f"FrankWolfe keeps weights within an L1 ball and takes a squared penalty besides, not {problem.penalty!r}. Give "
                 "penalty=L1Ball(radius), or use 'prox-newton'."
@@ -95,9 +95,9 @@ class FrankWolfe:
 
 def _tilt(problem: Problem, w: Vector) -> Vector | None:
     """Gradient of a squared penalty, in units of the sum over all records."""
-    alpha = getattr(problem.penalty, "alpha", 0.0)
-    if alpha == 0.0:
+    ridge = problem.penalty.ridge
+    if not ridge:
         return None
     tilt = np.zeros(problem.shape)
-    problem.columns(tilt)[...] = problem.n_rows * alpha * problem.columns(w)
+    problem.columns(tilt)[...] = problem.n_rows * ridge * problem.columns(w)
     return tilt

@@ -20,7 +20,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import CURVATURES, ClippedGradient, Curator, HessianSum, NewtonDirection, Plan, Planned
-from hushfit.solvers._metric_prox import MetricProx, is_smooth
+from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
 
@@ -77,7 +77,7 @@ class DoubleNoiseNewton:
     def plan(self, problem: Problem) -> Plan:
         if not problem.penalty.convex:
             raise InvalidArgument(f"A Newton step has no meaning with {problem.penalty!r}, which is not convex. Use 'prox-newton'.")
-        if self.second_noise == "direction" and not is_smooth(problem):
+        if self.second_noise == "direction" and problem.penalty.ridge is None:
             raise InvalidArgument(
                 f"second_noise='direction' never shows the curvature, which a step with {problem.penalty!r} needs. Use 'curvature'."
             )
@@ -112,7 +112,7 @@ def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator,
     query = HessianSum(problem, w, solver.curvature)
     noisy = query.matrix(curator.release(_SECOND, query)) / problem.n_rows
     noise = curator.noise_multiplier(_SECOND) * query.sensitivity(problem.relation) / problem.n_rows
-    least = _LEAST_FLOOR if is_smooth(problem) else _LEAST_FLOOR_WITH_CORNERS
+    least = _LEAST_FLOOR_WITH_CORNERS if problem.penalty.ridge is None else _LEAST_FLOOR
     # Noise has eigenvalues up to this size, so that smaller ones of the sum say nothing.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
     H = at_least(noisy, usual if solver.floor is None else solver.floor)
@@ -120,10 +120,10 @@ def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator,
 
 
 def _by_direction(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector:
-    alpha = getattr(problem.penalty, "alpha", 0.0)
+    penalty = problem.penalty.ridge or 0.0  # `plan` has refused penalties that are no ridge
     target = g.copy()
-    problem.columns(target)[...] += alpha * problem.columns(w)
-    ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + alpha
+    problem.columns(target)[...] += penalty * problem.columns(w)
+    ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + penalty
     query = NewtonDirection(problem, w, target, ridge, solver.curvature)
     return w - curator.release(_SECOND, query).reshape(w.shape)
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import FoldedConcave, Penalty, ScaledL2, Zero
+from hushfit.penalties import FoldedConcave, Penalty
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
-from hushfit.release import Curator, GaussianInside, PerturbedMinimiser, Plan, Planned, hessian_rank
+from hushfit.release import Curator, GaussianInside, PerturbedMinimiser, Plan, Planned
 from hushfit.solvers._run import Iterate
 
 _NAME = "minimiser"
@@ -111,7 +111,7 @@ class ObjectivePerturbation:
     def _mu(self, problem: Problem) -> float:
         if self.mu is not None:
             return self.mu
-        kappa = (self.kappa or _USUAL_KAPPA) / math.sqrt(self._stages(problem.penalty) * hessian_rank(problem))
+        kappa = (self.kappa or _USUAL_KAPPA) / math.sqrt(self._stages(problem.penalty) * problem.loss.hessian_rank)
         return max(problem.loss.smoothness / (kappa * problem.n_rows), _LEAST_MU)
 
 
@@ -137,7 +137,7 @@ def _convex_at(penalty: Penalty, columns: Vector, floor: float) -> Penalty:
 def _with_zeros(released: Vector, query: PerturbedMinimiser, output_share: float, noise_multiplier: float) -> Vector:
     """Weights that the noise on the output lifted from zero, set back; a penalty without corners has none."""
     problem = query.problem
-    if isinstance(problem.penalty, Zero | ScaledL2) or noise_multiplier == 0:
+    if problem.penalty.ridge is not None or noise_multiplier == 0:
         return released
     w = released.copy()
     columns = problem.columns(w)  # a view

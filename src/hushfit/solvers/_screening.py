@@ -14,7 +14,6 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import Zero
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Metric, Plan, Planned, SecondMoment
@@ -60,7 +59,7 @@ class Screening:
         return replace(self, steps=int(np.clip(round(quiet), 1, _MOST_STEPS)))
 
     def plan(self, problem: Problem) -> Plan:
-        if not isinstance(problem.penalty, Zero):
+        if problem.penalty.ridge != 0:
             raise InvalidArgument(f"Screening takes no penalty, not {problem.penalty!r}. Use solver='prox-newton'.")
         return Plan(
             (

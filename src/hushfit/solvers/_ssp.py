@@ -18,7 +18,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Loss, OneVsRest, Softmax
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
-from hushfit.solvers._metric_prox import MetricProx, is_smooth
+from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._newton import at_least
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
@@ -79,15 +79,15 @@ class SufficientStatistics:
         query = SecondMoment(problem)
         M = query.matrix(curator.release(_MOMENT, query)) / problem.n_rows
         noise = curator.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
-        least = _LEAST_FLOOR if is_smooth(problem) else _LEAST_FLOOR_WITH_CORNERS
+        least = _LEAST_FLOOR_WITH_CORNERS if problem.penalty.ridge is None else _LEAST_FLOOR
         usual = max(_FLOOR_PER_EDGE * noise * math.sqrt(2 * problem.dimension), least)
         return at_least(M, usual if self.floor is None else self.floor)
 
 
 def slope_at_zero(loss: Loss) -> float:
     """Largest length of a record's slope at weights of zero: half of the bound for the logistic loss."""
-    labels = np.arange(loss.n_classes) if isinstance(loss, Softmax | OneVsRest) else np.array([-1.0, 1.0])
-    margins = np.zeros((len(labels), len(labels))) if isinstance(loss, Softmax | OneVsRest) else np.zeros(2)
+    labels = np.arange(loss.outputs) if loss.outputs > 1 else np.array([-1.0, 1.0])
+    margins = np.zeros((len(labels), len(labels))) if loss.outputs > 1 else np.zeros(2)
     slopes = loss.slope(margins, labels.astype(np.float64))
     return float(np.linalg.norm(np.atleast_2d(slopes.T), axis=0).max())
 
