@@ -401,9 +401,6 @@ def test_run_averages_by_weight_and_reports_every_step():
             for value, weight in ((1.0, 1.0), (5.0, 0.0), (3.0, 3.0)):
                 yield Iterate(np.array([value]), weight)
 
-        def finish(self, problem, curator, average):
-            return average
-
     seen = []
     problem = problem_for(np.empty((10, 1)), fit_intercept=False)
     result = run(Counting(), problem, None, seen.append)

@@ -81,7 +81,7 @@ from hushfit.release import (
     Vocabulary,
     vocabulary_of,
 )
-from hushfit.solvers import DPSADMM, DPVRADMM, SSADMM, Iterate, PrivateGraph, ProximalGradient, Solver
+from hushfit.solvers import DPSADMM, DPVRADMM, SSADMM, Iterate, PrivateGraph, ProximalGradient, Solver, finished
 
 # Of each attack, and of those that only hear what a whole mechanism says.
 _TRIALS = 300
@@ -174,7 +174,7 @@ def _sensitivities() -> Iterator[Check]:
     for relation in RELATIONS:
         for name in [*example_queries(relation), *more_examples(relation)]:
             yield Check(f"sensitivity of {name} ({relation})", partial(_climb, name, relation))
-    sampled = [name for name, example in example_queries(Relation.ADD_REMOVE).items() if getattr(example.query, "sampled", False)]
+    sampled = [name for name, example in example_queries(Relation.ADD_REMOVE).items() if example.query.sampled]
     for name in sampled:
         yield Check(f"sensitivity of {name} in batches", partial(_in_batches, name))
 
@@ -281,6 +281,10 @@ class _Quoted:
     solver: Solver
     known: Quote
 
+    @property
+    def takes_constraint(self) -> bool:
+        return self.solver.takes_constraint
+
     def plan(self, problem: Problem) -> Any:
         return self
 
@@ -291,7 +295,7 @@ class _Quoted:
         return self.solver.iterates(problem, curator)
 
     def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return self.solver.finish(problem, curator, average)
+        return finished(self.solver, problem, curator, average)
 
 
 def _replays() -> Iterator[Check]:

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from hushfit._typing import Matrix, Vector
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, MarginHistogram, Plan, Query, Released, SecondMoment
-from hushfit.solvers import Iterate, Solver, run
+from hushfit.solvers import Iterate, Solver, finished, run
 
 REPLAYS: Final = 24
 _MOMENT: Final = "second moment"
@@ -58,6 +58,10 @@ class Recorded:
     solver: Solver
     log: list[Asked] = field(default_factory=list)
 
+    @property
+    def takes_constraint(self) -> bool:
+        return self.solver.takes_constraint
+
     def plan(self, problem: Problem) -> Plan:
         return self.solver.plan(problem)
 
@@ -65,7 +69,7 @@ class Recorded:
         return self.solver.iterates(problem, Witness(curator, self.log))  # type: ignore[arg-type]
 
     def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return self.solver.finish(problem, Witness(curator, self.log), average)  # type: ignore[arg-type]
+        return finished(self.solver, problem, Witness(curator, self.log), average)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
-from hushfit.release._query import refuse_batch
+from hushfit.release._query import refuse_batch, thrice_the_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,11 @@ class AdmmStep:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)
@@ -125,6 +130,11 @@ class AdmmRun:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)

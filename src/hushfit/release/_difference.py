@@ -15,9 +15,9 @@ from hushfit.kernels.threads import parallel_sum
 from hushfit.privacy import Cost, Relation
 from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.problem import Problem
-from hushfit.release._batches import FullBatch
+from hushfit.release._batches import Sampling
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient, _with_intercept
-from hushfit.release._query import Query
+from hushfit.release._query import Query, thrice_the_weights
 
 # A bound may shrink to nothing as the weights come to rest; the grid of the sums need not follow it all the way.
 _FINEST = 2.0**-40
@@ -68,6 +68,11 @@ class GradientDifference:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     @property
     def size(self) -> int:
@@ -99,10 +104,10 @@ class GradientDifference:
 
 
 @dataclass(frozen=True)
-class AnchoredBatch(FullBatch):
+class AnchoredBatch(Sampling):
     """Every record through the full gradient, and on its own with probability ``rate`` through a batch as well.
 
-    It is a full batch as far as amplification goes: nobody is ever left out. `VarianceReducedGradient` is made for it.
+    Sampling amplifies nothing here: nobody is ever left out. `VarianceReducedGradient` is made for it.
 
     Parameters
     ----------
@@ -114,6 +119,10 @@ class AnchoredBatch(FullBatch):
 
     rate: float = 0.1
     ratio: float = 1.0
+
+    @property
+    def answers(self) -> type[Query]:
+        return VarianceReducedGradient
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1 or not 0 < self.ratio <= 1:
@@ -133,15 +142,9 @@ class AnchoredBatch(FullBatch):
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return MixtureGaussianCost(noise_multiplier, self.rate, self.ratio, count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        if kind is VarianceReducedGradient:
-            return None
-        return "its price is proved for VarianceReducedGradient alone. Use FullBatch()"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if isinstance(query, VarianceReducedGradient) and self == anchored_batch(query.problem, query.rate):
-            return None
-        return f"with {self!r}, which is not the batch of this query"
+    def objection(self, query: "VarianceReducedGradient", relation: Relation) -> str | None:
+        own = anchored_batch(query.problem, query.rate)
+        return None if self == own else f"with {self!r}, which is not the batch of this query"
 
     def __str__(self) -> str:
         return f"all rows, and each with probability {self.rate:g} once more"
@@ -191,7 +194,11 @@ class VarianceReducedGradient:
     doubled = None
     # Plain sampled batches would count a record outside the batch as absent, which it is not.
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "anchored_batch(problem, rate)"
+    made_for: ClassVar[str | None] = "anchored_batch(problem, rate)"
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     @property
     def size(self) -> int:

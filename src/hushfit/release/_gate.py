@@ -56,6 +56,7 @@ class LossDrop:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         shapes = self.vectors.shape[1:], self.mixes.shape
@@ -64,6 +65,10 @@ class LossDrop:
                 f"{len(self.bounds)} candidates of shape {self.problem.shape} need as many bounds and one more row of mixes; vectors "
                 f"have shape {self.vectors.shape} and mixes {self.mixes.shape}."
             )
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return _MOST_QUERIES
 
     @property
     def size(self) -> int:
@@ -122,9 +127,8 @@ class _OfDrops:
     def size(self) -> int:
         return 1
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for it."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return 4 * _MOST_QUERIES
 
     @property
@@ -161,7 +165,7 @@ class Gate(_OfDrops):
     drop: LossDrop
     asked: Vector
 
-    made_for: ClassVar[str] = "FreshGate"
+    made_for: ClassVar[str | None] = "FreshGate"
 
     @property
     def units(self) -> Vector:
@@ -186,7 +190,7 @@ class Choice(_OfDrops):
     asked: Vector
 
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "NoisyChoice"
+    made_for: ClassVar[str | None] = "NoisyChoice"
 
     @property
     def units(self) -> Vector:
@@ -297,7 +301,7 @@ class GatedStep:
 
     doubled = None
     sampled: ClassVar[bool] = True
-    made_for: ClassVar[str] = "GatedBatch"
+    made_for: ClassVar[str | None] = "GatedBatch"
 
     @property
     def problem(self) -> Problem:
@@ -307,9 +311,8 @@ class GatedStep:
     def size(self) -> int:
         return self.gradient.size + 1
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for it."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return 3 * math.prod(problem.shape) + 4 * _MOST_QUERIES
 
     def gate(self, g: Vector) -> Gate:
@@ -375,6 +378,9 @@ class GatedBatch:
     gate: float = 1 / 3
     queries: int = 20
 
+    answers: ClassVar[type[Query]] = GatedStep
+    alone, sized = False, True
+
     def __post_init__(self) -> None:
         _check_batch(self.rate, self.noise, self.queries)
         if not 0 < self.gate < math.inf:
@@ -396,19 +402,15 @@ class GatedBatch:
             return compose([GaussianCost(noise_multiplier, count), _unsampled(self.noise, multipliers, self.queries, count)])
         return GatedCost(noise_multiplier, self.rate, self.noise, *multipliers, self.queries, count=count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        if kind is GatedStep:
-            return None
-        return "its price is that of a gradient and a gate. Plan only GatedStep with it"
+    @property
+    def samples(self) -> bool:
+        return self.rate < 1
 
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if not isinstance(query, GatedStep):
-            return "as a GatedStep"
+    def objection(self, query: GatedStep, relation: Relation) -> str | None:
         return _too_many(len(query.search.step_sizes), self.queries)
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: GatedStep, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """Noise on the gradient, then the gate, over one batch."""
-        assert isinstance(query, GatedStep)  # `objection` has let nothing else pass
         rows = None if self.rate == 1 else poisson_rows(source.n_rows, self.rate, entropy.coins)
         g = gaussian_answer(query.gradient, source, rows, noise_multiplier, entropy)
         threshold, _ = self.gate_multipliers(noise_multiplier)
@@ -436,6 +438,9 @@ class FreshGate:
     noise: str = "laplace"
     queries: int = 20
 
+    answers: ClassVar[type[Query]] = Gate
+    alone, sized = False, True
+
     def __post_init__(self) -> None:
         _check_batch(self.rate, self.noise, self.queries)
 
@@ -451,17 +456,15 @@ class FreshGate:
             return _unsampled(self.noise, multipliers, self.queries, count)
         return GatedCost(math.inf, self.rate, self.noise, *multipliers, self.queries, count=count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return None if kind is Gate else "its price is that of a gate. Plan only Gate with it"
+    @property
+    def samples(self) -> bool:
+        return self.rate < 1
 
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if not isinstance(query, Gate):
-            return "as a Gate"
+    def objection(self, query: Gate, relation: Relation) -> str | None:
         return _too_many(query.drop.size, self.queries)
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: Gate, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """The gate over freshly drawn records."""
-        assert isinstance(query, Gate)  # `objection` has let nothing else pass
         rows = None if self.rate == 1 else poisson_rows(source.n_rows, self.rate, entropy.coins)
         return first_above(query, source, rows, self.noise, noise_multiplier, entropy)
 
@@ -474,6 +477,9 @@ class FreshGate:
 class NoisyChoice:
     """The largest of Laplace-noised scores over all records; the noise multiplier is noise scale over sensitivity."""
 
+    answers: ClassVar[type[Query]] = Choice
+    alone, samples, sized = False, False, True
+
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
 
@@ -483,15 +489,11 @@ class NoisyChoice:
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return None if kind is Choice else "its price is that of a choice. Plan only Choice with it"
+    def objection(self, query: Choice, relation: Relation) -> str | None:
+        return None
 
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        return None if isinstance(query, Choice) else "as a Choice"
-
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: Choice, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """The number of the largest noisy score; the first of equal ones."""
-        assert isinstance(query, Choice)  # `objection` has let nothing else pass
         if noise_multiplier == 0:
             return query(source, None)
         grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, 4 * source.n_rows)

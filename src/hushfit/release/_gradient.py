@@ -16,6 +16,7 @@ from hushfit.kernels.threads import parallel_sum
 from hushfit.losses import Loss
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
+from hushfit.release._query import thrice_the_weights
 
 # Covers the rounding of a record's own arithmetic: a few hundred operations of relative error 2**-53 each.
 ARITHMETIC_SLACK = 1e-9
@@ -67,6 +68,11 @@ class ClippedGradient:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         if self.w.shape != self.problem.shape:

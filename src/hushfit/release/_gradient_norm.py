@@ -49,10 +49,10 @@ class GradientNorm:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for it."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return 4
 
     @property
@@ -132,11 +132,10 @@ class NormAbove:
 
     doubled = None
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "RestartedGate"
+    made_for: ClassVar[str | None] = "RestartedGate"
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for it."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return 4
 
     @property
@@ -193,6 +192,9 @@ class RestartedGate:
 
     segments: int
 
+    answers: ClassVar[type[Query]] = NormAbove
+    alone, samples, sized = False, False, True
+
     def __post_init__(self) -> None:
         if self.segments < 1:
             raise InvalidArgument(f"segments={self.segments!r} must be 1 or more: the number of times that the gate may open.")
@@ -207,17 +209,11 @@ class RestartedGate:
         # 1/m for the threshold and 2/(2m) for all that is compared with it, however often.
         return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, self.segments)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return None if kind is NormAbove else "its price is that of a gate. Plan only NormAbove with it"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if not isinstance(query, NormAbove):
-            return "as NormAbove"
+    def objection(self, query: NormAbove, relation: Relation) -> str | None:
         return None if 0 <= query.segment < self.segments else f"with {self.segments} segments, and this would be one more"
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: NormAbove, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """1 if the noisy norm is at least the noisy threshold."""
-        assert isinstance(query, NormAbove)  # `objection` has let nothing else pass
         if noise_multiplier == 0:
             return query(source, None)
         grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, 4 * source.n_rows, finest=_FINEST)

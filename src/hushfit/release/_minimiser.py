@@ -18,7 +18,7 @@ from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
 from hushfit.release._mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
 from hushfit.release._moment import SecondMoment
-from hushfit.release._query import Query, refuse_batch
+from hushfit.release._query import Query, refuse_batch, thrice_the_weights
 
 _UNIT_ROUNDOFF = 2.0**-53
 # How well a penalty's prox is taken to be computed, relative to its argument.
@@ -43,26 +43,23 @@ class _InsideNoise(ABC):
     rank: int
     output_share: float
 
+    alone, samples, sized = False, False, True
+
+    @property
+    def answers(self) -> type[Query]:
+        return PerturbedMinimiser
+
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        """Why no query of this kind may be planned with it."""
-        if kind is PerturbedMinimiser:
-            return None
-        return "noise inside an objective has its own price. Plan only PerturbedMinimiser with it"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
+    def objection(self, query: "PerturbedMinimiser", relation: Relation) -> str | None:
         """Why its price does not cover this very query."""
-        if not isinstance(query, PerturbedMinimiser):
-            return "as a PerturbedMinimiser"
         if query.kappa <= self.kappa and query.rank <= self.rank:
             return None
         return f"with {self!r}, not with kappa={query.kappa:g} and rank={query.rank}"
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: "PerturbedMinimiser", source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """Noise in the objective, then noise on what was found to minimise it."""
-        assert isinstance(query, PerturbedMinimiser)  # `objection` has let nothing else pass
         if noise_multiplier == 0:
             return query(source, None)
         relation, stretch = entropy.relation, self.stretch(query.size)
@@ -205,7 +202,11 @@ class PerturbedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "GaussianInside or LaplaceInside"
+    made_for: ClassVar[str | None] = "GaussianInside or LaplaceInside"
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         _check_minimisable(self.problem)
@@ -281,6 +282,15 @@ class CertifiedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
+
+    @property
+    def problem(self) -> Problem:
+        return self.asked.problem
 
     @property
     def size(self) -> int:

@@ -17,7 +17,7 @@ from hushfit.privacy import Cost, PermutedGaussianCost, Relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK
 from hushfit.release._mechanism import Entropy, NoiseGrid, gaussian_answer, too_large
-from hushfit.release._query import Query
+from hushfit.release._query import Query, thrice_the_weights
 
 _UNIT_ROUNDOFF = 2.0**-53
 # How well a penalty's prox is taken to be computed, relative to its argument.
@@ -107,6 +107,11 @@ class PermutedRun:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -281,6 +286,9 @@ class SecretOrder:
     shares: tuple[float, ...]
     ratios: tuple[float, ...]
 
+    answers: ClassVar[type[Query]] = PermutedRun
+    alone, samples, sized = False, False, True
+
     @classmethod
     def of(cls, run: PermutedRun) -> "SecretOrder":
         """The mechanism for a run, with room for rounding."""
@@ -297,23 +305,17 @@ class SecretOrder:
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return PermutedGaussianCost(noise_multiplier, self.shares, self.ratios, count=count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        """Why no query of this kind may be planned with it."""
-        return None if kind is PermutedRun else "a secret order is proved for PermutedRun only. Use FullBatch()"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
+    def objection(self, query: PermutedRun, relation: Relation) -> str | None:
         """Why its price does not cover this very query."""
         if relation is not Relation.REPLACE_ONE:
             return "in a secret order, which is proved under 'replace-one' only"
-        if not isinstance(query, PermutedRun):
-            return "as a PermutedRun"
         own = SecretOrder.of(query)
         # The largest ratio is 1 in both, and noise is in proportion to the query's own largest distance.
         if own.shares == self.shares and all(ratio <= priced for ratio, priced in zip(own.ratios, self.ratios, strict=True)):
             return None
         return "with other batches, steps or restarts than this run has"
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: PermutedRun, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """Deal the rows in an order that nobody learns, run, add noise."""
         if noise_multiplier > 0:
             _require_fine_grid(query, noise_multiplier, entropy.relation, source.n_rows)

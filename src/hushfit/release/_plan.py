@@ -7,7 +7,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget, Cost, ReleaseRecord, calibrate, compose, discretisation_loss, usable
 from hushfit.problem import Problem
 from hushfit.release._batches import FullBatch
-from hushfit.release._mechanism import Mechanism
+from hushfit.release._mechanism import Mechanism, objection_to
 from hushfit.release._query import Query
 
 # Of the coarsest noise that a fit usually draws: half of (2**31)^2 grid steps.
@@ -27,13 +27,8 @@ class Planned:
     share: float = 1.0
     sampling: Mechanism = FullBatch()
 
-    def coordinates(self, problem: Problem) -> int:
-        """At least the number of coordinates of one answer: what the query says of itself, or the size of the weights."""
-        of_query = getattr(self.query, "coordinates", None)
-        return int(of_query(problem)) if of_query else 3 * math.prod(problem.shape)
-
     def __post_init__(self) -> None:
-        objection = self.sampling.objection_to(self.query)
+        objection = objection_to(self.sampling, self.query)
         if objection is not None:
             raise InvalidArgument(f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but {objection}.")
 
@@ -48,7 +43,7 @@ class Plan:
         names = [part.name for part in self.parts]
         if len(set(names)) < len(names):
             raise InvalidArgument(f"Releases of one plan need different names; got {names}.")
-        if len(names) > 1 and any(getattr(part.sampling, "alone", False) for part in self.parts):
+        if len(names) > 1 and any(part.sampling.alone for part in self.parts):
             raise InvalidArgument(
                 f"An adaptive run is proved by itself, not between other releases; got {names}. Make two fits of it."
             )
@@ -74,7 +69,7 @@ class Plan:
     def require_drawable(self, multipliers: dict[str, float], problem: Problem, reserve: float) -> None:
         """Refuse, before anything is paid, a plan whose noise could not be drawn within the reserve for discrete noise."""
         loss = sum(
-            part.count * discretisation_loss(part.coordinates(problem), DRAWN_LOG2_VARIANCE)
+            part.count * discretisation_loss(part.query.coordinates(problem), DRAWN_LOG2_VARIANCE)
             for part in self.parts
             if multipliers[part.name] > 0
         )

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from hushfit.errors import InvalidArgument, UnknownName
 from hushfit.losses import Logistic
@@ -22,12 +21,11 @@ from hushfit.solvers._mp_admm import MPADMM
 from hushfit.solvers._newton import DoubleNoiseNewton
 from hushfit.solvers._objective import ObjectivePerturbation
 from hushfit.solvers._output import OutputPerturbation
-from hushfit.solvers._private_graph import PrivateGraph, PublicGraph
 from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
 from hushfit.solvers._recalibrated import Recalibrated
 from hushfit.solvers._rsgd import PermutedSGD
-from hushfit.solvers._run import Solver
+from hushfit.solvers._run import Solver, settled
 from hushfit.solvers._sadmm import DPSADMM
 from hushfit.solvers._ss_admm import SSADMM
 from hushfit.solvers._ssp import SufficientStatistics
@@ -96,12 +94,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 }
 
 
-@runtime_checkable
-class Budgeted(Protocol):
-    """A solver with settings that depend on the budget."""
-
-    def for_budget(self, budget: Budget, problem: Problem) -> Solver:
-        """The same, settled."""
+_MEMBERS = ("takes_constraint", "plan", "iterates")
 
 
 def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
@@ -113,21 +106,17 @@ def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
             names = ", ".join(repr(name) for name in ("auto", *SOLVERS))
             raise UnknownName(f"solver={solver!r} is not known. Use one of {names}, or an object of hushfit.solvers.")
         return _fit_for(budget, problem, SOLVERS[solver]())
-    if not (hasattr(solver, "plan") and hasattr(solver, "iterates")):
-        raise InvalidArgument(f"solver={solver!r} is neither a name nor a solver. Use 'auto' or an object of hushfit.solvers.")
+    missing = [name for name in _MEMBERS if not hasattr(solver, name)]
+    if missing:
+        raise InvalidArgument(
+            f"solver={solver!r} is neither a name nor a solver: it does not declare {', '.join(missing)}. "
+            "Use 'auto', an object of hushfit.solvers, or a class with all members of solvers.Solver."
+        )
     return _fit_for(budget, problem, solver)
 
 
 def _fit_for(budget: Budget, problem: Problem, solver: Solver) -> Solver:
     """Refuse before anything is paid what would only be refused when it runs, or not at all; settle what the budget decides."""
-    if problem.constraint is not None and not isinstance(solver, DPSADMM | DPVRADMM):
+    if problem.constraint is not None and not solver.takes_constraint:
         raise InvalidArgument(f"{type(solver).__name__} would ignore the constraint of the problem. Use 'dp-sadmm' or 'dp-vradmm'.")
-    if isinstance(solver, ExactMinimiser) and budget.is_private:
-        raise InvalidArgument(
-            f"solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not {budget.epsilon:g}. Use 'auto'."
-        )
-    if isinstance(solver, PublicGraph | PrivateGraph):
-        return replace(solver, solver=_fit_for(budget, problem, solver.solver))
-    if isinstance(solver, Budgeted):
-        return solver.for_budget(budget, problem)
-    return solver
+    return settled(solver, budget, problem)

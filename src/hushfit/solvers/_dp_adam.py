@@ -56,6 +56,8 @@ class DPAdam:
     average_last: float = 0.5
     sampling: Sampling | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, clip=self.clip, step_size=self.step_size, floor=self.floor)
         if not all(0 <= rate < 1 for rate in self.decay) or not 0 <= self.average_last <= 1:
@@ -92,9 +94,6 @@ class DPAdam:
             scale = np.sqrt(np.maximum(v / (1 - second**t) - noise**2, 0.0)) + self.floor * clip
             w = _prox_along(problem, w - step * m / (1 - first**t) / scale, step / scale)
             yield Iterate(w, weight=float(t > self.steps - averaged))
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return average
 
     def _usual_step(self, query: ClippedGradient, curator: Curator, expected_rows: float) -> float:
         noise = run_noise(query, curator.noise_multiplier(_NAME), expected_rows, self.steps)

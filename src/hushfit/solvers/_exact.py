@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushfit._typing import Matrix, Vector
+from hushfit._typing import Matrix
 from hushfit.errors import InvalidArgument
+from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx, extrapolated
@@ -31,6 +32,16 @@ class ExactMinimiser:
     most_steps: int = 5_000
     tolerance: float = 1e-8
 
+    takes_constraint = False
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "ExactMinimiser":
+        """The same, where nothing is to be hidden."""
+        if budget.is_private:
+            raise InvalidArgument(
+                f"solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not {budget.epsilon:g}. Use 'auto'."
+            )
+        return self
+
     def plan(self, problem: Problem) -> Plan:
         return Plan((Planned("second moment", SecondMoment, 1), Planned("gradient", ClippedGradient, self.most_steps)))
 
@@ -52,9 +63,6 @@ class ExactMinimiser:
             ahead, momentum = extrapolated(w, moved, (ahead - w) @ H, momentum)
             yield Iterate(w, weight=0.0)
         yield Iterate(w)
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return average
 
     def _curvature(self, problem: Problem, curator: Curator) -> Matrix:
         """A bound on the Hessian: the second moment, or for many columns the identity."""

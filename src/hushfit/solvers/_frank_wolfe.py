@@ -51,6 +51,8 @@ class FrankWolfe:
     intercept_radius: float = 4.0
     clip: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, radius=self.radius, intercept_radius=self.intercept_radius, clip=self.clip)
 
@@ -82,9 +84,6 @@ class FrankWolfe:
             share = 2 / (t + 2)
             w = (1 - share) * w + share * s
             yield Iterate(w, weight=float(t == self._steps - 1))
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return average
 
     def _reach(self, problem: Problem) -> Vector:
         """How far a corner lies from zero along each coordinate of a record."""

@@ -59,6 +59,8 @@ class DoubleNoiseNewton:
     floor: float | None = None
     curvature_share: float = 0.3
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, clip=self.clip, floor=self.floor)
         if self.curvature not in CURVATURES:
@@ -97,9 +99,6 @@ class DoubleNoiseNewton:
             g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
             w = step(self, problem, curator, w, g)
             yield Iterate(w, weight=float(t == self.steps))
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return average
 
 
 class _Step(Protocol):

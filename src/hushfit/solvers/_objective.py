@@ -65,6 +65,8 @@ class ObjectivePerturbation:
     kappa: float | None = None
     floor: float = 1e-2
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if any(value is not None and not value > 0 for value in (self.mu, self.kappa, self.stages)):
             raise InvalidArgument(f"{self} needs mu > 0, kappa > 0 and stages >= 1, or None for the usual ones.")
@@ -92,9 +94,6 @@ class ObjectivePerturbation:
             released = curator.release(_NAME, query).reshape(problem.shape)
             w = _with_zeros(released, query, self.output_share, curator.noise_multiplier(_NAME))
             yield Iterate(w, weight=float(stage == stages))
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return average
 
     def _stages(self, penalty: Penalty) -> int:
         if penalty.convex and self.stages not in (None, 1):

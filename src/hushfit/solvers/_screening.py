@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
@@ -44,6 +43,8 @@ class Screening:
 
     steps: int | None = None
     moment_share: float = 0.02
+
+    takes_constraint = False
 
     def __post_init__(self) -> None:
         if not (self.steps is None or self.steps >= 1) or not 0 < self.moment_share < 1:
@@ -77,9 +78,6 @@ class Screening:
             g = curator.release("gradient", query).reshape(problem.shape) / problem.n_rows
             w = w - _STEP * g @ metric.metric.A
             yield Iterate(w, weight=float(t == steps - 1))
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return average
 
 
 @dataclass(frozen=True, eq=False)

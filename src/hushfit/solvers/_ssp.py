@@ -47,6 +47,8 @@ class SufficientStatistics:
     moment_share: float = 0.5
     floor: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, floor=self.floor)
         if not 0 < self.moment_share < 1:
@@ -71,9 +73,6 @@ class SufficientStatistics:
         g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
         target: Vector = -np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(problem.shape).astype(np.float64)
         yield Iterate(MetricProx(problem, H)(target, 1.0))
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return average
 
     def _second_moment(self, problem: Problem, curator: Curator) -> Matrix:
         query = SecondMoment(problem)

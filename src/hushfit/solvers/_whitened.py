@@ -107,6 +107,8 @@ class WhitenedGradientDescent:
     steps: int = 60
     moment_share: float = 0.1
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if self.steps < 1 or not 0 < self.moment_share < 1:
             raise InvalidArgument(f"{self} needs steps >= 1 and a moment_share in (0, 1).")
@@ -147,9 +149,6 @@ class WhitenedGradientDescent:
                 yield Iterate(u @ metric.A, weight=0.0)
         walk = Walk(np.array(points), np.array(gradients), schedule, weights, settings.momentum, noise)
         yield Iterate(_cleared(result, walk, problem) @ metric.A)
-
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return average
 
     def _settings(self, problem: Problem, curator: Curator, dimension: float) -> Settings:
         per_step = curator.noise_multiplier(_GRADIENT) * relation_factor(problem) / problem.n_rows
