@@ -4,6 +4,7 @@ False alarms: checks on secure noise reject at level 1e-6 each (``LEVEL``), and 
 """
 
 import copy
+import inspect
 import math
 import pickle
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ from _support import (
     source_of,
     table,
 )
-from hushfit.data import SecureCoins, SeededCoins
+from hushfit import release
+from hushfit.audit import trimmed_checks
+from hushfit.data import SecureCoins, SeededCoins, _source
 from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.privacy import Relation, SecureSampler, SeededSampler
@@ -278,6 +281,84 @@ def test_every_source_gives_the_same_answer(build, layout):
     y = labels_for(loss, query.problem.outputs, 50)
     source = source_of(layout(X), y, query.problem.fit_intercept)
     np.testing.assert_allclose(query(source, None), answer_with(query, X, y), atol=1e-8)
+
+
+def in_any_order(query, n=200, seed=5):
+    """Answers over the same records: as they come, in other orders, and in blocks of other sizes."""
+    X = table(n, COLUMNS, seed)
+    loss = query.loss if isinstance(query, ClippedGradient) else Logistic()
+    y = labels_for(loss, query.problem.outputs, n, seed)
+    rng = np.random.default_rng(seed)
+    for order in (np.arange(n), *(rng.permutation(n) for _ in range(3))):
+        yield answer_with(query, X[order], y[order])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_source, "_block_rows", lambda n_rows: 7)
+        yield answer_with(query, X, y)
+
+
+def sums_exactly(query):
+    first, *others = in_any_order(query)
+    return all(np.array_equal(first, other) for other in others)
+
+
+@over_queries
+def test_the_order_of_the_rows_and_their_blocks_do_not_show_in_a_single_bit(build):
+    """Sums over records are exact (lemma 1 of docs/proofs/gradient.md), and so is whatever is computed from them.
+
+    The rows are fixed: of others, about one table in a thousand has a contribution half way between two grid steps.
+    """
+    query = build(200, Relation.REPLACE_ONE)
+    assert sums_exactly(query), (
+        f"{type(query).__name__} adds up plain floats, so one record changes how all after it are rounded. Sum "
+        "contributions that are rounded to the grid of an ExactSum (release/_exact_sum.py)."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PlainSum:
+    """What a newcomer may write: records within their bound, added up as they are."""
+
+    problem: object
+
+    def __call__(self, source, rows):
+        return sum(records.sum(axis=0) for block in source.blocks(rows) for _, records in block._records())
+
+
+def test_a_query_that_adds_up_plain_floats_is_noticed():
+    assert not sums_exactly(PlainSum(problem_for(np.empty((200, COLUMNS)))))
+
+
+# Queries that are no sums of their own, and where else their order of rows is checked or why it cannot show.
+ELSEWHERE = {
+    "CertifiedMinimiser": "the second stage of PerturbedMinimiser",
+    "Choice": "order of rows for choice, in the audit",
+    "ColumnHistogram": "order of rows for histogram of columns, in the audit",
+    "Gate": "order of rows for gate, in the audit",
+    "GatedStep": "a ClippedGradient and a Gate",
+    "GradientNorm": "order of rows for norm of a gradient, in the audit",
+    "LossDrop": "order of rows for loss drops, in the audit",
+    "NewtonDirection": "order of rows for newton direction, in the audit",
+    "NormAbove": "a GradientNorm",
+    "Priced": "another query with its price",
+    "SteepestCorner": "order of rows for steepest corner, in the audit",
+    "TotalScore": "order of rows for total of scores, in the audit",
+    "VarianceReducedGradient": "order of rows for variance-reduced gradient, in the audit",
+    "Vocabulary": "counts of texts",
+}
+
+
+def test_every_query_is_in_the_list():
+    public = {name for name, kind in vars(release).items() if inspect.isclass(kind) and hasattr(kind, "sensitivity")}
+    listed = {type(build(50, Relation.REPLACE_ONE)).__name__ for build in QUERIES.values()}
+    missing = public - listed - set(ELSEWHERE) - {"Query"}
+    assert not missing, (
+        f"{sorted(missing)}: add a builder to QUERIES in tests/test_release.py and an example to example_queries in "
+        "audit/_examples.py, so that bounds, order and layout are tested."
+    )
+    for name, where in ELSEWHERE.items():
+        if where.endswith(", in the audit"):
+            checks = [check for check in trimmed_checks() if check.startswith(where.removesuffix(", in the audit"))]
+            assert checks, f"{name}: the audit has no check named {where}. Add an example to audit/_examples.py."
 
 
 def test_second_moment_is_the_sum_of_outer_products():

@@ -20,7 +20,7 @@ from hushfit.audit._auditor import Attack, Neighbours, OwnerAttack, audit
 from hushfit.audit._boundary import check_batch_sensitivity, check_batches, check_ledger, check_paid, check_refusals, check_sealed
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Canary, attack_on, owner_attacks, proved
-from hushfit.audit._deterministic import check_replay, check_sensitivity, check_side_channels
+from hushfit.audit._deterministic import check_order, check_replay, check_sensitivity, check_side_channels
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
 from hushfit.audit._noise import LEVEL, Finding, check_release_noise, check_sampler
@@ -89,6 +89,9 @@ _ATTACKS_ALLOWED = 100
 _MILD = Budget(1.0, 1e-6)
 # They choose and add no noise to anything, or name texts.
 _ONLY_CHOICES = ("frank-wolfe", "vocabulary")
+
+# Runs that deal rows into batches by their place in the table, which is public.
+_DEALT = ("run in batches", "run with restarts", "run in uneven batches")
 
 ATTACK_LEVEL = FALSE_ALARMS / 2 / _ATTACKS_ALLOWED
 """False-alarm rate of each attack of the trimmed audit."""
@@ -177,6 +180,10 @@ def _sensitivities() -> Iterator[Check]:
     sampled = [name for name, example in example_queries(Relation.ADD_REMOVE).items() if example.query.sampled]
     for name in sampled:
         yield Check(f"sensitivity of {name} in batches", partial(_in_batches, name))
+    for relation in RELATIONS:
+        for name in [*example_queries(relation), *more_examples(relation)]:
+            if name not in _DEALT:
+                yield Check(f"order of rows for {name} ({relation})", partial(_in_order, name, relation))
 
 
 def _examples(relation: Relation, seed: int) -> dict[str, Example]:
@@ -189,6 +196,12 @@ def _climb(name: str, relation: Relation, seed: int) -> list[Finding]:
     places = (0, 6, len(example.rows) - 1) if isinstance(example.query, PermutedRun) else (0,)
     search: dict[str, Any] = {"draw_label": example.draw_label, "climbs": 30, "starts": 3, "seed": seed}
     return [check_sensitivity(name, example.query, relation, example.rows, example.labels, row=row, **search) for row in places]
+
+
+def _in_order(name: str, relation: Relation, seed: int) -> list[Finding]:
+    # Always the same rows: among others, one in a hundred thousand lies half way between two steps of its grid.
+    example = _examples(relation, 0)[name]
+    return [check_order(name, example.query, relation, example.rows, example.labels)]
 
 
 def _in_batches(name: str, seed: int) -> list[Finding]:

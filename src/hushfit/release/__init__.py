@@ -13,6 +13,7 @@ from hushfit.release._difference import (
     anchored_batch,
     difference_bound,
 )
+from hushfit.release._exact_sum import ExactSum
 from hushfit.release._gate import (
     Backtracking,
     Choice,
@@ -54,6 +55,7 @@ __all__ = [
     "ColumnHistogram",
     "Curator",
     "Entropy",
+    "ExactSum",
     "FixedSizeBatch",
     "FreshGate",
     "FullBatch",

@@ -8,14 +8,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, Coins, DataSource, poisson_rows
+from hushfit.data import Block, Coins, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_sum
 from hushfit.privacy import Cost, Relation
 from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.problem import Problem
 from hushfit.release._batches import Sampling
+from hushfit.release._exact_sum import ExactSum
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient, _with_intercept
 from hushfit.release._query import Query, thrice_the_weights
 
@@ -79,24 +78,20 @@ class GradientDifference:
         return self.w.size
 
     @property
-    def grid(self) -> float:
-        """Step to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
-        largest = max(self.bound, _FINEST * self.clip)
-        return 2.0 ** math.ceil(math.log2(largest * max(self.problem.n_rows, MOST_BLOCK_ROWS) / HEADROOM))
+    def _sum(self) -> ExactSum:
+        return ExactSum(max(self.bound, _FINEST * self.clip), self.problem.n_rows, self.size)
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         w, v = (np.ascontiguousarray(_with_intercept(point, self.problem)) for point in (self.w, self.snapshot))
 
-        def of_block(block: Block) -> Vector:
-            return block.difference_sum(w, v, self.clip, self.bound, *self.problem.loss.kernel, self.grid)
+        def of_block(block: Block, grid: float) -> Vector:
+            return block.difference_sum(w, v, self.clip, self.bound, *self.problem.loss.kernel, grid)
 
-        total = parallel_sum(of_block, source.blocks(rows), w.shape)
+        total = self._sum.over(source.blocks(rows), w.shape, of_block)
         return total[..., : self.problem.dimension].ravel()
 
     def radius(self) -> float:
-        # Rounding as in lemma 1 of docs/proofs/gradient.md.
-        grid_steps = 2 * math.ceil(self.problem.n_rows / FEWEST_BLOCK_ROWS) + 2
-        return self.bound * (1 + ARITHMETIC_SLACK) + grid_steps * self.grid * math.sqrt(self.size)
+        return self.bound * (1 + ARITHMETIC_SLACK) + self._sum.rounding
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one difference away and adds another; exchanging it for nothing only takes one away.

@@ -12,14 +12,14 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource, poisson_rows
+from hushfit.data import Block, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
 from hushfit.privacy import AboveThresholdCost, Cost, GatedCost, GaussianCost, PureCost, Relation, compose
 from hushfit.privacy._above_threshold import GATE_NOISES
 from hushfit.problem import Problem
 from hushfit.release._batches import _subsampled_multiplier
+from hushfit.release._exact_sum import ExactSum
 from hushfit.release._gradient import ClippedGradient, _with_intercept
 from hushfit.release._mechanism import Entropy, NoiseGrid, gaussian_answer
 from hushfit.release._query import Query
@@ -75,25 +75,27 @@ class LossDrop:
         return len(self.bounds)
 
     @cached_property
+    def _sums(self) -> tuple[ExactSum, ...]:
+        """One for each candidate: their bounds differ by orders of magnitude."""
+        return tuple(ExactSum(bound, self.problem.n_rows, 1) for bound in self.bounds.tolist())
+
+    @property
     def grids(self) -> Vector:
-        """Steps to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
-        rows = max(self.problem.n_rows, MOST_BLOCK_ROWS)
-        return np.asarray(2.0 ** np.ceil(np.log2(self.bounds * rows / HEADROOM)))
+        """Steps to which the contributions to each sum are rounded."""
+        return np.array([one.grid for one in self._sums])
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        vectors = np.ascontiguousarray(_with_intercept(self.vectors, self.problem))
+        vectors, grids = np.ascontiguousarray(_with_intercept(self.vectors, self.problem)), self.grids
 
         def of_block(block: Block) -> Vector:
-            return block.drop_sum(vectors, self.mixes, self.bounds, *self.problem.loss.kernel, self.grids)
+            return block.drop_sum(vectors, self.mixes, self.bounds, *self.problem.loss.kernel, grids)
 
         return parallel_sum(of_block, source.blocks(rows), (self.size,))
 
     @property
     def radii(self) -> Vector:
         """Bound on what one record adds to each sum."""
-        # Rounding as in lemma 1 of docs/proofs/gradient.md.
-        grid_steps = 2 * math.ceil(self.problem.n_rows / FEWEST_BLOCK_ROWS) + 2
-        return self.bounds + grid_steps * self.grids
+        return np.asarray(self.bounds + [one.rounding for one in self._sums])
 
     def radius(self) -> float:
         return float(np.linalg.norm(self.radii))

@@ -11,10 +11,9 @@ import numpy as np
 from hushfit._typing import IntVector, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, Block, Coins, DataSource, SeededCoins
 from hushfit.errors import InvalidArgument, UnsupportedRelation
-from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_sum
 from hushfit.privacy import Cost, PermutedGaussianCost, Relation
 from hushfit.problem import Problem
+from hushfit.release._exact_sum import ExactSum
 from hushfit.release._gradient import ARITHMETIC_SLACK
 from hushfit.release._mechanism import Entropy, NoiseGrid, gaussian_answer, too_large
 from hushfit.release._query import Query, thrice_the_weights
@@ -194,7 +193,7 @@ class PermutedRun:
         problem, root = self.problem, math.sqrt(self.size)
         # In the mean: half a step of the grid for each record, and the error of adding up blocks and dividing.
         blocks = math.ceil(max(self.passes.sizes) / FEWEST_BLOCK_ROWS)
-        sums = root * (0.5 * self.grid + (blocks + 1) * _UNIT_ROUNDOFF * self._slope)
+        sums = root * (0.5 * self._sum.grid + (blocks + 1) * _UNIT_ROUNDOFF * self._slope)
         margins = problem.loss.smoothness * (problem.dimension + 8) * _UNIT_ROUNDOFF * self._reach
         gradient = sums + margins + 40 * _UNIT_ROUNDOFF * self._slope
         largest = (1 + step * self.mu) * self._reach + step * self._slope
@@ -204,9 +203,9 @@ class PermutedRun:
         return step * gradient + ((8 + summed) * _UNIT_ROUNDOFF + prox) * largest
 
     @cached_property
-    def grid(self) -> float:
-        """Step to which contributions to a batch's gradient are rounded."""
-        return 2.0 ** math.ceil(math.log2(self.problem.loss.slope_bound * max(self.passes.sizes) / HEADROOM))
+    def _sum(self) -> ExactSum:
+        """Of one batch's gradients; its grid is as fine as the batch allows, because a mean divides by its size."""
+        return ExactSum(self.problem.loss.slope_bound, max(self.passes.sizes), self.size, least_rows=1)
 
     def radius(self) -> float:
         return float(self._shifts(1).max())
@@ -245,10 +244,10 @@ class PermutedRun:
         kernel, caps = self.problem.loss.kernel, np.array([self.clip])
         padded = w if self.problem.fit_intercept else np.concatenate([w, np.zeros((*w.shape[:-1], 1))], axis=-1)
 
-        def of_block(block: Block) -> Vector:
-            return block.gradient_sum(padded, caps, kernel.code, kernel.parameter, self.grid)
+        def of_block(block: Block, grid: float) -> Vector:
+            return block.gradient_sum(padded, caps, kernel.code, kernel.parameter, grid)
 
-        total = parallel_sum(of_block, source.blocks(rows), padded.shape)
+        total = self._sum.over(source.blocks(rows), padded.shape, of_block)
         return total[..., : self.problem.dimension] / (self.problem.n_rows if rows is None else len(rows))
 
     def _dealt(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
