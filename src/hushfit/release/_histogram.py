@@ -13,7 +13,7 @@ from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release._query import refuse_batch
 
-MOST_CELLS = 256
+MOST_CELLS = 1024
 """Cells of one histogram: what a plan sets aside for its noise, before the edges are known."""
 
 
