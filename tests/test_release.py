@@ -7,6 +7,7 @@ import copy
 import inspect
 import math
 import pickle
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,14 +35,23 @@ from hushfit.release import (
     AdmmRun,
     AdmmState,
     AdmmStep,
+    AnchoredBatch,
+    ClassicInside,
     ClippedGradient,
     FixedSizeBatch,
+    FreshGate,
     FullBatch,
+    GatedBatch,
+    GaussianInside,
+    GaussianRun,
     GradientDifference,
     HessianSum,
+    LaplaceInside,
     LogisticGradient,
     MarginHistogram,
     Metric,
+    NoisyChoice,
+    NoisyCorner,
     Passes,
     PermutedRun,
     PerturbedMinimiser,
@@ -50,7 +60,11 @@ from hushfit.release import (
     PoissonBatch,
     RegularisedMinimiser,
     Released,
+    RenyiRun,
+    RestartedGate,
     SecondMoment,
+    SecretOrder,
+    Thresholded,
     difference_bound,
 )
 from hushfit.release._mechanism import NoiseGrid
@@ -377,6 +391,97 @@ def test_histogram_counts_signed_margins_and_leaves_nobody_out_but_the_zero_reco
     signed = np.delete(y * (records_of(X) @ query.w), 3)
     assert counts.sum() == 49
     np.testing.assert_array_equal(counts, np.histogram(signed, [-np.inf, *query.edges, np.inf])[0])
+
+
+# What mechanisms and queries declare
+
+MECHANISMS = [
+    FullBatch(),
+    PoissonBatch(0.1),
+    FixedSizeBatch(3),
+    AnchoredBatch(0.1, 0.1),
+    GatedBatch(),
+    FreshGate(),
+    NoisyChoice(),
+    GaussianInside(0.1),
+    LaplaceInside(0.1),
+    ClassicInside(0.1),
+    NoisyCorner(),
+    SecretOrder((0.5, 0.5), (1.0, 1.0)),
+    RestartedGate(2),
+    Thresholded(1e-6, 3),
+    GaussianRun(),
+    RenyiRun(1e-6),
+]
+over_mechanisms = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
+KINDS = [
+    kind
+    for name, kind in sorted(vars(release).items())
+    if inspect.isclass(kind) and hasattr(kind, "sensitivity") and name != "Query"
+]
+over_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+def test_every_mechanism_is_in_the_list():
+    public = {name for name, kind in vars(release).items() if inspect.isclass(kind) and hasattr(kind, "answer")}
+    abstract = {"Mechanism", "Sampling", "AdaptiveRun", "Released"}
+    missing = public - {type(mechanism).__name__ for mechanism in MECHANISMS} - abstract
+    assert not missing, f"{sorted(missing)}: add an example to MECHANISMS in tests/test_release.py."
+
+
+@over_kinds
+def test_every_query_declares_its_members(kind):
+    members = ("sampled", "made_for", "coordinates", "doubled", "radius", "sensitivity")
+    missing = [name for name in members if not hasattr(kind, name)]
+    assert not missing, f"{kind.__name__} does not declare {missing}: see release/_query.py for what they mean."
+    assert kind.coordinates(problem_for(np.empty((50, COLUMNS)))) >= 0
+
+
+@over_mechanisms
+@over_kinds
+def test_a_mechanism_is_planned_with_the_queries_that_it_declares_and_no_others(mechanism, kind):
+    if mechanism.answers is None:
+        admitted = kind.made_for is None and (kind.sampled or not mechanism.samples)
+    else:
+        admitted = kind is mechanism.answers
+    if admitted:
+        assert Planned("x", kind, 1, sampling=mechanism).query is kind
+    else:
+        with pytest.raises(InvalidArgument, match=f"asks {kind.__name__} of"):
+            Planned("x", kind, 1, sampling=mechanism)
+
+
+@over_kinds
+def test_a_query_with_a_price_of_its_own_has_a_mechanism(kind):
+    own = [type(mechanism).__name__ for mechanism in MECHANISMS if mechanism.answers is kind]
+    assert (kind.made_for is None) or own
+    for name in own:
+        # The name of a constructor stands for it in two of them.
+        assert kind.made_for is None or {name, "anchored_batch", "GaussianInside"} & set(re.findall(r"\w+", kind.made_for))
+
+
+@over_mechanisms
+def test_a_mechanism_that_stands_alone_shares_no_plan(mechanism):
+    kind = mechanism.answers or ClippedGradient
+    parts = (Planned("x", kind, 1, sampling=mechanism), Planned("y", SecondMoment, 1))
+    if mechanism.alone:
+        with pytest.raises(InvalidArgument, match="by itself"):
+            Plan(parts)
+    else:
+        assert Plan(parts).parts == parts
+
+
+@over_queries
+def test_the_curator_refuses_a_query_that_counts_on_other_rows(build):
+    """Its bounds are for another table; nothing is computed."""
+    query = build(11, Relation.REPLACE_ONE)
+    own = (one for one in MECHANISMS if one.answers is type(query))
+    mechanism = FullBatch() if query.made_for is None else next(own)
+    plan = Plan((Planned("only", type(query), 1, sampling=mechanism),))
+    curator = curator_over(source_of(table(10, COLUMNS), np.ones(10), query.problem.fit_intercept), plan, 1.0)
+    with pytest.raises(UndeclaredRelease, match=r"for 10 rows.*counts on 11"):
+        curator.release("only", query)
+    assert curator.transcript == []
 
 
 # Sampled batches
