@@ -1,4 +1,4 @@
-"""Contracts that every loss keeps, over one list. Add a loss to ``LOSSES`` and it inherits them."""
+"""Contracts that every loss keeps, over one list. Add a loss to ``_support`` and it inherits them."""
 
 import inspect
 
@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import _support
+from _support import BINARY, REAL, SEVERAL
 from hushfit import losses
+from hushfit.audit._examples import example_queries
 from hushfit.errors import InvalidArgument
 from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from hushfit.losses import HuberHinge, KernelLoss, Logistic, OneVsRest, Softmax, Squared
@@ -16,9 +17,6 @@ from hushfit.penalties import Zero
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 
-BINARY = [Logistic(), HuberHinge(), HuberHinge(bend=0.1)]
-REAL = [Squared(), Squared(slope_bound=2.5)]
-SEVERAL = [Softmax(2), Softmax(5), OneVsRest(Logistic(), 3), OneVsRest(HuberHinge(), 4)]
 LOSSES = BINARY + REAL + SEVERAL
 
 seeds = st.integers(0, 2**32 - 1)
@@ -83,13 +81,10 @@ def test_every_loss_is_in_the_list():
     listed = {type(loss).__name__ for loss in LOSSES}
     public = {name for name, kind in vars(losses).items() if inspect.isclass(kind)}
     missing = public - listed - {"Loss", "KernelLoss"}
-    assert not missing, (
-        f"{sorted(missing)}: add an example to BINARY, REAL or SEVERAL in tests/test_losses.py and to LOSSES in "
-        "tests/_support.py, which drives the tests of compiled code."
-    )
-    compiled = {type(loss).__name__ for loss, _ in _support.LOSSES}
-    missing = listed - compiled
-    assert not missing, f"{sorted(missing)}: add an example to LOSSES in tests/_support.py."
+    assert not missing, f"{sorted(missing)}: add an example to BINARY, REAL or SEVERAL in tests/_support.py."
+    audited = {type(example.query.problem.loss).__name__ for example in example_queries("replace-one").values()}
+    missing = listed - audited
+    assert not missing, f"{sorted(missing)}: add a gradient to example_queries in audit/_examples.py."
 
 
 @over_losses

@@ -471,7 +471,9 @@ def _restarted_law(seed: int) -> list[Finding]:
     return [
         check_choices(draw, law, "gate that restarts"),
         Finding(
-            "gate that restarts: no more segments than were priced", opened <= getattr(priced, "count", 0), f"{opened} segments"
+            "gate that restarts: no more segments than were priced",
+            opened <= sum(part.count for part in priced.entries()),
+            f"{opened} segments",
         ),
     ]
 
