@@ -9,7 +9,7 @@ from hushfit.preprocessing._encoder import _LOST_SHARE
 from hushfit.preprocessing._quantile_scaler import _LOOKS, _spreads
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import ColumnHistogram, Curator, Plan, Planned, Thresholded, Vocabulary, vocabulary_of
+from hushfit.release import ColumnHistogram, Door, Plan, Planned, Thresholded, Vocabulary, vocabulary_of
 from hushfit.solvers import Iterate
 
 
@@ -22,8 +22,8 @@ class QuantileLooks:
     def plan(self, problem: Problem) -> Plan:
         return Plan(tuple(Planned(name, ColumnHistogram, 1) for name in _LOOKS))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        spreads = _spreads(curator, problem.n_features)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        spreads = _spreads(door, problem.n_features)
         yield Iterate(np.array([0.0 if spread is None else spread.quantile(0.5) for spread in spreads]))
 
 
@@ -52,6 +52,6 @@ class VocabularyLook:
     def plan(self, problem: Problem) -> Plan:
         return Plan((Planned("vocabulary", Vocabulary, 1, sampling=self.mechanism(problem)),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        named = vocabulary_of(curator.release("vocabulary", Vocabulary(problem.n_features)))
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        named = vocabulary_of(door.release("vocabulary", Vocabulary(problem.n_features)))
         yield Iterate(np.array([float(len(texts)) for texts in named]))

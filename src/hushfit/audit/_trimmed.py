@@ -46,7 +46,7 @@ from hushfit.release import (
     Choice,
     ClippedGradient,
     ColumnHistogram,
-    Curator,
+    Door,
     Entropy,
     FixedSizeBatch,
     FreshGate,
@@ -304,11 +304,11 @@ class _Quoted:
     def quote(self, problem: Problem, budget: Budget) -> Quote:
         return self.known
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        return self.solver.iterates(problem, curator)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        return self.solver.iterates(problem, door)
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return finished(self.solver, problem, curator, average)
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
+        return finished(self.solver, problem, door, average)
 
 
 def _replays() -> Iterator[Check]:
@@ -545,9 +545,9 @@ def _attack_texts(seed: int) -> list[Finding]:
 
     def mechanism(world: int, seed: int) -> Vector:
         source: Any = TextColumns((texts[world],))
-        curator = Curator(source, plan, {"vocabulary": 1.0}, Relation.REPLACE_ONE, SeededSampler(seed), SeededCoins(seed + 1))
+        door = Door(source, plan, {"vocabulary": 1.0}, Relation.REPLACE_ONE, SeededSampler(seed), SeededCoins(seed + 1))
         answer = np.zeros(40)
-        said = curator.release("vocabulary", Vocabulary(1))[:40]
+        said = door.release("vocabulary", Vocabulary(1))[:40]
         answer[: len(said)] = said
         return answer
 

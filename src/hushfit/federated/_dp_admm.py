@@ -14,7 +14,7 @@ from hushfit._typing import Vector
 from hushfit.federated._protocol import Conversation, Seat, sum_over_owners
 from hushfit.federated._subproblem import refuse
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Plan, Planned
+from hushfit.release import ClippedGradient, Door, Plan, Planned
 
 NAME = "gradient"
 
@@ -67,7 +67,7 @@ class DPADMM:
     def plan(self, seat: Seat) -> Plan:
         return Plan((Planned(NAME, ClippedGradient, self.steps),))
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+    def converse(self, seat: Seat, door: Door) -> Conversation:
         problem, owners = seat.problem, len(seat.sizes)
         own = dual = common = np.zeros(problem.shape)
         clip = problem.loss.slope_bound if self.clip is None else self.clip
@@ -75,7 +75,7 @@ class DPADMM:
 
         for k in range(1, self.steps + 1):
             eta = self.step_size / math.sqrt(k)
-            answer = curator.release(NAME, ClippedGradient(problem, own, clip))
+            answer = door.release(NAME, ClippedGradient(problem, own, clip))
             g = seat.weight * answer.reshape(own.shape) / problem.n_rows
             own = (self.rho * common + own / eta + dual - g) / (self.rho + 1 / eta)
             total = yield from sum_over_owners(seat, (own - dual / self.rho).ravel(), owners * self.bound)

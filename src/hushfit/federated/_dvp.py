@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hushfit.federated._pp_admm import NAME, alternate
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated._subproblem import NOISES, NoiseSettings, Subproblem, louder_by, usual_eta
-from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
+from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class DVP(NoiseSettings):
         noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
-        return alternate(self._subproblem(seat), self, curator)
+    def converse(self, seat: Seat, door: Door) -> Conversation:
+        return alternate(self._subproblem(seat), self, door)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
         eta = usual_eta(seat, self.steps, louder_by(self.noise, seat)) if self.eta is None else self.eta

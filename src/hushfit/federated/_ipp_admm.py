@@ -15,7 +15,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated._subproblem import AdmmSettings, Subproblem, Words, dual_step, refuse, usual_eta
 from hushfit.release import (
-    Curator,
+    Door,
     FullBatch,
     GaussianInside,
     GradientNorm,
@@ -82,7 +82,7 @@ class IPPADMM(AdmmSettings):
         )
         return Plan((gate, Planned(NAME, PerturbedMinimiser, self.most, 1 - self.gate_share, noise)))
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+    def converse(self, seat: Seat, door: Door) -> Conversation:
         subproblem, words = self._subproblem(seat), Words(seat, self.bound)
         own = dual = np.zeros(seat.problem.shape)
         spoken = quiet = 0  # quiet: rounds since it last spoke
@@ -92,25 +92,25 @@ class IPPADMM(AdmmSettings):
             if spoken < self.most:
                 query = subproblem.query(own, words.last, dual)
                 quiet += 1
-                if self._opens(curator, query, own, spoken, quiet - 1):
-                    said = own = curator.release(NAME, query).reshape(dual.shape)  # its noise is fresh
+                if self._opens(door, query, own, spoken, quiet - 1):
+                    said = own = door.release(NAME, query).reshape(dual.shape)  # its noise is fresh
                     spoken, quiet = spoken + 1, 0
             words.hear((yield None if said is None else said.ravel()), said)
             dual = dual_step(subproblem.eta, own, words.last, dual)
 
         return words.average(self.average_last)
 
-    def _opens(self, curator: Curator, query: PerturbedMinimiser, own: Vector, spoken: int, quiet: int) -> bool:
+    def _opens(self, door: Door, query: PerturbedMinimiser, own: Vector, spoken: int, quiet: int) -> bool:
         """Whether the last word seems far from the minimum."""
-        norm, tau = GradientNorm(query, own), self._tau(curator, query)
+        norm, tau = GradientNorm(query, own), self._tau(door, query)
         if self.gate == "gaussian":
-            return bool(curator.release(GATE, norm)[0] >= tau)
-        return bool(curator.release(GATE, NormAbove(norm, tau, spoken, quiet))[0] == 1)
+            return bool(door.release(GATE, norm)[0] >= tau)
+        return bool(door.release(GATE, NormAbove(norm, tau, spoken, quiet))[0] == 1)
 
-    def _tau(self, curator: Curator, query: PerturbedMinimiser) -> float:
+    def _tau(self, door: Door, query: PerturbedMinimiser) -> float:
         if self.threshold is not None:
             return self.threshold
-        scale = curator.noise_multiplier(NAME) * query.gradient_shift(curator.relation)
+        scale = door.noise_multiplier(NAME) * query.gradient_shift(door.relation)
         return scale * math.sqrt(query.size)
 
     def _subproblem(self, seat: Seat) -> Subproblem:

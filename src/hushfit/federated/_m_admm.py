@@ -11,7 +11,7 @@ import numpy as np
 
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated._subproblem import NOISES, NoiseSettings, Subproblem, Words, dual_step, louder_by, refuse, usual_eta
-from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
+from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
 
@@ -49,13 +49,13 @@ class MADMM(NoiseSettings):
         noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+    def converse(self, seat: Seat, door: Door) -> Conversation:
         words, theta = Words(seat, self.bound), self._subproblem(seat, 0).eta
         own = dual = np.zeros(seat.problem.shape)
 
         for t in range(self.steps):
             query = self._subproblem(seat, t).query(own, words.last, dual)
-            own = curator.release(NAME, query).reshape(dual.shape)
+            own = door.release(NAME, query).reshape(dual.shape)
             words.hear((yield own.ravel()), own)
             dual = dual_step(theta, own, words.last, dual)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated._subproblem import AdmmSettings, Subproblem, Words, dual_step, usual_eta
-from hushfit.release import Curator, GaussianInside, PerturbedMinimiser, Plan, Planned
+from hushfit.release import Door, GaussianInside, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
 
@@ -42,21 +42,21 @@ class PPADMM(AdmmSettings):
         noise = GaussianInside(query.kappa, query.rank, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
-        return alternate(self._subproblem(seat), self, curator)
+    def converse(self, seat: Seat, door: Door) -> Conversation:
+        return alternate(self._subproblem(seat), self, door)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
         eta = usual_eta(seat, self.steps) if self.eta is None else self.eta
         return Subproblem(seat, eta, self.ridge, self.tolerance)
 
 
-def alternate(subproblem: Subproblem, settings: AdmmSettings, curator: Curator) -> Conversation:
+def alternate(subproblem: Subproblem, settings: AdmmSettings, door: Door) -> Conversation:
     """Noisy minimisers and dual steps in turn, whatever the law of the noise."""
     words = Words(subproblem.seat, settings.bound)
     own = dual = np.zeros(subproblem.seat.problem.shape)
 
     for _ in range(settings.steps):
-        own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
+        own = door.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
         words.hear((yield own.ravel()), own)
         dual = dual_step(subproblem.eta, own, words.last, dual)
 

@@ -15,7 +15,7 @@ from hushfit._typing import Vector
 from hushfit.federated._network import Network
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import Curator, Plan
+from hushfit.release import Door, Plan
 
 Inbox: TypeAlias = Mapping[str, Vector]
 """What the neighbours said in a round; who was silent is missing."""
@@ -79,7 +79,7 @@ class Algorithm(Protocol):
     def rounds(self, seat: Seat) -> int:
         """How many rounds of messages there are."""
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+    def converse(self, seat: Seat, door: Door) -> Conversation:
         """An owner's side of the talk."""
 
 

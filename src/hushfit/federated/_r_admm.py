@@ -12,7 +12,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated._subproblem import NOISES, NoiseSettings, Subproblem, Words, dual_step, louder_by, refuse, usual_eta
-from hushfit.release import Curator, PerturbedMinimiser, Plan, Planned
+from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
 
 NAME = "primal step"
 
@@ -55,7 +55,7 @@ class RADMM(NoiseSettings):
         noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.releases, sampling=noise),))
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+    def converse(self, seat: Seat, door: Door) -> Conversation:
         subproblem, words = self._subproblem(seat), Words(seat, self.bound)
         own = dual = gradient = np.zeros(seat.problem.shape)
         gamma = seat.weight * seat.problem.loss.smoothness if self.gamma is None else self.gamma
@@ -63,7 +63,7 @@ class RADMM(NoiseSettings):
         for t in range(self.steps):
             if t % 2 == 0:
                 linear = subproblem.linear(own, words.last, dual)
-                own = curator.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
+                own = door.release(NAME, subproblem.query(own, words.last, dual)).reshape(dual.shape)
                 gradient = recycled(subproblem, linear, own)
             else:
                 apart = sum((own - other for other in words.last.values()), start=np.zeros_like(own))

@@ -20,7 +20,7 @@ from hushfit.federated._protocol import Conversation, Seat, sum_over_owners
 from hushfit.privacy import Relation
 from hushfit.release import (
     ClippedGradient,
-    Curator,
+    Door,
     FixedSizeBatch,
     GradientDifference,
     LogisticGradient,
@@ -64,7 +64,7 @@ class SharedSolver:
     def rounds(self, seat: Seat) -> int:
         return 2 * seat.network.height * sum(part.count for part in self.plan(seat).parts)
 
-    def converse(self, seat: Seat, curator: Curator) -> Conversation:
+    def converse(self, seat: Seat, door: Door) -> Conversation:
         desk = _Desk(seat, self.plan(seat))
         bound = self.bound * seat.n_total
         with _solving(self._chosen(seat), seat, desk):
@@ -75,7 +75,7 @@ class SharedSolver:
                 if not isinstance(asked, tuple):
                     return asked
                 name, query = asked
-                own = curator.release(name, _local(query, seat))
+                own = door.release(name, _local(query, seat))
                 desk.answers.put((yield from sum_over_owners(seat, own, bound)))
 
     def _chosen(self, seat: Seat) -> Solver:

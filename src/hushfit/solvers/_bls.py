@@ -24,7 +24,7 @@ from hushfit.problem import Problem
 from hushfit.release import (
     Backtracking,
     ClippedGradient,
-    Curator,
+    Door,
     FreshGate,
     FullBatch,
     Gate,
@@ -180,32 +180,32 @@ class DPBLS:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        yield from self._adaptive(problem, curator) if self._adapts else self._fixed(problem, curator)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        yield from self._adaptive(problem, door) if self._adapts else self._fixed(problem, door)
 
     # Noise fixed beforehand
 
-    def _fixed(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def _fixed(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         name = "step" if self.batches == "same" else "gradient"
-        multiplier = curator.noise_multiplier(name)
+        multiplier = door.noise_multiplier(name)
         backtrack = _StepSizes(self, self._largest_step(problem, multiplier))
         averaged = max(1, round(self.average_last * self.steps))
         w = np.zeros(problem.shape)
         for t in range(self.steps):
             search = self._search(problem, backtrack.sizes, multiplier, self.clip, self.objective_clip)
-            g, k = self._asked(problem, curator, w, search)
+            g, k = self._asked(problem, door, w, search)
             w = search.candidates(problem, w, g)[min(k, self.candidates - 1)]
             backtrack = backtrack.after(k)
             yield Iterate(w, weight=float(t >= self.steps - averaged))
 
-    def _asked(self, problem: Problem, curator: Curator, w: Vector, search: Backtracking) -> tuple[Vector, int]:
+    def _asked(self, problem: Problem, door: Door, w: Vector, search: Backtracking) -> tuple[Vector, int]:
         """A noisy gradient and the number of the first acceptable step along it."""
         gradient = ClippedGradient(problem, w, self.clip)
         if self.batches == "same":
-            answer = curator.release("step", GatedStep(gradient, search))
+            answer = door.release("step", GatedStep(gradient, search))
             return answer[:-1], int(answer[-1])
-        g = curator.release("gradient", gradient)
-        return g, int(curator.release("gate", search.gate(problem, w, g))[0])
+        g = door.release("gradient", gradient)
+        return g, int(door.release("gate", search.gate(problem, w, g))[0])
 
     def _search(self, problem: Problem, sizes: Vector, multiplier: float, clip: float, objective_clip: float) -> Backtracking:
         rows = self._rate * problem.n_rows
@@ -222,8 +222,8 @@ class DPBLS:
 
     # Noise chosen during the run
 
-    def _adaptive(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        noise = self._first_noise(problem, curator)
+    def _adaptive(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        noise = self._first_noise(problem, door)
         backtrack = _StepSizes(self, self._largest_step(problem, noise.multiplier))
         turning = _Turning()
         w, done = np.zeros(problem.shape), 0
@@ -232,20 +232,20 @@ class DPBLS:
             query = GatedStep(ClippedGradient(problem, w, noise.clip), search)
             batch = replace(self._together, gate=noise.gate)
             step = Priced(query, batch, noise.multiplier)
-            if not curator.affords("run", step):
+            if not door.affords("run", step):
                 break
-            answer = curator.release("run", step)
+            answer = door.release("run", step)
             g, k = answer[:-1], int(answer[-1])
             if k == self.candidates:
-                g, k, noise = self._check(problem, curator, w, g, search, noise, turning)
+                g, k, noise = self._check(problem, door, w, g, search, noise, turning)
             w = search.candidates(problem, w, g)[min(k, self.candidates - 1)]
             backtrack, turning, done = backtrack.after(k), turning.after(g), done + 1
             yield Iterate(w, weight=float(done))
         if done == 0:
             yield Iterate(w)
 
-    def _first_noise(self, problem: Problem, curator: Curator) -> "_Noise":
-        run = curator.noise_multiplier("run")
+    def _first_noise(self, problem: Problem, door: Door) -> "_Noise":
+        run = door.noise_multiplier("run")
         # Without privacy any number serves: nothing is drawn.
         multiplier = self._together.multiplier(1 / run, self.steps, problem.n_rows) if run > 0 else 1.0
         return _Noise(multiplier, self.gate, self.clip, self.objective_clip)
@@ -253,7 +253,7 @@ class DPBLS:
     def _check(
         self,
         problem: Problem,
-        curator: Curator,
+        door: Door,
         w: Vector,
         g: Vector,
         search: Backtracking,
@@ -268,9 +268,9 @@ class DPBLS:
         lowered = False
         for checks in range(1, _MOST_CHECKS + 1):
             again = Priced(gradient, self._gradient_alone, noise.multiplier)
-            if not curator.affords("run", again):
+            if not door.affords("run", again):
                 break
-            second = curator.release("run", again)
+            second = door.release("run", again)
             angle = _angle(g, second)
             if angle > turning.most:
                 noise = noise.for_gradient(self.increase)
@@ -282,9 +282,9 @@ class DPBLS:
             better = replace(search, gradient_noise=search.gradient_noise / math.sqrt(checks + 1))
             threshold = replace(self._together, gate=noise.gate).gate_multipliers(noise.multiplier)[0]
             gate = Priced(better.gate(problem, w, g), self._gate_alone, threshold)
-            if not curator.affords("run", gate):
+            if not door.affords("run", gate):
                 break
-            k = int(curator.release("run", gate)[0])
+            k = int(door.release("run", gate)[0])
             if k < self.candidates:
                 break
         return g, k, noise

@@ -17,7 +17,7 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, FullBatch, Plan, Planned, Sampling
+from hushfit.release import ClippedGradient, Door, FullBatch, Plan, Planned, Sampling
 from hushfit.solvers._dp_sgd import USUAL_BATCH, USUAL_CLIP, run_noise
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
@@ -77,26 +77,26 @@ class DPAdam:
             )
         return Plan((Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or USUAL_BATCH),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         clip, sampling = self.clip or USUAL_CLIP, self.sampling or USUAL_BATCH
         expected_rows = sampling.expected_rows(problem.n_rows)
         averaged = max(1, round(self.average_last * self.steps))
         first, second = self.decay
         w, m, v = np.zeros(problem.shape), np.zeros(problem.shape), np.zeros(problem.shape)
-        step = self.step_size or self._usual_step(ClippedGradient(problem, w, clip), curator, expected_rows)
+        step = self.step_size or self._usual_step(ClippedGradient(problem, w, clip), door, expected_rows)
 
         for t in range(1, self.steps + 1):
             query = ClippedGradient(problem, w, clip)
-            g = curator.release(_NAME, query).reshape(problem.shape) / expected_rows
-            noise = curator.noise_multiplier(_NAME) * query.sensitivity(problem.relation) / expected_rows
+            g = door.release(_NAME, query).reshape(problem.shape) / expected_rows
+            noise = door.noise_multiplier(_NAME) * query.sensitivity(problem.relation) / expected_rows
             m = first * m + (1 - first) * g
             v = second * v + (1 - second) * g**2
             scale = np.sqrt(np.maximum(v / (1 - second**t) - noise**2, 0.0)) + self.floor * clip
             w = _prox_along(problem, w - step * m / (1 - first**t) / scale, step / scale)
             yield Iterate(w, weight=float(t > self.steps - averaged))
 
-    def _usual_step(self, query: ClippedGradient, curator: Curator, expected_rows: float) -> float:
-        noise = run_noise(query, curator.noise_multiplier(_NAME), expected_rows, self.steps)
+    def _usual_step(self, query: ClippedGradient, door: Door, expected_rows: float) -> float:
+        noise = run_noise(query, door.noise_multiplier(_NAME), expected_rows, self.steps)
         return float(np.clip(_STEP_PER_QUIET / max(noise, 1e-12), _LEAST_STEP, _MOST_STEP))
 
 

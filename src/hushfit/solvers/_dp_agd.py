@@ -24,7 +24,7 @@ from hushfit.problem import Problem
 from hushfit.release import (
     Backtracking,
     ClippedGradient,
-    Curator,
+    Door,
     FullBatch,
     GaussianRun,
     NoisyChoice,
@@ -93,24 +93,24 @@ class DPAGD:
             raise InvalidArgument(f"{problem.penalty!r} is not convex, and a line search may stop anywhere. Use 'proximal-gd'.")
         return Plan((Planned("run", Priced, _RELEASES_PER_STEP * self.steps, sampling=GaussianRun()),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        run = curator.noise_multiplier("run")
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        run = door.noise_multiplier("run")
         # Without privacy any number serves: nothing is drawn.
         per_step = 1 / (run * math.sqrt(self.steps)) if run > 0 else 1.0
         mu, choice = per_step * math.sqrt(1 - self.choice_share), self._choice(per_step * math.sqrt(self.choice_share))
         lengths = _Lengths(self.first_length, self.candidates)
         w, done = np.zeros(problem.shape), 0
-        while (g := self._gradient(problem, curator, w, mu)) is not None:
+        while (g := self._gradient(problem, door, w, mu)) is not None:
             k = 0
             while k == 0:
                 search = _search(problem, lengths.sizes, g, self.objective_clip)
                 choose = Priced(search.choice(problem, w, g), NoisyChoice(), choice)
-                if not curator.affords("run", choose):
+                if not door.affords("run", choose):
                     break
-                k = int(curator.release("run", choose)[0])
+                k = int(door.release("run", choose)[0])
                 if k == 0:
                     # Of two Gaussian answers, weighted by their budgets, the variance is that of both budgets together.
-                    better = self._gradient(problem, curator, w, mu * math.sqrt(self.increase))
+                    better = self._gradient(problem, door, w, mu * math.sqrt(self.increase))
                     if better is None:
                         break
                     g = (g + self.increase * better) / (1 + self.increase)
@@ -123,10 +123,10 @@ class DPAGD:
         if done == 0:
             yield Iterate(w)
 
-    def _gradient(self, problem: Problem, curator: Curator, w: Vector, mu: float) -> Vector | None:
+    def _gradient(self, problem: Problem, door: Door, w: Vector, mu: float) -> Vector | None:
         """A noisy sum of gradients, or None when the run cannot afford it."""
         ask = Priced(ClippedGradient(problem, w, self.clip), FullBatch(), 1 / mu)
-        return curator.release("run", ask) if curator.affords("run", ask) else None
+        return door.release("run", ask) if door.affords("run", ask) else None
 
     def _choice(self, mu: float) -> float:
         """Noise multiplier of a choice that costs as much as a Gaussian release of this mu."""

@@ -15,7 +15,7 @@ import numpy as np
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, FullBatch, Plan, Planned, PoissonBatch, Sampling
+from hushfit.release import ClippedGradient, Door, FullBatch, Plan, Planned, PoissonBatch, Sampling
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
 
@@ -69,16 +69,16 @@ class DPSGD:
     def plan(self, problem: Problem) -> Plan:
         return Plan((Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or USUAL_BATCH),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         clip, sampling = self.clip or USUAL_CLIP, self.sampling or USUAL_BATCH
         expected_rows = sampling.expected_rows(problem.n_rows)
         averaged = max(1, round(self.average_last * self.steps))
         w = previous = np.zeros(problem.shape)
-        noise = run_noise(ClippedGradient(problem, w, clip), curator.noise_multiplier(_NAME), expected_rows, self.steps)
+        noise = run_noise(ClippedGradient(problem, w, clip), door.noise_multiplier(_NAME), expected_rows, self.steps)
         step = self.step_size or (1 - self.momentum) * usual_step(problem, noise)
 
         for t in range(self.steps):
-            g = curator.release(_NAME, ClippedGradient(problem, w, clip)).reshape(w.shape) / expected_rows
+            g = door.release(_NAME, ClippedGradient(problem, w, clip)).reshape(w.shape) / expected_rows
             ahead = w + self.momentum * (w - previous) if self.momentum else w
             previous, w = w, problem.prox(ahead - step * g, step)
             yield Iterate(w, weight=float(t >= self.steps - averaged))

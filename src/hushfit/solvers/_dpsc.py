@@ -13,7 +13,7 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.penalties import Zero
 from hushfit.problem import Problem
-from hushfit.release import Curator, GaussianInside, LaplaceInside, PerturbedMinimiser, Plan, Planned
+from hushfit.release import Door, GaussianInside, LaplaceInside, PerturbedMinimiser, Plan, Planned
 from hushfit.solvers._objective import tolerance_for
 from hushfit.solvers._run import Iterate
 
@@ -64,13 +64,13 @@ class DPSC:
         noise = _NOISE[self.noise](query.kappa, query.rank, self.output_share)
         return Plan((Planned(_NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         c = self.c
         w, V = np.zeros(problem.shape), np.zeros(problem.shape)
 
         for k in range(1, self.steps + 1):
             Z = problem.prox(w - V / c, 1 / c)
-            w = curator.release(_NAME, self._query(problem, -(c * Z + V))).reshape(problem.shape)
+            w = door.release(_NAME, self._query(problem, -(c * Z + V))).reshape(problem.shape)
             V = V + c * (Z - w)
             result = w if self.output == "dense" else problem.prox(w - V / c, 1 / c)
             yield Iterate(result, weight=float(k == self.steps))

@@ -9,7 +9,7 @@ from hushfit._typing import Matrix
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
+from hushfit.release import ClippedGradient, Door, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx, extrapolated
 from hushfit.solvers._run import Iterate
 
@@ -45,16 +45,16 @@ class ExactMinimiser:
     def plan(self, problem: Problem) -> Plan:
         return Plan((Planned("second moment", SecondMoment, 1), Planned("gradient", ClippedGradient, self.most_steps)))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        if curator.noise_multiplier("gradient") > 0:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        if door.noise_multiplier("gradient") > 0:
             raise InvalidArgument("ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose another solver.")
-        H = self._curvature(problem, curator)
+        H = self._curvature(problem, door)
         inverse_H, prox = np.linalg.inv(H), MetricProx(problem, H)
         whole = problem.loss.slope_bound  # nothing is clipped
         w = ahead = np.zeros(problem.shape)
         momentum = 1.0
         for _ in range(self.most_steps):
-            g = curator.release("gradient", ClippedGradient(problem, ahead, whole)).reshape(problem.shape)
+            g = door.release("gradient", ClippedGradient(problem, ahead, whole)).reshape(problem.shape)
             target = ahead - (g / problem.n_rows) @ inverse_H
             previous, w = w, prox(target, 1.0)
             moved = w - previous
@@ -64,12 +64,12 @@ class ExactMinimiser:
             yield Iterate(w, weight=0.0)
         yield Iterate(w)
 
-    def _curvature(self, problem: Problem, curator: Curator) -> Matrix:
+    def _curvature(self, problem: Problem, door: Door) -> Matrix:
         """A bound on the Hessian: the second moment, or for many columns the identity."""
         d = problem.dimension
         if d > _MOST_PRECONDITIONED_COLUMNS:
             return problem.loss.smoothness * np.eye(d)
         query = SecondMoment(problem)
-        M = query.matrix(curator.release("second moment", query)) / problem.n_rows
+        M = query.matrix(door.release("second moment", query)) / problem.n_rows
         # Directions that no row has must still be solvable, and for a prox with corners quickly so.
         return problem.loss.smoothness * (M + (1e-4 if problem.penalty.ridge is None else 1e-9) * np.eye(d))

@@ -19,7 +19,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.penalties import L1Ball
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
-from hushfit.release import Curator, NoisyCorner, Plan, Planned, SteepestCorner, corner
+from hushfit.release import Door, NoisyCorner, Plan, Planned, SteepestCorner, corner
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
 
@@ -75,12 +75,12 @@ class FrankWolfe:
             )
         return Plan((Planned(_NAME, SteepestCorner, self._steps, sampling=NoisyCorner()),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         reach = self._reach(problem)
         w = np.zeros(problem.shape)
         for t in range(self._steps):
             query = SteepestCorner(problem, w, self.clip or _USUAL_CLIP, _tilt(problem, w))
-            s = reach * corner(query, curator.release(_NAME, query))
+            s = reach * corner(query, door.release(_NAME, query))
             share = 2 / (t + 2)
             w = (1 - share) * w + share * s
             yield Iterate(w, weight=float(t == self._steps - 1))

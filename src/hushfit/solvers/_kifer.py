@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import ClassicInside, Curator, PerturbedMinimiser, Plan, Planned
+from hushfit.release import ClassicInside, Door, PerturbedMinimiser, Plan, Planned
 from hushfit.solvers._objective import tolerance_for
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
@@ -75,8 +75,8 @@ class ClassicObjective:
         inside = ClassicInside(query.kappa, query.rank, self.output_share)
         return Plan((Planned(_NAME, PerturbedMinimiser, 1, sampling=inside),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        yield Iterate(curator.release(_NAME, self._query(problem)).reshape(problem.shape))
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        yield Iterate(door.release(_NAME, self._query(problem)).reshape(problem.shape))
 
     def _query(self, problem: Problem) -> PerturbedMinimiser:
         mu = self.mu or _mu_for(problem, _USUAL_KAPPA)

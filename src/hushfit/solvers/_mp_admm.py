@@ -16,7 +16,7 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import AdmmRun, AdmmState, AdmmStep, ClippedGradient, Curator, Plan, Planned, Query, admm_step, dual_step
+from hushfit.release import AdmmRun, AdmmState, AdmmStep, ClippedGradient, Door, Plan, Planned, Query, admm_step, dual_step
 from hushfit.solvers._admm_steps import AdmmSteps
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._ss_admm import USUAL_CLIP, check_step
@@ -85,36 +85,36 @@ class MPADMM:
             return AdmmRun(problem, nought, nought, eta, self.rho or 1.0, self._clip, self.inner)
         return ClippedGradient(problem, nought, self._clip)
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        chosen = self._chosen_steps(problem, curator)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        chosen = self._chosen_steps(problem, door)
         eta, rho = self.eta or chosen.eta, self.rho or chosen.rho
         walk = {"plus": self._plus, "published": self._published, "multi-step": self._multi_step}[self.form]
-        for k, z in enumerate(walk(problem, curator, eta, rho)):
+        for k, z in enumerate(walk(problem, door, eta, rho)):
             yield Iterate(z, weight=float(k == self.steps - 1))
 
-    def _plus(self, problem: Problem, curator: Curator, eta: float, rho: float) -> Iterator[Vector]:
+    def _plus(self, problem: Problem, door: Door, eta: float, rho: float) -> Iterator[Vector]:
         state = AdmmState.zero(problem)
         for _ in range(self.steps):
-            g = curator.release("model", ClippedGradient(problem, state.x, self._clip)).reshape(problem.shape)
+            g = door.release("model", ClippedGradient(problem, state.x, self._clip)).reshape(problem.shape)
             state = admm_step(problem, state, g / problem.n_rows, eta, rho)
             yield state.z
 
-    def _published(self, problem: Problem, curator: Curator, eta: float, rho: float) -> Iterator[Vector]:
+    def _published(self, problem: Problem, door: Door, eta: float, rho: float) -> Iterator[Vector]:
         state = AdmmState.zero(problem)
         for _ in range(self.steps):
             query = AdmmStep(problem, state, eta, rho, self._clip)
-            state = query.next_state(curator.release("model", query))
+            state = query.next_state(door.release("model", query))
             yield state.z
 
-    def _multi_step(self, problem: Problem, curator: Curator, eta: float, rho: float) -> Iterator[Vector]:
+    def _multi_step(self, problem: Problem, door: Door, eta: float, rho: float) -> Iterator[Vector]:
         x = dual = np.zeros(problem.shape)
         for _ in range(self.steps):
             query = AdmmRun(problem, x, dual, eta, rho, self._clip, self.inner)
-            x, dual = query.next_state(curator.release("model", query))
+            x, dual = query.next_state(door.release("model", query))
             following = dual_step(problem, x, dual, rho)
             yield x + (dual - following) / rho
 
-    def _chosen_steps(self, problem: Problem, curator: Curator) -> AdmmSteps:
+    def _chosen_steps(self, problem: Problem, door: Door) -> AdmmSteps:
         query = ClippedGradient(problem, np.zeros(problem.shape), self._clip)
-        noise = curator.noise_multiplier("model") * query.sensitivity(problem.relation) / problem.n_rows
+        noise = door.noise_multiplier("model") * query.sensitivity(problem.relation) / problem.n_rows
         return AdmmSteps.for_noise(noise, self.steps * (self.inner if self.form == "multi-step" else 1), problem)

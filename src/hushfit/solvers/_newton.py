@@ -19,7 +19,7 @@ from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import CURVATURES, ClippedGradient, Curator, HessianSum, NewtonDirection, Plan, Planned
+from hushfit.release import CURVATURES, ClippedGradient, Door, HessianSum, NewtonDirection, Plan, Planned
 from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
@@ -91,26 +91,26 @@ class DoubleNoiseNewton:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         step = _by_curvature if self.second_noise == "curvature" else _by_direction
         w = np.zeros(problem.shape)
         for t in range(1, self.steps + 1):
             query = ClippedGradient(problem, w, self.clip or _USUAL_CLIP)
-            g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
-            w = step(self, problem, curator, w, g)
+            g = door.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
+            w = step(self, problem, door, w, g)
             yield Iterate(w, weight=float(t == self.steps))
 
 
 class _Step(Protocol):
     """The next weights, from the present ones and their noisy mean gradient."""
 
-    def __call__(self, solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector: ...
+    def __call__(self, solver: DoubleNoiseNewton, problem: Problem, door: Door, w: Vector, g: Vector) -> Vector: ...
 
 
-def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector:
+def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, door: Door, w: Vector, g: Vector) -> Vector:
     query = HessianSum(problem, w, solver.curvature)
-    noisy = query.matrix(curator.release(_SECOND, query)) / problem.n_rows
-    noise = curator.noise_multiplier(_SECOND) * query.sensitivity(problem.relation) / problem.n_rows
+    noisy = query.matrix(door.release(_SECOND, query)) / problem.n_rows
+    noise = door.noise_multiplier(_SECOND) * query.sensitivity(problem.relation) / problem.n_rows
     least = _LEAST_FLOOR_WITH_CORNERS if problem.penalty.ridge is None else _LEAST_FLOOR
     # Noise has eigenvalues up to this size, so that smaller ones of the sum say nothing.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
@@ -118,13 +118,13 @@ def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, curator: Curator,
     return MetricProx(problem, H)(w - np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(w.shape), 1.0)
 
 
-def _by_direction(solver: DoubleNoiseNewton, problem: Problem, curator: Curator, w: Vector, g: Vector) -> Vector:
+def _by_direction(solver: DoubleNoiseNewton, problem: Problem, door: Door, w: Vector, g: Vector) -> Vector:
     penalty = problem.penalty.ridge or 0.0  # `plan` has refused penalties that are no ridge
     target = g.copy()
     problem.columns(target)[...] += penalty * problem.columns(w)
     ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + penalty
     query = NewtonDirection(problem, w, target, ridge, solver.curvature)
-    return w - curator.release(_SECOND, query).reshape(w.shape)
+    return w - door.release(_SECOND, query).reshape(w.shape)
 
 
 def at_least(H: Matrix, floor: float) -> Matrix:

@@ -15,7 +15,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.penalties import FoldedConcave, Penalty
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
-from hushfit.release import Curator, GaussianInside, PerturbedMinimiser, Plan, Planned
+from hushfit.release import Door, GaussianInside, PerturbedMinimiser, Plan, Planned
 from hushfit.solvers._run import Iterate
 
 _NAME = "minimiser"
@@ -86,13 +86,13 @@ class ObjectivePerturbation:
         noise = GaussianInside(query.kappa, query.rank, self.output_share)
         return Plan((Planned(_NAME, PerturbedMinimiser, stages, sampling=noise),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         w = np.zeros(problem.shape)
         stages = self._stages(problem.penalty)
         for stage in range(1, stages + 1):
             query = self._query(problem, w)
-            released = curator.release(_NAME, query).reshape(problem.shape)
-            w = _with_zeros(released, query, self.output_share, curator.noise_multiplier(_NAME))
+            released = door.release(_NAME, query).reshape(problem.shape)
+            w = _with_zeros(released, query, self.output_share, door.noise_multiplier(_NAME))
             yield Iterate(w, weight=float(stage == stages))
 
     def _stages(self, penalty: Penalty) -> int:

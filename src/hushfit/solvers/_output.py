@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
-from hushfit.release import Curator, Plan, Planned, RegularisedMinimiser
+from hushfit.release import Door, Plan, Planned, RegularisedMinimiser
 from hushfit.solvers._objective import tolerance_for
 from hushfit.solvers._rsgd import tidied
 from hushfit.solvers._run import Iterate
@@ -63,10 +63,10 @@ class OutputPerturbation:
         self._query(problem)  # refuses here, before anything is paid, what it would refuse when asked
         return Plan((Planned(_NAME, RegularisedMinimiser, 1),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         query = self._query(problem)
-        noise = curator.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
-        yield Iterate(tidied(query.weights(curator.release(_NAME, query)), problem, noise))
+        noise = door.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
+        yield Iterate(tidied(query.weights(door.release(_NAME, query)), problem, noise))
 
     def _query(self, problem: Problem) -> RegularisedMinimiser:
         mu = self.mu or _usual_mu(_USUAL_BUDGET, problem)

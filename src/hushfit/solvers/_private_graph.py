@@ -18,7 +18,7 @@ from hushfit.constraints import Constraint, generalised, graph
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import Curator, Plan, Planned, SecondMoment
+from hushfit.release import Door, Plan, Planned, SecondMoment
 from hushfit.solvers._run import Iterate, Solver, finished, settled
 
 _MOMENT = "second moment"
@@ -88,13 +88,13 @@ class PublicGraph:
     def plan(self, problem: Problem) -> Plan:
         return self.solver.plan(self._guided(problem))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         if self.watch is not None:
             self.watch(self._graph)
-        return self.solver.iterates(self._guided(problem), curator)
+        return self.solver.iterates(self._guided(problem), door)
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        return finished(self.solver, self._guided(problem), curator, average)
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
+        return finished(self.solver, self._guided(problem), door, average)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,22 +145,22 @@ class PrivateGraph:
         kept = [replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts]
         return Plan((Planned(_MOMENT, SecondMoment, 1, self.share), *kept))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        curator.release(_MOMENT, SecondMoment(problem))
-        found = self._found(problem, curator)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        door.release(_MOMENT, SecondMoment(problem))
+        found = self._found(problem, door)
         if self.watch is not None:
             self.watch(found)
-        yield from self.solver.iterates(_with_graph(problem, found.constraint(problem.n_features)), curator)
+        yield from self.solver.iterates(_with_graph(problem, found.constraint(problem.n_features)), door)
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        found = self._found(problem, curator)
-        return finished(self.solver, _with_graph(problem, found.constraint(problem.n_features)), curator, average)
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
+        found = self._found(problem, door)
+        return finished(self.solver, _with_graph(problem, found.constraint(problem.n_features)), door, average)
 
-    def _found(self, problem: Problem, curator: Curator) -> Graph:
+    def _found(self, problem: Problem, door: Door) -> Graph:
         """The graph that the release on the transcript gives."""
-        answer = next(released.answer for released in curator.transcript if released.name == _MOMENT)
+        answer = next(released.answer for released in door.transcript if released.name == _MOMENT)
         query = SecondMoment(problem)
-        noise = curator.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
+        noise = door.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
         return graph_of_moment(query.matrix(answer) / problem.n_rows, noise, problem.fit_intercept, self.alpha)
 
 

@@ -15,7 +15,7 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.penalties import FoldedConcave
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Metric, Plan, Planned, SecondMoment
+from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._whitening import relation_factor, release_spectrum
@@ -59,10 +59,10 @@ class ProxNewton:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        spectrum = release_spectrum(problem, curator, "second moment")
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        spectrum = release_spectrum(problem, door, "second moment")
         metric, H = Metric(spectrum.power(-0.5)), spectrum.power(1.0)
-        walk = self._walk(problem, curator, spectrum.effective_dimension)
+        walk = self._walk(problem, door, spectrum.effective_dimension)
         prox = MetricProx(problem, H)
         w = previous = np.zeros(problem.shape)
         target_sum, step_sum, weights = np.zeros(problem.shape), 0.0, self.steps * (self.steps + 1) / 2
@@ -70,7 +70,7 @@ class ProxNewton:
         for t in range(self.steps):
             ahead = w + walk.momentum * (w - previous)
             query = ClippedGradient(problem, ahead, walk.clip, metric)
-            g = curator.release("gradient", query).reshape(problem.shape) / problem.n_rows
+            g = door.release("gradient", query).reshape(problem.shape) / problem.n_rows
             step = walk.step(t, self.steps)
             target = ahead - step * g @ metric.A
             if isinstance(problem.penalty, FoldedConcave):
@@ -81,9 +81,9 @@ class ProxNewton:
             last = t == self.steps - 1
             yield Iterate(prox(target_sum / weights, step_sum / weights) if last else w, weight=float(last))
 
-    def _walk(self, problem: Problem, curator: Curator, dimension: float) -> "_Walk":
+    def _walk(self, problem: Problem, door: Door, dimension: float) -> "_Walk":
         """The rule: with less noise clip later, step further, and gather momentum."""
-        noise = curator.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows / math.sqrt(self.steps)
+        noise = door.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows / math.sqrt(self.steps)
         nu = max(dimension * noise, 1e-12)
         against_record = max(math.sqrt(problem.dimension * problem.outputs) * noise, 1e-12)
         loosened = float(np.clip(_LOUD / against_record, 1.0, _MOST_LOOSENED))

@@ -8,7 +8,7 @@ import numpy as np
 
 from hushfit.errors import InvalidArgument
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, FullBatch, Plan, Planned, Sampling
+from hushfit.release import ClippedGradient, Door, FullBatch, Plan, Planned, Sampling
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._whitening import relation_factor
 
@@ -52,8 +52,8 @@ class ProximalGradient:
     def plan(self, problem: Problem) -> Plan:
         return Plan((Planned("gradient", ClippedGradient, self.steps, sampling=self.sampling),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        step = self._step_size(problem, curator)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        step = self._step_size(problem, door)
         expected_rows = self.sampling.expected_rows(problem.n_rows)
         averaged = max(1, round(self.average_last * self.steps))
         w = previous = np.zeros(problem.shape)
@@ -62,15 +62,15 @@ class ProximalGradient:
             momentum = t / (t + 3) if self.accelerated else self.momentum
             ahead = w + momentum * (w - previous)
             at = ahead if self.accelerated else w
-            g = curator.release("gradient", ClippedGradient(problem, at, self.clip)) / expected_rows
+            g = door.release("gradient", ClippedGradient(problem, at, self.clip)) / expected_rows
             previous, w = w, problem.prox(ahead - step * g.reshape(problem.shape), step)
             yield Iterate(w, weight=float(t >= self.steps - averaged))
 
-    def _step_size(self, problem: Problem, curator: Curator) -> float:
+    def _step_size(self, problem: Problem, door: Door) -> float:
         if self.step_size is not None:
             return self.step_size
         if self.accelerated:
             return 1 / problem.loss.smoothness
-        per_step = curator.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows
+        per_step = door.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows
         nu = math.sqrt(problem.dimension * problem.outputs) * per_step / math.sqrt(self.steps)
         return 0.1 * float(np.clip(0.7 / max(nu, 1e-12), 8, 128))

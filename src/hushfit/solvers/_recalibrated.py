@@ -15,7 +15,7 @@ from scipy.special import expit
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.problem import Problem
-from hushfit.release import Curator, MarginHistogram, Plan, Planned
+from hushfit.release import Door, MarginHistogram, Plan, Planned
 from hushfit.solvers._run import Iterate, Solver, finished
 from hushfit.solvers._whitening import margin_spread
 
@@ -57,16 +57,16 @@ class Recalibrated:
         kept = [replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts]
         return Plan((*kept, Planned(_NAME, MarginHistogram, 1, self.share)))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        return self.solver.iterates(problem, curator)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        return self.solver.iterates(problem, door)
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
-        w = finished(self.solver, problem, curator, average)
-        spread = max(margin_spread(w, problem, curator, "second moment"), 1e-12)
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
+        w = finished(self.solver, problem, door, average)
+        spread = max(margin_spread(w, problem, door, "second moment"), 1e-12)
         edges = spread * np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
         query = MarginHistogram(problem, w, edges)
-        counts = curator.release(_NAME, query)
-        noise = curator.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
+        counts = door.release(_NAME, query)
+        noise = door.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
         return w * _factor(counts, edges, noise, spread)
 
 

@@ -20,7 +20,7 @@ from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.losses import Logistic
 from hushfit.privacy import Budget, Relation, gaussian_mu
 from hushfit.problem import Problem
-from hushfit.release import Curator, FullBatch, Mechanism, Passes, PermutedRun, Plan, Planned, SecretOrder
+from hushfit.release import Door, FullBatch, Mechanism, Passes, PermutedRun, Plan, Planned, SecretOrder
 from hushfit.solvers._run import Iterate
 
 _NAME = "end of the run"
@@ -112,10 +112,10 @@ class PermutedSGD:
         mechanism: Mechanism = SecretOrder.of(run) if secret else FullBatch()
         return Plan((Planned(_NAME, PermutedRun, 1, sampling=mechanism),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         run = self._query(problem)
-        noise = curator.noise_multiplier(_NAME) * run.sensitivity(problem.relation)
-        yield Iterate(tidied(run.weights(curator.release(_NAME, run)), problem, noise))
+        noise = door.noise_multiplier(_NAME) * run.sensitivity(problem.relation)
+        yield Iterate(tidied(run.weights(door.release(_NAME, run)), problem, noise))
 
     def _query(self, problem: Problem) -> PermutedRun:
         order = self.order if isinstance(self.order, int) else None

@@ -10,7 +10,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import Curator, Plan
+from hushfit.release import Door, Plan
 from hushfit.solvers._checkpoint import save_checkpoint
 
 
@@ -32,7 +32,7 @@ class Solver(Protocol):
     def plan(self, problem: Problem) -> Plan:
         """All releases it will make, whatever the answers."""
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         """Make the releases; one item for each step."""
 
 
@@ -40,13 +40,13 @@ class Solver(Protocol):
 class Finishing(Protocol):
     """A solver whose result is more than the weighted average of its iterates."""
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         """The weights to hand out."""
 
 
-def finished(solver: Solver, problem: Problem, curator: Curator, average: Vector) -> Vector:
+def finished(solver: Solver, problem: Problem, door: Door, average: Vector) -> Vector:
     """The weights that a solver hands out: the average of its iterates, or what it makes of that."""
-    return solver.finish(problem, curator, average) if isinstance(solver, Finishing) else average
+    return solver.finish(problem, door, average) if isinstance(solver, Finishing) else average
 
 
 @runtime_checkable
@@ -76,7 +76,7 @@ Watch = Callable[[int], None]
 def run(
     solver: Solver,
     problem: Problem,
-    curator: Curator,
+    door: Door,
     watch: Watch | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
@@ -86,7 +86,7 @@ def run(
     ----------
     solver : Solver
     problem : Problem
-    curator : Curator
+    door : Door
     watch : callable, optional
         Called after each step with the number of steps done, for instance by a progress bar.
     checkpoint : path, optional
@@ -98,12 +98,12 @@ def run(
     Result
     """
     total, weight, steps = np.zeros(problem.shape), 0.0, 0
-    for steps, iterate in enumerate(solver.iterates(problem, curator), start=1):
+    for steps, iterate in enumerate(solver.iterates(problem, door), start=1):
         if iterate.weight:
             total += iterate.weight * iterate.w
             weight += iterate.weight
         if checkpoint is not None:
-            save_checkpoint(checkpoint, curator.transcript)
+            save_checkpoint(checkpoint, door.transcript)
         if watch is not None:
             watch(steps)
-    return Result(finished(solver, problem, curator, total / weight), steps)
+    return Result(finished(solver, problem, door, total / weight), steps)

@@ -24,7 +24,7 @@ from hushfit.constraints import Constraint, identity
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, FullBatch, Plan, Planned, PoissonBatch, Sampling
+from hushfit.release import ClippedGradient, Door, FullBatch, Plan, Planned, PoissonBatch, Sampling
 from hushfit.solvers._admm_steps import AdmmSteps
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._smoothing import smoothed
@@ -245,28 +245,28 @@ class DPSADMM:
         check_problem(problem, self.eta, self.ridge, most=1.0)
         return Plan((Planned("gradient", ClippedGradient, self.steps, sampling=self._sampling),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         expected_rows = self._sampling.expected_rows(problem.n_rows)
-        eta, rho = self._eta_and_rho(problem, curator)
+        eta, rho = self._eta_and_rho(problem, door)
         splitting = Splitting(problem, rho, self.ridge, self.smoothing)
         state = splitting.start()
         first_averaged = self.steps - max(1, round(self.average_last * self.steps))
 
         for t in range(self.steps):
             query = ClippedGradient(problem, state.x, self._clip)
-            g = curator.release("gradient", query).reshape(problem.shape) / expected_rows
+            g = door.release("gradient", query).reshape(problem.shape) / expected_rows
             state = splitting.step(state, g, self._eta_at(t, eta))
             weight = (t + 1.0 if self.schedule == "strongly-convex" else 1.0) * (t >= first_averaged)
             yield Iterate(splitting.aimed(state) if splitting.ties_weights else state.x, weight)
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         if problem.constraint is not None:
             return average
-        return problem.prox(average, 1 / self._eta_and_rho(problem, curator)[1])
+        return problem.prox(average, 1 / self._eta_and_rho(problem, door)[1])
 
-    def _eta_and_rho(self, problem: Problem, curator: Curator) -> tuple[float, float]:
+    def _eta_and_rho(self, problem: Problem, door: Door) -> tuple[float, float]:
         sensitivity = ClippedGradient(problem, np.zeros(problem.shape), self._clip).sensitivity(problem.relation)
-        noise = curator.noise_multiplier("gradient") * sensitivity / self._sampling.expected_rows(problem.n_rows)
+        noise = door.noise_multiplier("gradient") * sensitivity / self._sampling.expected_rows(problem.n_rows)
         return chosen_steps(problem, noise, self.steps, self.eta, self.rho, most=1 / (problem.loss.smoothness + self.ridge))
 
     def _eta_at(self, t: int, eta: float) -> float:

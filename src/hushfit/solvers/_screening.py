@@ -15,7 +15,7 @@ import numpy as np
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Metric, Plan, Planned, SecondMoment
+from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, SecondMoment
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectrum
 
@@ -69,13 +69,13 @@ class Screening:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        metric = _metric(release_spectrum(problem, curator, "second moment"))
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        metric = _metric(release_spectrum(problem, door, "second moment"))
         steps, w = self.steps or 1, np.zeros(problem.shape)
 
         for t in range(steps):
             query = ClippedGradient(problem, w, _CLIP * metric.usual_length, metric.metric)
-            g = curator.release("gradient", query).reshape(problem.shape) / problem.n_rows
+            g = door.release("gradient", query).reshape(problem.shape) / problem.n_rows
             w = w - _STEP * g @ metric.metric.A
             yield Iterate(w, weight=float(t == steps - 1))
 

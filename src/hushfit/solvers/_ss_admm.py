@@ -21,7 +21,7 @@ from hushfit.problem import Problem
 from hushfit.release import (
     AdmmState,
     ClippedGradient,
-    Curator,
+    Door,
     FullBatch,
     LogisticGradient,
     Plan,
@@ -108,15 +108,15 @@ class SSADMM:
         query = LogisticGradient if self.tighten else ClippedGradient
         return Plan((Planned("gradient", query, self.steps, sampling=self.sampling),))
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         expected_rows = self.sampling.expected_rows(problem.n_rows)
-        first = self._first_steps(problem, curator, expected_rows)
+        first = self._first_steps(problem, door, expected_rows)
         state = AdmmState.zero(problem)
         second_half = self.steps // 2
         aimed = np.zeros(problem.shape)
 
         for k in range(self.steps):
-            g = curator.release("gradient", self._query(problem, state.x)).reshape(problem.shape) / expected_rows
+            g = door.release("gradient", self._query(problem, state.x)).reshape(problem.shape) / expected_rows
             before = state
             state = admm_step(problem, before, g, first.eta / self._slowdown(k, expected_rows / problem.n_rows), first.rho)
             if k >= second_half:
@@ -129,9 +129,9 @@ class SSADMM:
             return ClippedGradient(problem, x, USUAL_CLIP if self.clip is None else self.clip)
         return LogisticGradient(problem, x, pairwise=not isinstance(self.sampling, PoissonBatch))
 
-    def _first_steps(self, problem: Problem, curator: Curator, expected_rows: float) -> AdmmSteps:
+    def _first_steps(self, problem: Problem, door: Door, expected_rows: float) -> AdmmSteps:
         query = self._query(problem, np.zeros(problem.shape))
-        noise = curator.noise_multiplier("gradient") * query.sensitivity(problem.relation) / expected_rows
+        noise = door.noise_multiplier("gradient") * query.sensitivity(problem.relation) / expected_rows
         chosen = AdmmSteps.for_noise(noise, self.steps, problem)
         return AdmmSteps(self.eta or chosen.eta, self.rho or chosen.rho)
 

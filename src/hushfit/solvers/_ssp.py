@@ -17,7 +17,7 @@ from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Loss, OneVsRest, Softmax
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Plan, Planned, SecondMoment
+from hushfit.release import ClippedGradient, Door, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._newton import at_least
 from hushfit.solvers._run import Iterate
@@ -66,18 +66,18 @@ class SufficientStatistics:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        H = curvature_at_zero(problem.loss) * self._second_moment(problem, curator)
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        H = curvature_at_zero(problem.loss) * self._second_moment(problem, door)
         nought = np.zeros(problem.shape)
         query = ClippedGradient(problem, nought, slope_at_zero(problem.loss))
-        g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
+        g = door.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
         target: Vector = -np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(problem.shape).astype(np.float64)
         yield Iterate(MetricProx(problem, H)(target, 1.0))
 
-    def _second_moment(self, problem: Problem, curator: Curator) -> Matrix:
+    def _second_moment(self, problem: Problem, door: Door) -> Matrix:
         query = SecondMoment(problem)
-        M = query.matrix(curator.release(_MOMENT, query)) / problem.n_rows
-        noise = curator.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
+        M = query.matrix(door.release(_MOMENT, query)) / problem.n_rows
+        noise = door.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
         least = _LEAST_FLOOR_WITH_CORNERS if problem.penalty.ridge is None else _LEAST_FLOOR
         usual = max(_FLOOR_PER_EDGE * noise * math.sqrt(2 * problem.dimension), least)
         return at_least(M, usual if self.floor is None else self.floor)

@@ -18,7 +18,7 @@ from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import (
     ClippedGradient,
-    Curator,
+    Door,
     FullBatch,
     GradientDifference,
     Plan,
@@ -88,24 +88,24 @@ class DPSVRG:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         clip, sampling = self.clip or USUAL_CLIP, self.sampling or _USUAL_BATCH
         expected_rows = sampling.expected_rows(problem.n_rows)
         averaged = max(1, round(self.average_last * self.epochs))
         snapshot = np.zeros(problem.shape)
-        multiplier = curator.noise_multiplier("snapshot")
+        multiplier = door.noise_multiplier("snapshot")
         noise = run_noise(ClippedGradient(problem, snapshot, clip), multiplier, problem.n_rows, self.epochs)
         step = self.step_size or usual_step(problem, noise)
 
         for epoch in range(self.epochs):
-            full = curator.release("snapshot", ClippedGradient(problem, snapshot, clip))
+            full = door.release("snapshot", ClippedGradient(problem, snapshot, clip))
             p = full.reshape(problem.shape) / problem.n_rows
             w = problem.prox(snapshot - step * p, step)
             total, weight = w.copy(), float(epoch >= self.epochs - averaged)
             yield Iterate(w, weight)
             for _ in range(self.inner_steps - 1):
                 bound = difference_bound(problem, w, snapshot, clip)
-                d = curator.release("difference", GradientDifference(problem, w, snapshot, clip, bound))
+                d = door.release("difference", GradientDifference(problem, w, snapshot, clip, bound))
                 w = problem.prox(w - step * (p + d.reshape(problem.shape) / expected_rows), step)
                 total += w
                 yield Iterate(w, weight)

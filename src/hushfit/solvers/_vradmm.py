@@ -22,7 +22,7 @@ from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
 from hushfit.release import (
     ClippedGradient,
-    Curator,
+    Door,
     FullBatch,
     GradientDifference,
     Plan,
@@ -137,16 +137,16 @@ class DPVRADMM:
             )
         return self._estimator().plan(problem, self)
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         estimator = self._estimator()
-        eta, rho = self._eta_and_rho(problem, curator)
+        eta, rho = self._eta_and_rho(problem, door)
         splitting = Splitting(problem, rho, self.ridge, self.smoothing)
         state = splitting.start()
         snapshot = state.x
         averaged = 1 if self.strongly_convex else max(1, round(self.average_last * self.epochs))
 
         for s in range(self.epochs):
-            gradient_at = estimator.epoch(problem, curator, self, snapshot)
+            gradient_at = estimator.epoch(problem, door, self, snapshot)
             total = np.zeros(problem.shape)
             if self.strongly_convex:
                 state = State(snapshot, state.z, state.u)
@@ -161,16 +161,16 @@ class DPVRADMM:
                 yield Iterate(splitting.aimed(state) if splitting.ties_weights else state.x, weight)
             snapshot = total / self.inner_steps
 
-    def finish(self, problem: Problem, curator: Curator, average: Vector) -> Vector:
+    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         if problem.constraint is not None:
             return average
-        return problem.prox(average, 1 / self._eta_and_rho(problem, curator)[1])
+        return problem.prox(average, 1 / self._eta_and_rho(problem, door)[1])
 
     def _estimator(self) -> "_Estimator":
         return _TwoNoises() if self.noise == "two" else _SingleNoise()
 
-    def _eta_and_rho(self, problem: Problem, curator: Curator) -> tuple[float, float]:
-        noise = self._estimator().noise_of_a_step(problem, curator, self)
+    def _eta_and_rho(self, problem: Problem, door: Door) -> tuple[float, float]:
+        noise = self._estimator().noise_of_a_step(problem, door, self)
         steps = self.epochs * self.inner_steps
         most = 0.5 / (problem.loss.smoothness + self.ridge)
         return chosen_steps(problem, noise, steps, self.eta, self.rho, most)
@@ -186,8 +186,8 @@ class _Estimator(Protocol):
     """How gradients are asked for: what it takes, one epoch of them, and their noise."""
 
     def plan(self, problem: Problem, solver: DPVRADMM) -> Plan: ...
-    def epoch(self, problem: Problem, curator: Curator, solver: DPVRADMM, snapshot: Vector) -> _GradientAt: ...
-    def noise_of_a_step(self, problem: Problem, curator: Curator, solver: DPVRADMM) -> float: ...
+    def epoch(self, problem: Problem, door: Door, solver: DPVRADMM, snapshot: Vector) -> _GradientAt: ...
+    def noise_of_a_step(self, problem: Problem, door: Door, solver: DPVRADMM) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ class _TwoNoises:
             )
         )
 
-    def epoch(self, problem: Problem, curator: Curator, solver: DPVRADMM, snapshot: Vector) -> _GradientAt:
-        full = curator.release("snapshot", ClippedGradient(problem, snapshot, solver.clip_used))
+    def epoch(self, problem: Problem, door: Door, solver: DPVRADMM, snapshot: Vector) -> _GradientAt:
+        full = door.release("snapshot", ClippedGradient(problem, snapshot, solver.clip_used))
         p = full.reshape(problem.shape) / problem.n_rows
         expected_rows = solver.sampling_used.expected_rows(problem.n_rows)
 
@@ -216,14 +216,14 @@ class _TwoNoises:
                 return p
             bound = difference_bound(problem, x, snapshot, solver.clip_used)
             query = GradientDifference(problem, x, snapshot, solver.clip_used, bound)
-            return p + curator.release("difference", query).reshape(problem.shape) / expected_rows
+            return p + door.release("difference", query).reshape(problem.shape) / expected_rows
 
         return gradient_at
 
-    def noise_of_a_step(self, problem: Problem, curator: Curator, solver: DPVRADMM) -> float:
+    def noise_of_a_step(self, problem: Problem, door: Door, solver: DPVRADMM) -> float:
         # The noise of the snapshot stays the same for an epoch, as if each of its steps had more.
         sensitivity = ClippedGradient(problem, np.zeros(problem.shape), solver.clip_used).sensitivity(problem.relation)
-        common = curator.noise_multiplier("snapshot") * sensitivity / problem.n_rows
+        common = door.noise_multiplier("snapshot") * sensitivity / problem.n_rows
         return float(common * np.sqrt(solver.inner_steps))
 
 
@@ -240,19 +240,19 @@ class _SingleNoise:
         batch = anchored_batch(problem, _rate(solver))
         return Plan((Planned("gradient", VarianceReducedGradient, solver.epochs * solver.inner_steps, sampling=batch),))
 
-    def epoch(self, problem: Problem, curator: Curator, solver: DPVRADMM, snapshot: Vector) -> _GradientAt:
+    def epoch(self, problem: Problem, door: Door, solver: DPVRADMM, snapshot: Vector) -> _GradientAt:
         anchor, rate = Snapshot(snapshot, solver.clip_used), _rate(solver)
 
         def gradient_at(x: Vector) -> Vector:
             query = VarianceReducedGradient(problem, x, anchor, rate)
-            return curator.release("gradient", query).reshape(problem.shape) / (rate * problem.n_rows)
+            return door.release("gradient", query).reshape(problem.shape) / (rate * problem.n_rows)
 
         return gradient_at
 
-    def noise_of_a_step(self, problem: Problem, curator: Curator, solver: DPVRADMM) -> float:
+    def noise_of_a_step(self, problem: Problem, door: Door, solver: DPVRADMM) -> float:
         nought = np.zeros(problem.shape)
         query = VarianceReducedGradient(problem, nought, Snapshot(nought, solver.clip_used), _rate(solver))
-        return curator.noise_multiplier("gradient") * query.radius() / (_rate(solver) * problem.n_rows)
+        return door.noise_multiplier("gradient") * query.radius() / (_rate(solver) * problem.n_rows)
 
 
 def _rate(solver: DPVRADMM) -> float:

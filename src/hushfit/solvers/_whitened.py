@@ -16,7 +16,7 @@ from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, Metric, Plan, Planned, SecondMoment
+from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, SecondMoment
 from hushfit.solvers._denoised import Walk, denoised
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectrum
@@ -125,10 +125,10 @@ class WhitenedGradientDescent:
             )
         )
 
-    def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
-        spectrum = _to_walk_by(release_spectrum(problem, curator, _MOMENT))
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        spectrum = _to_walk_by(release_spectrum(problem, door, _MOMENT))
         metric = Metric(spectrum.power(-0.5))
-        settings = self._settings(problem, curator, spectrum.effective_dimension)
+        settings = self._settings(problem, door, spectrum.effective_dimension)
         shrink = _Shrinkage.of(problem, metric.A)
         schedule = np.array([settings.step(t, self.steps) for t in range(self.steps)])
         weights = settings.weights(self.steps)
@@ -138,8 +138,8 @@ class WhitenedGradientDescent:
         for t in range(self.steps):
             ahead = u + settings.momentum * velocity
             query = ClippedGradient(problem, ahead @ metric.A, settings.clip, metric)
-            g = curator.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
-            noise = curator.noise_multiplier(_GRADIENT) * query.sensitivity(problem.relation) / problem.n_rows
+            g = door.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
+            noise = door.noise_multiplier(_GRADIENT) * query.sensitivity(problem.relation) / problem.n_rows
             points.append(ahead.ravel())
             gradients.append(g.ravel())
             u, before = shrink(ahead - schedule[t] * g, schedule[t]), u
@@ -150,8 +150,8 @@ class WhitenedGradientDescent:
         walk = Walk(np.array(points), np.array(gradients), schedule, weights, settings.momentum, noise)
         yield Iterate(_cleared(result, walk, problem) @ metric.A)
 
-    def _settings(self, problem: Problem, curator: Curator, dimension: float) -> Settings:
-        per_step = curator.noise_multiplier(_GRADIENT) * relation_factor(problem) / problem.n_rows
+    def _settings(self, problem: Problem, door: Door, dimension: float) -> Settings:
+        per_step = door.noise_multiplier(_GRADIENT) * relation_factor(problem) / problem.n_rows
         nu = dimension * per_step / math.sqrt(self.steps)
         crowd = max(1.0, math.sqrt(problem.dimension * problem.outputs / _USUAL_WEIGHTS))
         settings = Settings.for_noise(nu, dimension, self.steps, crowd).for_smooth(crowd * nu).for_columns(problem.dimension)

@@ -8,7 +8,7 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
-from hushfit.release import Curator, SecondMoment
+from hushfit.release import Door, SecondMoment
 
 _SMALLEST_EIGENVALUE = 1e-5
 _FLOOR = 0.3  # of the noise edge: below it an eigenvalue says nothing
@@ -60,27 +60,27 @@ class Spectrum:
         return (self.vectors * self.believed**exponent) @ self.vectors.T
 
 
-def release_spectrum(problem: Problem, curator: Curator, name: str, floor: float = _SMALLEST_EIGENVALUE) -> Spectrum:
+def release_spectrum(problem: Problem, door: Door, name: str, floor: float = _SMALLEST_EIGENVALUE) -> Spectrum:
     """Ask for the second moment once, and undo what the noise did to its spectrum as far as that can be known.
 
     Records are unit vectors, so the trace is known to be one. Noise spreads eigenvalues by up to ``edge``; those that stand
     out from the bulk are pulled back by it, the others are taken to be equal.
     """
     query = SecondMoment(problem)
-    released, vectors = np.linalg.eigh(_with_trace_one(curator.release(name, query), problem))
-    noise = curator.noise_multiplier(name) * query.sensitivity(problem.relation) / problem.n_rows
+    released, vectors = np.linalg.eigh(_with_trace_one(door.release(name, query), problem))
+    noise = door.noise_multiplier(name) * query.sensitivity(problem.relation) / problem.n_rows
     edge = noise * math.sqrt(2 * problem.dimension)
     bulk = _bulk_mean(released, edge)
     believed = np.maximum(released - bulk - edge, 0) + max(_FLOOR * edge, bulk)
     return Spectrum(vectors, released, np.maximum(believed, floor), bulk, edge)
 
 
-def margin_spread(w: Vector, problem: Problem, curator: Curator, name: str) -> float:
+def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> float:
     """Root mean square of the margins of public weights, by the second moment on the curator's transcript.
 
     Where noise makes that negative, as if the weights pointed anywhere: eigenvalues are one over the dimension on average.
     """
-    answer = next(released.answer for released in curator.transcript if released.name == name)
+    answer = next(released.answer for released in door.transcript if released.name == name)
     square = float(w @ _with_trace_one(answer, problem) @ w)
     return math.sqrt(max(square, float(w @ w) / problem.dimension))
 
