@@ -62,14 +62,13 @@ class ProxTwin:
         chosen = AdmmSteps.for_noise(noise, self.steps, problem)
         return ProximalGradient(self.steps, self.clip, 0.0, primal_step(chosen.eta, chosen.rho))
 
+    takes_constraint = False
+
     def plan(self, problem: Problem) -> Plan:
         return ProximalGradient(self.steps, self.clip, 0.0).plan(problem)
 
     def iterates(self, problem: Problem, curator: Curator) -> Iterator[Iterate]:
         return self._prox(problem, curator).iterates(problem, curator)
-
-    def finish(self, problem: Problem, curator: Curator, average: np.ndarray) -> np.ndarray:
-        return average
 
 
 TWIN = "prox, ssADMM's steps"

@@ -11,12 +11,12 @@ from hushfit.problem import Problem
 from hushfit.release import Curator
 
 RELATIONS = list(Relation)
-# Every loss, by the labels that it takes. A new one goes here and inherits the tests of losses and of compiled code.
+# Every loss, by the labels it takes: -1 and +1, real numbers, or numbers of classes. A new one goes here and inherits the tests
+# of losses and of compiled code.
 BINARY = [Logistic(), HuberHinge(), HuberHinge(bend=0.1)]
-REAL = [Squared(), Squared(slope_bound=0.7)]
-SEVERAL = [Softmax(2), Softmax(5), OneVsRest(Logistic(), 3), OneVsRest(HuberHinge(), 4)]
-# With the number of outputs of its model.
-LOSSES = [*((loss, 1) for loss in BINARY + REAL), *((loss, loss.n_classes) for loss in SEVERAL)]
+REAL = [Squared(), Squared(slope_bound=0.7), Squared(slope_bound=2.5)]
+SEVERAL = [Softmax(2), Softmax(3), Softmax(5), OneVsRest(Logistic(), 3), OneVsRest(HuberHinge(), 4)]
+LOSSES = [(loss, loss.outputs) for loss in BINARY + REAL + SEVERAL]
 
 
 def _csr_with(index):
@@ -54,7 +54,7 @@ def labels_for(loss, outputs, n, seed=0):
     rng = np.random.default_rng(seed + 1)
     if outputs > 1:
         return rng.integers(outputs, size=n).astype(float)
-    return rng.normal(size=n) if isinstance(loss, Squared) else rng.choice([-1.0, 1.0], size=n)
+    return rng.normal(size=n) if isinstance(loss, tuple(map(type, REAL))) else rng.choice([-1.0, 1.0], size=n)
 
 
 def two_classes(n=400, d=5, seed=0, sharpness=4.0):

@@ -434,8 +434,10 @@ def test_several_steps_with_several_outputs_need_a_clip_that_never_binds():
     assert MPADMM(form="plus").plan(problem).parts[0].query is ClippedGradient
 
 
-def test_a_penalty_that_does_not_say_it_is_convex_is_refused_where_a_proof_needs_it():
+def test_a_penalty_that_says_it_is_not_convex_is_refused_where_a_proof_needs_it():
     class Stretch:
+        convex, separable, ridge = False, True, None
+
         def value(self, z):
             return 0.0
 

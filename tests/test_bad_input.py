@@ -216,7 +216,7 @@ def test_graphs_and_constraints_without_a_proof_are_refused_before_anything_is_p
 
 def test_a_penalty_that_cannot_be_linearised_has_no_stage_of_objective_perturbation():
     class Jump:
-        convex = False
+        convex, separable, ridge = False, True, None
 
         def value(self, z):
             return float(np.count_nonzero(z))

@@ -159,6 +159,8 @@ def test_every_public_variable_is_a_function_of_the_transcript(penalty):
 class _Keeping:
     """A twin that keeps one thing the curator never released: the minimiser without noise, in its dual."""
 
+    takes_constraint = False
+
     def __init__(self, source):
         self.source = source
 
@@ -173,9 +175,6 @@ class _Keeping:
             w = curator.release("primal step", query).reshape(problem.shape)
             V = V + 0.1 * (Z - query(self.source, None).reshape(problem.shape))
             yield Iterate(problem.prox(w - V / 0.1, 1 / 0.1), weight=1.0)
-
-    def finish(self, problem, curator, average):
-        return average
 
 
 def test_a_replay_over_other_rows_exposes_what_was_not_released():

@@ -529,6 +529,8 @@ def test_a_refused_fit_releases_nothing():
 class _Stumbling:
     """A solver that notes what the ledger has when its turn comes, and breaks."""
 
+    takes_constraint = False
+
     def __init__(self, ledger):
         self.ledger, self.paid = ledger, None
 
@@ -538,9 +540,6 @@ class _Stumbling:
     def iterates(self, problem, curator):
         self.paid = len(self.ledger.entries)
         raise RuntimeError("out of luck")
-
-    def finish(self, problem, curator, average):
-        return average
 
 
 @quiet

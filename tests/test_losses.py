@@ -1,15 +1,23 @@
 """Contracts that every loss keeps, over the list that all tests share. Add a loss to ``_support`` and it inherits them."""
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from _support import BINARY, LOSSES, REAL, SEVERAL
+from _support import BINARY, REAL, SEVERAL
 from hushfit import losses
+from hushfit.audit._examples import example_queries
 from hushfit.errors import InvalidArgument
 from hushfit.kernels._codes import CODES, HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from hushfit.losses import HuberHinge, KernelLoss, Logistic, Loss, OneVsRest, Softmax, Squared
+from hushfit.penalties import Zero
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+
+LOSSES = BINARY + REAL + SEVERAL
 
 seeds = st.integers(0, 2**32 - 1)
 over_losses = pytest.mark.parametrize("loss", BINARY + REAL + SEVERAL, ids=repr)
@@ -73,6 +81,48 @@ def test_loss_is_convex(loss, seed, spread):
     other, _ = sample(loss, seed + 1, spread)
     tangent = loss.value(t, y) + inner(loss.slope(t, y), other - t)
     assert (loss.value(other, y) >= tangent - 1e-9).all()
+
+
+def test_every_loss_is_in_the_list():
+    listed = {type(loss).__name__ for loss in LOSSES}
+    public = {name for name, kind in vars(losses).items() if inspect.isclass(kind)}
+    missing = public - listed - {"Loss", "KernelLoss"}
+    assert not missing, f"{sorted(missing)}: add an example to BINARY, REAL or SEVERAL in tests/_support.py."
+    audited = {type(example.query.problem.loss).__name__ for example in example_queries("replace-one").values()}
+    missing = listed - audited
+    assert not missing, f"{sorted(missing)}: add a gradient to example_queries in audit/_examples.py."
+
+
+@over_losses
+def test_a_loss_has_as_many_outputs_as_it_declares(loss):
+    t, y = sample(loss, 0, 1.0)
+    assert loss.outputs == (1 if t.ndim == 1 else t.shape[1])
+    assert loss.slope(t, y).shape == t.shape
+    assert Problem(loss, Zero(), 10, 3, Relation.REPLACE_ONE, outputs=loss.outputs).outputs == loss.outputs
+    with pytest.raises(InvalidArgument, match=f"has {loss.outputs} outputs"):
+        Problem(loss, Zero(), 10, 3, Relation.REPLACE_ONE, outputs=loss.outputs + 1)
+
+
+@over_losses
+def test_no_hessian_has_a_higher_rank_than_declared(loss):
+    """By differences of slopes along each margin; the price of noise inside an objective rests on the rank."""
+    t, y = sample(loss, 3, 1.0, n=5000)
+    h, K = 1e-4, loss.outputs
+    moves = h * np.eye(K) if K > 1 else [h]
+    hessians = np.stack([(loss.slope(t + move, y) - loss.slope(t - move, y)).reshape(len(t), K) for move in moves])
+    values = np.linalg.svd(np.moveaxis(hessians, 1, 0) / (2 * h), compute_uv=False)
+    ranks = (values > 1e-5).sum(axis=1)
+    assert ranks.max() == loss.hessian_rank
+
+
+@over_losses
+def test_slopes_of_one_record_have_one_sign_where_that_is_declared(loss):
+    t, y = sample(loss, 4, 3.0, n=2000)
+    other, _ = sample(loss, 5, 3.0, n=2000)
+    opposed = (loss.slope(t, y) * loss.slope(other, y)).min() < 0
+    if loss.one_sign:
+        assert loss.outputs == 1
+        assert not opposed
 
 
 def steepest(loss):

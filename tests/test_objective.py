@@ -479,7 +479,7 @@ def test_the_curator_refuses_a_minimiser_that_was_not_priced():
 def test_plans_price_a_minimiser_as_one():
     with pytest.raises(InvalidArgument, match="own price"):
         Planned("w", PerturbedMinimiser, 1, sampling=FullBatch())
-    with pytest.raises(InvalidArgument, match="own price"):
+    with pytest.raises(InvalidArgument, match="Plan only PerturbedMinimiser"):
         Planned("w", ClippedGradient, 1, sampling=GaussianInside(0.1))
     with pytest.raises(InvalidArgument, match="output_share"):
         LaplaceInside(0.1, output_share=0.0)

@@ -1,5 +1,6 @@
 """Contracts that every penalty keeps, over one list. Add a penalty to ``PENALTIES`` and it inherits them."""
 
+import inspect
 import math
 
 import numpy as np
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
+from hushfit import penalties
 from hushfit.errors import InvalidArgument, UnknownName
+from hushfit.losses import Logistic
 from hushfit.penalties import (
     L1,
     MCP,
@@ -30,8 +33,11 @@ from hushfit.penalties import (
     TotalVariation,
     WeightedL1,
     Zero,
+    check_penalty,
     penalty_from_name,
 )
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
 
 SETS = [Box(-0.5, 1.0), Box(0.0, math.inf), L2Ball(1.5), L1Ball(1.5)]
 CONVEX = [
@@ -120,6 +126,47 @@ def test_penalty_is_convex(penalty, a, b, share):
 def test_penalty_says_whether_it_is_convex(penalty):
     assert penalty.convex is (penalty in CONVEX)
     assert isinstance(penalty, FoldedConcave) is not penalty.convex
+
+
+def test_every_penalty_is_in_the_list():
+    listed = {type(penalty).__name__ for penalty in PENALTIES}
+    public = {name for name, kind in vars(penalties).items() if inspect.isclass(kind)}
+    missing = public - listed - {"Penalty", "FoldedConcave"}
+    assert not missing, f"{sorted(missing)}: add an example to CONVEX or FOLDED in tests/test_penalties.py."
+
+
+@over_penalties
+def test_a_separable_penalty_takes_a_step_for_each_coefficient(penalty):
+    if not penalty.separable:
+        return
+    rng = np.random.default_rng(0)
+    v, own = rng.normal(size=4), rng.uniform(0.1, 3, size=4)
+    one_by_one = [penalty.prox(v, float(step))[j] for j, step in enumerate(own)]
+    np.testing.assert_allclose(penalty.prox(v, own), one_by_one, rtol=1e-14)
+
+
+@over_penalties
+def test_a_penalty_declares_a_ridge_exactly_if_it_is_one(penalty):
+    """Solvers put ``ridge`` into linear solves in place of the prox, so it must be the whole penalty."""
+    points = np.random.default_rng(0).normal(size=(20, 4)) * np.array([0.1, 1.0, 10.0, 3.0])
+    values, halves = np.array([penalty.value(z) for z in points]), 0.5 * (points**2).sum(axis=1)
+    if penalty.ridge is not None:
+        np.testing.assert_allclose(values, penalty.ridge * halves, rtol=1e-12)
+    elif np.isfinite(values).all() and values.any():  # a weight of zero leaves nothing of any penalty
+        assert not np.allclose(values, values[0] / halves[0] * halves, rtol=1e-12), (
+            f"{penalty!r} is a multiple of ||z||^2 / 2: declare its weight as ridge."
+        )
+
+
+@pytest.mark.parametrize("member", ["convex", "separable", "ridge", "value", "prox"])
+def test_what_does_not_declare_a_member_is_no_penalty(member):
+    members = {name: getattr(L1, name) for name in ("convex", "separable", "ridge", "value", "prox")}
+    del members[member]
+    partial = type("Partial", (), members)()
+    with pytest.raises(InvalidArgument, match=f"does not declare {member}"):
+        check_penalty(partial)
+    with pytest.raises(InvalidArgument, match=f"does not declare {member}"):
+        Problem(Logistic(), partial, 10, 4, Relation.REPLACE_ONE)
 
 
 @pytest.mark.parametrize("penalty", [penalty for penalty in FOLDED if penalty.alpha > 0], ids=repr)

@@ -4,8 +4,10 @@ False alarms: checks on secure noise reject at level 1e-6 each (``LEVEL``), and 
 """
 
 import copy
+import inspect
 import math
 import pickle
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +25,9 @@ from _support import (
     source_of,
     table,
 )
-from hushfit.data import SecureCoins, SeededCoins
+from hushfit import release
+from hushfit.audit import trimmed_checks
+from hushfit.data import SecureCoins, SeededCoins, _source
 from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.privacy import Relation, SecureSampler, SeededSampler
@@ -31,14 +35,23 @@ from hushfit.release import (
     AdmmRun,
     AdmmState,
     AdmmStep,
+    AnchoredBatch,
+    ClassicInside,
     ClippedGradient,
     FixedSizeBatch,
+    FreshGate,
     FullBatch,
+    GatedBatch,
+    GaussianInside,
+    GaussianRun,
     GradientDifference,
     HessianSum,
+    LaplaceInside,
     LogisticGradient,
     MarginHistogram,
     Metric,
+    NoisyChoice,
+    NoisyCorner,
     Passes,
     PermutedRun,
     PerturbedMinimiser,
@@ -47,7 +60,11 @@ from hushfit.release import (
     PoissonBatch,
     RegularisedMinimiser,
     Released,
+    RenyiRun,
+    RestartedGate,
     SecondMoment,
+    SecretOrder,
+    Thresholded,
     difference_bound,
 )
 from hushfit.release._mechanism import NoiseGrid
@@ -280,6 +297,84 @@ def test_every_source_gives_the_same_answer(build, layout):
     np.testing.assert_allclose(query(source, None), answer_with(query, X, y), atol=1e-8)
 
 
+def in_any_order(query, n=200, seed=5):
+    """Answers over the same records: as they come, in other orders, and in blocks of other sizes."""
+    X = table(n, COLUMNS, seed)
+    loss = query.loss if isinstance(query, ClippedGradient) else Logistic()
+    y = labels_for(loss, query.problem.outputs, n, seed)
+    rng = np.random.default_rng(seed)
+    for order in (np.arange(n), *(rng.permutation(n) for _ in range(3))):
+        yield answer_with(query, X[order], y[order])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_source, "_block_rows", lambda n_rows: 7)
+        yield answer_with(query, X, y)
+
+
+def sums_exactly(query):
+    first, *others = in_any_order(query)
+    return all(np.array_equal(first, other) for other in others)
+
+
+@over_queries
+def test_the_order_of_the_rows_and_their_blocks_do_not_show_in_a_single_bit(build):
+    """Sums over records are exact (lemma 1 of docs/proofs/gradient.md), and so is whatever is computed from them.
+
+    The rows are fixed: of others, about one table in a thousand has a contribution half way between two grid steps.
+    """
+    query = build(200, Relation.REPLACE_ONE)
+    assert sums_exactly(query), (
+        f"{type(query).__name__} adds up plain floats, so one record changes how all after it are rounded. Sum "
+        "contributions that are rounded to the grid of an ExactSum (release/_exact_sum.py)."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PlainSum:
+    """What a newcomer may write: records within their bound, added up as they are."""
+
+    problem: object
+
+    def __call__(self, source, rows):
+        return sum(records.sum(axis=0) for block in source.blocks(rows) for _, records in block._records())
+
+
+def test_a_query_that_adds_up_plain_floats_is_noticed():
+    assert not sums_exactly(PlainSum(problem_for(np.empty((200, COLUMNS)))))
+
+
+# Queries that are no sums of their own, and where else their order of rows is checked or why it cannot show.
+ELSEWHERE = {
+    "CertifiedMinimiser": "the second stage of PerturbedMinimiser",
+    "Choice": "order of rows for choice, in the audit",
+    "ColumnHistogram": "order of rows for histogram of columns, in the audit",
+    "Gate": "order of rows for gate, in the audit",
+    "GatedStep": "a ClippedGradient and a Gate",
+    "GradientNorm": "order of rows for norm of a gradient, in the audit",
+    "LossDrop": "order of rows for loss drops, in the audit",
+    "NewtonDirection": "order of rows for newton direction, in the audit",
+    "NormAbove": "a GradientNorm",
+    "Priced": "another query with its price",
+    "SteepestCorner": "order of rows for steepest corner, in the audit",
+    "TotalScore": "order of rows for total of scores, in the audit",
+    "VarianceReducedGradient": "order of rows for variance-reduced gradient, in the audit",
+    "Vocabulary": "counts of texts",
+}
+
+
+def test_every_query_is_in_the_list():
+    public = {name for name, kind in vars(release).items() if inspect.isclass(kind) and hasattr(kind, "sensitivity")}
+    listed = {type(build(50, Relation.REPLACE_ONE)).__name__ for build in QUERIES.values()}
+    missing = public - listed - set(ELSEWHERE) - {"Query"}
+    assert not missing, (
+        f"{sorted(missing)}: add a builder to QUERIES in tests/test_release.py and an example to example_queries in "
+        "audit/_examples.py, so that bounds, order and layout are tested."
+    )
+    for name, where in ELSEWHERE.items():
+        if where.endswith(", in the audit"):
+            checks = [check for check in trimmed_checks() if check.startswith(where.removesuffix(", in the audit"))]
+            assert checks, f"{name}: the audit has no check named {where}. Add an example to audit/_examples.py."
+
+
 def test_second_moment_is_the_sum_of_outer_products():
     X = table(50, COLUMNS)
     query = SecondMoment(problem_for(X))
@@ -296,6 +391,97 @@ def test_histogram_counts_signed_margins_and_leaves_nobody_out_but_the_zero_reco
     signed = np.delete(y * (records_of(X) @ query.w), 3)
     assert counts.sum() == 49
     np.testing.assert_array_equal(counts, np.histogram(signed, [-np.inf, *query.edges, np.inf])[0])
+
+
+# What mechanisms and queries declare
+
+MECHANISMS = [
+    FullBatch(),
+    PoissonBatch(0.1),
+    FixedSizeBatch(3),
+    AnchoredBatch(0.1, 0.1),
+    GatedBatch(),
+    FreshGate(),
+    NoisyChoice(),
+    GaussianInside(0.1),
+    LaplaceInside(0.1),
+    ClassicInside(0.1),
+    NoisyCorner(),
+    SecretOrder((0.5, 0.5), (1.0, 1.0)),
+    RestartedGate(2),
+    Thresholded(1e-6, 3),
+    GaussianRun(),
+    RenyiRun(1e-6),
+]
+over_mechanisms = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
+KINDS = [
+    kind
+    for name, kind in sorted(vars(release).items())
+    if inspect.isclass(kind) and hasattr(kind, "sensitivity") and name != "Query"
+]
+over_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+def test_every_mechanism_is_in_the_list():
+    public = {name for name, kind in vars(release).items() if inspect.isclass(kind) and hasattr(kind, "answer")}
+    abstract = {"Mechanism", "Sampling", "AdaptiveRun", "Released"}
+    missing = public - {type(mechanism).__name__ for mechanism in MECHANISMS} - abstract
+    assert not missing, f"{sorted(missing)}: add an example to MECHANISMS in tests/test_release.py."
+
+
+@over_kinds
+def test_every_query_declares_its_members(kind):
+    members = ("sampled", "made_for", "coordinates", "doubled", "radius", "sensitivity")
+    missing = [name for name in members if not hasattr(kind, name)]
+    assert not missing, f"{kind.__name__} does not declare {missing}: see release/_query.py for what they mean."
+    assert kind.coordinates(problem_for(np.empty((50, COLUMNS)))) >= 0
+
+
+@over_mechanisms
+@over_kinds
+def test_a_mechanism_is_planned_with_the_queries_that_it_declares_and_no_others(mechanism, kind):
+    if mechanism.answers is None:
+        admitted = kind.made_for is None and (kind.sampled or not mechanism.samples)
+    else:
+        admitted = kind is mechanism.answers
+    if admitted:
+        assert Planned("x", kind, 1, sampling=mechanism).query is kind
+    else:
+        with pytest.raises(InvalidArgument, match=f"asks {kind.__name__} of"):
+            Planned("x", kind, 1, sampling=mechanism)
+
+
+@over_kinds
+def test_a_query_with_a_price_of_its_own_has_a_mechanism(kind):
+    own = [type(mechanism).__name__ for mechanism in MECHANISMS if mechanism.answers is kind]
+    assert (kind.made_for is None) or own
+    for name in own:
+        # The name of a constructor stands for it in two of them.
+        assert kind.made_for is None or {name, "anchored_batch", "GaussianInside"} & set(re.findall(r"\w+", kind.made_for))
+
+
+@over_mechanisms
+def test_a_mechanism_that_stands_alone_shares_no_plan(mechanism):
+    kind = mechanism.answers or ClippedGradient
+    parts = (Planned("x", kind, 1, sampling=mechanism), Planned("y", SecondMoment, 1))
+    if mechanism.alone:
+        with pytest.raises(InvalidArgument, match="by itself"):
+            Plan(parts)
+    else:
+        assert Plan(parts).parts == parts
+
+
+@over_queries
+def test_the_curator_refuses_a_query_that_counts_on_other_rows(build):
+    """Its bounds are for another table; nothing is computed."""
+    query = build(11, Relation.REPLACE_ONE)
+    own = (one for one in MECHANISMS if one.answers is type(query))
+    mechanism = FullBatch() if query.made_for is None else next(own)
+    plan = Plan((Planned("only", type(query), 1, sampling=mechanism),))
+    curator = curator_over(source_of(table(10, COLUMNS), np.ones(10), query.problem.fit_intercept), plan, 1.0)
+    with pytest.raises(UndeclaredRelease, match=r"for 10 rows.*counts on 11"):
+        curator.release("only", query)
+    assert curator.transcript == []
 
 
 # Sampled batches

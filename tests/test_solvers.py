@@ -1,5 +1,6 @@
 """Solvers ask what they declared, see nothing but the answers, and find the minimum when there is no noise."""
 
+import inspect
 import math
 from collections import Counter
 from dataclasses import fields, replace
@@ -20,6 +21,8 @@ from _support import (
     three_classes,
     two_classes,
 )
+from hushfit import solvers
+from hushfit.constraints import graph
 from hushfit.errors import InvalidArgument, NotConvergedWarning, UnknownName
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, ScaledL2, Zero
@@ -32,11 +35,14 @@ from hushfit.solvers import (
     DoubleNoiseNewton,
     DPAdam,
     ExactMinimiser,
+    Finishing,
     FrankWolfe,
     Iterate,
     PermutedSGD,
+    PrivateGraph,
     ProximalGradient,
     ProxNewton,
+    PublicGraph,
     Recalibrated,
     WhitenedGradientDescent,
     choose_solver,
@@ -105,6 +111,48 @@ def plan_or_none(solver, problem):
 def noise_for(solver):
     """The exact minimiser takes no noise."""
     return 0.0 if isinstance(solver, ExactMinimiser) else 0.3
+
+
+def test_every_solver_is_in_the_list():
+    public = {name for name, kind in vars(solvers).items() if inspect.isclass(kind) and hasattr(kind, "iterates")}
+    elsewhere = {"Solver", "Screening", "PublicGraph", "PrivateGraph"}  # test_selection.py, test_graph.py
+    missing = public - {type(solver).__name__ for solver in MADE.values()} - elsewhere
+    assert not missing, f"{sorted(missing)}: name it in SOLVERS of solvers/_auto.py, or add it to MADE in tests/test_solvers.py."
+
+
+@over_solvers
+def test_a_solver_gets_a_constraint_only_if_it_takes_one(solver):
+    """Where it takes one, the constraint shows in the weights; where not, it is refused before anything is paid."""
+    X, y = two_classes(n=120, d=4)
+    free = problem_for(X, penalty=L1(0.3))
+    bound = replace(free, constraint=graph(np.array([[0, 1], [1, 2], [2, 3]]), 4))
+    if not solver.takes_constraint:
+        with pytest.raises(InvalidArgument, match=r"would ignore the constraint.*'dp-sadmm'"):
+            solver_from(solver, bound, Budget(math.inf, 1e-6))
+        return
+    settled = solver_from(solver, bound, Budget(math.inf, 1e-6))
+    results = [run(settled, problem, curator_over(source_of(X, y), settled.plan(problem), 0.0)).w for problem in (free, bound)]
+    assert not np.allclose(*results, atol=1e-3)
+
+
+@pytest.mark.parametrize("member", ["takes_constraint", "plan", "iterates"])
+def test_what_does_not_declare_a_member_is_no_solver(member):
+    members = {name: getattr(ProximalGradient, name) for name in ("takes_constraint", "plan", "iterates")}
+    del members[member]
+    with pytest.raises(InvalidArgument, match=f"does not declare {member}"):
+        solver_from(type("Partial", (), members)(), problem_for(np.empty((10, 2))), Budget(1.0, 1e-6))
+
+
+@pytest.mark.parametrize("wrapper", [PublicGraph, PrivateGraph])
+def test_a_graph_is_not_given_to_a_solver_that_would_ignore_it(wrapper):
+    arguments = (np.array([[0, 1]]),) if wrapper is PublicGraph else ()
+    with pytest.raises(InvalidArgument, match="takes no constraint"):
+        wrapper(ProximalGradient(), *arguments)
+
+
+def test_a_result_is_the_average_unless_the_solver_finishes_it():
+    finishing = {type(solver).__name__ for solver in MADE.values() if isinstance(solver, Finishing)}
+    assert finishing == {"DPSADMM", "DPVRADMM", "Recalibrated"}
 
 
 @over_solvers
@@ -429,9 +477,6 @@ def test_run_averages_by_weight_and_reports_every_step():
         def iterates(self, problem, curator):
             for value, weight in ((1.0, 1.0), (5.0, 0.0), (3.0, 3.0)):
                 yield Iterate(np.array([value]), weight)
-
-        def finish(self, problem, curator, average):
-            return average
 
     seen = []
     problem = problem_for(np.empty((10, 1)), fit_intercept=False)

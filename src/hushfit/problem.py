@@ -10,7 +10,7 @@ from hushfit.constraints import Constraint
 from hushfit.errors import InvalidArgument
 from hushfit.kernels._codes import CODES
 from hushfit.losses import Loss
-from hushfit.penalties import Penalty
+from hushfit.penalties import Penalty, check_penalty
 from hushfit.privacy import Relation
 
 
@@ -51,7 +51,8 @@ class Problem:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
         refuse_beyond_floats(self.loss)
         refuse_beyond_floats(self.penalty)
-        expected = getattr(self.loss, "n_classes", 1)
+        check_penalty(self.penalty)
+        expected = self.loss.outputs
         if self.outputs != expected:
             raise InvalidArgument(
                 f"{self.loss!r} has {expected} outputs, not {self.outputs}. Give outputs={expected}, or a loss for several."

@@ -38,15 +38,15 @@ class Mutant:
 
 @contextmanager
 def swapped(owner: Any, **attributes: Any) -> Iterator[None]:
-    """Attributes of a class or module, exchanged for a while."""
-    honest = {name: owner.__dict__[name] for name in attributes}
+    """Attributes of a class or module, exchanged for a while; what it did not have, it has not afterwards."""
+    honest = {name: owner.__dict__[name] for name in attributes if name in owner.__dict__}
     for name, value in attributes.items():
         setattr(owner, name, value)
     try:
         yield
     finally:
-        for name, value in honest.items():
-            setattr(owner, name, value)
+        for name in attributes:
+            setattr(owner, name, honest[name]) if name in honest else delattr(owner, name)
 
 
 class Shadow:

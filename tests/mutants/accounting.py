@@ -8,7 +8,6 @@ import numpy as np
 from hushfit.data import SeededCoins
 from hushfit.estimators import _classifiers as classifiers
 from hushfit.privacy import Budget, GatedCost, GaussianCost, PoissonGaussianCost, PureCost, Relation, SeededSampler, compose
-from hushfit.privacy import _accounting as accounting
 from hushfit.privacy import _filter as filters
 from hushfit.privacy import _ledger as ledgers
 from hushfit.release import (
@@ -32,14 +31,14 @@ from ._mutant import Mutant, swapped
 
 def record_for_sensitivity():
     """The accountant is told noise over a record's bound, and takes it for noise over the sensitivity."""
-    honest = accounting._sampled
+    honest = PoissonGaussianCost.directions
 
-    def _sampled(part, relation):
-        if not isinstance(part, PoissonGaussianCost) or relation is Relation.ADD_REMOVE:
-            return honest(part, relation)
-        return honest(replace(part, noise_multiplier=2 * part.noise_multiplier), Relation.ADD_REMOVE)
+    def directions(self, relation):
+        if relation is Relation.ADD_REMOVE:
+            return honest(self, relation)
+        return honest(replace(self, noise_multiplier=2 * self.noise_multiplier), Relation.ADD_REMOVE)
 
-    return swapped(accounting, _sampled=_sampled)
+    return swapped(PoissonGaussianCost, directions=directions)
 
 
 def epsilon_per_step():
@@ -310,7 +309,7 @@ _BATCHES = "hushfit.release._batches"
 ACCOUNTING = (
     Mutant(
         "wrong convention",
-        "hushfit.privacy._accounting",
+        "hushfit.privacy._cost",
         "A replace-one price is read off the pair of tables for add-remove, in units of a record's bound.",
         record_for_sensitivity,
         ("price of dp-sgd (replace-one)", "price of small Poisson batches"),

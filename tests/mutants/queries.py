@@ -9,6 +9,7 @@ from hushfit.data import _source
 from hushfit.privacy import Relation
 from hushfit.release import _admm as admm
 from hushfit.release import _difference as difference
+from hushfit.release import _exact_sum as exact_sum
 from hushfit.release import _gate as gate
 from hushfit.release import _gradient as gradient
 from hushfit.release import _gradient_norm as gradient_norm
@@ -67,6 +68,25 @@ def by_the_mean_of_the_batch():
 
 def metric_kept_as_given():
     return swapped(gradient.Metric, __post_init__=lambda self: None)
+
+
+def plain_sums():
+    """A grid so fine that nothing is rounded to it: sums of plain floats."""
+    return swapped(exact_sum.ExactSum, grid=property(lambda self: 2.0**-900))
+
+
+def plain_moment():
+    """Outer products added up as they are, without rounding their entries first."""
+
+    def __call__(self, source, rows):
+        d = self.problem.dimension
+        total = np.zeros((d, d))
+        for block in source.blocks():
+            for _, records in block._records():
+                total += (records.T @ records)[:d, :d]
+        return total[np.triu_indices(d)]
+
+    return swapped(moment.SecondMoment, __call__=__call__)
 
 
 def clip_before_the_metric():
@@ -251,6 +271,25 @@ QUERIES = (
         "Under replace-one a record's gradient is counted once, though one goes and another comes.",
         one_sided(gradient.ClippedGradient),
         (f"sensitivity of gradient, logistic {_RO}", f"attack on proximal-gd {_RO}", "sensitivity of gradient, softmax in batches"),
+    ),
+    Mutant(
+        "plain sums",
+        "hushfit.release._exact_sum",
+        "Contributions are added up as plain floats, so that one record changes how all after it are rounded.",
+        plain_sums,
+        (
+            f"order of rows for gradient, softmax {_RO}",
+            f"order of rows for variance-reduced gradient {_AR}",
+            f"order of rows for loss drops {_RO}",
+        ),
+        "Mironov (2012); Casacuberta et al. (2022)",
+    ),
+    Mutant(
+        "plain second moment",
+        "hushfit.release._moment",
+        "Outer products of unrounded records are added up, so that the sum depends on their order.",
+        plain_moment,
+        (f"order of rows for second moment {_RO}",),
     ),
     Mutant(
         "clip after sum",

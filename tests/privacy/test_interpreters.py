@@ -372,7 +372,7 @@ def test_arguments_are_checked():
 @pytest.mark.parametrize(("mu", "count"), [(0.02, 2500), (0.1, 400), (1.0, 10)])
 def test_convolution_stays_above_the_truth_down_to_its_rounding(mu, count):
     """A Gaussian composed the hard way, bin by bin, against its closed form."""
-    pair = accounting._gaussian_pair(mu, count)
+    pair = accounting.gaussian_pair(mu, count)
     total = accounting._discretised(accounting.Directions(pair), accounting._interval([pair])).self_compose(count)
     for epsilon in np.linspace(0.0, 8.0, 33) * mu * math.sqrt(count):
         exact = gaussian_delta(epsilon, mu * math.sqrt(count))

@@ -17,7 +17,6 @@ from scipy.special import log_ndtr, logsumexp
 from hushfit._typing import BoolVector, IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Relation
 from hushfit.release import (
     AdaptiveRun,
@@ -187,12 +186,12 @@ def _with_and_without(rate: float, row: int) -> list[tuple[float, IntVector | No
 def _inside(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple[Vector, float]:
     """The noise that makes ``w`` the minimiser, and the logarithm of the volume that a unit of weights takes of it."""
     problem, w = query.problem, w.reshape(query.problem.shape)
-    if not isinstance(problem.penalty, Zero | ScaledL2):
+    if problem.penalty.ridge is None:
         raise InvalidArgument(f"With {problem.penalty!r} a minimiser does not tell its noise. Audit it without the penalty.")
     whole = ClippedGradient(problem, w, 2 * problem.loss.slope_bound)(source, None).reshape(w.shape) / problem.n_rows
     linear = 0.0 if query.linear is None else query.linear
     ridge = np.full(problem.shape, query.mu)
-    ridge[..., : problem.n_features] += getattr(problem.penalty, "alpha", 0.0)
+    ridge[..., : problem.n_features] += problem.penalty.ridge
     noise = -(whole + ridge * w + linear).ravel()
     if problem.outputs > 1:
         return noise, 0.0

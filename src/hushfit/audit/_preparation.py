@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushfit._typing import Vector
 from hushfit.preprocessing._encoder import _LOST_SHARE
 from hushfit.preprocessing._quantile_scaler import _LOOKS, _spreads
 from hushfit.privacy import Budget
@@ -18,15 +17,14 @@ from hushfit.solvers import Iterate
 class QuantileLooks:
     """The two histograms of `PrivateQuantileScaler`; the second depends on the first answer. Its weights are the medians."""
 
+    takes_constraint = False
+
     def plan(self, problem: Problem) -> Plan:
         return Plan(tuple(Planned(name, ColumnHistogram, 1) for name in _LOOKS))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         spreads = _spreads(door, problem.n_features)
         yield Iterate(np.array([0.0 if spread is None else spread.quantile(0.5) for spread in spreads]))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,8 @@ class VocabularyLook:
     """
 
     lost: float | None = None
+
+    takes_constraint = False
 
     def for_budget(self, budget: Budget, problem: Problem) -> "VocabularyLook":
         """The same with its share of delta."""
@@ -55,6 +55,3 @@ class VocabularyLook:
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         named = vocabulary_of(door.release("vocabulary", Vocabulary(problem.n_features)))
         yield Iterate(np.array([float(len(texts)) for texts in named]))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average

@@ -22,7 +22,7 @@ from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Canary, attack_on, owner_attacks, proved
 from hushfit.audit._cells import LAYOUTS, check_cells
 from hushfit.audit._curators import seeded_curator
-from hushfit.audit._deterministic import check_overwritten, check_replay, check_sensitivity, check_side_channels
+from hushfit.audit._deterministic import check_order, check_overwritten, check_replay, check_sensitivity, check_side_channels
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
 from hushfit.audit._noise import LEVEL, Finding, check_moves_on_grid, check_release_noise, check_sampler, check_small_noise
@@ -101,7 +101,7 @@ from hushfit.release import (
     anchored_batch,
     vocabulary_of,
 )
-from hushfit.solvers import DPSADMM, DPVRADMM, SSADMM, Iterate, PrivateGraph, ProximalGradient, Solver
+from hushfit.solvers import DPSADMM, DPVRADMM, SSADMM, Iterate, PrivateGraph, ProximalGradient, Solver, finished
 
 # Of each attack, and of those that only hear what a whole mechanism says.
 _TRIALS = 300
@@ -109,6 +109,9 @@ _ATTACKS_ALLOWED = 100
 _MILD = Budget(1.0, 1e-6)
 # They choose and add no noise to anything, or name texts.
 _ONLY_CHOICES = ("frank-wolfe", "vocabulary")
+
+# Runs that deal rows into batches by their place in the table, which is public.
+_DEALT = ("run in batches", "run with restarts", "run in uneven batches")
 
 ATTACK_LEVEL = FALSE_ALARMS / 2 / _ATTACKS_ALLOWED
 """False-alarm rate of each attack of the trimmed audit."""
@@ -196,9 +199,13 @@ def _sensitivities() -> Iterator[Check]:
             yield Check(f"sensitivity of {name} ({relation})", partial(_climb, name, relation))
     for name in example_queries(Relation.REPLACE_ONE):
         yield Check(f"sensitivity of {name} after writing into it", partial(_overwritten, name))
-    sampled = [name for name, example in example_queries(Relation.ADD_REMOVE).items() if getattr(example.query, "sampled", False)]
+    sampled = [name for name, example in example_queries(Relation.ADD_REMOVE).items() if example.query.sampled]
     for name in sampled:
         yield Check(f"sensitivity of {name} in batches", partial(_in_batches, name))
+    for relation in RELATIONS:
+        for name in [*example_queries(relation), *more_examples(relation)]:
+            if name not in _DEALT:
+                yield Check(f"order of rows for {name} ({relation})", partial(_in_order, name, relation))
 
 
 def _examples(relation: Relation, seed: int) -> dict[str, Example]:
@@ -216,6 +223,12 @@ def _climb(name: str, relation: Relation, seed: int) -> list[Finding]:
 def _overwritten(name: str, seed: int) -> list[Finding]:
     example = example_queries(Relation.REPLACE_ONE, seed)[name]
     return [check_overwritten(name, example.query, Relation.REPLACE_ONE, example.rows, example.labels, example.draw_label, seed)]
+
+
+def _in_order(name: str, relation: Relation, seed: int) -> list[Finding]:
+    # Always the same rows: among others, one in a hundred thousand lies half way between two steps of its grid.
+    example = _examples(relation, 0)[name]
+    return [check_order(name, example.query, relation, example.rows, example.labels)]
 
 
 def _in_batches(name: str, seed: int) -> list[Finding]:
@@ -308,6 +321,10 @@ class _Quoted:
     solver: Solver
     known: Quote
 
+    @property
+    def takes_constraint(self) -> bool:
+        return self.solver.takes_constraint
+
     def plan(self, problem: Problem) -> Any:
         return self
 
@@ -318,7 +335,7 @@ class _Quoted:
         return self.solver.iterates(problem, door)
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return self.solver.finish(problem, door, average)
+        return finished(self.solver, problem, door, average)
 
 
 def _replays() -> Iterator[Check]:
@@ -481,7 +498,9 @@ def _restarted_law(seed: int) -> list[Finding]:
     return [
         check_choices(draw, law, "gate that restarts"),
         Finding(
-            "gate that restarts: no more segments than were priced", opened <= getattr(priced, "count", 0), f"{opened} segments"
+            "gate that restarts: no more segments than were priced",
+            opened <= sum(part.count for part in priced.entries()),
+            f"{opened} segments",
         ),
     ]
 

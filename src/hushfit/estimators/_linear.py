@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument, NonFiniteRecords
-from hushfit.penalties import Penalty, penalty_from_name
+from hushfit.penalties import Penalty, check_penalty, penalty_from_name
 from hushfit.problem import Problem
 
 _NONFINITE = ("zero", "raise")
@@ -21,11 +21,7 @@ def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> 
     """The penalty that an argument stands for."""
     if penalty is None or isinstance(penalty, str):
         return penalty_from_name(penalty, alpha, l1_ratio)
-    if not hasattr(penalty, "prox"):
-        raise InvalidArgument(
-            f"penalty={penalty!r} is neither a name nor a penalty. Use None, a name such as 'l1', 'l2' or 'elasticnet', or an "
-            "object of hushfit.penalties."
-        )
+    check_penalty(penalty)
     return penalty
 
 

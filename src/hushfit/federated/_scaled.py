@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hushfit._typing import Vector
-from hushfit.penalties import Penalty, ScaledL2, Zero
+from hushfit.penalties import Penalty, ScaledL2
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,14 @@ class Scaled:
     def convex(self) -> bool:
         return self.penalty.convex
 
+    @property
+    def separable(self) -> bool:
+        return self.penalty.separable
+
+    @property
+    def ridge(self) -> float | None:
+        return None  # `scaled` makes a ridge of a ridge
+
     def value(self, w: Vector) -> float:
         return self.factor * self.penalty.value(w)
 
@@ -26,6 +34,6 @@ class Scaled:
 
 def scaled(penalty: Penalty, factor: float) -> Penalty:
     """The penalty times a positive factor, in the form that solvers know best."""
-    if factor == 1 or isinstance(penalty, Zero):
+    if factor == 1:
         return penalty
-    return ScaledL2(factor * penalty.alpha) if isinstance(penalty, ScaledL2) else Scaled(penalty, factor)
+    return Scaled(penalty, factor) if penalty.ridge is None else ScaledL2(factor * penalty.ridge)

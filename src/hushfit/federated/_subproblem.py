@@ -15,7 +15,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Inbox, Seat, received
 from hushfit.federated._scaled import scaled
 from hushfit.privacy import gaussian_mu
-from hushfit.release import GaussianInside, LaplaceInside, PerturbedMinimiser, hessian_rank
+from hushfit.release import GaussianInside, LaplaceInside, PerturbedMinimiser
 from hushfit.solvers import tolerance_for
 
 # Length that the weights of unit records usually reach. Much longer ones are mostly noise at the budgets that people use.
@@ -119,7 +119,7 @@ def usual_eta(seat: Seat, releases: int, louder: float = 1.0) -> float:
     noise = 2 * loss.slope_bound / seat.n_total * math.hypot(*(1 / mu for mu in mus))
     by_noise = releases * louder * noise * math.sqrt(math.prod(seat.problem.shape)) / _USUAL_LENGTH
     # Curvature costs about 1.4 kappa^2 a release, of rho = mu^2 / 2.
-    kappa = min(mus) * math.sqrt(_CURVATURE_SHARE / (2 * _CURVATURE_PRICE * hessian_rank(seat.problem) * releases))
+    kappa = min(mus) * math.sqrt(_CURVATURE_SHARE / (2 * _CURVATURE_PRICE * seat.problem.loss.hessian_rank * releases))
     by_proof = loss.smoothness * len(budgets) / (seat.n_total * kappa)
     edges = max(len(seat.network.edges) / len(seat.network.names), 0.5)
     return max(by_noise, by_proof, _OPEN_CURVATURE * loss.smoothness) / (4 * edges)

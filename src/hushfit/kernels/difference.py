@@ -18,6 +18,7 @@ from hushfit.kernels.gradient import (
     ROUNDER,
     _add,
     _add_chunk,
+    _add_sparse,
     _count,
     _dot,
     _dot_sparse,
@@ -103,9 +104,7 @@ def scalar_csr(data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, co
         margin += unit * w[last]
         other += unit * v[last]
         weight = _weight(code, parameter, margin, other, y[i], scale[i], cap, bound)
-        for p in range(start, stop):
-            total[np.uint64(indices[p])] += weight * data[p]
-        total[last] += weight * unit
+        _add_sparse(data, indices, start, stop, weight, unit, total)
     total -= ROUNDER * grid
 
 
@@ -159,7 +158,5 @@ def vector_csr(data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, co
             other[o] = _dot_sparse(data, indices, start, stop, v[o]) + unit * v[o, last]
         _subtract_outputs(code, parameter, t, other, int(y[i]), scale[i], cap, bound)
         for o in range(outputs):
-            for p in range(start, stop):
-                total[o, np.uint64(indices[p])] += t[o] * data[p]
-            total[o, last] += t[o] * unit
+            _add_sparse(data, indices, start, stop, t[o], unit, total[o])
     total -= ROUNDER * grid

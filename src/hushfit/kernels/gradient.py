@@ -92,6 +92,14 @@ def _add(X, i, weight, unit, total):
 
 
 @compiled(**_STRICT)
+def _add_sparse(data, indices, start, stop, weight, unit, total):
+    """As ``_add`` for a row in compressed sparse form."""
+    for p in range(start, stop):
+        total[np.uint64(indices[p])] += weight * data[p]
+    total[total.shape[0] - 1] += weight * unit
+
+
+@compiled(**_STRICT)
 def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
     """As four calls of ``_add``, with one visit to the accumulators."""
     last = X.shape[1]
@@ -157,9 +165,7 @@ def scalar_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, param
         start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         margin = _dot_sparse(data, indices, start, stop, w) + intercept
         weight = _weight(code, parameter, margin, y[i], scale[i], _cap_of(caps, i))
-        for p in range(start, stop):
-            total[np.uint64(indices[p])] += weight * data[p]
-        total[last] += weight * unit
+        _add_sparse(data, indices, start, stop, weight, unit, total)
     total -= ROUNDER * grid
 
 
@@ -223,7 +229,5 @@ def vector_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, param
             t[o] = _dot_sparse(data, indices, start, stop, w[o]) + unit * w[o, last]
         _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _cap_of(caps, i))
         for o in range(outputs):
-            for p in range(start, stop):
-                total[o, np.uint64(indices[p])] += t[o] * data[p]
-            total[o, last] += t[o] * unit
+            _add_sparse(data, indices, start, stop, t[o], unit, total[o])
     total -= ROUNDER * grid

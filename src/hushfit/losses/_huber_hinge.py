@@ -24,6 +24,7 @@ class HuberHinge:
     """
 
     bend: float = 0.5
+    outputs, hessian_rank, one_sign = 1, 1, True
     slope_bound = 1.0
 
     def __post_init__(self) -> None:

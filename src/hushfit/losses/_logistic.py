@@ -22,6 +22,7 @@ class Logistic:
     array([-0.5])
     """
 
+    outputs, hessian_rank, one_sign = 1, 1, True
     slope_bound = 1.0
     smoothness = 0.25
     kernel = KernelLoss(LOGISTIC, 0.0)

@@ -26,10 +26,19 @@ class OneVsRest:
 
     loss: Loss
     n_classes: int
+    one_sign = False
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
             raise InvalidArgument(f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes.")
+
+    @property
+    def outputs(self) -> int:
+        return self.n_classes
+
+    @property
+    def hessian_rank(self) -> int:
+        return self.n_classes * self.loss.hessian_rank
 
     @property
     def slope_bound(self) -> float:

@@ -31,10 +31,19 @@ class Softmax:
     # (v_a - v_b)^2 <= 2 ||v||^2, so the largest eigenvalue is at most 1/2: attained for p on two classes evenly.
     smoothness = 0.5
     kernel = KernelLoss(SOFTMAX, 0.0)
+    one_sign = False
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
             raise InvalidArgument(f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes.")
+
+    @property
+    def outputs(self) -> int:
+        return self.n_classes
+
+    @property
+    def hessian_rank(self) -> int:
+        return self.n_classes - 1  # its rows add up to zero
 
     def value(self, t: Vector, y: Vector) -> Vector:
         value: Vector = logsumexp(t, axis=1) - t[np.arange(len(t)), y.astype(np.int64)]

@@ -23,6 +23,7 @@ class Squared:
     """
 
     slope_bound: float = 1.0
+    outputs, hessian_rank, one_sign = 1, 1, False
     smoothness = 1.0
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ from hushfit.penalties._fused import FusedLasso, TotalVariation
 from hushfit.penalties._groups import GroupLasso, SparseGroup
 from hushfit.penalties._named import penalty_from_name
 from hushfit.penalties._nuclear import Nuclear
-from hushfit.penalties._penalty import FoldedConcave, Penalty
+from hushfit.penalties._penalty import FoldedConcave, Penalty, check_penalty
 from hushfit.penalties._sets import Box, L1Ball, L2Ball
 from hushfit.penalties._smooth import ScaledL2, Zero
 from hushfit.penalties._sparse import L1, ElasticNet, Slope, WeightedL1
@@ -31,5 +31,6 @@ __all__ = [
     "TotalVariation",
     "WeightedL1",
     "Zero",
+    "check_penalty",
     "penalty_from_name",
 ]

@@ -35,7 +35,7 @@ class LHalf:
     """
 
     alpha: float
-    convex = False
+    convex, separable, ridge = False, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -90,7 +90,7 @@ class Lq:
 
     alpha: float
     q: float
-    convex = False
+    convex, separable, ridge = False, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -146,7 +146,7 @@ class SCAD:
 
     alpha: float
     a: float = 3.7
-    convex = False
+    convex, separable, ridge = False, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -210,7 +210,7 @@ class MCP:
 
     alpha: float
     gamma: float = 3.0
-    convex = False
+    convex, separable, ridge = False, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)

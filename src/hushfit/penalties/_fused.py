@@ -27,7 +27,7 @@ class TotalVariation:
     """
 
     alpha: float
-    convex = True
+    convex, separable, ridge = True, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -56,7 +56,7 @@ class FusedLasso:
 
     alpha: float
     l1_ratio: float
-    convex = True
+    convex, separable, ridge = True, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)

@@ -32,7 +32,7 @@ class GroupLasso:
 
     alpha: float
     groups: Groups
-    convex = True
+    convex, separable, ridge = True, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -69,7 +69,7 @@ class SparseGroup:
     alpha: float
     groups: Groups
     l1_ratio: float
-    convex = True
+    convex, separable, ridge = True, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)

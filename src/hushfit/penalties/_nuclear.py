@@ -25,7 +25,7 @@ class Nuclear:
     """
 
     alpha: float
-    convex = True
+    convex, separable, ridge = True, False, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)

@@ -22,14 +22,38 @@ class Penalty(Protocol):
     ----------
     convex : bool
         Whether g is convex. Algorithms whose proof needs it refuse the others.
+    separable : bool
+        Whether ``prox`` takes an array of steps, one for each coefficient, as well as one for all.
+    ridge : float or None
+        The weight a if g is ``a ||z||^2 / 2`` and nothing else, so that a step with it is a linear
+        solve; 0 for no penalty, None for every other one.
     """
 
     @property
     def convex(self) -> bool: ...
 
+    @property
+    def separable(self) -> bool: ...
+
+    @property
+    def ridge(self) -> float | None: ...
+
     def value(self, z: Vector) -> float: ...
 
     def prox(self, v: Vector, step: float) -> Vector: ...
+
+
+_MEMBERS = ("convex", "separable", "ridge", "value", "prox")
+
+
+def check_penalty(penalty: object) -> None:
+    """Refuse what does not declare all that a penalty must; it says which member is missing."""
+    missing = [name for name in _MEMBERS if not hasattr(penalty, name)]
+    if missing:
+        raise InvalidArgument(
+            f"penalty={penalty!r} is no penalty: it does not declare {', '.join(missing)}. Use a name, "
+            "an object of hushfit.penalties, or a class with all members of penalties.Penalty."
+        )
 
 
 @runtime_checkable

@@ -26,7 +26,7 @@ class Box:
 
     low: float
     high: float
-    convex = True
+    convex, separable, ridge = True, True, None
 
     def __post_init__(self) -> None:
         if not self.low <= self.high or (math.isinf(self.low) and self.low == self.high):
@@ -50,7 +50,7 @@ class L2Ball:
     """
 
     radius: float
-    convex = True
+    convex, separable, ridge = True, False, None
 
     def __post_init__(self) -> None:
         check_radius(self.radius)
@@ -74,7 +74,7 @@ class L1Ball:
     """
 
     radius: float
-    convex = True
+    convex, separable, ridge = True, False, None
 
     def __post_init__(self) -> None:
         check_radius(self.radius)

@@ -12,7 +12,7 @@ from hushfit.penalties._penalty import check_alpha
 class Zero:
     """No penalty; its prox changes nothing."""
 
-    convex = True
+    convex, separable, ridge = True, True, 0.0
 
     def value(self, z: Vector) -> float:
         return 0.0
@@ -32,10 +32,14 @@ class ScaledL2:
     """
 
     alpha: float
-    convex = True
+    convex, separable = True, True
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
+
+    @property
+    def ridge(self) -> float:
+        return self.alpha
 
     def value(self, z: Vector) -> float:
         return 0.5 * self.alpha * float(np.vdot(z, z))

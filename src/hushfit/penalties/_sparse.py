@@ -21,7 +21,7 @@ class L1:
     """
 
     alpha: float
-    convex = True
+    convex, separable, ridge = True, True, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -49,7 +49,7 @@ class WeightedL1:
     """
 
     weights: Vector
-    convex = True
+    convex, separable, ridge = True, True, None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", checked_weights(self.weights))
@@ -77,7 +77,7 @@ class ElasticNet:
 
     alpha: float
     l1_ratio: float
-    convex = True
+    convex, separable, ridge = True, True, None
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -109,7 +109,7 @@ class Slope:
     """
 
     weights: Vector
-    convex = True
+    convex, separable, ridge = True, False, None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", checked_weights(self.weights))

@@ -26,6 +26,7 @@ from hushfit.privacy._gaussian import gaussian_delta, gaussian_mu
 from hushfit.privacy._guarantee import Guarantee, ReleaseRecord
 from hushfit.privacy._interpret import delta_of, epsilon_of
 from hushfit.privacy._ledger import Account, Ledger, Receipt
+from hushfit.privacy._mixture_cost import MixtureGaussianCost
 from hushfit.privacy._objective_cost import ObjectiveCost
 from hushfit.privacy._permuted_cost import PermutedGaussianCost
 from hushfit.privacy._rdp import rdp_curve, rdp_delta, rdp_epsilon
@@ -59,6 +60,7 @@ __all__ = [
     "GaussianFilter",
     "Guarantee",
     "Ledger",
+    "MixtureGaussianCost",
     "ObjectiveCost",
     "OpenDPSampler",
     "PermutedGaussianCost",

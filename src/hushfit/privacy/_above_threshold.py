@@ -15,10 +15,10 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.above_threshold import log_growth, not_dominated
 from hushfit.privacy import _check
-from hushfit.privacy._cost import PureCost
-from hushfit.privacy._paired_cost import Directions, PairedCost
-from hushfit.privacy._rdp import _chord, _gaussian, _pure
+from hushfit.privacy._curves import chord, gaussian_curve, pure_curve
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation
+from hushfit.privacy._release_cost import Directions
 
 GATE_NOISES: Final = ("laplace", "gaussian")
 # Orders at which the recursion is run; a chord of the log moment covers those in between.
@@ -80,27 +80,27 @@ class AboveThresholdCost(PairedCost, kind="above-threshold"):
         return math.sqrt(self.queries) / self.query_multiplier
 
     def directions(self, relation: Relation) -> Directions:
-        from hushfit.privacy._accounting import _gaussian_pair, _pure_pair
+        from hushfit.privacy._accounting import gaussian_pair, pure_pair
 
         if self.noise == "laplace":
-            return Directions(_pure_pair(PureCost(self.epsilon, self.count)))
-        return Directions(_gaussian_pair(self.mu, self.count))
+            return Directions(pure_pair(self.epsilon, self.count))
+        return Directions(gaussian_pair(self.mu, self.count))
 
     def curve(self, orders: Vector, relation: Relation) -> Vector:
         if self.reveals_all:
             return np.full_like(orders, math.inf)
         known, moments = _recursion(_once(self))
-        by_recursion = _chord(orders, known, moments) / (orders - 1)
+        by_recursion = chord(orders, known, moments) / (orders - 1)
         return np.minimum(by_recursion, self.closed_curve(orders))
 
     def closed_curve(self, orders: Vector) -> Vector:
         """The smallest of the bounds that need no recursion."""
         s1, s2, K = self.threshold_multiplier, self.query_multiplier, self.queries
         if self.noise == "laplace":
-            return np.minimum(_pure(orders, self.epsilon), laplace_curve(orders, 1 / s1) + 2 / s2)
-        threshold = _gaussian(orders, 1 / s1) if s1 > 0 else np.full_like(orders, math.inf)
-        crude = threshold + _gaussian(orders, 2 / s2) + math.log(K + 1) / (orders - 1)
-        return np.minimum(crude, _gaussian(orders, self.mu))
+            return np.minimum(pure_curve(orders, self.epsilon), laplace_curve(orders, 1 / s1) + 2 / s2)
+        threshold = gaussian_curve(orders, 1 / s1) if s1 > 0 else np.full_like(orders, math.inf)
+        crude = threshold + gaussian_curve(orders, 2 / s2) + math.log(K + 1) / (orders - 1)
+        return np.minimum(crude, gaussian_curve(orders, self.mu))
 
 
 def _once(cost: AboveThresholdCost) -> AboveThresholdCost:
@@ -152,7 +152,7 @@ def _threshold(gate: AboveThresholdCost, order: float, shift: float) -> float:
     if gate.threshold_multiplier == 0:
         return math.inf
     moved, orders = shift / gate.threshold_multiplier, np.array([order])
-    curve = laplace_curve(orders, moved) if gate.noise == "laplace" else _gaussian(orders, moved)
+    curve = laplace_curve(orders, moved) if gate.noise == "laplace" else gaussian_curve(orders, moved)
     return float(curve[0])
 
 

@@ -13,17 +13,10 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from hushfit._typing import Vector
-from hushfit.privacy._cost import FixedSizeGaussianCost, PureCost
 from hushfit.privacy._gaussian import gaussian_profile
-from hushfit.privacy._mixture_cost import (
-    MixtureGaussianCost,
-    mixture_add_profile,
-    mixture_loss,
-    mixture_remove_profile,
-)
-from hushfit.privacy._normal import NormalForm, SampledCost
-from hushfit.privacy._paired_cost import Directions, Pair
+from hushfit.privacy._normal import NormalForm
 from hushfit.privacy._relation import Relation, replaces_one
+from hushfit.privacy._release_cost import BY_NAME, Directions, Pair
 
 # Convolution by FFT errs by about 1e-16 of the total, and raising the transform to the T-th power multiplies that by T. This much,
 # ten times the worst that was found between 1e4 and 1e7 steps, is added to every delta.
@@ -128,27 +121,23 @@ def _interval(pairs: list[Pair]) -> float:
 
 def _directions(form: NormalForm, relation: Relation) -> list[Directions]:
     """The dominating pairs of every part."""
-    found = [_sampled(part, relation) for part in form.sampled]
-    found += [Directions(_pure_pair(part)) for part in form.pure]
-    found += [part.directions(relation) for part in form.paired]
+    # Always in one order, because convolutions are rounded: pure parts stand before the kinds that are sorted by name.
+    numbered = [part for part in form.paired if part.place < BY_NAME]
+    named = [part for part in form.paired if part.place == BY_NAME]
+    found = [part.directions(relation) for part in (*numbered, *form.pure, *named)]
     if form.mu > 0:
-        found.append(Directions(_gaussian_pair(form.mu, 1)))
+        found.append(Directions(gaussian_pair(form.mu, 1)))
     return found
 
 
-def _sampled(part: SampledCost, relation: Relation) -> Directions:
-    """Pairs of a subsampled Gaussian under the relation."""
-    mu, rate, count = part.mu, part.rate, part.count
-    if isinstance(part, MixtureGaussianCost):
-        return _mixture_pairs(part)
-    if isinstance(part, FixedSizeGaussianCost):
-        return Directions(_fixed_size_pair(mu, rate, count))
+def poisson_directions(mu: float, rate: float, count: int, relation: Relation) -> Directions:
+    """Pairs of a Gaussian release over a Poisson batch."""
     if replaces_one(relation):
-        return Directions(_swap_pair(mu, rate, count) if mu <= _MAX_SWAP_MU else _gaussian_pair(mu, count))
+        return Directions(_swap_pair(mu, rate, count) if mu <= _MAX_SWAP_MU else gaussian_pair(mu, count))
     return Directions(_remove_pair(mu, rate, count), _add_pair(mu, rate, count))
 
 
-def _gaussian_pair(mu: float, count: int) -> Pair:
+def gaussian_pair(mu: float, count: int) -> Pair:
     """N(mu) against N(0)."""
     reach = mu * mu / 2 + _REACH * mu
     x, weights = _grid(mu, 1.0)
@@ -181,32 +170,17 @@ def _swap_pair(mu: float, rate: float, count: int) -> Pair:
     return Pair(lambda e: swap_profile(e, mu, rate), -reach, reach, losses[:-1], weights, count)
 
 
-def _fixed_size_pair(mu: float, rate: float, count: int) -> Pair:
+def fixed_size_pair(mu: float, rate: float, count: int) -> Pair:
     """The symmetric profile that dominates a batch drawn without replacement."""
     remove = _remove_pair(mu, rate, count)
     return Pair(lambda e: fixed_size_profile(e, mu, rate), -remove.high, remove.high, remove.losses, remove.weights, count)
 
 
-def _mixture_pairs(part: MixtureGaussianCost) -> Directions:
-    """(1-q) N(ratio mu) + q N(mu) against N(0), and the reverse."""
-    mu, rate, ratio, count = part.mu, part.rate, part.ratio, part.count
-    x = np.linspace(-8.0, mu + 8.0, 801)
-    density = (1 - rate) * np.exp(-0.5 * (x - ratio * mu) ** 2) + rate * np.exp(-0.5 * (x - mu) ** 2)
-    weights = density / density.sum()
-    losses = mixture_loss(x, mu, rate, ratio)
-    low, high = mixture_loss(np.array([-_REACH, mu + _REACH]), mu, rate, ratio).tolist()
-    return Directions(
-        Pair(lambda e: mixture_remove_profile(e, mu, rate, ratio), low, high, losses, weights, count),
-        Pair(lambda e: mixture_add_profile(e, mu, rate, ratio), -high, -low, -losses, weights, count),
-    )
-
-
-def _pure_pair(part: PureCost) -> Pair:
+def pure_pair(epsilon: float, count: int) -> Pair:
     """Randomised response."""
-    epsilon = part.epsilon
     likely = 1 / (1 + math.exp(-epsilon))
     losses, weights = np.array([epsilon, -epsilon]), np.array([likely, 1 - likely])
-    return Pair(lambda e: pure_profile(e, epsilon), -epsilon, epsilon, losses, weights, part.count)
+    return Pair(lambda e: pure_profile(e, epsilon), -epsilon, epsilon, losses, weights, count)
 
 
 def remove_profile(epsilon: Vector, mu: float, rate: float) -> Vector:

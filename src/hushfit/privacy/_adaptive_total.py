@@ -18,7 +18,6 @@ from hushfit.privacy._cost import Cost, GaussianCost, PureCost, parts_of
 from hushfit.privacy._filter import _mu_square
 from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._interpret import delta_of, epsilon_of, profile_of
-from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation
 
 LOST_SHARE: Final = 0.1
@@ -136,7 +135,7 @@ def _pure_epsilon(cost: Cost) -> float:
 def _own_loss(cost: Cost) -> float:
     """Probability with which a cost itself says that it keeps no promise."""
     # Of all its parts together, as its profile has it: a sum would be a little more than the profile says.
-    return -math.expm1(math.fsum(part.count * math.log1p(-part.lost) for part in parts_of(cost) if isinstance(part, PairedCost)))
+    return -math.expm1(math.fsum(part.count * math.log1p(-part.lost) for part in parts_of(cost)))
 
 
 # Every plan of a ledger is asked for again with each payment: fewer places than plans would be as good as none.

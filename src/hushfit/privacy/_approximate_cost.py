@@ -8,9 +8,10 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
-from hushfit.privacy._paired_cost import Directions, Pair, PairedCost
-from hushfit.privacy._rdp import _pure
+from hushfit.privacy._curves import pure_curve
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation
+from hushfit.privacy._release_cost import Directions, Pair
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class ApproximateCost(PairedCost, kind="approximate"):
     def lost(self) -> float:
         return self.delta
 
+    def pure_epsilon(self) -> float:
+        # A loss that is infinite with probability delta, independently of all others, is better kept apart.
+        return self.epsilon
+
     def directions(self, relation: Relation) -> Directions:
         from hushfit.privacy._accounting import pure_profile
 
@@ -59,4 +64,4 @@ class ApproximateCost(PairedCost, kind="approximate"):
         return Directions(Pair(profile, -self.epsilon, self.epsilon, losses, weights, self.count))
 
     def curve(self, orders: Vector, relation: Relation) -> Vector:
-        return _pure(orders, self.epsilon)
+        return pure_curve(orders, self.epsilon)

@@ -8,8 +8,9 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.privacy import _check
-from hushfit.privacy._paired_cost import Directions, Pair, PairedCost
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation
+from hushfit.privacy._release_cost import Directions, Pair
 
 # A range beyond this is no promise that floating point could tell from none.
 _MOST_RANGE: Final = 500.0

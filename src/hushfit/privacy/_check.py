@@ -82,6 +82,24 @@ def described(cost: Any, kind: str) -> dict[str, Any]:
     return {"kind": kind, **{field.name: plain(getattr(cost, field.name)) for field in dataclasses.fields(cost)}}
 
 
+def read(data: object, cls: Any, kind: str) -> dict[str, Any]:
+    """Arguments of a dataclass from its JSON object: the inverse of `described`."""
+    declared = dataclasses.fields(cls)
+    given = fields(data, {"kind", *(field.name for field in declared)}, f"a {kind} cost")
+    return {field.name: _from_json(given[field.name], field) for field in declared}
+
+
+def _from_json(value: Any, field: dataclasses.Field[Any]) -> Any:
+    """Labels and whole numbers are left to the constructor."""
+    if field.type in (str, int):
+        return value
+    if field.type is not float:
+        if not isinstance(value, list):
+            raise InvalidArgument(f"{field.name} should be a list of numbers. Use what to_dict() wrote.")
+        return tuple(from_json_number(item, field.name) for item in value)
+    return from_json_number(value, field.name)
+
+
 def store(cost: Any, **values: Any) -> None:
     """Keep the checked, converted arguments of a frozen instance."""
     for name, value in values.items():

@@ -13,8 +13,9 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.privacy import _check
-from hushfit.privacy._paired_cost import Directions, Pair, PairedCost
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation
+from hushfit.privacy._release_cost import Directions, Pair
 
 # Where the theorem's delta falls below this, the loss counts as infinite beyond.
 _LEAST_DELTA: Final = 1e-22

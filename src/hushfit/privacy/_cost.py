@@ -8,18 +8,26 @@ Proofs: docs/proofs/{gaussian,poisson,fixed_size,composition}.md.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from hushfit._typing import Vector
-from hushfit.errors import InvalidArgument
+from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import _check
-from hushfit.privacy._mixture_cost import MixtureGaussianCost
-from hushfit.privacy._objective_cost import ObjectiveCost
-from hushfit.privacy._paired_cost import PairedCost
+from hushfit.privacy._curves import (
+    fixed_size_curve,
+    gaussian_curve,
+    poisson_curve,
+    poisson_swap_curve,
+    pure_curve,
+    tabulated_curve,
+)
+from hushfit.privacy._relation import Relation, replaces_one
+from hushfit.privacy._release_cost import Cost as Cost
+from hushfit.privacy._release_cost import Directions, ReleaseCost
 
 
 def _order_grid() -> tuple[float, ...]:
@@ -32,9 +40,14 @@ def _order_grid() -> tuple[float, ...]:
 RENYI_ORDERS: Final = _order_grid()
 """The orders at which Renyi curves are tabulated: 1.016 to 8192."""
 
+# Outside this range sampling changes nothing that matters, and floating point gives up: below, the batch counts as all
+# rows; above, as published without noise. Both err on the safe side.
+LEAST_MU: Final = 1e-7
+MOST_MU: Final = 1e3
+
 
 @dataclass(frozen=True)
-class GaussianCost:
+class GaussianCost(ReleaseCost, kind="gaussian", place=0):
     """Gaussian noise on a statistic of all rows.
 
     Parameters
@@ -57,13 +70,19 @@ class GaussianCost:
         """Sensitivity over noise scale of one release."""
         return _inverse(self.noise_multiplier)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the cost in plain JSON values."""
-        return _check.described(self, "gaussian")
+    @property
+    def reveals_all(self) -> bool:
+        return self.mu == math.inf
+
+    def gaussian_mu(self, relation: Relation) -> float:
+        return self.mu
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        return gaussian_curve(orders, self.mu)
 
 
 @dataclass(frozen=True)
-class PoissonGaussianCost:
+class PoissonGaussianCost(ReleaseCost, kind="poisson-gaussian", place=1):
     """Gaussian noise on a sum over a batch that each row joins independently.
 
     Parameters
@@ -81,6 +100,8 @@ class PoissonGaussianCost:
     rate: float
     count: int = 1
 
+    paired = True
+
     def __post_init__(self) -> None:
         _check.store(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
         _check.store(self, rate=_check.fraction(self.rate, "rate"), count=_check.count(self.count))
@@ -90,13 +111,26 @@ class PoissonGaussianCost:
         """Sensitivity over noise scale of one release."""
         return _inverse(self.noise_multiplier)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the cost in plain JSON values."""
-        return _check.described(self, "poisson-gaussian")
+    @property
+    def reveals_all(self) -> bool:
+        return self.mu > MOST_MU
+
+    def gaussian_mu(self, relation: Relation) -> float | None:
+        return unsampled_mu(self.mu, self.rate)
+
+    def directions(self, relation: Relation) -> Directions:
+        from hushfit.privacy._accounting import poisson_directions
+
+        return poisson_directions(self.mu, self.rate, self.count, relation)
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        if not replaces_one(relation):
+            return poisson_curve(orders, self.mu, self.rate)
+        return poisson_swap_curve(orders, self.mu, self.rate)
 
 
 @dataclass(frozen=True)
-class FixedSizeGaussianCost:
+class FixedSizeGaussianCost(ReleaseCost, kind="fixed-size-gaussian", place=2):
     """Gaussian noise on a sum over a batch of fixed size, drawn without replacement; replace-one only.
 
     Parameters
@@ -113,6 +147,8 @@ class FixedSizeGaussianCost:
     rate: float
     count: int = 1
 
+    paired = True
+
     def __post_init__(self) -> None:
         _check.store(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
         _check.store(self, rate=_check.fraction(self.rate, "rate"), count=_check.count(self.count))
@@ -122,13 +158,27 @@ class FixedSizeGaussianCost:
         """Sensitivity over noise scale of one release."""
         return _inverse(self.noise_multiplier)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the cost in plain JSON values."""
-        return _check.described(self, "fixed-size-gaussian")
+    @property
+    def reveals_all(self) -> bool:
+        return self.mu > MOST_MU
+
+    def gaussian_mu(self, relation: Relation) -> float | None:
+        _require_replace_one(relation)
+        return unsampled_mu(self.mu, self.rate)
+
+    def directions(self, relation: Relation) -> Directions:
+        from hushfit.privacy._accounting import fixed_size_pair
+
+        _require_replace_one(relation)
+        return Directions(fixed_size_pair(self.mu, self.rate, self.count))
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        _require_replace_one(relation)
+        return fixed_size_curve(orders, self.mu, self.rate)
 
 
 @dataclass(frozen=True)
-class PureCost:
+class PureCost(ReleaseCost, kind="pure", place=3):
     """Anything that is epsilon-private with delta 0, such as Laplace noise or an above-threshold gate.
 
     Parameters
@@ -142,16 +192,29 @@ class PureCost:
     epsilon: float
     count: int = 1
 
+    paired = True
+
     def __post_init__(self) -> None:
         _check.store(self, epsilon=_check.non_negative(self.epsilon, "epsilon"), count=_check.count(self.count))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the cost in plain JSON values."""
-        return _check.described(self, "pure")
+    @property
+    def reveals_all(self) -> bool:
+        return self.epsilon == math.inf
+
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def directions(self, relation: Relation) -> Directions:
+        from hushfit.privacy._accounting import pure_pair
+
+        return Directions(pure_pair(self.epsilon, self.count))
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        return pure_curve(orders, self.epsilon)
 
 
 @dataclass(frozen=True)
-class RdpCost:
+class RdpCost(ReleaseCost, kind="rdp", place=4):
     """A release known by an upper bound on its Renyi divergences, in both directions.
 
     Parameters
@@ -203,13 +266,20 @@ class RdpCost:
         values = np.asarray(curve(np.array(RENYI_ORDERS)), dtype=float)
         return cls(RENYI_ORDERS, tuple(values.tolist()), count, label)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the cost in plain JSON values."""
-        return _check.described(self, "rdp")
+    @property
+    def reveals_all(self) -> bool:
+        return False  # nothing known is no proof that nothing is hidden
+
+    @property
+    def known_orders(self) -> tuple[float, ...]:
+        return self.orders
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        return tabulated_curve(orders, self.orders, self.values)
 
 
 @dataclass(frozen=True)
-class ComposedCost:
+class ComposedCost(Cost, kind="composed"):
     """Several costs together, adaptively. Build it with `compose`, which keeps it flat and in one order.
 
     Parameters
@@ -218,35 +288,28 @@ class ComposedCost:
         None of them composed. The empty tuple is the cost of doing nothing.
     """
 
-    parts: tuple["Entry", ...]
+    parts: tuple[ReleaseCost, ...]
 
     def __post_init__(self) -> None:
         _check.store(self, parts=tuple(self.parts))
         for part in self.parts:
-            if not isinstance(part, SIMPLE):
+            if not isinstance(part, ReleaseCost):
                 raise InvalidArgument(f"{type(part).__name__} cannot be a part of a cost. Combine costs with compose.")
+
+    def entries(self) -> Iterator[ReleaseCost]:
+        yield from self.parts
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the cost in plain JSON values."""
-        return {"kind": "composed", "parts": [part.to_dict() for part in self.parts]}
+        return {"kind": self.kind, "parts": [part.to_dict() for part in self.parts]}
 
-
-SimpleCost: TypeAlias = GaussianCost | PoissonGaussianCost | FixedSizeGaussianCost | PureCost | RdpCost | ObjectiveCost
-# What a composed cost may hold: a mixture has a dominating pair of its own, but no Renyi curve of its own.
-Entry: TypeAlias = SimpleCost | MixtureGaussianCost | PairedCost
-Cost: TypeAlias = Entry | ComposedCost
-SIMPLE: Final = (
-    GaussianCost,
-    PoissonGaussianCost,
-    FixedSizeGaussianCost,
-    PureCost,
-    RdpCost,
-    ObjectiveCost,
-    MixtureGaussianCost,
-    PairedCost,
-)
-_NAMES: Final = ("gaussian", "poisson-gaussian", "fixed-size-gaussian", "pure", "rdp", "objective", "mixture-gaussian")
-_KINDS: Final = dict(zip(_NAMES, SIMPLE[:-1], strict=True))
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "ComposedCost":
+        """Read back what `to_dict` wrote."""
+        parts = _check.fields(data, {"kind", "parts"}, "a composed cost")["parts"]
+        if not isinstance(parts, list):
+            raise InvalidArgument("the parts of a composed cost should be a list. Use what to_dict() wrote.")
+        return cls(tuple(cost_from_dict(part) for part in parts))  # type: ignore[misc]  # refuses composed parts
 
 
 def compose(costs: Iterable[Cost]) -> Cost:
@@ -263,11 +326,11 @@ def compose(costs: Iterable[Cost]) -> Cost:
         Flat, equal releases counted together, in an order that does not depend on that of the input. Gaussian releases
         with different multipliers stay apart here, for the record; `epsilon_of` adds them in squares.
     """
-    tally: Counter[Entry] = Counter()
+    tally: Counter[ReleaseCost] = Counter()
     for cost in costs:
         for part in entries_of(cost):
-            tally[replace(part, count=1)] += part.count
-    parts = tuple(sorted((replace(one, count=count) for one, count in tally.items()), key=_place))
+            tally[part.times(1)] += part.count
+    parts = tuple(sorted((one.times(count) for one, count in tally.items()), key=ReleaseCost.sort_key))
     return parts[0] if len(parts) == 1 else ComposedCost(parts)
 
 
@@ -286,35 +349,20 @@ def repeat(cost: Cost, times: int) -> Cost:
     Cost
     """
     times = _check.count(times, "times")
-    return compose(replace(part, count=times * part.count) for part in entries_of(cost))
+    return compose(part.times(times * part.count) for part in entries_of(cost))
 
 
-def parts_of(cost: Cost) -> Iterator[SimpleCost | PairedCost]:
-    """The simple costs that a cost is made of; a mixture counts as the two releases that it is no worse than."""
+def parts_of(cost: Cost) -> Iterator[ReleaseCost]:
+    """The costs with a Renyi curve of their own that a cost is made of, or is no worse than."""
     for entry in entries_of(cost):
-        if isinstance(entry, MixtureGaussianCost):
-            yield from _split(entry)
-        else:
-            yield entry
+        yield from entry.parts()
 
 
-def entries_of(cost: Cost) -> Iterator[Entry]:
+def entries_of(cost: Cost) -> Iterator[ReleaseCost]:
     """What was composed, as it is."""
-    if isinstance(cost, ComposedCost):
-        yield from cost.parts
-    elif isinstance(cost, SIMPLE):
-        yield cost
-    else:
-        raise InvalidArgument(f"{type(cost).__name__} is not a cost. Use GaussianCost or its kin.")
-
-
-def _split(mixture: MixtureGaussianCost) -> tuple[GaussianCost, PoissonGaussianCost]:
-    """The full gradient and the batch, each with a part of the noise; their sum is the mixture (docs/proofs/mixture.md)."""
-    rate, ratio, z = mixture.rate, mixture.ratio, mixture.noise_multiplier
-    # Any split of the variance is valid; this one is best when there are many releases.
-    share = ratio / (ratio + rate * (1 + ratio))
-    everybody = GaussianCost(z * math.sqrt(share) / ratio, mixture.count)
-    return everybody, PoissonGaussianCost(z * math.sqrt(1 - share) / (1 + ratio), rate, mixture.count)
+    if not isinstance(cost, Cost):
+        raise InvalidArgument(f"{type(cost).__name__} is not a cost. Use GaussianCost or another kind of cost.")
+    return cost.entries()
 
 
 def cost_from_dict(data: Mapping[str, Any]) -> Cost:
@@ -335,35 +383,27 @@ def cost_from_dict(data: Mapping[str, Any]) -> Cost:
         If the kind is unknown, a field is missing or added, or a value is out of range.
     """
     kind = data.get("kind") if isinstance(data, Mapping) else None
-    if kind == "composed":
-        parts = _check.fields(data, {"kind", "parts"}, "a composed cost")["parts"]
-        if not isinstance(parts, list):
-            raise InvalidArgument("the parts of a composed cost should be a list. Use what to_dict() wrote.")
-        return ComposedCost(tuple(cost_from_dict(part) for part in parts))  # type: ignore[misc]  # a nested composed part is refused there
-    kinds: dict[str, Any] = {**_KINDS, **PairedCost.kinds}
-    if not isinstance(kind, str) or kind not in kinds:
-        raise InvalidArgument(f"cost kind {kind!r} is unknown. Known kinds: {', '.join(kinds)}, composed.")
-    cls = kinds[kind]
-    given = _check.fields(data, {"kind", *(field.name for field in fields(cls))}, f"a {kind} cost")
-    read: Entry = cls(**{field.name: _from_json(given[field.name], field) for field in fields(cls)})
-    return read
+    if not isinstance(kind, str) or kind not in Cost.kinds:
+        raise InvalidArgument(f"cost kind {kind!r} is unknown. Known kinds: {', '.join(Cost.kinds)}.")
+    return Cost.kinds[kind].from_dict(data)
 
 
-def _from_json(value: Any, field: Field[Any]) -> Any:
-    """The inverse of `_check.described`; labels and whole numbers are left to the constructor."""
-    if field.type in (str, int):
-        return value
-    if field.type is not float:
-        if not isinstance(value, list):
-            raise InvalidArgument(f"{field.name} should be a list of numbers. Use what to_dict() wrote.")
-        return tuple(_check.from_json_number(item, field.name) for item in value)
-    return _check.from_json_number(value, field.name)
+def fixed_size_refused() -> UnsupportedRelation:
+    """Why a fixed-size batch has no add-remove statement here."""
+    return UnsupportedRelation(
+        "a fixed-size batch has no proof under 'add-remove': when the record leaves the batch another one takes its "
+        "place, which moves the sum by 2C while the multiplier counts C. Use adjacency='replace-one', or Poisson batches."
+    )
 
 
-def _place(cost: Entry) -> tuple[Any, ...]:
-    """Sort key: kind first, then the fields."""
-    place = len(_NAMES) if isinstance(cost, PairedCost) else SIMPLE.index(type(cost))
-    return (place, getattr(cost, "kind", ""), *(getattr(cost, field.name) for field in fields(cost)))
+def _require_replace_one(relation: Relation) -> None:
+    if not replaces_one(relation):
+        raise fixed_size_refused()
+
+
+def unsampled_mu(mu: float, rate: float) -> float | None:
+    """The mu that a sampled release counts with if every row is in every batch, or might as well be."""
+    return mu if rate == 1 or mu < LEAST_MU else None
 
 
 def _inverse(noise_multiplier: float) -> float:

@@ -4,7 +4,6 @@ Proofs: docs/proofs/{composition,objective}.md.
 """
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 from scipy.special import expit, gammaln
@@ -13,7 +12,6 @@ from hushfit._typing import Vector
 from hushfit.privacy._cost import PureCost
 from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._normal import NormalForm
-from hushfit.privacy._objective_cost import objective_losses
 from hushfit.privacy._root import root
 
 # Beyond this many distinct losses a privacy loss distribution is cheaper.
@@ -24,27 +22,29 @@ _LEAST_DELTA = 1e-18
 
 def is_exact(form: NormalForm) -> bool:
     """Whether the closed form applies and is small enough."""
-    return not (form.sampled or form.paired or form.by_curve) and math.prod(p.count + 1 for p in form.pure) <= MAX_ATOMS
+    return not (form.paired or form.by_curve) and math.prod(p.count + 1 for p in form.pure) <= MAX_ATOMS
 
 
 def is_single_objective(form: NormalForm) -> bool:
-    """Whether there are Gaussian releases and one noisy objective whose loss is bounded by that of a known variable."""
-    others = form.pure or form.sampled or form.paired or form.tabulated or form.lost
-    return not others and [(part.rank, part.count) for part in form.objective] == [(1, 1)]
+    """Whether there are Gaussian releases and one other, whose loss is bounded by that of a known variable."""
+    if form.pure or form.paired or form.lost or len(form.curved) != 1:
+        return False
+    (only,) = form.curved
+    return only.count == 1 and only.bounded_losses() is not None
 
 
 def exact_delta(form: NormalForm, epsilon: float) -> float:
     """Mixture of Gaussian profiles over the losses of the other parts; the worst one where several are possible."""
     if form.reveals_all:
         return 1.0
-    mixtures: Iterable[tuple[Vector, Vector]] = objective_losses(form.objective[0]) if form.objective else [_atoms(form.pure)]
+    mixtures = (form.curved[0].bounded_losses() if form.curved else None) or [_atoms(form.pure)]
     kept = max(float(weights @ gaussian_profile(epsilon - losses, form.mu)) for losses, weights in mixtures)
     return min(1.0, form.lost + (1 - form.lost) * kept)
 
 
 def exact_epsilon(form: NormalForm, delta: float) -> float:
     """Root of `exact_delta` in epsilon, at its safe end."""
-    if form.reveals_all or delta < form.lost or (form.objective and delta <= _LEAST_DELTA):
+    if form.reveals_all or delta < form.lost or (form.curved and delta <= _LEAST_DELTA):
         return math.inf
     if exact_delta(form, 0.0) <= delta:
         return 0.0

@@ -17,7 +17,6 @@ from hushfit._typing import Vector
 from hushfit.errors import BudgetExceeded, InvalidArgument
 from hushfit.privacy import _check
 from hushfit.privacy._cost import Cost, GaussianCost, PureCost, parts_of
-from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._rdp import rdp_curve
 from hushfit.privacy._relation import Relation
 
@@ -230,7 +229,7 @@ def _mu_square(cost: Cost) -> float:
 @lru_cache(maxsize=256)
 def _price(cost: Cost, orders: tuple[float, ...], relation: Relation) -> tuple[Vector, float]:
     """Renyi curve of a cost at the orders of a filter, and the probability that it keeps no promise."""
-    lost = math.fsum(part.count * part.lost for part in parts_of(cost) if isinstance(part, PairedCost))
+    lost = math.fsum(part.count * part.lost for part in parts_of(cost))
     return rdp_curve(cost, np.array(orders), relation), lost
 
 

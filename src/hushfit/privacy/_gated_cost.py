@@ -16,10 +16,11 @@ from scipy.special import gammaln, log_ndtr
 from hushfit._typing import Vector
 from hushfit.privacy import _check
 from hushfit.privacy._above_threshold import AboveThresholdCost
+from hushfit.privacy._curves import by_whole_orders, gaussian_curve, log_binomial, log_sum_exp
 from hushfit.privacy._gaussian import gaussian_profile
-from hushfit.privacy._paired_cost import Directions, Pair, PairedCost, Profile
-from hushfit.privacy._rdp import _by_whole_orders, _gaussian, _log_binomial, _log_sum_exp
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation, replaces_one
+from hushfit.privacy._release_cost import Directions, Pair, Profile
 
 # Gaussian tails are cut so many deviations out (1e-21): the cut mass counts as an infinite loss.
 _REACH: Final = 9.5
@@ -121,14 +122,14 @@ class GatedCost(PairedCost, kind="gated"):
         gate = self._gate_moved(part)
         # The recursion takes long and hardly improves on the closed forms of Laplace noise.
         of_gate = gate.closed_curve(orders) if self.gate_noise == "laplace" else gate.curve(orders, Relation.ADD_REMOVE)
-        return _gaussian(orders, part * self.mu) + self.gates * of_gate
+        return gaussian_curve(orders, part * self.mu) + self.gates * of_gate
 
     def _gate_moved(self, part: float) -> AboveThresholdCost:
         return AboveThresholdCost(self.gate_noise, self.threshold_multiplier / part, self.query_multiplier / part, self.queries)
 
     def _sampled(self, orders: Vector, part: float) -> Vector:
         """Add-remove: the moments of the pair, or the general bound for any mechanism with a known curve."""
-        by_pair = _by_whole_orders(orders, lambda order: _mixed_moment(order, self.rate, self._inner(part)))
+        by_pair = by_whole_orders(orders, lambda order: _mixed_moment(order, self.rate, self._inner(part)))
         if self.gate_noise == "laplace":
             return by_pair
         return np.minimum(by_pair, amplified(orders, self.rate, lambda whole: self._unsampled(whole, part)))
@@ -210,7 +211,7 @@ def _mixed_moment(order: int, rate: float, inner: _Inner) -> float:
     """log E[(1 - q + q ratio)^order] under the second law, for a whole order."""
     k = np.arange(order + 1, dtype=np.float64)
     terms = (order - k) * math.log1p(-rate) + k * math.log(rate) + inner.log_moment(k)
-    return _log_sum_exp(_log_binomial(order, k) + terms)
+    return log_sum_exp(log_binomial(order, k) + terms)
 
 
 def amplified(orders: Vector, rate: float, curve: Callable[[Vector], Vector]) -> Vector:
@@ -235,12 +236,12 @@ def amplified(orders: Vector, rate: float, curve: Callable[[Vector], Vector]) ->
         if order > _LAST_AMPLIFIED:
             return math.inf
         j = np.arange(2, order + 1, dtype=np.float64)
-        terms = _log_binomial(order, j) + (order - j) * math.log1p(-rate) + j * math.log(rate) + own[2 : order + 1]
+        terms = log_binomial(order, j) + (order - j) * math.log1p(-rate) + j * math.log(rate) + own[2 : order + 1]
         terms[1:] += math.log(3)
         first = (order - 1) * math.log1p(-rate) + math.log1p((order - 1) * rate)
-        return math.inf if np.isinf(terms).any() else float(np.logaddexp(first, _log_sum_exp(terms)))
+        return math.inf if np.isinf(terms).any() else float(np.logaddexp(first, log_sum_exp(terms)))
 
-    return _by_whole_orders(orders, log_moment)
+    return by_whole_orders(orders, log_moment)
 
 
 # Add-remove: a mixture against one of its parts

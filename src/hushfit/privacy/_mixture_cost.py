@@ -5,22 +5,28 @@ batch.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import UnsupportedRelation
 from hushfit.privacy import _check
+from hushfit.privacy._cost import MOST_MU, GaussianCost, PoissonGaussianCost, unsampled_mu
 from hushfit.privacy._gaussian import gaussian_profile
+from hushfit.privacy._relation import Relation, replaces_one
+from hushfit.privacy._release_cost import Directions, Pair, ReleaseCost
 
 # Newton's method on a convex function from its right side: more than enough for the last digit.
 _NEWTON_STEPS: Final = 60
+# Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
+_REACH: Final = 9.5
 
 
 @dataclass(frozen=True)
-class MixtureGaussianCost:
+class MixtureGaussianCost(ReleaseCost, kind="mixture-gaussian", place=6):
     """Gaussian noise on an answer that every record moves, and a sampled record moves further; add-remove only.
 
     Parameters
@@ -40,6 +46,8 @@ class MixtureGaussianCost:
     ratio: float
     count: int = 1
 
+    paired = True
+
     def __post_init__(self) -> None:
         _check.store(
             self,
@@ -54,9 +62,38 @@ class MixtureGaussianCost:
         """Distance over noise scale for a sampled record."""
         return 1 / self.noise_multiplier if self.noise_multiplier > 0 else math.inf
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the cost in plain JSON values."""
-        return _check.described(self, "mixture-gaussian")
+    @property
+    def reveals_all(self) -> bool:
+        return self.mu > MOST_MU
+
+    def gaussian_mu(self, relation: Relation) -> float | None:
+        if replaces_one(relation):
+            raise mixture_refused()
+        return unsampled_mu(self.mu, self.rate)
+
+    def directions(self, relation: Relation) -> Directions:
+        """(1-q) N(ratio mu) + q N(mu) against N(0), and the reverse."""
+        mu, rate, ratio = self.mu, self.rate, self.ratio
+        x = np.linspace(-8.0, mu + 8.0, 801)
+        density = (1 - rate) * np.exp(-0.5 * (x - ratio * mu) ** 2) + rate * np.exp(-0.5 * (x - mu) ** 2)
+        weights = density / density.sum()
+        losses = mixture_loss(x, mu, rate, ratio)
+        low, high = mixture_loss(np.array([-_REACH, mu + _REACH]), mu, rate, ratio).tolist()
+        remove = Pair(lambda e: mixture_remove_profile(e, mu, rate, ratio), low, high, losses, weights, self.count)
+        add = Pair(lambda e: mixture_add_profile(e, mu, rate, ratio), -high, -low, -losses, weights, self.count)
+        return Directions(remove, add)
+
+    def parts(self) -> Iterator[ReleaseCost]:
+        """The full gradient and the batch, each with a part of the noise; their sum is the mixture."""
+        rate, ratio, z = self.rate, self.ratio, self.noise_multiplier
+        # Any split of the variance is valid; this one is best when there are many releases.
+        share = ratio / (ratio + rate * (1 + ratio))
+        yield GaussianCost(z * math.sqrt(share) / ratio, self.count)
+        yield PoissonGaussianCost(z * math.sqrt(1 - share) / (1 + ratio), rate, self.count)
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        curves = [part.curve(orders, relation) for part in self.parts()]
+        return curves[0] + curves[1]
 
 
 def mixture_refused() -> UnsupportedRelation:

@@ -4,13 +4,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from scipy.special import erfc, log_ndtr
 
 from hushfit._typing import Vector
 from hushfit.privacy import _check
+from hushfit.privacy._relation import Relation
+from hushfit.privacy._release_cost import Losses, ReleaseCost
 
 # The profile is a maximum over an angle: one bound for each of these arcs of [0, pi/4].
 _ARCS: Final = 40
@@ -20,7 +22,7 @@ _CELLS: Final = 2000
 
 
 @dataclass(frozen=True)
-class ObjectiveCost:
+class ObjectiveCost(ReleaseCost, kind="objective", place=5):
     r"""The exact minimiser of an objective to which Gaussian noise was added as a linear term.
 
     Parameters
@@ -54,9 +56,15 @@ class ObjectiveCost:
         """Shift of the gradient over noise scale of one release."""
         return 1 / self.noise_multiplier if self.noise_multiplier > 0 else math.inf
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the cost in plain JSON values."""
-        return _check.described(self, "objective")
+    @property
+    def reveals_all(self) -> bool:
+        return self.mu == math.inf
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        return objective_curve(orders, self)
+
+    def bounded_losses(self) -> Iterator[Losses] | None:
+        return objective_losses(self) if self.rank == 1 else None
 
 
 def objective_curve(orders: Vector, cost: ObjectiveCost) -> Vector:

@@ -15,8 +15,9 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import _check
 from hushfit.privacy._gaussian import gaussian_profile
-from hushfit.privacy._paired_cost import Directions, Pair, PairedCost
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation, replaces_one
+from hushfit.privacy._release_cost import Directions, Pair
 
 # Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
 _REACH: Final = 9.5

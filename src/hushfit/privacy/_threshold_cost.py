@@ -8,8 +8,9 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.privacy import _check
 from hushfit.privacy._gaussian import gaussian_profile
-from hushfit.privacy._paired_cost import Directions, Pair, PairedCost
+from hushfit.privacy._paired_cost import PairedCost
 from hushfit.privacy._relation import Relation
+from hushfit.privacy._release_cost import Directions, Pair
 
 # Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
 _REACH = 9.5

@@ -13,6 +13,7 @@ from hushfit.release._difference import (
     anchored_batch,
     difference_bound,
 )
+from hushfit.release._exact_sum import ExactSum
 from hushfit.release._gate import (
     Backtracking,
     Choice,
@@ -30,7 +31,7 @@ from hushfit.release._histogram import MarginHistogram
 from hushfit.release._joint import GradientWithMoment
 from hushfit.release._logistic import LogisticGradient, gradient_diameter
 from hushfit.release._mechanism import Entropy, Mechanism, NoiseGrid, gaussian_answer
-from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser, hessian_rank
+from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser
 from hushfit.release._moment import SecondMoment
 from hushfit.release._output import RegularisedMinimiser
 from hushfit.release._permuted import Passes, PermutedRun, SecretOrder
@@ -59,6 +60,7 @@ __all__ = [
     "Curator",
     "Door",
     "Entropy",
+    "ExactSum",
     "FixedSizeBatch",
     "FreshGate",
     "FullBatch",
@@ -115,7 +117,6 @@ __all__ = [
     "dual_step",
     "gaussian_answer",
     "gradient_diameter",
-    "hessian_rank",
     "primal_step",
     "promised_and_paid",
     "require_payer",

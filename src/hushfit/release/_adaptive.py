@@ -25,7 +25,7 @@ from hushfit.privacy import (
 from hushfit.privacy._filter import filter_orders
 from hushfit.problem import Problem
 from hushfit.release._gate import GatedStep
-from hushfit.release._mechanism import Entropy, Mechanism
+from hushfit.release._mechanism import Entropy, Mechanism, objection_to
 from hushfit.release._query import Query
 
 
@@ -36,7 +36,7 @@ class Priced:
     Parameters
     ----------
     query : Query
-        With a ``problem``.
+        One whose bounds count on a problem.
     sampling : Mechanism
     noise_multiplier : float
         Above 0. Without privacy the curator leaves the noise away.
@@ -47,21 +47,24 @@ class Priced:
     noise_multiplier: float
 
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "GaussianRun or RenyiRun"
+    made_for: ClassVar[str | None] = "GaussianRun or RenyiRun"
 
     def __post_init__(self) -> None:
         if not 0 < self.noise_multiplier < math.inf:
             raise InvalidArgument(f"noise_multiplier={self.noise_multiplier!r} must be finite and above 0.")
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for one release."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return GatedStep.coordinates(problem)
 
     @property
     def problem(self) -> Problem:
-        problem: Problem = self.query.problem  # type: ignore[attr-defined]  # every query of ours has one
-        return problem
+        if self.query.problem is None:
+            raise InvalidArgument(
+                f"{type(self.query).__name__} counts on no number of rows, and the price of a release "
+                "within an adaptive run needs one. Plan it outside the run."
+            )
+        return self.query.problem
 
     @property
     def cost(self) -> Cost:
@@ -89,8 +92,9 @@ class Priced:
 class AdaptiveRun(ABC):
     """What a whole run costs, and the filter that keeps it so. Its noise multiplier stands for the run, not for a release."""
 
+    answers: ClassVar[type[Query]] = Priced
     # The proof of a filter has no other releases in between.
-    alone: ClassVar[bool] = True
+    alone, samples, sized = True, False, True
 
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
@@ -107,22 +111,16 @@ class AdaptiveRun(ABC):
     def filter(self, noise_multiplier: float, relation: Relation) -> Filter:
         """A filter that keeps a run within that price."""
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return None if kind is Priced else "an adaptive run is priced release by release. Plan only Priced with it"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if not isinstance(query, Priced):
-            return "as Priced"
-        if isinstance(query.sampling, AdaptiveRun):
+    def objection(self, query: Priced, relation: Relation) -> str | None:
+        if query.sampling.alone:
             return "as one run, and a run inside a run would not be metered"
-        reason = query.sampling.objection_to(type(query.query))
+        reason = objection_to(query.sampling, type(query.query))
         if reason is not None:
             return f"but {reason}"
         return query.sampling.objection(query.query, relation)
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: Priced, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """What the query's own mechanism answers; the filter has been asked by then."""
-        assert isinstance(query, Priced)  # `objection` has let nothing else pass
         own = query.noise_multiplier if noise_multiplier > 0 else 0.0
         return query.sampling.answer(query.query, source, own, entropy)
 

@@ -13,7 +13,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
-from hushfit.release._query import refuse_batch
+from hushfit.release._query import refuse_batch, thrice_the_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,11 @@ class AdmmStep:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)
@@ -125,6 +130,11 @@ class AdmmRun:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)
@@ -203,7 +213,7 @@ def _arithmetic(state: Vector, eta: float, rho: float) -> float:
 
 
 def _require_convex(problem: Problem) -> None:
-    if not getattr(problem.penalty, "convex", False):
+    if not problem.penalty.convex:
         raise InvalidArgument(
             f"{problem.penalty!r} is not convex, and the prox of such a penalty can pull neighbours apart, so this form has no proof. "
             "Use mp-admm in its default form, where the prox is post-processing, or another solver."

@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 from hushfit._typing import IntVector, Vector
 from hushfit.data import Coins, DataSource, fixed_size_rows, poisson_rows
@@ -14,6 +15,13 @@ from hushfit.release._query import Query
 
 class Sampling(ABC):
     """Which records take part in one release, and what that does to the price of its Gaussian noise."""
+
+    alone, samples, sized = False, True, True
+
+    @property
+    def answers(self) -> type[Query] | None:
+        """Every kind of query that is made for no mechanism."""
+        return None
 
     @abstractmethod
     def rows(self, n_rows: int, coins: Coins) -> IntVector | None:
@@ -31,18 +39,11 @@ class Sampling(ABC):
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         """Price of ``count`` releases."""
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        """Why no query of this kind may be planned with it."""
-        made_for = getattr(kind, "made_for", None)
-        if made_for is not None:
-            return f"a {kind.__name__} has its own price. Plan it with {made_for}"
-        return None if kind.sampled else "its proof covers all rows only. Use FullBatch()"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
+    def objection(self, query: Any, relation: Relation) -> str | None:
         """Why its price does not cover this very query."""
         return None
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: Any, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """Noise on the answer over freshly drawn records."""
         return gaussian_answer(query, source, self.rows(source.n_rows, entropy.coins), noise_multiplier, entropy)
 
@@ -50,6 +51,8 @@ class Sampling(ABC):
 @dataclass(frozen=True)
 class FullBatch(Sampling):
     """Every record, every time."""
+
+    samples = False
 
     def rows(self, n_rows: int, coins: Coins) -> IntVector | None:
         return None
@@ -62,9 +65,6 @@ class FullBatch(Sampling):
 
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return GaussianCost(noise_multiplier, count)
-
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return super().objection_to(kind) if hasattr(kind, "made_for") else None
 
     def __str__(self) -> str:
         return "all rows"
@@ -97,7 +97,7 @@ class PoissonBatch(Sampling):
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return PoissonGaussianCost(noise_multiplier, self.rate, count)
 
-    def objection(self, query: Query, relation: Relation) -> str | None:
+    def objection(self, query: Any, relation: Relation) -> str | None:
         # docs/proofs/poisson.md: under replace-one the dominating pair has two records of opposite direction.
         least = by_relation(relation, replace_one=2, add_remove=1) * query.radius() * (1 - 1e-12)
         if query.sensitivity(relation) < least:

@@ -109,8 +109,8 @@ class Curator:
 
     def _replayed(self, name: str, query: Query) -> Vector:
         released = self._replay.pop(0)
-        size = getattr(query, "answer_size", query.size)
-        if released.name != name or size not in (None, len(released.answer)):
+        fits = len(released.answer) == query.size or not self._parts[name].sampling.sized
+        if released.name != name or not fits:
             raise InvalidArgument(
                 f"The checkpoint has a release of {released.name!r} where the solver asks for {name!r}: it belongs to another "
                 "fit. Delete it or give its own settings."
@@ -119,9 +119,8 @@ class Curator:
 
     def _noisy(self, name: str, query: Query) -> Vector:
         n_rows = self.__source.n_rows
-        rows_meant = getattr(getattr(query, "problem", None), "n_rows", n_rows)
-        if rows_meant != n_rows:
-            raise UndeclaredRelease(_refusal(f"is for {n_rows} rows, and this query counts on {rows_meant}"))
+        if query.problem is not None and query.problem.n_rows != n_rows:
+            raise UndeclaredRelease(_refusal(f"is for {n_rows} rows, and this query counts on {query.problem.n_rows}"))
         return self._parts[name].sampling.answer(query, self.__source, self._multipliers[name], self._entropy)
 
     def __repr__(self) -> str:

@@ -9,29 +9,22 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, Coins, DataSource, poisson_rows
+from hushfit.data import Block, Coins, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_sum
-from hushfit.losses import HuberHinge, Logistic
 from hushfit.privacy import Cost, Relation, by_relation, replaces_one
 from hushfit.privacy._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.problem import Problem
-from hushfit.release._batches import FullBatch
+from hushfit.release._batches import Sampling
+from hushfit.release._exact_sum import ExactSum
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient, _with_intercept
 from hushfit.release._mechanism import Entropy, gaussian_answer
-from hushfit.release._query import Query
+from hushfit.release._query import Query, thrice_the_weights
 
 # A bound may shrink to nothing as the weights come to rest; the grid of the sums need not follow it all the way.
 _FINEST = 2.0**-40
 # Nor need it go where floating point runs out of digits.
 _SMALLEST = 2.0**-800
 _UNIT_ROUNDOFF = 2.0**-53
-
-
-def slopes_have_one_sign(problem: Problem) -> bool:
-    """Whether all slopes of one record have the same sign, so that two of them are no further apart than the larger."""
-    return isinstance(problem.loss, Logistic | HuberHinge)
 
 
 def difference_bound(problem: Problem, w: Vector, snapshot: Vector, clip: float) -> float:
@@ -49,7 +42,7 @@ def difference_bound(problem: Problem, w: Vector, snapshot: Vector, clip: float)
     float
         The smaller of what clipping allows and what the smoothness of the loss allows. Nothing about privacy rests on it.
     """
-    by_clip = clip if slopes_have_one_sign(problem) else 2 * clip
+    by_clip = clip if problem.loss.one_sign else 2 * clip
     by_smoothness = problem.loss.smoothness * float(np.linalg.norm(w - snapshot))
     return min(by_clip, (1 + ARITHMETIC_SLACK) * by_smoothness)
 
@@ -79,30 +72,31 @@ class GradientDifference:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     @property
     def size(self) -> int:
         return self.w.size
 
     @property
-    def grid(self) -> float:
-        """Step to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
-        largest = max(self.bound, _FINEST * self.clip, _SMALLEST)
-        return 2.0 ** math.ceil(math.log2(largest * max(self.problem.n_rows, MOST_BLOCK_ROWS) / HEADROOM))
+    def _sum(self) -> ExactSum:
+        return ExactSum(max(self.bound, _FINEST * self.clip, _SMALLEST), self.problem.n_rows, self.size)
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         w, v = (np.ascontiguousarray(_with_intercept(point, self.problem)) for point in (self.w, self.snapshot))
 
-        def of_block(block: Block) -> Vector:
-            return block.difference_sum(w, v, self.clip, self.bound, *self.problem.loss.kernel, self.grid)
+        def of_block(block: Block, grid: float) -> Vector:
+            return block.difference_sum(w, v, self.clip, self.bound, *self.problem.loss.kernel, grid)
 
-        total = parallel_sum(of_block, source.blocks(rows), w.shape)
+        total = self._sum.over(source.blocks(rows), w.shape, of_block)
         return total[..., : self.problem.dimension].ravel()
 
     def radius(self) -> float:
-        # Rounding as in lemma 1 of docs/proofs/gradient.md.
-        grid_steps = 2 * math.ceil(self.problem.n_rows / FEWEST_BLOCK_ROWS) + 2
-        return self.bound * (1 + ARITHMETIC_SLACK) + grid_steps * self.grid * math.sqrt(self.size)
+        return self.bound * (1 + ARITHMETIC_SLACK) + self._sum.rounding
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one difference away and adds another; exchanging it for nothing only takes one away.
@@ -110,10 +104,10 @@ class GradientDifference:
 
 
 @dataclass(frozen=True)
-class AnchoredBatch(FullBatch):
+class AnchoredBatch(Sampling):
     """Every record through the full gradient, and on its own with probability ``rate`` through a batch as well.
 
-    It is a full batch as far as amplification goes: nobody is ever left out. `VarianceReducedGradient` is made for it.
+    Sampling amplifies nothing here: nobody is ever left out. `VarianceReducedGradient` is made for it.
 
     Parameters
     ----------
@@ -125,6 +119,10 @@ class AnchoredBatch(FullBatch):
 
     rate: float = 0.1
     ratio: float = 1.0
+
+    @property
+    def answers(self) -> type[Query]:
+        return VarianceReducedGradient
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1 or not 0 < self.ratio <= 1:
@@ -144,15 +142,9 @@ class AnchoredBatch(FullBatch):
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return MixtureGaussianCost(noise_multiplier, self.rate, self.ratio, count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        if kind is VarianceReducedGradient:
-            return None
-        return "its price is proved for VarianceReducedGradient alone. Use FullBatch()"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if isinstance(query, VarianceReducedGradient) and self == anchored_batch(query.problem, query.rate):
-            return None
-        return f"with {self!r}, which is not the batch of this query"
+    def objection(self, query: "VarianceReducedGradient", relation: Relation) -> str | None:
+        own = anchored_batch(query.problem, query.rate)
+        return None if self == own else f"with {self!r}, which is not the batch of this query"
 
     def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """Noise on a grid that is fine even against what a record outside the batch does."""
@@ -165,7 +157,7 @@ class AnchoredBatch(FullBatch):
 
 def anchored_batch(problem: Problem, rate: float) -> AnchoredBatch:
     """The batch of a `VarianceReducedGradient`, with the ratio that its proof has for the loss."""
-    return AnchoredBatch(rate, rate if slopes_have_one_sign(problem) else rate / (2 - rate))
+    return AnchoredBatch(rate, rate if problem.loss.one_sign else rate / (2 - rate))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +197,11 @@ class VarianceReducedGradient:
     doubled = None
     # Plain sampled batches would count a record outside the batch as absent, which it is not.
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "anchored_batch(problem, rate)"
+    made_for: ClassVar[str | None] = "anchored_batch(problem, rate)"
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     @property
     def size(self) -> int:
@@ -230,7 +226,7 @@ class VarianceReducedGradient:
         difference = self._difference
         rounding = difference.radius() - difference.bound
         # In the batch a record counts with slopes s - (1 - q) s': at most one of them if they have the same sign.
-        longest = 1.0 if slopes_have_one_sign(self.problem) else 2 - self.rate
+        longest = 1.0 if self.problem.loss.one_sign else 2 - self.rate
         outside = anchored_batch(self.problem, self.rate).ratio
         return longest * self._full.radius() + rounding + self._adding_up / outside
 

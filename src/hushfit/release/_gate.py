@@ -13,15 +13,14 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only, read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource, poisson_rows
+from hushfit.data import Block, DataSource, poisson_rows
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
-from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import AboveThresholdCost, Cost, GatedCost, GaussianCost, PureCost, Relation, by_relation, compose
 from hushfit.privacy._above_threshold import GATE_NOISES
 from hushfit.problem import Problem
 from hushfit.release._batches import _subsampled_multiplier
+from hushfit.release._exact_sum import ExactSum
 from hushfit.release._gradient import ClippedGradient, _with_intercept
 from hushfit.release._mechanism import Entropy, NoiseGrid, gaussian_answer
 from hushfit.release._query import Query
@@ -58,6 +57,7 @@ class LossDrop:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         shapes = self.vectors.shape[1:], self.mixes.shape
@@ -68,15 +68,23 @@ class LossDrop:
             )
         keep_read_only(self, "bounds")  # the grids that belong to them are computed once
 
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return _MOST_QUERIES
+
     @property
     def size(self) -> int:
         return len(self.bounds)
 
     @cached_property
+    def _sums(self) -> tuple[ExactSum, ...]:
+        """One for each candidate: their bounds differ by orders of magnitude."""
+        return tuple(ExactSum(bound, self.problem.n_rows, 1) for bound in self.bounds.tolist())
+
+    @property
     def grids(self) -> Vector:
-        """Steps to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
-        rows = max(self.problem.n_rows, MOST_BLOCK_ROWS)
-        return read_only(2.0 ** np.ceil(np.log2(self.bounds * rows / HEADROOM)))
+        """Steps to which the contributions to each sum are rounded."""
+        return read_only(np.array([one.grid for one in self._sums]))
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         vectors = np.ascontiguousarray(_with_intercept(self.vectors, self.problem))
@@ -90,9 +98,7 @@ class LossDrop:
     @property
     def radii(self) -> Vector:
         """Bound on what one record adds to each sum."""
-        # Rounding as in lemma 1 of docs/proofs/gradient.md.
-        grid_steps = 2 * math.ceil(self.problem.n_rows / FEWEST_BLOCK_ROWS) + 2
-        return self.bounds + grid_steps * self.grids
+        return np.asarray(self.bounds + [one.rounding for one in self._sums])
 
     def radius(self) -> float:
         return float(np.linalg.norm(self.radii))
@@ -126,9 +132,8 @@ class _OfDrops:
     def size(self) -> int:
         return 1
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for it."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return 4 * _MOST_QUERIES
 
     @property
@@ -165,7 +170,7 @@ class Gate(_OfDrops):
     drop: LossDrop
     asked: Vector
 
-    made_for: ClassVar[str] = "FreshGate"
+    made_for: ClassVar[str | None] = "FreshGate"
 
     @property
     def units(self) -> Vector:
@@ -190,7 +195,7 @@ class Choice(_OfDrops):
     asked: Vector
 
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "NoisyChoice"
+    made_for: ClassVar[str | None] = "NoisyChoice"
 
     @property
     def units(self) -> Vector:
@@ -236,7 +241,7 @@ class Backtracking:
     def candidates(self, problem: Problem, w: Vector, g: Vector) -> Vector:
         """The points to try, from a sum of gradients."""
         moves = np.multiply.outer(self.step_sizes, self._slope(problem, w, g))
-        if _is_smooth(problem):
+        if problem.penalty.ridge is not None:
             return np.asarray(w - moves)
         return np.stack([problem.prox(w - move, float(step)) for move, step in zip(moves, self.step_sizes, strict=True)])
 
@@ -253,8 +258,8 @@ class Backtracking:
     def _slope(self, problem: Problem, w: Vector, g: Vector) -> Vector:
         """Mean gradient, of a smooth penalty too; other penalties act through their prox."""
         slope = g.reshape(problem.shape) / self.expected_rows
-        if isinstance(problem.penalty, ScaledL2):
-            slope = slope + problem.penalty.alpha * _columns_only(problem, w)
+        if problem.penalty.ridge:
+            slope = slope + problem.penalty.ridge * _columns_only(problem, w)
         return slope
 
     def _drop(self, problem: Problem, w: Vector, g: Vector) -> tuple[LossDrop, Vector]:
@@ -272,14 +277,10 @@ class Backtracking:
 
     def _as_mixes(self, problem: Problem, w: Vector, g: Vector, points: Vector) -> tuple[Vector, Matrix]:
         """The points as combinations: of two vectors where they lie on a line."""
-        if not _is_smooth(problem):
+        if problem.penalty.ridge is None:
             return np.concatenate([w[None], points]), np.eye(1 + len(points))
         mixes = np.column_stack([np.ones(1 + len(points)), np.append(0.0, -self.step_sizes)])
         return np.stack([w, self._slope(problem, w, g)]), mixes
-
-
-def _is_smooth(problem: Problem) -> bool:
-    return isinstance(problem.penalty, Zero | ScaledL2)
 
 
 def _columns_only(problem: Problem, w: Vector) -> Vector:
@@ -305,7 +306,7 @@ class GatedStep:
 
     doubled = None
     sampled: ClassVar[bool] = True
-    made_for: ClassVar[str] = "GatedBatch"
+    made_for: ClassVar[str | None] = "GatedBatch"
 
     @property
     def problem(self) -> Problem:
@@ -315,9 +316,8 @@ class GatedStep:
     def size(self) -> int:
         return self.gradient.size + 1
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for it."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return 3 * math.prod(problem.shape) + 4 * _MOST_QUERIES
 
     def gate(self, g: Vector) -> Gate:
@@ -383,6 +383,9 @@ class GatedBatch:
     gate: float = 1 / 3
     queries: int = 20
 
+    answers: ClassVar[type[Query]] = GatedStep
+    alone, sized = False, True
+
     def __post_init__(self) -> None:
         _check_batch(self.rate, self.noise, self.queries)
         if not 0 < self.gate < math.inf:
@@ -404,19 +407,15 @@ class GatedBatch:
             return compose([GaussianCost(noise_multiplier, count), _unsampled(self.noise, multipliers, self.queries, count)])
         return GatedCost(noise_multiplier, self.rate, self.noise, *multipliers, self.queries, count=count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        if kind is GatedStep:
-            return None
-        return "its price is that of a gradient and a gate. Plan only GatedStep with it"
+    @property
+    def samples(self) -> bool:
+        return self.rate < 1
 
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if not isinstance(query, GatedStep):
-            return "as a GatedStep"
+    def objection(self, query: GatedStep, relation: Relation) -> str | None:
         return _too_many(len(query.search.step_sizes), self.queries)
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: GatedStep, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """Noise on the gradient, then the gate, over one batch."""
-        assert isinstance(query, GatedStep)  # `objection` has let nothing else pass
         rows = None if self.rate == 1 else poisson_rows(source.n_rows, self.rate, entropy.coins)
         g = gaussian_answer(query.gradient, source, rows, noise_multiplier, entropy)
         threshold, _ = self.gate_multipliers(noise_multiplier)
@@ -444,6 +443,9 @@ class FreshGate:
     noise: str = "laplace"
     queries: int = 20
 
+    answers: ClassVar[type[Query]] = Gate
+    alone, sized = False, True
+
     def __post_init__(self) -> None:
         _check_batch(self.rate, self.noise, self.queries)
 
@@ -459,17 +461,15 @@ class FreshGate:
             return _unsampled(self.noise, multipliers, self.queries, count)
         return GatedCost(math.inf, self.rate, self.noise, *multipliers, self.queries, count=count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return None if kind is Gate else "its price is that of a gate. Plan only Gate with it"
+    @property
+    def samples(self) -> bool:
+        return self.rate < 1
 
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if not isinstance(query, Gate):
-            return "as a Gate"
+    def objection(self, query: Gate, relation: Relation) -> str | None:
         return _too_many(query.drop.size, self.queries)
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: Gate, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """The gate over freshly drawn records."""
-        assert isinstance(query, Gate)  # `objection` has let nothing else pass
         rows = None if self.rate == 1 else poisson_rows(source.n_rows, self.rate, entropy.coins)
         return first_above(query, source, rows, self.noise, noise_multiplier, entropy)
 
@@ -482,6 +482,9 @@ class FreshGate:
 class NoisyChoice:
     """The largest of Laplace-noised scores over all records; the noise multiplier is noise scale over sensitivity."""
 
+    answers: ClassVar[type[Query]] = Choice
+    alone, samples, sized = False, False, True
+
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
 
@@ -491,15 +494,11 @@ class NoisyChoice:
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return None if kind is Choice else "its price is that of a choice. Plan only Choice with it"
+    def objection(self, query: Choice, relation: Relation) -> str | None:
+        return None
 
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        return None if isinstance(query, Choice) else "as a Choice"
-
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: Choice, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """The number of the largest noisy score; the first of equal ones."""
-        assert isinstance(query, Choice)  # `objection` has let nothing else pass
         if noise_multiplier == 0:
             return query(source, None)
         grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, 4 * source.n_rows)

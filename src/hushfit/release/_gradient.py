@@ -1,8 +1,7 @@
 """Sum of clipped gradients, in a public metric. Proof: docs/proofs/gradient.md."""
 
-import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -10,13 +9,13 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Matrix, Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block, DataSource
+from hushfit.data import Block, DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_sum
 from hushfit.losses import Loss
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
+from hushfit.release._exact_sum import ExactSum
+from hushfit.release._query import thrice_the_weights
 
 # Covers the rounding of a record's own arithmetic: a few hundred operations of relative error 2**-53 each.
 ARITHMETIC_SLACK = 1e-9
@@ -72,6 +71,11 @@ class ClippedGradient:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         if self.w.shape != self.problem.shape:
@@ -85,20 +89,24 @@ class ClippedGradient:
     def loss(self) -> Loss:
         return self.problem.loss
 
+    @cached_property
+    def _sum(self) -> ExactSum:
+        return ExactSum(self.loss.slope_bound, self.problem.n_rows, self.size)
+
     @property
     def grid(self) -> float:
-        """Step to which contributions are rounded: fine, yet coarse enough for all sums to be exact."""
-        return _grid(self.loss.slope_bound, self.problem.n_rows)
+        """Step to which contributions are rounded."""
+        return self._sum.grid
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        kernel, caps, grid = self.loss.kernel, self._caps(source), self.grid
+        kernel, caps = self.loss.kernel, self._caps(source)
         w = np.ascontiguousarray(_with_intercept(self.w, self.problem))
 
-        def of_block(block: Block) -> Vector:
+        def of_block(block: Block, grid: float) -> Vector:
             own_caps = caps if len(caps) == 1 else caps[block.place]
             return block.gradient_sum(w, own_caps, kernel.code, kernel.parameter, grid)
 
-        total = parallel_sum(of_block, source.blocks(rows), w.shape)
+        total = self._sum.over(source.blocks(rows), w.shape, of_block)
         total = total[..., : self.problem.dimension]
         return (total if self.metric is None else total @ self.metric.A).ravel()
 
@@ -113,28 +121,13 @@ class ClippedGradient:
     def radius(self) -> float:
         problem, metric = self.problem, self.metric
         stretch, error = (1.0, 0.0) if metric is None else (metric.norm, metric.error)
-        return _radius(self.clip, problem.loss.slope_bound, problem.n_rows, problem.dimension, self.w.size, stretch, error)
+        slack = max(ARITHMETIC_SLACK, 4 * problem.dimension * _UNIT_ROUNDOFF)
+        product = error * problem.loss.slope_bound * problem.n_rows
+        return self.clip * (1 + slack) + self._sum.rounding * stretch + product
 
     def sensitivity(self, relation: Relation) -> float:
         # Replacing a record takes one contribution away and adds another; exchanging it for nothing only takes one away.
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
-
-
-# Every step of a run makes a new query with the same bounds, so they are kept by the numbers they depend on.
-@lru_cache
-def _grid(slope_bound: float, n_rows: int) -> float:
-    rows = max(n_rows, MOST_BLOCK_ROWS)
-    return 2.0 ** math.ceil(math.log2(slope_bound * rows / HEADROOM))
-
-
-@lru_cache
-def _radius(clip: float, slope_bound: float, n_rows: int, dimension: int, size: int, stretch: float, error: float) -> float:
-    # Lemma 1: rounding the record, and ties in the blocks after it, move a coordinate by so many grid steps.
-    grid_steps = 2 * math.ceil(n_rows / FEWEST_BLOCK_ROWS) + 2
-    rounding = grid_steps * _grid(slope_bound, n_rows) * math.sqrt(size) * stretch
-    product = error * slope_bound * n_rows
-    slack = max(ARITHMETIC_SLACK, 4 * dimension * _UNIT_ROUNDOFF)
-    return clip * (1 + slack) + rounding + product
 
 
 def _with_intercept(w: Vector, problem: Problem) -> Vector:

@@ -14,7 +14,6 @@ import numpy as np
 from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import Zero
 from hushfit.privacy import Cost, PureCost, Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release._gradient import ClippedGradient
@@ -50,10 +49,10 @@ class GradientNorm:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for it."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return 4
 
     @property
@@ -81,7 +80,7 @@ class GradientNorm:
         loss = self.problem.loss
         reach = loss.slope_bound + 2 * self._longest
         relative = (math.prod(self.problem.shape) + 32) * _UNIT_ROUNDOFF
-        prox = 0.0 if isinstance(self.problem.penalty, Zero) else 4 * _PROX_ERROR
+        prox = 0.0 if self.problem.penalty.ridge == 0 else 4 * _PROX_ERROR
         return self._gradient.radius() / self.problem.n_rows * (1 + 1e-12) + 2 * (relative + prox) * reach
 
     def sensitivity(self, relation: Relation) -> float:
@@ -106,7 +105,7 @@ class GradientNorm:
         return ClippedGradient(self.problem, self._point, self.problem.loss.slope_bound)
 
     def _length(self, at: Vector, g: Vector) -> float:
-        if isinstance(self.problem.penalty, Zero):
+        if self.problem.penalty.ridge == 0:
             return float(np.linalg.norm(g))
         step = 1 / self._smoothness
         return float(np.linalg.norm(at - self.problem.prox(at - step * g, step))) / step
@@ -133,11 +132,10 @@ class NormAbove:
 
     doubled = None
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "RestartedGate"
+    made_for: ClassVar[str | None] = "RestartedGate"
 
-    @classmethod
-    def coordinates(cls, problem: Problem) -> int:
-        """At least the numbers that are drawn for it."""
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
         return 4
 
     @property
@@ -194,6 +192,9 @@ class RestartedGate:
 
     segments: int
 
+    answers: ClassVar[type[Query]] = NormAbove
+    alone, samples, sized = False, False, True
+
     def __post_init__(self) -> None:
         if self.segments < 1:
             raise InvalidArgument(f"segments={self.segments!r} must be 1 or more: the number of times that the gate may open.")
@@ -208,17 +209,11 @@ class RestartedGate:
         # 1/m for the threshold and 2/(2m) for all that is compared with it, however often.
         return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, self.segments)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return None if kind is NormAbove else "its price is that of a gate. Plan only NormAbove with it"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if not isinstance(query, NormAbove):
-            return "as NormAbove"
+    def objection(self, query: NormAbove, relation: Relation) -> str | None:
         return None if 0 <= query.segment < self.segments else f"with {self.segments} segments, and this would be one more"
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: NormAbove, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """1 if the noisy norm is at least the noisy threshold."""
-        assert isinstance(query, NormAbove)  # `objection` has let nothing else pass
         if noise_multiplier == 0:
             return query(source, None)
         grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, 4 * source.n_rows, finest=_FINEST)

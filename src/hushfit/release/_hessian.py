@@ -15,7 +15,7 @@ from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax, Squar
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release._moment import SecondMoment
-from hushfit.release._query import refuse_batch
+from hushfit.release._query import refuse_batch, thrice_the_weights
 
 CURVATURES = ("hessian", "majorant")
 _UNIT_ROUNDOFF = 2.0**-53
@@ -42,6 +42,7 @@ class HessianSum:
     curvature: str = "hessian"
 
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         if self.curvature not in CURVATURES:
@@ -120,6 +121,11 @@ class NewtonDirection:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         if not self.w.shape == self.target.shape == self.problem.shape:

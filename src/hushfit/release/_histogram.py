@@ -8,9 +8,19 @@ import numpy as np
 
 from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release._query import refuse_batch
+
+MOST_CELLS = 1024
+"""Cells of one histogram: what a plan sets aside for its noise, before the edges are known."""
+
+
+def check_cells(cells: int) -> None:
+    """Refuse a histogram that draws more noise than its plan counts on."""
+    if cells > MOST_CELLS:
+        raise InvalidArgument(f"A histogram of {cells} cells is too fine: plans count on {MOST_CELLS}. Give fewer edges.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +42,14 @@ class MarginHistogram:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return MOST_CELLS
+
+    def __post_init__(self) -> None:
+        check_cells(len(self.edges) + 1)
 
     @property
     def size(self) -> int:

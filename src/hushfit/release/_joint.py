@@ -44,6 +44,7 @@ class GradientWithMoment:
     share: float
 
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         if self.gradient.metric is not None or self.gradient.problem is not self.moment.problem or not 0 < self.share < 1:

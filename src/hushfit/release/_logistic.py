@@ -15,6 +15,7 @@ from hushfit.losses import Logistic
 from hushfit.privacy import Relation, replaces_one
 from hushfit.problem import Problem
 from hushfit.release._gradient import ClippedGradient
+from hushfit.release._query import thrice_the_weights
 
 _PRECISION = 1e-4
 _FIRST_CELLS = 64
@@ -45,6 +46,11 @@ class LogisticGradient:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         if not isinstance(self.problem.loss, Logistic):

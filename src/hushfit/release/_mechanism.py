@@ -7,7 +7,7 @@ import math
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,26 @@ _LOG2_LARGEST = 61
 
 
 class Mechanism(Protocol):
-    """What one planned release does with a query, and what that costs."""
+    """What one planned release does with a query, and what that costs.
+
+    A query that reaches ``objection`` or ``answer`` is of the kind that ``answers`` names: plans and curators see to that.
+    """
+
+    @property
+    def answers(self) -> type[Query] | None:
+        """The one kind of query that its price is proved for; None for all kinds that are made for no mechanism."""
+
+    @property
+    def samples(self) -> bool:
+        """Whether it looks at a random batch, which not every query has a proof for."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether its proof allows no other release in the same plan."""
+
+    @property
+    def sized(self) -> bool:
+        """Whether an answer has as many entries as the query's ``size`` says; a list of texts has any number."""
 
     def expected_rows(self, n_rows: int) -> float:
         """Records that take part in one release, on average; public."""
@@ -35,14 +54,23 @@ class Mechanism(Protocol):
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         """Price of ``count`` releases."""
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        """Why no query of this kind may be planned with it."""
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
+    def objection(self, query: Any, relation: Relation) -> str | None:
         """Why its price does not cover this very query; asked before anything is computed."""
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: "Entropy") -> Vector:
+    def answer(self, query: Any, source: DataSource, noise_multiplier: float, entropy: "Entropy") -> Vector:
         """The noisy answer; the exact one for a multiplier of 0."""
+
+
+def objection_to(mechanism: Mechanism, kind: type[Query]) -> str | None:
+    """Why no query of this kind may be planned with a mechanism."""
+    if mechanism.answers is not None:
+        own = mechanism.answers.__name__
+        return None if kind is mechanism.answers else f"its price is proved for {own} alone. Plan only {own} with it"
+    if kind.made_for is not None:
+        return f"a {kind.__name__} has its own price. Plan it with {kind.made_for}"
+    if mechanism.samples and not kind.sampled:
+        return "its proof covers all rows only. Use FullBatch()"
+    return None
 
 
 class Entropy:

@@ -13,14 +13,12 @@ import numpy as np
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, NotCertified
-from hushfit.losses import Softmax
-from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Cost, GaussianCost, ObjectiveCost, PureCost, Relation, Sampler, by_relation, compose
 from hushfit.problem import Problem
 from hushfit.release._gradient import ARITHMETIC_SLACK, ClippedGradient
 from hushfit.release._mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
 from hushfit.release._moment import SecondMoment
-from hushfit.release._query import Query, refuse_batch
+from hushfit.release._query import Query, refuse_batch, thrice_the_weights
 
 _UNIT_ROUNDOFF = 2.0**-53
 # How well a penalty's prox is taken to be computed, relative to its argument.
@@ -45,26 +43,23 @@ class _InsideNoise(ABC):
     rank: int
     output_share: float
 
+    alone, samples, sized = False, False, True
+
+    @property
+    def answers(self) -> type[Query]:
+        return PerturbedMinimiser
+
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        """Why no query of this kind may be planned with it."""
-        if kind is PerturbedMinimiser:
-            return None
-        return "noise inside an objective has its own price. Plan only PerturbedMinimiser with it"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
+    def objection(self, query: "PerturbedMinimiser", relation: Relation) -> str | None:
         """Why its price does not cover this very query."""
-        if not isinstance(query, PerturbedMinimiser):
-            return "as a PerturbedMinimiser"
         if query.kappa <= self.kappa and query.rank <= self.rank:
             return None
         return f"with {self!r}, not with kappa={query.kappa:g} and rank={query.rank}"
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: "PerturbedMinimiser", source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """Noise in the objective, then noise on what was found to minimise it."""
-        assert isinstance(query, PerturbedMinimiser)  # `objection` has let nothing else pass
         if noise_multiplier == 0:
             return query(source, None)
         relation, stretch = entropy.relation, self.stretch(query.size)
@@ -207,7 +202,11 @@ class PerturbedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "GaussianInside or LaplaceInside"
+    made_for: ClassVar[str | None] = "GaussianInside or LaplaceInside"
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         _check_minimisable(self.problem)
@@ -231,7 +230,7 @@ class PerturbedMinimiser:
     @property
     def rank(self) -> int:
         """Largest rank of one record's Hessian."""
-        return hessian_rank(self.problem)
+        return self.problem.loss.hessian_rank
 
     def gradient_shift(self, relation: Relation) -> float:
         """How far a neighbour moves the gradient of the objective, anywhere."""
@@ -283,6 +282,15 @@ class CertifiedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
+
+    @property
+    def problem(self) -> Problem:
+        return self.asked.problem
 
     @property
     def size(self) -> int:
@@ -314,7 +322,7 @@ class CertifiedMinimiser:
         sums = 0.5 * math.sqrt(self.size) * _whole_gradient(problem, np.zeros(problem.shape)).grid
         margins = loss.smoothness * (problem.dimension + 8) * reach
         terms = 40 * loss.slope_bound + 8 * (self._smoothness * reach + self._shift_size)
-        prox = 0.0 if _is_smooth(problem) else 3 * _PROX_ERROR * self._smoothness * reach
+        prox = 0.0 if problem.penalty.ridge is not None else 3 * _PROX_ERROR * self._smoothness * reach
         return sums + _UNIT_ROUNDOFF * (margins + terms) + prox
 
     @property
@@ -388,12 +396,12 @@ class _MetricSteps:
 
     def step(self, at: Vector, g: Vector) -> Vector:
         """Minimiser of ``g . z + (z - at) H (z - at) / 2 + penalty(z)``."""
-        return self._ridge(at, g) if _is_smooth(self.problem) else self._accelerated(at, g)
+        return self._accelerated(at, g) if self.problem.penalty.ridge is None else self._solved(at, g)
 
     def image(self, v: Vector) -> Vector:
         return v @ self.H
 
-    def _ridge(self, at: Vector, g: Vector) -> Vector:
+    def _solved(self, at: Vector, g: Vector) -> Vector:
         curvature, inverse = self._curved
         return at - (g + at * curvature) @ inverse
 
@@ -401,7 +409,7 @@ class _MetricSteps:
     def _curved(self) -> tuple[Vector, Matrix]:
         """Curvature of a squared penalty, and the inverse of the whole."""
         curvature = np.zeros(self.problem.dimension)
-        curvature[: self.problem.n_features] = getattr(self.problem.penalty, "alpha", 0.0)
+        curvature[: self.problem.n_features] = self.problem.penalty.ridge or 0.0
         return curvature, np.asarray(np.linalg.inv(self.H + np.diag(curvature)), dtype=np.float64)
 
     @cached_property
@@ -451,19 +459,9 @@ def _extrapolated(z: Vector, moved: Vector, overshoot: Vector, momentum: float) 
     return z + (momentum - 1) / following * moved, following
 
 
-def hessian_rank(problem: Problem) -> int:
-    """Largest rank of the Hessian of one record's loss."""
-    # The rows of a softmax Hessian add up to zero.
-    return problem.outputs - isinstance(problem.loss, Softmax)
-
-
 def _whole_gradient(problem: Problem, w: Vector) -> ClippedGradient:
     """The gradient sum with nothing clipped."""
     return ClippedGradient(problem, w, problem.loss.slope_bound)
-
-
-def _is_smooth(problem: Problem) -> bool:
-    return isinstance(problem.penalty, Zero | ScaledL2)
 
 
 def _check_share(share: float) -> None:

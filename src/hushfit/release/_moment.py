@@ -28,6 +28,7 @@ class SecondMoment:
     problem: Problem
 
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
 
     @staticmethod
     def coordinates(problem: Problem) -> int:

@@ -11,6 +11,7 @@ from hushfit.data import DataSource
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release._minimiser import PerturbedMinimiser
+from hushfit.release._query import thrice_the_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,11 @@ class RegularisedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         self._certified  # noqa: B018  # refuses here, before anything is paid, what it would refuse when asked

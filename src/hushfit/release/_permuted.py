@@ -11,14 +11,12 @@ import numpy as np
 from hushfit._typing import IntVector, Vector
 from hushfit.data import FEWEST_BLOCK_ROWS, Block, Coins, DataSource, SeededCoins
 from hushfit.errors import InvalidArgument, UnsupportedRelation
-from hushfit.kernels.gradient import HEADROOM
-from hushfit.kernels.threads import parallel_sum
-from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Cost, PermutedGaussianCost, Relation, replaces_one
 from hushfit.problem import Problem
+from hushfit.release._exact_sum import ExactSum
 from hushfit.release._gradient import ARITHMETIC_SLACK
 from hushfit.release._mechanism import Entropy, NoiseGrid, gaussian_answer, too_large
-from hushfit.release._query import Query
+from hushfit.release._query import Query, thrice_the_weights
 
 _UNIT_ROUNDOFF = 2.0**-53
 # How well a penalty's prox is taken to be computed, relative to its argument.
@@ -108,6 +106,11 @@ class PermutedRun:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -190,19 +193,19 @@ class PermutedRun:
         problem, root = self.problem, math.sqrt(self.size)
         # In the mean: half a step of the grid for each record, and the error of adding up blocks and dividing.
         blocks = math.ceil(max(self.passes.sizes) / FEWEST_BLOCK_ROWS)
-        sums = root * (0.5 * self.grid + (blocks + 1) * _UNIT_ROUNDOFF * self._slope)
+        sums = root * (0.5 * self._sum.grid + (blocks + 1) * _UNIT_ROUNDOFF * self._slope)
         margins = problem.loss.smoothness * (problem.dimension + 8) * _UNIT_ROUNDOFF * self._reach
         gradient = sums + margins + 40 * _UNIT_ROUNDOFF * self._slope
         largest = (1 + step * self.mu) * self._reach + step * self._slope
-        prox = 0.0 if isinstance(problem.penalty, Zero | ScaledL2) else _PROX_ERROR
+        prox = _PROX_ERROR if problem.penalty.ridge is None else 0.0
         # Of the mean at a restart, too: each of its terms has at least this bound.
         summed = len(self.passes.sizes) * (self.passes.restart or 0)
         return step * gradient + ((8 + summed) * _UNIT_ROUNDOFF + prox) * largest
 
     @cached_property
-    def grid(self) -> float:
-        """Step to which contributions to a batch's gradient are rounded."""
-        return 2.0 ** math.ceil(math.log2(self.problem.loss.slope_bound * max(self.passes.sizes) / HEADROOM))
+    def _sum(self) -> ExactSum:
+        """Of one batch's gradients; its grid is as fine as the batch allows, because a mean divides by its size."""
+        return ExactSum(self.problem.loss.slope_bound, max(self.passes.sizes), self.size, least_rows=1)
 
     def radius(self) -> float:
         return float(self._shifts(1).max())
@@ -241,10 +244,10 @@ class PermutedRun:
         kernel, caps = self.problem.loss.kernel, np.array([self.clip])
         padded = w if self.problem.fit_intercept else np.concatenate([w, np.zeros((*w.shape[:-1], 1))], axis=-1)
 
-        def of_block(block: Block) -> Vector:
-            return block.gradient_sum(padded, caps, kernel.code, kernel.parameter, self.grid)
+        def of_block(block: Block, grid: float) -> Vector:
+            return block.gradient_sum(padded, caps, kernel.code, kernel.parameter, grid)
 
-        total = parallel_sum(of_block, source.blocks(rows), padded.shape)
+        total = self._sum.over(source.blocks(rows), padded.shape, of_block)
         return total[..., : self.problem.dimension] / (self.problem.n_rows if rows is None else len(rows))
 
     def _dealt(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
@@ -282,6 +285,9 @@ class SecretOrder:
     shares: tuple[float, ...]
     ratios: tuple[float, ...]
 
+    answers: ClassVar[type[Query]] = PermutedRun
+    alone, samples, sized = False, False, True
+
     @classmethod
     def of(cls, run: PermutedRun) -> "SecretOrder":
         """The mechanism for a run, with room for rounding."""
@@ -298,23 +304,17 @@ class SecretOrder:
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return PermutedGaussianCost(noise_multiplier, self.shares, self.ratios, count=count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        """Why no query of this kind may be planned with it."""
-        return None if kind is PermutedRun else "a secret order is proved for PermutedRun only. Use FullBatch()"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
+    def objection(self, query: PermutedRun, relation: Relation) -> str | None:
         """Why its price does not cover this very query."""
         if not replaces_one(relation):
             return "in a secret order, which is proved under 'replace-one' only"
-        if not isinstance(query, PermutedRun):
-            return "as a PermutedRun"
         own = SecretOrder.of(query)
         # The largest ratio is 1 in both, and noise is in proportion to the query's own largest distance.
         if own.shares == self.shares and all(ratio <= priced for ratio, priced in zip(own.ratios, self.ratios, strict=True)):
             return None
         return "with other batches, steps or restarts than this run has"
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: PermutedRun, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         """Deal the rows in an order that nobody learns, run, add noise."""
         if noise_multiplier > 0:
             _require_fine_grid(query, noise_multiplier, entropy.relation, source.n_rows)

@@ -16,7 +16,7 @@ from hushfit.privacy import (
 )
 from hushfit.problem import Problem
 from hushfit.release._batches import FullBatch
-from hushfit.release._mechanism import Mechanism
+from hushfit.release._mechanism import Mechanism, objection_to
 from hushfit.release._query import Query
 
 # Of the coarsest noise that a fit usually draws: half of (2**31)^2 grid steps.
@@ -36,13 +36,8 @@ class Planned:
     share: float = 1.0
     sampling: Mechanism = FullBatch()
 
-    def coordinates(self, problem: Problem) -> int:
-        """At least the number of coordinates of one answer: what the query says of itself, or the size of the weights."""
-        of_query = getattr(self.query, "coordinates", None)
-        return int(of_query(problem)) if of_query else 3 * math.prod(problem.shape)
-
     def __post_init__(self) -> None:
-        objection = self.sampling.objection_to(self.query)
+        objection = objection_to(self.sampling, self.query)
         if objection is not None:
             raise InvalidArgument(f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but {objection}.")
 
@@ -57,7 +52,7 @@ class Plan:
         names = [part.name for part in self.parts]
         if len(set(names)) < len(names):
             raise InvalidArgument(f"Releases of one plan need different names; got {names}.")
-        if len(names) > 1 and any(getattr(part.sampling, "alone", False) for part in self.parts):
+        if len(names) > 1 and any(part.sampling.alone for part in self.parts):
             raise InvalidArgument(
                 f"An adaptive run is proved by itself, not between other releases; got {names}. Make two fits of it."
             )
@@ -82,7 +77,7 @@ class Plan:
 
     def quote(self, problem: Problem, budget: Budget) -> "Quote":
         """The least noise that a budget allows a fit, and what it costs; nothing is paid yet."""
-        drawn = sum(part.count * part.coordinates(problem) for part in self.parts)
+        drawn = sum(part.count * part.query.coordinates(problem) for part in self.parts)
         return self.quote_for(problem.n_rows, problem.relation, budget, drawn)
 
     def quote_for(self, n_rows: int, relation: Relation, budget: Budget, coordinates: int) -> "Quote":

@@ -12,6 +12,8 @@ from hushfit.data import Block, DataSource
 from hushfit.data._source import DenseBlock, SparseBlock
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
+from hushfit.problem import Problem
+from hushfit.release._histogram import MOST_CELLS, check_cells
 from hushfit.release._query import refuse_batch
 
 
@@ -29,6 +31,15 @@ class ColumnHistogram:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+    problem: ClassVar[None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return problem.n_features * MOST_CELLS
+
+    def __post_init__(self) -> None:
+        check_cells(max(len(edges) + 1 for edges in self.edges))
 
     @property
     def size(self) -> int:

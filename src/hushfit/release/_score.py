@@ -8,6 +8,7 @@ import numpy as np
 from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.privacy import Relation
+from hushfit.problem import Problem
 from hushfit.release._query import refuse_batch
 
 # Scores are rounded to multiples of this, so that sums of up to 2**32 of them are exact in any order.
@@ -24,6 +25,12 @@ class TotalScore:
     size: ClassVar[int] = 1
     doubled = None
     sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+    problem: ClassVar[None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return 1
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         refuse_batch(self, rows)

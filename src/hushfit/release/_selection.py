@@ -52,7 +52,7 @@ class SteepestCorner:
 
     doubled = None
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "NoisyCorner()"
+    made_for: ClassVar[str | None] = "NoisyCorner()"
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
@@ -109,6 +109,9 @@ class NoisyCorner:
     choice takes depends on the rows: do not let an adversary measure it.
     """
 
+    answers: ClassVar[type[Query]] = SteepestCorner
+    alone, samples, sized = False, False, True
+
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
 
@@ -118,16 +121,11 @@ class NoisyCorner:
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return BoundedRangeCost(noise_multiplier, count=count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        """Why no query of this kind may be planned with it."""
-        return None if kind is SteepestCorner else "it only chooses among corners. Plan only SteepestCorner with it"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
+    def objection(self, query: SteepestCorner, relation: Relation) -> str | None:
         """Why its price does not cover this very query."""
-        return None if isinstance(query, SteepestCorner) else "as a SteepestCorner"
+        return None
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
-        assert isinstance(query, SteepestCorner)  # `objection` has let nothing else pass
+    def answer(self, query: SteepestCorner, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         if noise_multiplier == 0:
             return query(source, None)
         bits, steps = _grid(query, noise_multiplier, entropy.relation, source.n_rows)

@@ -14,6 +14,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import Block, DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, Relation, ThresholdedGaussianCost, by_relation
+from hushfit.problem import Problem
 from hushfit.release._mechanism import Entropy, NoiseGrid
 from hushfit.release._query import Query, refuse_batch
 
@@ -54,8 +55,12 @@ class Vocabulary:
 
     doubled = None
     sampled: ClassVar[bool] = False
-    made_for: ClassVar[str] = "Thresholded(lost, n_columns)"
-    answer_size: ClassVar[int | None] = None  # a list of texts has any length
+    made_for: ClassVar[str | None] = "Thresholded(lost, n_columns)"
+    problem: ClassVar[None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return 2 * problem.n_features
 
     @property
     def size(self) -> int:
@@ -89,6 +94,9 @@ class Thresholded:
     lost: float
     n_columns: int
 
+    answers: ClassVar[type[Query]] = Vocabulary
+    alone, samples, sized = False, False, False
+
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
 
@@ -98,11 +106,8 @@ class Thresholded:
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
         return ThresholdedGaussianCost(noise_multiplier, self.lost, count=count)
 
-    def objection_to(self, kind: type[Query]) -> str | None:
-        return None if kind is Vocabulary else "it names texts and answers nothing else. Use FullBatch()"
-
-    def objection(self, query: Query, relation: Relation) -> str | None:
-        if isinstance(query, Vocabulary) and query.n_columns != self.n_columns:
+    def objection(self, query: Vocabulary, relation: Relation) -> str | None:
+        if query.n_columns != self.n_columns:
             return f"for {self.n_columns} columns, and this query has {query.n_columns}"
         return None
 
@@ -110,7 +115,7 @@ class Thresholded:
         """Above it a count of one is found, in any of the columns, with probability ``lost`` at most."""
         return 1 - scale * float(ndtri(self.lost / self.n_columns))
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(self, query: Vocabulary, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
         if source.n_features != self.n_columns:
             raise InvalidArgument(
                 f"There are {source.n_features} columns, not the {self.n_columns} that were planned. Plan for them."

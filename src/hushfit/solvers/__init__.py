@@ -19,7 +19,7 @@ from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
 from hushfit.solvers._recalibrated import Recalibrated
 from hushfit.solvers._rsgd import PermutedSGD
-from hushfit.solvers._run import Iterate, Result, Solver, run
+from hushfit.solvers._run import Finishing, Iterate, Result, Solver, finished, run
 from hushfit.solvers._sadmm import DPSADMM
 from hushfit.solvers._screening import Screening
 from hushfit.solvers._ss_admm import SSADMM
@@ -43,6 +43,7 @@ __all__ = [
     "DPAdam",
     "DoubleNoiseNewton",
     "ExactMinimiser",
+    "Finishing",
     "FrankWolfe",
     "Iterate",
     "ObjectivePerturbation",
@@ -59,6 +60,7 @@ __all__ = [
     "SufficientStatistics",
     "WhitenedGradientDescent",
     "choose_solver",
+    "finished",
     "load_checkpoint",
     "run",
     "save_checkpoint",

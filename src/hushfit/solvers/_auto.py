@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from hushfit._settings import refuse_beyond_floats
 from hushfit.errors import InvalidArgument, UnknownName
 from hushfit.losses import Logistic
-from hushfit.penalties import Zero
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.solvers._bls import DPBLS
@@ -20,17 +18,15 @@ from hushfit.solvers._dpsc import DPSC
 from hushfit.solvers._exact import ExactMinimiser
 from hushfit.solvers._frank_wolfe import FrankWolfe
 from hushfit.solvers._kifer import ClassicObjective
-from hushfit.solvers._metric_prox import is_smooth
 from hushfit.solvers._mp_admm import MPADMM
 from hushfit.solvers._newton import DoubleNoiseNewton
 from hushfit.solvers._objective import ObjectivePerturbation
 from hushfit.solvers._output import OutputPerturbation
-from hushfit.solvers._private_graph import PrivateGraph, PublicGraph
 from hushfit.solvers._prox_newton import ProxNewton
 from hushfit.solvers._proximal import ProximalGradient
 from hushfit.solvers._recalibrated import Recalibrated
 from hushfit.solvers._rsgd import PermutedSGD
-from hushfit.solvers._run import Solver
+from hushfit.solvers._run import Solver, settled
 from hushfit.solvers._sadmm import DPSADMM
 from hushfit.solvers._ss_admm import SSADMM
 from hushfit.solvers._ssp import SufficientStatistics
@@ -63,12 +59,12 @@ def choose_solver(problem: Problem, budget: Budget) -> Solver:
         return DPSADMM().for_budget(budget, problem)
     if math.isinf(budget.epsilon):
         return ExactMinimiser()
-    smooth = is_smooth(problem)
+    smooth = problem.penalty.ridge is not None
     if problem.dimension > (MOST_SMOOTH_COLUMNS if smooth else MOST_WHITENED_COLUMNS):
         return ProximalGradient()
     solver: Solver = WhitenedGradientDescent() if smooth else ProxNewton()
     # With a penalty the length of the weights is part of what was asked for.
-    unpenalised = isinstance(problem.penalty, Zero)
+    unpenalised = problem.penalty.ridge == 0
     return Recalibrated(solver) if unpenalised and isinstance(problem.loss, Logistic) else solver
 
 
@@ -99,12 +95,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 }
 
 
-@runtime_checkable
-class Budgeted(Protocol):
-    """A solver with settings that depend on the budget."""
-
-    def for_budget(self, budget: Budget, problem: Problem) -> Solver:
-        """The same, settled."""
+_MEMBERS = ("takes_constraint", "plan", "iterates")
 
 
 def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
@@ -116,22 +107,18 @@ def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
             names = ", ".join(repr(name) for name in ("auto", *SOLVERS))
             raise UnknownName(f"solver={solver!r} is not known. Use one of {names}, or an object of hushfit.solvers.")
         return _fit_for(budget, problem, SOLVERS[solver]())
-    if not (hasattr(solver, "plan") and hasattr(solver, "iterates")):
-        raise InvalidArgument(f"solver={solver!r} is neither a name nor a solver. Use 'auto' or an object of hushfit.solvers.")
+    missing = [name for name in _MEMBERS if not hasattr(solver, name)]
+    if missing:
+        raise InvalidArgument(
+            f"solver={solver!r} is neither a name nor a solver: it does not declare {', '.join(missing)}. "
+            "Use 'auto', an object of hushfit.solvers, or a class with all members of solvers.Solver."
+        )
     refuse_beyond_floats(solver)
     return _fit_for(budget, problem, solver)
 
 
 def _fit_for(budget: Budget, problem: Problem, solver: Solver) -> Solver:
     """Refuse before anything is paid what would only be refused when it runs, or not at all; settle what the budget decides."""
-    if problem.constraint is not None and not isinstance(solver, DPSADMM | DPVRADMM):
+    if problem.constraint is not None and not solver.takes_constraint:
         raise InvalidArgument(f"{type(solver).__name__} would ignore the constraint of the problem. Use 'dp-sadmm' or 'dp-vradmm'.")
-    if isinstance(solver, ExactMinimiser) and budget.is_private:
-        raise InvalidArgument(
-            f"solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not {budget.epsilon:g}. Use 'auto'."
-        )
-    if isinstance(solver, PublicGraph | PrivateGraph):
-        return replace(solver, solver=_fit_for(budget, problem, solver.solver))
-    if isinstance(solver, Budgeted):
-        return solver.for_budget(budget, problem)
-    return solver
+    return settled(solver, budget, problem)

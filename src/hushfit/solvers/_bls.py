@@ -110,6 +110,8 @@ class DPBLS:
     average_last: float = 0.2
     filter_delta: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if self.variant not in _VARIANTS:
             raise InvalidArgument(f"variant={self.variant!r} is not known. Use 'sgd', 'gd' or 'ac'.")
@@ -180,9 +182,6 @@ class DPBLS:
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         yield from self._adaptive(problem, door) if self._adapts else self._fixed(problem, door)
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     # Noise fixed beforehand
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import L1, Box, ElasticNet, ScaledL2, WeightedL1, Zero
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, FullBatch, Plan, Planned, Sampling
@@ -26,8 +25,6 @@ from hushfit.solvers._sadmm import check_settings
 _NAME = "gradient"
 # Measured as for DP-SGD; steps of Adam have a length of their own, whatever the gradient's.
 _STEP_PER_QUIET, _LEAST_STEP, _MOST_STEP = 5e-4, 0.03, 0.3
-# Their prox takes a step of its own for each coordinate.
-SEPARABLE = (Zero, ScaledL2, L1, WeightedL1, ElasticNet, Box)
 
 
 @dataclass(frozen=True)
@@ -59,6 +56,8 @@ class DPAdam:
     average_last: float = 0.5
     sampling: Sampling | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, clip=self.clip, step_size=self.step_size, floor=self.floor)
         if not all(0 <= rate < 1 for rate in self.decay) or not 0 <= self.average_last <= 1:
@@ -71,10 +70,10 @@ class DPAdam:
         return replace(self, clip=self.clip or problem.loss.slope_bound, sampling=self.sampling or FullBatch())
 
     def plan(self, problem: Problem) -> Plan:
-        if not isinstance(problem.penalty, SEPARABLE):
+        if not problem.penalty.separable:
             raise InvalidArgument(
-                f"DPAdam takes a step of its own along each coordinate, and the prox of {problem.penalty!r} is made for one step for "
-                f"all. Use 'dp-sgd', or one of {', '.join(kind.__name__ for kind in SEPARABLE)}."
+                "DPAdam takes a step of its own along each coordinate, and the prox of "
+                f"{problem.penalty!r} takes one step for all. Use 'dp-sgd'."
             )
         return Plan((Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or USUAL_BATCH),))
 
@@ -96,9 +95,6 @@ class DPAdam:
             w = _prox_along(problem, w - step * m / (1 - first**t) / scale, step / scale)
             yield Iterate(w, weight=float(t > self.steps - averaged))
 
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
-
     def _usual_step(self, query: ClippedGradient, door: Door, expected_rows: float) -> float:
         noise = run_noise(query, door.noise_multiplier(_NAME), expected_rows, self.steps)
         return float(np.clip(_STEP_PER_QUIET / max(noise, 1e-12), _LEAST_STEP, _MOST_STEP))
@@ -107,6 +103,6 @@ class DPAdam:
 def _prox_along(problem: Problem, w: Vector, steps: Vector) -> Vector:
     """Proximal step of a separable penalty with a step for each weight; the intercepts pass unchanged."""
     moved = w.copy()
-    # Prox formulas of separable penalties hold entry by entry, whatever the steps.
+    # `plan` has refused penalties whose prox takes no array of steps.
     moved[..., : problem.n_features] = problem.penalty.prox(problem.columns(w), problem.columns(steps))  # type: ignore[arg-type]
     return moved

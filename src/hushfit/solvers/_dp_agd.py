@@ -68,6 +68,8 @@ class DPAGD:
     choice_share: float = 0.2
     increase: float = 0.3
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         positive = {
             "steps": self.steps,
@@ -120,9 +122,6 @@ class DPAGD:
             yield Iterate(w, weight=float(done))
         if done == 0:
             yield Iterate(w)
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _gradient(self, problem: Problem, door: Door, w: Vector, mu: float) -> Vector | None:
         """A noisy sum of gradients, or None when the run cannot afford it."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
@@ -53,6 +52,8 @@ class DPSGD:
     average_last: float = 0.5
     sampling: Sampling | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, clip=self.clip, step_size=self.step_size)
         if not 0 <= self.momentum < 1 or not 0 <= self.average_last <= 1:
@@ -81,9 +82,6 @@ class DPSGD:
             ahead = w + self.momentum * (w - previous) if self.momentum else w
             previous, w = w, problem.prox(ahead - step * g, step)
             yield Iterate(w, weight=float(t >= self.steps - averaged))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
 
 def usual_step(problem: Problem, noise: float) -> float:

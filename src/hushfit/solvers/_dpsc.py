@@ -51,6 +51,8 @@ class DPSC:
     tolerance: float | None = None
     output: str = "sparse"
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if self.steps < 1 or not 0 < self.c < float("inf"):
             raise InvalidArgument(f"{self} needs steps >= 1 and a finite c > 0.")
@@ -72,9 +74,6 @@ class DPSC:
             V = V + c * (Z - w)
             result = w if self.output == "dense" else problem.prox(w - V / c, 1 / c)
             yield Iterate(result, weight=float(k == self.steps))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _query(self, problem: Problem, linear: Vector) -> PerturbedMinimiser:
         """The primal step: the quadratic is that of mu = c and a linear term; the penalty stays outside."""

@@ -9,9 +9,10 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument, NotConvergedWarning
+from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, Plan, Planned, SecondMoment
-from hushfit.solvers._metric_prox import MetricProx, extrapolated, is_smooth
+from hushfit.solvers._metric_prox import MetricProx, extrapolated
 from hushfit.solvers._run import Iterate
 
 _MOST_PRECONDITIONED_COLUMNS = 600
@@ -45,13 +46,23 @@ class ExactMinimiser:
     most_steps: int = 5_000
     tolerance: float = 1e-8
 
+    takes_constraint = False
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "ExactMinimiser":
+        """The same, where nothing is to be hidden."""
+        if budget.is_private:
+            raise InvalidArgument(
+                f"solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not {budget.epsilon:g}. Use 'auto'."
+            )
+        return self
+
     def plan(self, problem: Problem) -> Plan:
         return Plan((Planned("second moment", SecondMoment, 1), Planned("gradient", ClippedGradient, self.most_steps)))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         if door.noise_multiplier("gradient") > 0:
             raise InvalidArgument("ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose another solver.")
-        smooth = is_smooth(problem)
+        smooth = problem.penalty.ridge is not None
         H = _curvature(problem, door, _RIDGE if smooth else _RIDGE_WITH_CORNERS)
 
         def slope(w: Vector) -> Vector:
@@ -63,7 +74,7 @@ class ExactMinimiser:
     def _quasi_newton(self, problem: Problem, loss_slope: _Slope, H: Matrix) -> Iterator[Iterate]:
         """The loss is convex, so slopes tell where the minimum along a line is, and no values are needed."""
         ridge = np.zeros(problem.dimension)
-        ridge[: problem.n_features] = getattr(problem.penalty, "alpha", 0.0)
+        ridge[: problem.n_features] = problem.penalty.ridge or 0.0
 
         def slope(w: Vector) -> Vector:
             return loss_slope(w) + ridge * w
@@ -106,9 +117,6 @@ class ExactMinimiser:
         else:
             _warn(self, problem)
         yield Iterate(w)
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import L1Ball, ScaledL2, Zero
+from hushfit.penalties import L1Ball
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import Door, NoisyCorner, Plan, Planned, SteepestCorner, corner
@@ -51,6 +51,8 @@ class FrankWolfe:
     intercept_radius: float = 4.0
     clip: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, radius=self.radius, intercept_radius=self.intercept_radius, clip=self.clip)
 
@@ -66,7 +68,7 @@ class FrankWolfe:
         return self.steps or _USUAL_STEPS
 
     def plan(self, problem: Problem) -> Plan:
-        if not isinstance(problem.penalty, L1Ball | Zero | ScaledL2):
+        if problem.penalty.ridge is None and not isinstance(problem.penalty, L1Ball):
             raise InvalidArgument(
                 f"FrankWolfe keeps weights within an L1 ball and takes a squared penalty besides, not {problem.penalty!r}. Give "
                 "penalty=L1Ball(radius), or use 'prox-newton'."
@@ -83,9 +85,6 @@ class FrankWolfe:
             w = (1 - share) * w + share * s
             yield Iterate(w, weight=float(t == self._steps - 1))
 
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
-
     def _reach(self, problem: Problem) -> Vector:
         """How far a corner lies from zero along each coordinate of a record."""
         reach = np.full(problem.dimension, problem.penalty.radius if isinstance(problem.penalty, L1Ball) else self.radius)
@@ -95,9 +94,9 @@ class FrankWolfe:
 
 def _tilt(problem: Problem, w: Vector) -> Vector | None:
     """Gradient of a squared penalty, in units of the sum over all records."""
-    alpha = getattr(problem.penalty, "alpha", 0.0)
-    if alpha == 0.0:
+    ridge = problem.penalty.ridge
+    if not ridge:
         return None
     tilt = np.zeros(problem.shape)
-    problem.columns(tilt)[...] = problem.n_rows * alpha * problem.columns(w)
+    problem.columns(tilt)[...] = problem.n_rows * ridge * problem.columns(w)
     return tilt

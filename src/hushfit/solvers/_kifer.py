@@ -11,7 +11,6 @@ with. docs/algorithms/objective-kifer.md.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
@@ -49,6 +48,8 @@ class ClassicObjective:
     output_share: float = 0.01
     tolerance: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, mu=self.mu, tolerance=self.tolerance)
 
@@ -76,9 +77,6 @@ class ClassicObjective:
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         yield Iterate(door.release(_NAME, self._query(problem)).reshape(problem.shape))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _query(self, problem: Problem) -> PerturbedMinimiser:
         mu = self.mu or _mu_for(problem, _USUAL_KAPPA)

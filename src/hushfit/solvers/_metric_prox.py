@@ -7,16 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from hushfit._typing import Matrix, Vector
-from hushfit.penalties import ScaledL2, Zero
 from hushfit.problem import Problem
 
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-12
-
-
-def is_smooth(problem: Problem) -> bool:
-    """Whether the penalty is a multiple of the squared norm (or nothing), so that steps are linear solves."""
-    return isinstance(problem.penalty, Zero | ScaledL2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +27,14 @@ class MetricProx:
     H: Matrix
 
     def __call__(self, target: Vector, step: float) -> Vector:
-        if is_smooth(self.problem):
-            return self._ridge(target, step)
-        return self._accelerated(target, step)
+        ridge = self.problem.penalty.ridge
+        return self._accelerated(target, step) if ridge is None else self._solved(target, step * ridge)
 
-    def _ridge(self, target: Vector, step: float) -> Vector:
-        alpha = getattr(self.problem.penalty, "alpha", 0.0)
-        if alpha == 0.0:
+    def _solved(self, target: Vector, weight: float) -> Vector:
+        if weight == 0.0:
             return target
         penalised = np.zeros(self.problem.dimension)
-        penalised[: self.problem.n_features] = step * alpha
+        penalised[: self.problem.n_features] = weight
         solved = np.linalg.solve(self.H + np.diag(penalised), (target @ self.H).T)
         return np.asarray(solved.T)
 

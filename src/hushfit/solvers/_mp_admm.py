@@ -48,6 +48,8 @@ class MPADMM:
     eta: float | None = None
     rho: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if self.form not in _FORMS:
             raise InvalidArgument(f"form={self.form!r} is not known. Use one of {', '.join(map(repr, _FORMS))}.")
@@ -89,9 +91,6 @@ class MPADMM:
         walk = {"plus": self._plus, "published": self._published, "multi-step": self._multi_step}[self.form]
         for k, z in enumerate(walk(problem, door, eta, rho)):
             yield Iterate(z, weight=float(k == self.steps - 1))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _plus(self, problem: Problem, door: Door, eta: float, rho: float) -> Iterator[Vector]:
         state = AdmmState.zero(problem)

@@ -29,7 +29,7 @@ from hushfit.release import (
     Plan,
     Planned,
 )
-from hushfit.solvers._metric_prox import MetricProx, is_smooth
+from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
 
@@ -68,6 +68,8 @@ class DoubleNoiseNewton:
     floor: float | None = None
     curvature_share: float = 0.3
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, clip=self.clip, floor=self.floor)
         if self.curvature not in CURVATURES:
@@ -86,7 +88,7 @@ class DoubleNoiseNewton:
     def plan(self, problem: Problem) -> Plan:
         if not problem.penalty.convex:
             raise InvalidArgument(f"A Newton step has no meaning with {problem.penalty!r}, which is not convex. Use 'prox-newton'.")
-        if self.second_noise == "direction" and not is_smooth(problem):
+        if self.second_noise == "direction" and problem.penalty.ridge is None:
             raise InvalidArgument(
                 f"second_noise='direction' never shows the curvature, which a step with {problem.penalty!r} needs. Use 'curvature'."
             )
@@ -106,9 +108,6 @@ class DoubleNoiseNewton:
             w = step(self, problem, door, ClippedGradient(problem, w, self.clip or _USUAL_CLIP))
             yield Iterate(w, weight=float(t == self.steps))
 
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
-
 
 class _Step(Protocol):
     """The next weights, from those where a gradient is to be taken."""
@@ -122,7 +121,7 @@ def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, door: Door, gradi
     total, curvature = query.split(door.release(_TOGETHER, query))
     g, noisy = total / problem.n_rows, curvature / problem.n_rows
     noise = query.moment_deviation(door.noise_multiplier(_TOGETHER)) / problem.n_rows
-    least = _LEAST_FLOOR if is_smooth(problem) else _LEAST_FLOOR_WITH_CORNERS
+    least = _LEAST_FLOOR_WITH_CORNERS if problem.penalty.ridge is None else _LEAST_FLOOR
     # Noise has eigenvalues up to this size, so that smaller ones of the sum say nothing.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
     H = at_least(noisy, usual if solver.floor is None else solver.floor)
@@ -130,7 +129,8 @@ def _by_curvature(solver: DoubleNoiseNewton, problem: Problem, door: Door, gradi
 
 
 def _by_direction(solver: DoubleNoiseNewton, problem: Problem, door: Door, gradient: ClippedGradient) -> Vector:
-    w, alpha = gradient.w, getattr(problem.penalty, "alpha", 0.0)
+    w = gradient.w
+    alpha = problem.penalty.ridge or 0.0  # `plan` has refused penalties that are no ridge
     target = door.release(_GRADIENT, gradient).reshape(problem.shape) / problem.n_rows
     problem.columns(target)[...] += alpha * problem.columns(w)
     ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + alpha

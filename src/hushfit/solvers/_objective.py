@@ -12,10 +12,10 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import FoldedConcave, Penalty, ScaledL2, Zero
+from hushfit.penalties import FoldedConcave, Penalty
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
-from hushfit.release import Door, GaussianInside, PerturbedMinimiser, Plan, Planned, hessian_rank
+from hushfit.release import Door, GaussianInside, PerturbedMinimiser, Plan, Planned
 from hushfit.solvers._run import Iterate
 
 _NAME = "minimiser"
@@ -65,6 +65,8 @@ class ObjectivePerturbation:
     kappa: float | None = None
     floor: float = 1e-2
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if any(value is not None and not value > 0 for value in (self.mu, self.kappa, self.stages)):
             raise InvalidArgument(f"{self} needs mu > 0, kappa > 0 and stages >= 1, or None for the usual ones.")
@@ -93,9 +95,6 @@ class ObjectivePerturbation:
             w = _with_zeros(released, query, self.output_share, door.noise_multiplier(_NAME))
             yield Iterate(w, weight=float(stage == stages))
 
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
-
     def _stages(self, penalty: Penalty) -> int:
         if penalty.convex and self.stages not in (None, 1):
             raise InvalidArgument(
@@ -111,7 +110,7 @@ class ObjectivePerturbation:
     def _mu(self, problem: Problem) -> float:
         if self.mu is not None:
             return self.mu
-        kappa = (self.kappa or _USUAL_KAPPA) / math.sqrt(self._stages(problem.penalty) * hessian_rank(problem))
+        kappa = (self.kappa or _USUAL_KAPPA) / math.sqrt(self._stages(problem.penalty) * problem.loss.hessian_rank)
         return max(problem.loss.smoothness / (kappa * problem.n_rows), _LEAST_MU)
 
 
@@ -137,7 +136,7 @@ def _convex_at(penalty: Penalty, columns: Vector, floor: float) -> Penalty:
 def _with_zeros(released: Vector, query: PerturbedMinimiser, output_share: float, noise_multiplier: float) -> Vector:
     """Weights that the noise on the output lifted from zero, set back; a penalty without corners has none."""
     problem = query.problem
-    if isinstance(problem.penalty, Zero | ScaledL2) or noise_multiplier == 0:
+    if problem.penalty.ridge is not None or noise_multiplier == 0:
         return released
     w = released.copy()
     columns = problem.columns(w)  # a view

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
@@ -48,6 +47,8 @@ class OutputPerturbation:
     mu: float | None = None
     tolerance: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if any(value is not None and not 0 < value < math.inf for value in (self.mu, self.tolerance)):
             raise InvalidArgument(f"{self} needs mu and tolerance finite and above 0, or None for the usual ones.")
@@ -66,9 +67,6 @@ class OutputPerturbation:
         query = self._query(problem)
         noise = door.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
         yield Iterate(tidied(query.weights(door.release(_NAME, query)), problem, noise))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _query(self, problem: Problem) -> RegularisedMinimiser:
         mu = self.mu or _usual_mu(_USUAL_BUDGET, problem)

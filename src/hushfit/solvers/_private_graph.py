@@ -16,9 +16,10 @@ from scipy import sparse
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.constraints import Constraint, generalised, graph
 from hushfit.errors import InvalidArgument
+from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import Door, Plan, Planned, SecondMoment
-from hushfit.solvers._run import Iterate, Solver
+from hushfit.solvers._run import Iterate, Solver, finished, settled
 
 _MOMENT = "second moment"
 # A column takes part if noise moves its correlations by no more than this; correlations below twice the noise are nothing.
@@ -67,6 +68,15 @@ class PublicGraph:
     signs: Vector | None = None
     watch: Watch | None = None
 
+    takes_constraint = False
+
+    def __post_init__(self) -> None:
+        _require_constrained(self.solver)
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "PublicGraph":
+        """The same with its solver settled."""
+        return replace(self, solver=settled(self.solver, budget, problem))
+
     @property
     def _graph(self) -> Graph:
         edges = np.asarray(self.edges)
@@ -84,7 +94,7 @@ class PublicGraph:
         return self.solver.iterates(self._guided(problem), door)
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return self.solver.finish(self._guided(problem), door, average)
+        return finished(self.solver, self._guided(problem), door, average)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +121,8 @@ class PrivateGraph:
     alpha: float | None = None
     watch: Watch | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
             raise InvalidArgument(
@@ -119,6 +131,11 @@ class PrivateGraph:
             )
         if self.alpha is not None and not self.alpha > 0:
             raise InvalidArgument(f"alpha={self.alpha!r} is not positive. Use None to choose it from the noise.")
+        _require_constrained(self.solver)
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "PrivateGraph":
+        """The same with its solver settled."""
+        return replace(self, solver=settled(self.solver, budget, problem))
 
     def plan(self, problem: Problem) -> Plan:
         inner = self.solver.plan(_with_graph(problem, _some_graph(problem.n_features)))
@@ -137,7 +154,7 @@ class PrivateGraph:
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         found = self._found(problem, door)
-        return self.solver.finish(_with_graph(problem, found.constraint(problem.n_features)), door, average)
+        return finished(self.solver, _with_graph(problem, found.constraint(problem.n_features)), door, average)
 
     def _found(self, problem: Problem, door: Door) -> Graph:
         """The graph that the release on the transcript gives."""
@@ -145,6 +162,13 @@ class PrivateGraph:
         query = SecondMoment(problem)
         noise = door.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
         return graph_of_moment(query.matrix(answer) / problem.n_rows, noise, problem.fit_intercept, self.alpha)
+
+
+def _require_constrained(solver: Solver) -> None:
+    if not solver.takes_constraint:
+        raise InvalidArgument(
+            f"{type(solver).__name__} takes no constraint, so it would ignore the graph. Use DPSADMM() or DPVRADMM()."
+        )
 
 
 def _some_graph(d: int) -> Constraint:

@@ -45,6 +45,8 @@ class ProxNewton:
     clip: float | None = None
     moment_share: float = 0.1
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if self.steps < 1 or not (self.clip is None or self.clip > 0) or not 0 < self.moment_share < 1:
             raise InvalidArgument(f"{self} needs steps >= 1, a positive clip or None, and 0 < moment_share < 1.")
@@ -78,9 +80,6 @@ class ProxNewton:
             target_sum, step_sum = target_sum + (t + 1) * target, step_sum + (t + 1) * step
             last = t == self.steps - 1
             yield Iterate(prox(target_sum / weights, step_sum / weights) if last else w, weight=float(last))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _walk(self, problem: Problem, door: Door, dimension: float) -> "_Walk":
         """The rule: with less noise clip later, step further, and gather momentum."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, FullBatch, Plan, Planned, Sampling
@@ -44,6 +43,8 @@ class ProximalGradient:
     average_last: float = 0.0
     sampling: Sampling = FullBatch()
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if self.steps < 1 or self.clip <= 0 or not 0 <= self.momentum < 1 or not 0 <= self.average_last <= 1:
             raise InvalidArgument(f"{self} needs steps >= 1, clip > 0, 0 <= momentum < 1 and 0 <= average_last <= 1.")
@@ -64,9 +65,6 @@ class ProximalGradient:
             g = door.release("gradient", ClippedGradient(problem, at, self.clip)) / expected_rows
             previous, w = w, problem.prox(ahead - step * g.reshape(problem.shape), step)
             yield Iterate(w, weight=float(t >= self.steps - averaged))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _step_size(self, problem: Problem, door: Door) -> float:
         if self.step_size is not None:

@@ -16,7 +16,7 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.problem import Problem
 from hushfit.release import Door, MarginHistogram, Plan, Planned
-from hushfit.solvers._run import Iterate, Solver
+from hushfit.solvers._run import Iterate, Solver, finished
 from hushfit.solvers._whitening import margin_spread
 
 _NAME = "calibration"
@@ -44,6 +44,8 @@ class Recalibrated:
     solver: Solver
     share: float = 0.03
 
+    takes_constraint = False
+
     def plan(self, problem: Problem) -> Plan:
         inner = self.solver.plan(problem)
         shares = inner.shares()
@@ -59,7 +61,7 @@ class Recalibrated:
         return self.solver.iterates(problem, door)
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        w = self.solver.finish(problem, door, average)
+        w = finished(self.solver, problem, door, average)
         spread = max(margin_spread(w, problem, door, "second moment"), 1e-12)
         edges = spread * np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
         query = MarginHistogram(problem, w, edges)

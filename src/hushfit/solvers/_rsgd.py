@@ -80,6 +80,8 @@ class PermutedSGD:
     mu: float = 0.0
     clip: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if self.schedule not in _SCHEDULES:
             raise InvalidArgument(f"schedule={self.schedule!r} is not known. Use one of {', '.join(map(repr, _SCHEDULES))}.")
@@ -114,9 +116,6 @@ class PermutedSGD:
         run = self._query(problem)
         noise = door.noise_multiplier(_NAME) * run.sensitivity(problem.relation)
         yield Iterate(tidied(run.weights(door.release(_NAME, run)), problem, noise))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _query(self, problem: Problem) -> PermutedRun:
         order = self.order if isinstance(self.order, int) else None

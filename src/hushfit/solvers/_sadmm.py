@@ -212,6 +212,8 @@ class DPSADMM:
     hold_first: float = 0.0
     sampling: Sampling | None = None
 
+    takes_constraint = True
+
     def __post_init__(self) -> None:
         check_settings(self, steps=self.steps, clip=self.clip, eta=self.eta, rho=self.rho)
         check_not_negative(self, ridge=self.ridge, smoothing=self.smoothing)

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties import Zero
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, SecondMoment
@@ -46,6 +44,8 @@ class Screening:
     steps: int | None = None
     moment_share: float = 0.02
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if not (self.steps is None or self.steps >= 1) or not 0 < self.moment_share < 1:
             raise InvalidArgument(f"{self} needs steps >= 1 and 0 < moment_share < 1.")
@@ -60,7 +60,7 @@ class Screening:
         return replace(self, steps=int(np.clip(round(quiet), 1, _MOST_STEPS)))
 
     def plan(self, problem: Problem) -> Plan:
-        if not isinstance(problem.penalty, Zero):
+        if problem.penalty.ridge != 0:
             raise InvalidArgument(f"Screening takes no penalty, not {problem.penalty!r}. Use solver='prox-newton'.")
         return Plan(
             (
@@ -78,9 +78,6 @@ class Screening:
             g = door.release("gradient", query).reshape(problem.shape) / problem.n_rows
             w = w - _STEP * g @ metric.metric.A
             yield Iterate(w, weight=float(t == steps - 1))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
 
 @dataclass(frozen=True, eq=False)

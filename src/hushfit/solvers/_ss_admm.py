@@ -80,6 +80,8 @@ class SSADMM:
     tighten: bool = False
     sampling: Sampling = FullBatch()
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         for name, value, known in (("output", self.output, _OUTPUTS), ("schedule", self.schedule, _SCHEDULES)):
             if value not in known:
@@ -121,9 +123,6 @@ class SSADMM:
                 aimed += state.x + before.y / first.rho
             last = k == self.steps - 1
             yield Iterate(self._chosen(problem, state, aimed / (self.steps - second_half), first.rho), weight=float(last))
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
 
     def _query(self, problem: Problem, x: Vector) -> ClippedGradient | LogisticGradient:
         if not self.tighten:

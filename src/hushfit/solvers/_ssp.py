@@ -18,7 +18,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Loss, OneVsRest, Softmax
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, GradientWithMoment, Plan, Planned, SecondMoment
-from hushfit.solvers._metric_prox import MetricProx, is_smooth
+from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._newton import at_least
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._sadmm import check_settings
@@ -47,6 +47,8 @@ class SufficientStatistics:
     moment_share: float = 0.5
     floor: float | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, floor=self.floor)
         if not 0 < self.moment_share < 1:
@@ -69,19 +71,16 @@ class SufficientStatistics:
         target: Vector = -np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(problem.shape).astype(np.float64)
         yield Iterate(MetricProx(problem, H)(target, 1.0))
 
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
-
     def _raised(self, problem: Problem, M: Matrix, noise: float) -> Matrix:
-        least = _LEAST_FLOOR if is_smooth(problem) else _LEAST_FLOOR_WITH_CORNERS
+        least = _LEAST_FLOOR_WITH_CORNERS if problem.penalty.ridge is None else _LEAST_FLOOR
         usual = max(_FLOOR_PER_EDGE * noise * math.sqrt(2 * problem.dimension), least)
         return at_least(M, usual if self.floor is None else self.floor)
 
 
 def slope_at_zero(loss: Loss) -> float:
     """Largest length of a record's slope at weights of zero: half of the bound for the logistic loss."""
-    labels = np.arange(loss.n_classes) if isinstance(loss, Softmax | OneVsRest) else np.array([-1.0, 1.0])
-    margins = np.zeros((len(labels), len(labels))) if isinstance(loss, Softmax | OneVsRest) else np.zeros(2)
+    labels = np.arange(loss.outputs) if loss.outputs > 1 else np.array([-1.0, 1.0])
+    margins = np.zeros((len(labels), len(labels))) if loss.outputs > 1 else np.zeros(2)
     slopes = loss.slope(margins, labels.astype(np.float64))
     return float(np.linalg.norm(np.atleast_2d(slopes.T), axis=0).max())
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.problem import Problem
@@ -64,6 +63,8 @@ class DPSVRG:
     average_last: float = 0.3
     sampling: Sampling | None = None
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         check_settings(self, epochs=self.epochs, clip=self.clip, step_size=self.step_size)
         if self.inner_steps < 2:
@@ -109,6 +110,3 @@ class DPSVRG:
                 total += w
                 yield Iterate(w, weight)
             snapshot = total / self.inner_steps
-
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average

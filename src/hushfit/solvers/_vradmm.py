@@ -94,6 +94,8 @@ class DPVRADMM:
     average_last: float = 0.3
     sampling: Sampling | None = None
 
+    takes_constraint = True
+
     def __post_init__(self) -> None:
         check_settings(self, epochs=self.epochs, clip=self.clip, eta=self.eta, rho=self.rho)
         check_not_negative(self, ridge=self.ridge, smoothing=self.smoothing)

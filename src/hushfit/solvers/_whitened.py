@@ -15,11 +15,9 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge
-from hushfit.penalties import Zero
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, SecondMoment
 from hushfit.solvers._denoised import Walk, denoised
-from hushfit.solvers._metric_prox import is_smooth
 from hushfit.solvers._run import Iterate
 from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectrum
 
@@ -109,12 +107,14 @@ class WhitenedGradientDescent:
     steps: int = 60
     moment_share: float = 0.1
 
+    takes_constraint = False
+
     def __post_init__(self) -> None:
         if self.steps < 1 or not 0 < self.moment_share < 1:
             raise InvalidArgument(f"{self} needs steps >= 1 and a moment_share in (0, 1).")
 
     def plan(self, problem: Problem) -> Plan:
-        if not is_smooth(problem):
+        if problem.penalty.ridge is None:
             raise InvalidArgument(
                 f"WhitenedGradientDescent takes a squared penalty or none, not {problem.penalty!r}. Use solver='prox-newton'."
             )
@@ -150,9 +150,6 @@ class WhitenedGradientDescent:
         walk = Walk(np.array(points), np.array(gradients), schedule, weights, settings.momentum, noise)
         yield Iterate(_cleared(result, walk, problem) @ metric.A)
 
-    def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        return average
-
     def _settings(self, problem: Problem, door: Door, dimension: float) -> Settings:
         per_step = door.noise_multiplier(_GRADIENT) * relation_factor(problem) / problem.n_rows
         nu = dimension * per_step / math.sqrt(self.steps)
@@ -171,7 +168,7 @@ def _to_walk_by(spectrum: Spectrum) -> Spectrum:
 
 def _cleared(u: Vector, walk: Walk, problem: Problem) -> Vector:
     """The result with the noise in its columns put down. With a penalty, what shrinks the weights was asked for."""
-    if not isinstance(problem.penalty, Zero):
+    if problem.penalty.ridge != 0:
         return u
     cleared = u.copy()
     columns = problem.columns(u)
@@ -191,12 +188,12 @@ class _Shrinkage:
 
     @classmethod
     def of(cls, problem: Problem, A: Matrix) -> "_Shrinkage":
-        alpha = getattr(problem.penalty, "alpha", 0.0)
-        if alpha == 0.0:
+        ridge = problem.penalty.ridge
+        if not ridge:
             return cls(np.eye(len(A)), np.zeros(len(A)))
         penalised = A[:, : problem.n_features]
         curvatures, vectors = np.linalg.eigh(penalised @ penalised.T)
-        return cls(vectors, alpha * np.maximum(curvatures, 0.0))
+        return cls(vectors, ridge * np.maximum(curvatures, 0.0))
 
     def __call__(self, u: Vector, step: float) -> Vector:
         return (u @ self.vectors / (1 + step * self.curvatures)) @ self.vectors.T
