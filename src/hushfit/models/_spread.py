@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from hushfit._typing import Matrix, Vector
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, MarginHistogram, Plan, Query, Released, SecondMoment
+from hushfit.release import ClippedGradient, Curator, GradientWithMoment, MarginHistogram, Plan, Query, Released, SecondMoment
 from hushfit.solvers import Iterate, Solver, run
 
 REPLAYS: Final = 24
@@ -24,6 +24,11 @@ _MOMENT: Final = "second moment"
 _HIDDEN: Final = 0.5  # of the largest eigenvalue of the noise: eigenvalues below are taken for noise
 # Queries whose answer is a statistic plus noise; a perturbed minimiser, for one, is not.
 _ADDITIVE: Final = (ClippedGradient, MarginHistogram, SecondMoment)
+
+
+def _is_additive(query: Query) -> bool:
+    together = isinstance(query, GradientWithMoment) and isinstance(query.moment, SecondMoment)
+    return together or isinstance(query, _ADDITIVE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +109,10 @@ class Replay:
         if isinstance(query, SecondMoment):  # its noise is in the answer already, and in everything that followed
             return 0.0
         scale = self.multipliers[name] * query.sensitivity(self.problem.relation)
-        return scale * self.generator.standard_normal(query.size)
+        noise: Vector = scale * self.generator.standard_normal(query.size)
+        if isinstance(query, GradientWithMoment):
+            noise[query.gradient.size :] = 0.0  # as for a second moment by itself
+        return noise
 
 
 def noise_spread(recorded: Recorded, problem: Problem, multipliers: dict[str, float], w: Vector) -> Matrix | None:
@@ -125,7 +133,7 @@ def noise_spread(recorded: Recorded, problem: Problem, multipliers: dict[str, fl
     array of shape (n_outputs, n_features + 1) or None
         The intercept comes last; it is zero for a model without one.
     """
-    if not any(multipliers.values()) or not all(isinstance(asked.query, _ADDITIVE) for asked in recorded.log):
+    if not any(multipliers.values()) or not all(_is_additive(asked.query) for asked in recorded.log):
         return None
     n = problem.n_rows
     shares = {part.name: part.sampling.expected_rows(n) / n for part in recorded.plan(problem).parts}
