@@ -45,6 +45,7 @@ from hushfit.release import (
     GaussianInside,
     GaussianRun,
     GradientDifference,
+    GradientWithMoment,
     HessianSum,
     LaplaceInside,
     LogisticGradient,
@@ -98,6 +99,17 @@ def curvature(loss, outputs=1, kind="hessian", fit_intercept=True):
     def build(n_rows, relation):
         problem = problem_for(np.empty((n_rows, COLUMNS)), loss, outputs, relation, fit_intercept)
         return HessianSum(problem, 0.02 * np.random.default_rng(1).normal(size=problem.shape), kind)
+
+    return build
+
+
+def gradient_with(matrix, share):
+    """Builds a gradient beside a matrix, with so small a clip that every record has full slope."""
+
+    def build(n_rows, relation):
+        problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
+        w = np.random.default_rng(1).normal(size=problem.shape)
+        return GradientWithMoment(ClippedGradient(problem, w, 0.1), matrix(problem, 0.02 * w), share)
 
     return build
 
@@ -166,6 +178,7 @@ QUERIES = {
     "one-vs-rest gradient": gradient(OneVsRest(HuberHinge(), 3), outputs=3),
     "second moment": second_moment(fit_intercept=True),
     "second moment, no intercept": second_moment(fit_intercept=False),
+    "gradient with second moment": gradient_with(lambda problem, w: SecondMoment(problem), 0.5),
     "logistic curvature": curvature(Logistic()),
     "logistic majorant, no intercept": curvature(Logistic(), kind="majorant", fit_intercept=False),
     "hinge curvature": curvature(HuberHinge(bend=1.2)),

@@ -402,7 +402,7 @@ ACCOUNTING = (
         "hushfit.release._plan",
         "Of a plan with several kinds of release only the first is priced.",
         first_part_only,
-        ("price of ssp (replace-one)", "price of dp-svrg (add-remove)"),
+        ("price of recalibrated (replace-one)", "price of dp-svrg (add-remove)"),
     ),
     Mutant(
         "curvature for nothing",

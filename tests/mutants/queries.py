@@ -15,6 +15,7 @@ from hushfit.release import _gradient as gradient
 from hushfit.release import _gradient_norm as gradient_norm
 from hushfit.release import _hessian as hessian
 from hushfit.release import _histogram as histogram
+from hushfit.release import _joint as joint
 from hushfit.release import _logistic as logistic
 from hushfit.release import _minimiser as minimiser
 from hushfit.release import _moment as moment
@@ -100,6 +101,19 @@ def moment_in_one():
 def moment_all_halved():
     everywhere = property(lambda self: np.ones(self.size, dtype=bool))
     return swapped(moment.SecondMoment, doubled=everywhere)
+
+
+def orthogonal_taken_as_worst():
+    """Matrices are furthest apart for orthogonal records, and gradients, which were forgotten, are not."""
+    return swapped(joint.GradientWithMoment, _replaced=lambda self, gradient, moment: math.sqrt(2 * (gradient**2 + moment**2)))
+
+
+def curvature_of_both_taken_as_worst():
+    def _replaced(self, gradient, moment):
+        t = min(1.0, gradient**2 / (2 * moment**2))
+        return math.sqrt(2 * gradient**2 * (1 + t) + 2 * moment**2 * (1 - t * t))
+
+    return swapped(joint.GradientWithMoment, _replaced=_replaced)
 
 
 def eta_dropped():
@@ -370,6 +384,20 @@ QUERIES = (
         "A quarter, which bounds the logistic curvature, is used for every loss.",
         curvature_of_another_loss,
         (f"sensitivity of majorant {_RO}",),
+    ),
+    Mutant(
+        "orthogonal records taken as worst",
+        "hushfit.release._joint",
+        "Gradient and second moment get the noise that hides them for orthogonal records; others move them further together.",
+        orthogonal_taken_as_worst,
+        (f"sensitivity of gradient with moment, softmax {_RO}",),
+    ),
+    Mutant(
+        "curvature of both taken as worst",
+        "hushfit.release._joint",
+        "Gradient and curvature together, forgetting that one of two opposite records may lie where the loss is flat.",
+        curvature_of_both_taken_as_worst,
+        (f"sensitivity of gradient with curvature {_RO}",),
     ),
     Mutant(
         "direction as if the matrix stood still",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hushfit.release import ClippedGradient, Curator, HessianSum, SecondMoment, _batches
+from hushfit.release import ClippedGradient, Curator, GradientWithMoment, HessianSum, SecondMoment, _batches
 from hushfit.solvers import _bls as bls
 from hushfit.solvers import _dp_sgd as dp_sgd
 from hushfit.solvers import _newton as newton
@@ -64,8 +64,10 @@ def better_of_two_by_the_rows():
 
 
 def curvature_without_noise():
-    def _by_curvature(solver, problem, curator, w, g):
-        query = HessianSum(problem, w, solver.curvature)
+    def _by_curvature(solver, problem, curator, gradient):
+        w, query = gradient.w, HessianSum(problem, gradient.w, solver.curvature)
+        together = GradientWithMoment(gradient, query, solver.curvature_share)
+        g = together.split(curator.release("gradient and curvature", together))[0] / problem.n_rows
         exact = query.matrix(query(rows_behind(curator), None)) / problem.n_rows
         H = newton.at_least(exact, 0.01 if solver.floor is None else solver.floor)
         return w - np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(w.shape)
@@ -138,7 +140,7 @@ SOLVERS = (
         "hushfit.release._batches",
         "The second moment that whitens the columns gets no noise, as if it were preprocessing.",
         moment_for_nothing,
-        ("noise of ssp", "noise of whitened-gd", "noise of prox-newton"),
+        ("noise of whitened-gd", "noise of prox-newton"),
     ),
     Mutant(
         "step size by the rows",

@@ -248,7 +248,6 @@ _TRACKING = Canary(columns=1, label=0.45)
 _BENT, _FLAT = -0.75, -FAR
 _BATCHED = "the price is for a batch that is known, the attacker's is not"
 _GATES = "a gate is paid as randomised response, which a line search does not attain"
-_NO_COMMON_PAIR = "gradient and second moment have no common worst pair under replace-one"
 _FLAT_SNAPSHOT = "the price covers a record that is flat at the snapshot and steep later, and no canary stays so"
 _ONE_BIT = "of each noisy count one bit is told: at most 0.8 of the Gaussian parameter"
 
@@ -283,7 +282,6 @@ TARGETS: dict[str, Target] = {
         DoubleNoiseNewton(steps=3, floor=100.0),
         Canary(label=_BENT, other_label=_FLAT),
         without=Canary(label=_BENT),
-        note=_NO_COMMON_PAIR,
         repeats=3,
     ),
     "newton, noisy direction": Target(
@@ -297,7 +295,7 @@ TARGETS: dict[str, Target] = {
         law=lambda multipliers: curve_of(repeated_corner(multipliers["corner"], _CORNERS, 3.0)),
         repeats=3,
     ),
-    "ssp": Target(SufficientStatistics(floor=1.0), Canary(cosine=0.25), note=_NO_COMMON_PAIR, repeats=6),
+    "ssp": Target(SufficientStatistics(floor=1.0), Canary(cosine=0.25), repeats=6),
     "rsgd-ar": Target(PermutedSGD(epochs=2, batches=2, step_size=0.5), goal=0.5, note=_BATCHED),
     "nsgd": Target(PermutedSGD(epochs=2, batches=4, step_size=0.5, schedule="constant", restart=None, order=0), worst_row=True),
     "outpert-gd": Target(PermutedSGD(epochs=3, batches=1, step_size=0.5, schedule="constant", restart=None)),

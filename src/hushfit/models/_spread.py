@@ -19,7 +19,15 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators import Fit
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, MarginHistogram, Priced, Query, Released, SecondMoment
+from hushfit.release import (
+    ClippedGradient,
+    GradientWithMoment,
+    MarginHistogram,
+    Priced,
+    Query,
+    Released,
+    SecondMoment,
+)
 from hushfit.solvers import run
 
 REPLAYS: Final = 24
@@ -27,6 +35,11 @@ _MOMENT: Final = "second moment"
 _HIDDEN: Final = 0.5  # of the largest eigenvalue of the noise: eigenvalues below are taken for noise
 # Queries whose answer is a statistic plus noise; a perturbed minimiser, for one, is not.
 _ADDITIVE: Final = (ClippedGradient, MarginHistogram, SecondMoment)
+
+
+def _is_additive(query: Query | None) -> bool:
+    together = isinstance(query, GradientWithMoment) and isinstance(query.moment, SecondMoment)
+    return together or isinstance(query, _ADDITIVE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +82,10 @@ class Replay:
         if isinstance(query, SecondMoment):  # its noise is in the answer already, and in everything that followed
             return 0.0
         scale = self.multipliers[name] * query.sensitivity(self.problem.relation)
-        return scale * self.generator.standard_normal(query.size)
+        noise: Vector = scale * self.generator.standard_normal(query.size)
+        if isinstance(query, GradientWithMoment):
+            noise[query.gradient.size :] = 0.0  # as for a second moment by itself
+        return noise
 
 
 def noise_spread(fit: Fit, problem: Problem) -> Matrix | None:
@@ -88,7 +104,7 @@ def noise_spread(fit: Fit, problem: Problem) -> Matrix | None:
     """
     multipliers = {release.name: release.noise_multiplier for release in fit.guarantee.releases}
     log = fit.transcript
-    additive = all(isinstance(released.query, _ADDITIVE) for released in log)
+    additive = all(_is_additive(released.query) for released in log)
     if not any(multipliers.values()) or not additive:
         return None
     n, parts = problem.n_rows, fit.solver.plan(problem).parts
