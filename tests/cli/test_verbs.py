@@ -265,16 +265,6 @@ def test_a_ragged_row_is_named_but_not_quoted(hushfit, folder):
     assert "secret" not in told.err
 
 
-def test_a_ragged_row_that_is_not_utf8_shows_none_of_its_bytes(hushfit, folder, capfd):
-    with open("train.csv", "ab") as file:
-        file.write(b"1,\xe9\xff,secret,4,5,6\n")
-    told = hushfit(*FIT, "-o", "m.json")
-    printed = told.err + "".join(capfd.readouterr())
-    assert told.code == 2
-    assert "6 cells" in printed
-    assert not {word for word in ("0xe9", "secret", "Exception ignored", "\ufffd") if word in printed}
-
-
 @pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])
 def test_a_file_under_two_names_is_counted_once(hushfit, folder, link):
     link("train.csv", "again.csv")
