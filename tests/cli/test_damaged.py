@@ -134,3 +134,15 @@ def test_an_open_quotation_mark_in_a_packed_table_ends_cleanly(tmp_path, packing
     assert told.returncode == 2, told.stderr[-300:]
     assert json.loads(told.stdout)["error"]["kind"] == "bad input"
     assert not Path(tmp_path / "m.json").exists()
+
+
+def test_a_ragged_row_that_is_not_utf8_shows_none_of_its_bytes(tmp_path):
+    write_csv(tmp_path / "t.csv", make_rows(50))
+    with open(tmp_path / "t.csv", "ab") as file:
+        file.write(b"1,\xe9\xff,secret,4,5,6\n")
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    fit = ("fit", "t.csv", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "-o", "m.json")
+    told = run_in_process(tmp_path, *fit)
+    assert told.returncode == 2
+    assert "6 cells" in told.stderr
+    assert not {word for word in ("0xe9", "secret", "Exception ignored", "\ufffd") if word in told.stderr}

@@ -35,7 +35,10 @@ def mangled(generator, original):
     return bytes(raw)
 
 
-def fuzz(hushfit, inputs):
+FILES = ("schema.toml", "train.csv", "model.json")
+
+
+def fuzz(hushfit, inputs, files=FILES):
     """Feed mangled inputs to the verbs that read them; returns how often each exit code came."""
     generator = random.Random(0)
     write_csv("train.csv", make_rows(60))
@@ -43,12 +46,16 @@ def fuzz(hushfit, inputs):
     ledger = Ledger.create("ledger.db", "people", 1e6, 1e-5)
     pay = ("--ledger", "ledger.db", "--dataset", "people")
     assert hushfit(*FIT, *pay, "-o", "model.json").code == 0
-    originals = {name: Path(name).read_bytes() for name in ("schema.toml", "train.csv", "model.json")}
+    originals = {name: Path(name).read_bytes() for name in files}
     verbs = {
-        "schema.toml": [("fit", "train.csv", "--schema", "bad", *FIT[4:], *pay, "-o", "out")],
+        "schema.toml": [
+            ("fit", "train.csv", "--schema", "bad", *FIT[4:], *pay, "-o", "out"),
+            ("schema", "--check", "train.csv", "bad"),
+        ],
         "train.csv": [
             ("fit", "bad", "--format", "csv", *FIT[2:], *pay, "-o", "out"),
             ("schema", "bad", "--format", "csv", "--target", "ill", "-o", "out"),
+            ("schema", "--check", "bad", "schema.toml", "--format", "csv"),
             ("evaluate", "model.json", "bad", "--format", "csv"),
             ("predict", "model.json", "bad", "--format", "csv", "-o", "out"),
             ("fit", "bad", "--format", "parquet", *FIT[2:], *pay, "-o", "out"),
@@ -85,3 +92,9 @@ def test_malformed_inputs_are_refused_politely(hushfit):
 @pytest.mark.filterwarnings("ignore")
 def test_twenty_thousand_malformed_inputs(hushfit):
     assert fuzz(hushfit, 20_000)[2] > 5_000
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_four_thousand_malformed_schemas_and_tables(hushfit):
+    assert fuzz(hushfit, 4_000, FILES[:2])[2] > 1_000

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from conftest_cli import SCHEMA, make_rows, write_csv
 
@@ -146,3 +147,30 @@ def test_drafted_ranges_hold_the_values_and_look_round(bounds):
     low, high = rounded_outwards(*map(float, bounds))
     assert low <= bounds[0] <= bounds[1] <= high
     assert low < high
+
+
+@pytest.mark.parametrize("line", ['unit = "person"', 'kind = "numeric"', "low = 0"])
+def test_a_deeply_nested_schema_is_refused(line):
+    """Dotted keys nest without limit in the parser, and a message that quotes such a value cannot be written."""
+    nested = f"{line.split()[0]}.{'a.' * 1500}a = 1"
+    with pytest.raises(InvalidArgument, match="too deeply"):
+        parse_schema(SCHEMA.replace(line, nested))
+
+
+def test_a_header_of_many_columns_is_looked_through_once(tmp_path):
+    """Names are counted and looked up, not compared pair by pair: forty thousand would take minutes."""
+    names = [f"c{k}" for k in range(40_000)]
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+    (batch,) = table_batches(find_tables([str(path)])[0], names[::-400])
+    assert batch.schema.names == names[::-400]
+
+
+def test_columns_of_one_name_are_refused_in_every_format(tmp_path):
+    table = pa.table([[1], [2]], names=["a", "a"])
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    for name in ("t.parquet", "t.arrow"):
+        with pytest.raises(InvalidArgument, match="twice"):
+            list(table_batches(find_tables([str(tmp_path / name)])[0]))

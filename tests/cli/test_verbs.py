@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest_cli import FIT, make_rows, write_csv
+from conftest_cli import FIT, SCHEMA, make_rows, write_csv
 
 from hushfit import load_model
 from hushfit.cli import _app
 from hushfit.cli._app import VERBS
 from hushfit.cli._manual import manual
+from hushfit.cli.predict import without_formula
 from hushfit.privacy._verify import verify_ledger
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -63,7 +64,7 @@ def test_completion_script(hushfit, shell):
 
 
 def test_a_draft_is_marked_and_refused_until_it_is_confirmed(hushfit, folder):
-    told = hushfit("schema", "train.csv", "--target", "ill", "--unit", "person", "-o", "draft.toml")
+    told = hushfit("schema", "train.csv", "--target", "ill", "-o", "draft.toml")
     assert told.code == 0
     assert "NOT private" in told.err
     assert "NOT private" in Path("draft.toml").read_text()
@@ -94,6 +95,41 @@ def test_a_draft_knows_numbers_from_labels(hushfit, folder):
     assert described["columns"]["age"]["kind"] == "numeric"
     assert described["columns"]["city"]["categories"] == ["Bern", "Rom", "Ulm", "Zug, upper"]
     assert described["private"] is False
+
+
+def test_a_unit_other_than_a_row_is_refused_and_never_promised(hushfit, folder):
+    refused = hushfit("schema", "train.csv", "--target", "ill", "--unit", "patient", "-o", "draft.toml")
+    assert refused.code == 2
+    assert "protects one row" in refused.err
+    assert not Path("draft.toml").exists()
+    told = hushfit(*FIT, "-o", "model.json")  # its schema says unit = "person"
+    assert "label only: the guarantee protects one row" in told.err
+    assert "one person" not in told.out
+
+
+def test_check_tells_what_a_fit_could_not_use(hushfit, folder):
+    described = Path("schema.toml").read_text().replace('"yes", "no"', '"yes", "never"').replace('"Bern"', '"Paris"')
+    Path("schema.toml").write_text(described.replace("high = 100", "high = 50"))
+    write_csv("train.csv", {**make_rows(200), "name": [""] * 200})
+    described += "[columns.name]\nkind = 'categorical'\ncategories = ['x']\n"
+    Path("other.toml").write_text(described)
+    before = sorted(os.listdir())
+    told = hushfit("schema", "--check", "train.csv", "schema.toml", "--json").json
+    assert told["private"] is False
+    target, age, city = told["columns"]
+    rows = make_rows(200)
+    assert target["unused"] == ["never"]
+    assert target["unlisted"] == sum(label != "yes" for label in rows["ill"])
+    assert (age["missing"], age["unreadable"]) == (1, 1)
+    assert age["outside"] == sum(text not in ("", "unknown") and float(text) > 50 for text in rows["age"])
+    assert city["unused"] == ["Paris"]
+    assert city["unlisted"] == sum(text in ("Bern", "Rom") for text in rows["city"])
+    shown = hushfit("schema", "--check", "train.csv", "other.toml")
+    assert "every cell is missing" in shown.out
+    assert "NOT PRIVATE" in shown.out
+    assert "NOT private" in shown.err
+    assert sorted(os.listdir()) == before
+    assert "schema --check" in hushfit(*FIT, "-o", "model.json").err
 
 
 # --- fit
@@ -187,6 +223,11 @@ BAD = {
     "verb": ("fitt",),
     "missing options": ("fit", "train.csv"),
     "same file twice": (FIT[0], "train.csv", *FIT[1:], "-o", "m.json"),
+    "same file by a detour": (FIT[0], "./train.csv", *FIT[1:], "-o", "m.json"),
+    "large delta": (*FIT[:-1], 0.1, "-o", "m.json"),
+    "check without a schema": ("schema", "--check", "train.csv"),
+    "check with an output": ("schema", "--check", "train.csv", "schema.toml", "-o", "m.toml"),
+    "draft without a target": ("schema", "train.csv", "-o", "m.toml"),
 }
 
 
@@ -224,7 +265,65 @@ def test_a_ragged_row_is_named_but_not_quoted(hushfit, folder):
     assert "secret" not in told.err
 
 
+@pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])
+def test_a_file_under_two_names_is_counted_once(hushfit, folder, link):
+    link("train.csv", "again.csv")
+    for tables in (("train.csv", "again.csv"), ("*a*n.csv",), ("-", "again.csv")):
+        told = hushfit("fit", *tables, *FIT[2:], "-o", "m.json") if "-" not in tables else piped(hushfit, tables)
+        assert told.code == 2, tables
+        assert "are the same file" in told.err
+        assert not Path("m.json").exists()
+
+
+def piped(hushfit, tables):
+    """A run whose standard input is the file itself."""
+    honest = sys.stdin
+    try:
+        with open("train.csv") as sys.stdin:
+            return hushfit("fit", *tables, *FIT[2:], "-o", "m.json")
+    finally:
+        sys.stdin = honest
+
+
+def test_a_large_delta_needs_a_flag_and_costs_nothing_without(hushfit, folder):
+    hushfit("ledger", "init", "ledger.db", "--dataset", "people", "--epsilon", 5, "--delta", 0.2)
+    fit = (*FIT[:-1], 0.1, "--ledger", "ledger.db", "--dataset", "people", "-o", "m.json")
+    refused = hushfit(*fit)
+    assert refused.code == 2
+    assert "--allow-large-delta" in refused.err
+    assert hushfit("ledger", "show", "ledger.db", "--json").json["datasets"][0]["payments"] == 0
+    assert hushfit(*fit, "--allow-large-delta").code == 0
+
+
+def test_rows_go_to_the_chosen_temporary_folder_or_nowhere(hushfit, folder, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(folder / "absent"))
+    refused = hushfit(*FIT, "-o", "m.json")
+    assert refused.code == 2
+    assert "TMPDIR" in refused.err
+    (folder / "absent").mkdir()
+    assert hushfit(*FIT, "-o", "m.json").code == 0
+
+
 # --- predict and evaluate
+
+
+def test_a_label_is_no_formula_in_a_spreadsheet(hushfit, folder):
+    named = {"yes": "=cmd()", "no": "-1"}
+    rows = make_rows(1500)
+    write_csv("train.csv", {**rows, "ill": [named.get(label, label) for label in rows["ill"]]})
+    Path("schema.toml").write_text(SCHEMA.replace('"yes", "no"', '"=cmd()", "-1"'))
+    assert hushfit(*FIT, "-o", "model.json").code == 0
+    safe, raw = (hushfit("predict", "model.json", "test.csv", *flag).out.splitlines()[1:] for flag in ((), ("--raw",)))
+    assert {line.split(",")[0] for line in safe} == {"'=cmd()", "-1"}
+    assert {line.split(",")[0] for line in raw} == {"=cmd()", "-1"}
+
+
+@pytest.mark.parametrize(
+    ("label", "written"),
+    [("a", "a"), ("@x", "'@x"), ("+1", "+1"), ("-1.5e3", "-1.5e3"), ("-1+1", "'-1+1"), ("=1", "'=1"), ("\tx", "'\tx"), (-2, "-2")],
+)
+def test_numbers_stay_and_formulas_get_an_apostrophe(label, written):
+    assert without_formula(label) == written
 
 
 def test_predict_agrees_with_the_library(hushfit, model):
