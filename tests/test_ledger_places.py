@@ -241,7 +241,7 @@ def receipt_for(ledger, entries):
     from hushfit.privacy import Receipt, Relation, Spent
     from hushfit.privacy._cost import GaussianCost
 
-    return Receipt(len(entries) + 1, "fit", GaussianCost(900.0), Relation.REPLACE_ONE, Spent(0.01, DELTA))
+    return Receipt(len(entries) + 1, "fit", GaussianCost(900.0), Relation.REPLACE_ONE, Spent(1.0, DELTA))
 
 
 def test_a_trigger_that_throws_payments_away_is_refused(ledger, path):

@@ -21,6 +21,7 @@ from hushfit.audit._boundary import check_batch_sensitivity, check_batches, chec
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Canary, attack_on, owner_attacks, proved
 from hushfit.audit._deterministic import check_replay, check_sensitivity, check_side_channels
+from hushfit.audit._disk_ledger import check_disk_ledger
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
 from hushfit.audit._noise import LEVEL, Finding, check_release_noise, check_sampler
@@ -768,6 +769,7 @@ def _owner_books(seed: int) -> list[Finding]:
 
 def _others() -> Iterator[Check]:
     yield Check("ledger", lambda seed: check_ledger())
+    yield Check("ledger on disk", lambda seed: check_disk_ledger())
     yield Check("refusals", _refusals)
     for relation in RELATIONS:
         yield Check(f"certificate ({relation})", partial(_certificate, relation))

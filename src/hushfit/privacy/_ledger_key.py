@@ -39,12 +39,12 @@ class LedgerKey:
 
 
 def key_from_environment() -> LedgerKey | None:
-    """The key in the file that HUSHFIT_LEDGER_KEY_FILE names, or None where it is not set."""
+    """The key in the file that HUSHFIT_LEDGER_KEY_FILE names, all its bytes; None where the variable is not set."""
     named = os.environ.get(KEY_VARIABLE)
     if not named:
         return None
     try:
-        secret = Path(named).read_bytes().strip()
+        secret = Path(named).read_bytes()
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or type(error).__name__
         raise LedgerError(
