@@ -483,8 +483,8 @@ def test_a_disk_that_fails_at_any_moment(path):
     assert outcomes["refused"] > 0
 
 
-def test_the_manual_page_of_a_ledger_says_where_it_may_be():
-    """What the code refuses, the decision record says."""
-    page = (Path(__file__).parents[1] / "docs" / "adr" / "0005-ledger-on-disk.md").read_text(encoding="utf-8")
+def test_the_page_on_ledgers_says_where_it_may_be():
+    """What the code refuses, the page says."""
+    page = (Path(__file__).parents[1] / "docs" / "ledger.md").read_text(encoding="utf-8")
     assert "mount the folder" in page.lower()
     assert "network file system" in page.lower()
