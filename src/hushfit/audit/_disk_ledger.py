@@ -1,4 +1,5 @@
-"""Audits of a ledger on disk: attacks by somebody who can mount, copy, rewrite and fork, but has no key and no time machine."""
+"""Audits of a ledger on disk: attacks by somebody who can mount, copy, rewrite and fork, but has no
+key and no time machine."""
 
 import hashlib
 import json
@@ -39,7 +40,14 @@ def check_disk_ledger() -> list[Finding]:
     -------
     list of Finding
     """
-    attacks = (_second_name, _forked_payment, _rolled_back, _rewritten, _forged_model, _forged_promise)
+    attacks = (
+        _second_name,
+        _forked_payment,
+        _rolled_back,
+        _rewritten,
+        _forged_model,
+        _forged_promise,
+    )
     found = []
     for attack in attacks:
         with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ):
@@ -63,7 +71,8 @@ def _charge(ledger: Ledger) -> Receipt:
 
 
 def _second_name(folder: Path) -> Finding:
-    """A container sees the file through a mount of its own: each name would have its own journal."""
+    """A container sees the file through a mount of its own: each name would have its own
+    journal."""
     ledger = _fresh(folder)
     here = [Mount("/", "ext4"), Mount(str((folder / "ledger.db").resolve()), "ext4")]
     with patch.object(sqlite_files, "mounts", lambda: here):
@@ -99,7 +108,8 @@ class _Watched:
 
 
 def _forked_payment(folder: Path) -> Finding:
-    """A process forks in the middle of a transaction, and both sides go on: the connection is the parent's."""
+    """A process forks in the middle of a transaction, and both sides go on: the connection is the
+    parent's."""
     process = os.getpid()
     reading, writing = os.pipe()
 
@@ -115,7 +125,12 @@ def _forked_payment(folder: Path) -> Finding:
     os.close(writing)
     with os.fdopen(reading) as lines:
         touched = lines.read().splitlines()
-    own = not refused and touched == ["parent begin", "parent execute", "parent commit", "parent close"]
+    own = not refused and touched == [
+        "parent begin",
+        "parent execute",
+        "parent commit",
+        "parent close",
+    ]
     return Finding("disk ledger: a forked child touches no payment", own, ", ".join(touched))
 
 
@@ -148,9 +163,16 @@ def _rewritten(folder: Path) -> Finding:
     with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as connection:
         for number, line in connection.execute("SELECT number, body FROM hushfit_entries ORDER BY number").fetchall():
             body = json.loads(line)
-            larger = json.dumps(body | ({"epsilon": 300.0} if number == 0 else {}), sort_keys=True, separators=(",", ":"))
+            larger = json.dumps(
+                body | ({"epsilon": 300.0} if number == 0 else {}),
+                sort_keys=True,
+                separators=(",", ":"),
+            )
             previous = hashlib.sha256(f"{previous}\n{larger}".encode()).hexdigest()
-            connection.execute("UPDATE hushfit_entries SET body = ?, hash = ? WHERE number = ?", (larger, previous, number))
+            connection.execute(
+                "UPDATE hushfit_entries SET body = ?, hash = ? WHERE number = ?",
+                (larger, previous, number),
+            )
             connection.execute("UPDATE hushfit_seals SET seal = ? WHERE number = ?", (previous, number))
     after = verify(folder / "ledger.db").sentences()
     return Finding("disk ledger: what was written without the key is noticed", not before and bool(after))
@@ -166,7 +188,8 @@ def _forged_model(folder: Path) -> Finding:
 
 
 def _forged_promise(folder: Path) -> Finding:
-    """Somebody who may write to the ledger has the changed model recorded as well; what was paid stays."""
+    """Somebody who may write to the ledger has the changed model recorded as well; what was paid
+    stays."""
     ledger, receipt = _paid_model(folder)
     digest = _forge(folder, lambda contents: contents["guarantee"].update(epsilon=0.001))
     _account(ledger).record_model(receipt, digest)

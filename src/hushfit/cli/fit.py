@@ -123,7 +123,8 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
 
 
 def _most_bytes(schema: Any) -> int:
-    """More than a model file with this schema takes: coefficients, their errors and names, and the papers."""
+    """More than a model file with this schema takes: coefficients, their errors and names, and the
+    papers."""
     classes = len(schema.target.categories)
     return (1 << 16) + sum(64 * classes + 12 * (len(name) + 16) for name in schema.feature_names)
 

@@ -242,7 +242,8 @@ class CodedRows:
 
 
 def _scratch_folder() -> str:
-    """Where encoded rows are kept. Python would silently go elsewhere if TMPDIR cannot be used, with rows that are secret."""
+    """Where encoded rows are kept. Python would silently go elsewhere if TMPDIR cannot be used,
+    with rows that are secret."""
     named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     return next((folder for folder in named if folder), None) or tempfile.gettempdir()
 
