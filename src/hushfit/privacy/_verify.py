@@ -137,9 +137,9 @@ def verify_ledger(location: str | os.PathLike[str]) -> dict[str, list[str]]:
 
 
 def head_anchor(text: str) -> Anchor:
-    """The hash of an entry, as `hushfit ledger show` prints it."""
+    """The hash of an entry, as `hushfit ledger verify` prints it."""
     if not re.fullmatch("[0-9a-f]{64}", text):
-        raise InvalidArgument(f"{text!r} is not the hash of an entry. Give the 64 hexadecimal digits that `ledger show` printed.")
+        raise InvalidArgument(f"{text!r} is not the hash of an entry. Give the 64 hexadecimal digits that `ledger verify` printed.")
     return Anchor(text)
 
 
