@@ -1,4 +1,5 @@
-"""What tests of ledgers on disk share: small payments, a PostgreSQL server of our own, and processes that are killed."""
+"""What tests of ledgers on disk share: small payments, a PostgreSQL server of our own, and
+processes that are killed."""
 
 import os
 import random
@@ -53,7 +54,8 @@ class Server:
         self._call("pg_ctl", "-w", "-l", self.folder / "log", "-o", options, "start")
 
     def stop(self):
-        """As in a crash: nothing is finished, everything is recovered from the log at the next start."""
+        """As in a crash: nothing is finished, everything is recovered from the log at the next
+        start."""
         self._call("pg_ctl", "-m", "immediate", "stop")
 
     def remove(self):
@@ -96,7 +98,8 @@ def server():
 
 @contextmanager
 def forked(work):
-    """A child of this process that does some work and tells lines; yields its id and a way to hear it out."""
+    """A child of this process that does some work and tells lines; yields its id and a way to hear
+    it out."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -132,7 +135,8 @@ def charge_for_ever(location, dataset):
 
 
 def killed_while_paying(location, dataset, kills, seed=0, meanwhile=None):
-    """Kill processes that pay, each at a random moment; returns how many payments were acknowledged and recorded.
+    """Kill processes that pay, each at a random moment; returns how many payments were acknowledged
+    and recorded.
 
     Whoever has been told a receipt number can rely on it, however the process ended.
     """

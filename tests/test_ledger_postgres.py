@@ -1,4 +1,5 @@
-"""A ledger on PostgreSQL: whatever the server's defaults, whoever pays, and wherever the line is cut."""
+"""A ledger on PostgreSQL: whatever the server's defaults, whoever pays, and wherever the line is
+cut."""
 
 import json
 import os
@@ -46,7 +47,10 @@ def test_many_make_a_ledger_at_once_under_any_default(server, database, url, lev
     def make(k, depth=0):
         if k == children:
             return
-        with forked(lambda tell: tell(Ledger.create(url, f"data {k}", 2.0, DELTA).name)) as (_, heard):
+        with forked(lambda tell: tell(Ledger.create(url, f"data {k}", 2.0, DELTA).name)) as (
+            _,
+            heard,
+        ):
             make(k + 1)  # the next one starts while this one works
             assert heard() == [f"data {k}"]
 
@@ -177,7 +181,8 @@ def test_other_refusals_and_handles_name_no_server_either(server, url):
 
 @contextmanager
 def cut_at_commit(server, before):
-    """A relay that cuts the line when it sees a commit: before the server gets it, or after the server has answered."""
+    """A relay that cuts the line when it sees a commit: before the server gets it, or after the
+    server has answered."""
     with tempfile.TemporaryDirectory(prefix="hushfit-relay-", dir="/tmp") as folder:
         door = socket.socket(socket.AF_UNIX)
         door.bind(f"{folder}/.s.PGSQL.5432")
@@ -215,7 +220,10 @@ def test_a_line_cut_at_commit_releases_nothing_and_says_what_is_not_known(server
         cut = DiskAccount(server.url(database=database, host=folder), "patients", account.budget, account.relation)
         # Only the payment itself goes over the relay; what is read beforehand goes straight.
         object.__setattr__(cut, "entries", account.entries)
-        with pytest.raises(LedgerError, match=r"Nothing was released, but whether the entry was recorded is not known"):
+        with pytest.raises(
+            LedgerError,
+            match=r"Nothing was released, but whether the entry was recorded is not known",
+        ):
             pay(Ledger.over(cut))
     # Recorded if the server had it, and once: nobody tried again on its own.
     assert len(ledger.entries) == (0 if before else 1)

@@ -1,4 +1,5 @@
-"""What shows that a ledger or a model was rewritten, cut off or brought back from an earlier day."""
+"""What shows that a ledger or a model was rewritten, cut off or brought back from an earlier
+day."""
 
 import hashlib
 import json
@@ -41,11 +42,15 @@ def change(path, *statements):
 
 def cut_off(path, number):
     """Remove the last entries with everything that belongs to them."""
-    change(path, *(f"DELETE FROM {table} WHERE number >= {number}" for table in ("hushfit_entries", "hushfit_seals")))
+    change(
+        path,
+        *(f"DELETE FROM {table} WHERE number >= {number}" for table in ("hushfit_entries", "hushfit_seals")),
+    )
 
 
 def rewritten(path, edit):
-    """Every line passed through ``edit``, and all hashes and seals computed anew, as somebody without the key can."""
+    """Every line passed through ``edit``, and all hashes and seals computed anew, as somebody
+    without the key can."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         previous = "0" * 64
         for dataset, number, body in connection.execute(
@@ -54,7 +59,10 @@ def rewritten(path, edit):
             line = json.dumps(edit(json.loads(body)), sort_keys=True, separators=(",", ":"))
             previous = hashlib.sha256(f"{previous}\n{line}".encode()).hexdigest()
             given = (line, previous, dataset, number)
-            connection.execute("UPDATE hushfit_entries SET body = ?, hash = ? WHERE dataset = ? AND number = ?", given)
+            connection.execute(
+                "UPDATE hushfit_entries SET body = ?, hash = ? WHERE dataset = ? AND number = ?",
+                given,
+            )
             connection.execute("UPDATE hushfit_seals SET seal = ? WHERE dataset = ? AND number = ?", given[1:])
 
 
@@ -180,7 +188,8 @@ def test_without_the_key_one_can_read_but_not_pay(key, ledger, path, monkeypatch
 
 
 def test_a_key_does_not_show_a_return_to_an_earlier_state(key, ledger, path, tmp_path):
-    """What the pages say: such a state was written with the key. Something kept elsewhere shows it."""
+    """What the pages say: such a state was written with the key. Something kept elsewhere shows
+    it."""
     old, head = shutil.copy(path, tmp_path / "old.db"), pay(ledger, 0.1)
     anchor = head_anchor(ledger.account.hash_of(head))
     shutil.copy(old, path)
@@ -230,9 +239,30 @@ def fitted(tmp_path_factory):
     rows = [f"{generator.uniform(0, 100):.1f},{generator.choice(['yes', 'no'])}" for _ in range(300)]
     (folder / "rows.csv").write_text("\n".join(["age,ill", *rows]) + "\n")
     (folder / "schema.toml").write_text(SCHEMA)
-    run(["ledger", "init", str(folder / "ledger.db"), "--dataset", "people", "--epsilon", "4", "--delta", "1e-5"])
+    run(
+        [
+            "ledger",
+            "init",
+            str(folder / "ledger.db"),
+            "--dataset",
+            "people",
+            "--epsilon",
+            "4",
+            "--delta",
+            "1e-5",
+        ]
+    )
     for name, epsilon in (("model.json", "1"), ("other.json", "2")):
-        given = ["--schema", folder / "schema.toml", "--epsilon", epsilon, "--delta", "1e-5", "--ledger", folder / "ledger.db"]
+        given = [
+            "--schema",
+            folder / "schema.toml",
+            "--epsilon",
+            epsilon,
+            "--delta",
+            "1e-5",
+            "--ledger",
+            folder / "ledger.db",
+        ]
         assert run(["fit", *map(str, [folder / "rows.csv", *given, "-o", folder / name])]) == 0
     return folder
 
@@ -289,7 +319,11 @@ def test_genuine_models_verify(fitted):
 def test_the_papers_of_another_payment_do_not_verify(fitted, tmp_path):
     """The receipt, and even the guarantee, of a second model that was paid for."""
     other = json.loads((fitted / "other.json").read_text())
-    place = forged(fitted, tmp_path / "forged.json", lambda c: c.update(receipt=other["receipt"], guarantee=other["guarantee"]))
+    place = forged(
+        fitted,
+        tmp_path / "forged.json",
+        lambda c: c.update(receipt=other["receipt"], guarantee=other["guarantee"]),
+    )
     (problem,) = model_problems(place, verify(fitted / "ledger.db"))
     assert "the ledger does not know it: payment 2 led to another file" in problem
 
@@ -303,13 +337,46 @@ def paths_of(value, prefix=()):
 
 
 ODD = (
-    *(None, True, 0, -1, 1, 3, 0.5, -0.5, 1e-300, 1e300, 10**18, 10**30, 10**400, "", "x", "inf", "nan", "1e999"),
-    *("\x00", "\ud800", "x" * 5000, [], {}, [[]], [None], {"a": 1}, [1, "x"], "__RAW__1e999", "__RAW__NaN", "__RAW__-0.0"),
+    *(
+        None,
+        True,
+        0,
+        -1,
+        1,
+        3,
+        0.5,
+        -0.5,
+        1e-300,
+        1e300,
+        10**18,
+        10**30,
+        10**400,
+        "",
+        "x",
+        "inf",
+        "nan",
+        "1e999",
+    ),
+    *(
+        "\x00",
+        "\ud800",
+        "x" * 5000,
+        [],
+        {},
+        [[]],
+        [None],
+        {"a": 1},
+        [1, "x"],
+        "__RAW__1e999",
+        "__RAW__NaN",
+        "__RAW__-0.0",
+    ),
 )
 
 
 def mutated(text, generator):
-    """A model file with one to three values exchanged for odd ones, the hash made to match; or with its bytes damaged."""
+    """A model file with one to three values exchanged for odd ones, the hash made to match; or with
+    its bytes damaged."""
     if generator.random() < 0.2:
         raw = bytearray(text.encode())
         for _ in range(generator.randint(1, 5)):
@@ -332,7 +399,8 @@ def mutated(text, generator):
 
 
 def refusal_of(use):
-    """The sentence with which something is refused, or None; anything but a refusal is a failure."""
+    """The sentence with which something is refused, or None; anything but a refusal is a
+    failure."""
     try:
         use()
     except HushfitError as error:
@@ -341,7 +409,8 @@ def refusal_of(use):
 
 
 def check_mutations(fitted, folder, count, seed):
-    """A damaged model is refused in a sentence, or is read and used without surprise; none verifies as the genuine one."""
+    """A damaged model is refused in a sentence, or is read and used without surprise; none verifies
+    as the genuine one."""
     genuine, verdict = (fitted / "model.json").read_text(), verify(fitted / "ledger.db")
     _, digest = read_model(fitted / "model.json")
     generator, place = random.Random(seed), folder / "mutated.json"

@@ -1,4 +1,5 @@
-"""Disks that are full, or cannot be written, before and after a fit was paid for: no model is lost, and rows go nowhere else."""
+"""Disks that are full, or cannot be written, before and after a fit was paid for: no model is lost,
+and rows go nowhere else."""
 
 import os
 import shutil
@@ -112,7 +113,8 @@ def test_a_full_disk_is_refused_before_payment(account, folder):
 @pytest.mark.parametrize("variable", ["TMPDIR", "TEMP", "TMP"])
 @pytest.mark.parametrize("place", ["nowhere", "train.csv"])
 def test_rows_go_nowhere_else_if_the_scratch_folder_cannot_be_used(hushfit, account, folder, monkeypatch, variable, place):
-    """Python alone would take another folder without a word, perhaps on a disk that is not encrypted."""
+    """Python alone would take another folder without a word, perhaps on a disk that is not
+    encrypted."""
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, str(folder / place))

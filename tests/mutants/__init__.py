@@ -5,6 +5,7 @@ They live here, outside the package, and are put in place for the length of a ``
 
 from ._mutant import Mutant, alarms_of, planted
 from .accounting import ACCOUNTING
+from .disk_ledger import DISK_LEDGER
 from .federated import FEDERATED
 from .noise import NOISE
 from .queries import QUERIES
@@ -13,7 +14,9 @@ from .side_channels import SIDE_CHANNELS
 from .solvers import SOLVERS
 
 MUTANTS: dict[str, Mutant] = {
-    mutant.name: mutant for theme in (QUERIES, NOISE, SOLVERS, FEDERATED, SEARCH, ACCOUNTING, SIDE_CHANNELS) for mutant in theme
+    mutant.name: mutant
+    for theme in (QUERIES, NOISE, SOLVERS, FEDERATED, SEARCH, ACCOUNTING, SIDE_CHANNELS, DISK_LEDGER)
+    for mutant in theme
 }
 
 __all__ = ["MUTANTS", "Mutant", "alarms_of", "planted"]

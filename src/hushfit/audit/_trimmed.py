@@ -23,6 +23,7 @@ from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Cana
 from hushfit.audit._cells import LAYOUTS, check_cells
 from hushfit.audit._curators import seeded_curator
 from hushfit.audit._deterministic import check_order, check_overwritten, check_replay, check_sensitivity, check_side_channels
+from hushfit.audit._disk_ledger import check_disk_ledger
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
 from hushfit.audit._noise import LEVEL, Finding, check_moves_on_grid, check_release_noise, check_sampler, check_small_noise
@@ -825,6 +826,7 @@ def _owner_books(seed: int) -> list[Finding]:
 
 def _others() -> Iterator[Check]:
     yield Check("ledger", lambda seed: check_ledger())
+    yield Check("ledger on disk", lambda seed: check_disk_ledger())
     yield Check("refusals", _refusals)
     yield Check("relations by name", _by_name)
     yield Check("a record outside its anchored batch", _outside)

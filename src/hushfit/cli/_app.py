@@ -114,7 +114,8 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
     except BudgetExceeded as error:
         return _refused("over budget", str(error), OVER_BUDGET, as_json)
     except LedgerError as error:
-        # Texts may travel, for instance to a coordinator; notes name servers and roles, and are for whoever sits here.
+        # Texts may travel, for instance to a coordinator; notes name servers and roles, and are for
+        # whoever sits here.
         for note in getattr(error, "__notes__", ()):
             complain(note, word="note")
         return _refused("ledger", str(error), LEDGER_TROUBLE, as_json)

@@ -1,4 +1,5 @@
-"""Output files: what is checked before anything is paid for, and what is done if writing fails afterwards."""
+"""Output files: what is checked before anything is paid for, and what is done if writing fails
+afterwards."""
 
 import os
 import tempfile
@@ -20,10 +21,12 @@ def refuse_to_overwrite(output: str, allowed: bool) -> None:
 
 @contextmanager
 def reserved_room(output: str, size: int) -> Iterator[None]:
-    """Keep so many bytes free where a file will be written; the room is given up just before that."""
+    """Keep so many bytes free where a file will be written; the room is given up just before
+    that."""
     with ExitStack() as held:
         try:
-            # The file has no name: it is gone when the process is. Random bytes, because zeros might be stored as nothing.
+            # The file has no name: it is gone when the process is. Random bytes, because zeros
+            # might be stored as nothing.
             reserve = held.enter_context(tempfile.TemporaryFile(dir=Path(output).parent))
             reserve.write(os.urandom(size))
             reserve.flush()

@@ -151,7 +151,8 @@ def _refuse_large_delta(delta: float, n_rows: int, allowed: bool) -> None:
 
 
 def _most_bytes(schema: Any) -> int:
-    """More than a model file with this schema takes: coefficients, their errors and names, and the papers."""
+    """More than a model file with this schema takes: coefficients, their errors and names, and the
+    papers."""
     classes = len(schema.target.categories)
     return (1 << 16) + sum(64 * classes + 12 * (len(name) + 16) for name in schema.feature_names)
 

@@ -131,14 +131,15 @@ def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None
 def verify(ledger: str, exports: tuple[str, ...], heads: tuple[str, ...], models: tuple[str, ...], as_json: bool) -> None:
     """Check every hash in LEDGER and compose every total anew; exit code 4 if anything is wrong.
 
-    This alone finds entries that were edited, removed or added by hand. It cannot find that the whole ledger went back to an
-    earlier state, or was written anew by somebody who computes the hashes too. For that it needs what was kept elsewhere:
-    an export (--against), a hash that `show` or `verify` printed (--head), or a model file (--model), whose payment,
-    contents and price must be just as recorded. Each shows that nothing up to that entry was rewritten or lost; of
-    later entries it shows nothing.
+    This alone finds entries that were edited, removed or added by hand. It cannot find that the
+    whole ledger went back to an earlier state, or was written anew by somebody who computes the
+    hashes too. For that it needs what was kept elsewhere: an export (--against), a hash that it
+    printed (--head), or a model file (--model), whose payment, contents and price must be just as
+    recorded. Each shows that nothing up to that entry was rewritten or lost; of later entries it
+    shows nothing.
 
-    If HUSHFIT_LEDGER_KEY_FILE names a secret when an account is opened, entries are sealed with it: what was written
-    without the secret does not verify for those who have it.
+    If HUSHFIT_LEDGER_KEY_FILE names a secret when an account is opened, entries are sealed with it:
+    what was written without the secret does not verify for those who have it.
     """
     from hushfit.errors import LedgerError
     from hushfit.models._verify import model_problems

@@ -91,7 +91,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Model, str]:
-    """Read a model and the hash of its contents, which the file states and which has been checked."""
+    """Read a model and the hash of its contents, which the file states and which has been
+    checked."""
     try:
         if os.stat(path).st_size > _MOST_BYTES:
             raise InvalidArgument(f"{os.fspath(path)} is larger than any model file. Check the path.")
@@ -337,7 +338,8 @@ def _is_unicode(contents: Any) -> bool:
 
 
 def _whole(digits: str) -> int:
-    """No count, label or class in a model needs more than 64 bits, and larger ones break arithmetic far from here."""
+    """No count, label or class in a model needs more than 64 bits, and larger ones break arithmetic
+    far from here."""
     if len(digits) > 20 or not -(2**63) <= (number := int(digits)) < 2**63:
         raise InvalidArgument(f"{digits[:20]}... is too large a number for a model file. Use what save_model wrote.")
     return number

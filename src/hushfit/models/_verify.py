@@ -14,8 +14,8 @@ from hushfit.privacy._verify import Verdict
 def model_problems(path: str | os.PathLike[str], verdict: Verdict) -> list[str]:
     """What is wrong between a model file and the ledger that paid for it.
 
-    The hash in a model file has no key: whoever changes the file can make it match. The ledger's line about the model cannot be
-    changed in this way.
+    The hash in a model file has no key: whoever changes the file can make it match. The ledger's
+    line about the model cannot be changed in this way.
 
     Parameters
     ----------
@@ -27,7 +27,8 @@ def model_problems(path: str | os.PathLike[str], verdict: Verdict) -> list[str]:
     Returns
     -------
     list of str
-        Empty if the ledger has the payment, the model's own hash, and the very cost that the model claims.
+        Empty if the ledger has the payment, the model's own hash, and the very cost that the model
+        claims.
     """
     model, digest = read_model(path)
     return [f"{os.fspath(path)}: {text}" for text in _problems(model, digest, verdict)]
@@ -48,7 +49,8 @@ def _problems(model: Model, digest: str, verdict: Verdict) -> Iterator[str]:
         return
     if digest not in _recorded(chain, receipt.number):
         yield (
-            f"the ledger does not know it: payment {receipt.number} led to another file than this one, whose hash is {digest[:12]}..."
+            f"the ledger does not know it: payment {receipt.number} led to another file than this "
+            f"one, whose hash is {digest[:12]}..."
         )
     yield from _promise_problems(model, charge, chain[0])
 

@@ -1,8 +1,9 @@
 """The lines of a ledger on disk, and how each vouches for those before it.
 
-An entry is a line of canonical JSON and a hash over it and the hash before it; the first entry of a data set states its
-budget. Each entry has a seal in a second table: a copy of its hash or, where the account was opened with a key, a code that only
-holders of the key can compute. Both tables only ever grow.
+An entry is a line of canonical JSON and a hash over it and the hash before it; the first entry of a
+data set states its budget. Each entry has a seal in a second table: a copy of its hash or, where
+the account was opened with a key, a code that only holders of the key can compute. Both tables only
+ever grow.
 """
 
 import hashlib
@@ -22,8 +23,9 @@ from hushfit.privacy._redact import redacted
 from hushfit.privacy._sqlite import Database
 from hushfit.privacy._transaction import Execute
 
-# Accounts of format 1 were all opened without a filter, and go on like that; format 2 knows a filter, and has a table with one
-# head for each data set instead of seals. A hushfit that knows no filter, or no seals, must not pay from a newer ledger.
+# Accounts of format 1 were all opened without a filter, and go on like that; format 2 knows a
+# filter, and has a table with one head for each data set instead of seals. A hushfit that knows no
+# filter, or no seals, must not pay from a newer ledger.
 FORMAT: Final = 3
 _READABLE: Final = (1, 2, FORMAT)
 _START: Final = "0" * 64
@@ -81,17 +83,20 @@ class Book:
 
     @cached_property
     def format(self) -> int:
-        """The newest format that has written here. Two who made the ledger at once may both have said so."""
+        """The newest format that has written here. Two who made the ledger at once may both have
+        said so."""
         if "hushfit_format" not in self.database.tables(self.execute):
             raise LedgerError(
-                f"there is no ledger {self.database.title}: the database has no such table. Nothing was spent or released. Check "
-                "the place, make a ledger with `hushfit ledger init`, or restore it from a backup."
+                f"there is no ledger {self.database.title}: the database has no such table. "
+                "Nothing was spent or released. Check the place, make a ledger with `hushfit "
+                "ledger init`, or restore it from a backup."
             )
         versions = sorted({version for (version,) in self.execute("SELECT version FROM hushfit_format", {})})
         if not versions or not set(versions) <= set(_READABLE):
             raise LedgerError(
-                f"the ledger has format {versions}, this hushfit reads formats {_READABLE}. Nothing was spent or released. Use the "
-                "version of hushfit that wrote it, or a newer one."
+                f"the ledger has format {versions}, this hushfit reads formats {_READABLE}. "
+                "Nothing was spent or released. Use the version of hushfit that wrote it, or a "
+                "newer one."
             )
         return int(versions[-1])
 
@@ -104,7 +109,8 @@ class Book:
     def read(self, dataset: str) -> tuple[tuple[Entry, ...], list[str]]:
         """The lines of a data set, and what is wrong with their numbers, hashes and seals."""
         rows = self.execute(
-            "SELECT number, body, hash FROM hushfit_entries WHERE dataset = :dataset ORDER BY number", {"dataset": dataset}
+            "SELECT number, body, hash FROM hushfit_entries WHERE dataset = :dataset ORDER BY number",
+            {"dataset": dataset},
         )
         chain: list[Entry] = []
         for expected, (number, body, recorded) in enumerate(rows):
@@ -118,12 +124,13 @@ class Book:
         return tuple(chain), self._seal_problems(dataset, chain)
 
     def sound(self, dataset: str) -> tuple[Entry, ...]:
-        """The lines of a data set in which nothing is wrong; a ledger that was tampered with is not paid into."""
+        """The lines of a data set in which nothing is wrong; a ledger that was tampered with is not
+        paid into."""
         chain, problems = self.read(dataset)
         if problems:
             raise LedgerError(
-                f"the ledger of {dataset!r} does not verify: {problems[0]}. Nothing was spent or released. Restore it from a "
-                "backup; `hushfit ledger verify` tells more."
+                f"the ledger of {dataset!r} does not verify: {problems[0]}. Nothing was spent or "
+                "released. Restore it from a backup; `hushfit ledger verify` tells more."
             )
         return chain
 
@@ -135,20 +142,25 @@ class Book:
         entry = Entry(len(chain), signed, _link(chain, line))
         place = {"dataset": dataset, "number": entry.number}
         self.execute(
-            "INSERT INTO hushfit_entries VALUES (:dataset, :number, :body, :hash)", place | {"body": line, "hash": entry.hash}
+            "INSERT INTO hushfit_entries VALUES (:dataset, :number, :body, :hash)",
+            place | {"body": line, "hash": entry.hash},
         )
         self._add_seal(dataset, chain[0] if chain else entry, entry)
         # What was written is read back: a trigger could have thrown it away.
-        written = self.execute("SELECT body, hash FROM hushfit_entries WHERE dataset = :dataset AND number = :number", place)
+        written = self.execute(
+            "SELECT body, hash FROM hushfit_entries WHERE dataset = :dataset AND number = :number",
+            place,
+        )
         if written != [(line, entry.hash)]:
             raise LedgerError(
-                f"the ledger of {dataset!r} does not keep what is written to it. Nothing was spent or released. Look for triggers "
-                "or rules on its tables."
+                f"the ledger of {dataset!r} does not keep what is written to it. Nothing was spent "
+                "or released. Look for triggers or rules on its tables."
             )
         return entry
 
     def prepared(self) -> "Book":
-        """The same in the present format: missing tables are made, and what older formats left unsealed is sealed."""
+        """The same in the present format: missing tables are made, and what older formats left
+        unsealed is sealed."""
         there = self.database.tables(self.execute)
         before = self.format if "hushfit_format" in there else None
         if before == FORMAT:
@@ -165,7 +177,11 @@ class Book:
         return replace(self)
 
     def _add_seal(self, dataset: str, opening: Entry, entry: Entry) -> None:
-        values = {"dataset": dataset, "number": entry.number, "seal": self._seal(dataset, opening, entry)}
+        values = {
+            "dataset": dataset,
+            "number": entry.number,
+            "seal": self._seal(dataset, opening, entry),
+        }
         self.execute("INSERT INTO hushfit_seals VALUES (:dataset, :number, :seal)", values)
 
     def _seal(self, dataset: str, opening: Entry, entry: Entry) -> str:
@@ -176,7 +192,10 @@ class Book:
     def _seal_problems(self, dataset: str, chain: list[Entry]) -> list[str]:
         cut = ["the last entries were removed, or others were added"]
         if self.format != FORMAT:
-            heads = self.execute("SELECT number, hash FROM hushfit_heads WHERE dataset = :dataset", {"dataset": dataset})
+            heads = self.execute(
+                "SELECT number, hash FROM hushfit_heads WHERE dataset = :dataset",
+                {"dataset": dataset},
+            )
             return [] if chain and heads == [(chain[-1].number, chain[-1].hash)] else cut
         query = "SELECT number, seal FROM hushfit_seals WHERE dataset = :dataset ORDER BY number"
         seals = self.execute(query, {"dataset": dataset})
@@ -205,13 +224,17 @@ class Book:
     def _refuse_without_key(self, dataset: str, chain: tuple[Entry, ...]) -> None:
         if chain and _key_of(chain[0]) is not None and self.key is None:
             raise LedgerError(
-                f"the account {dataset!r} was opened with a key, and without it nothing can be added. Nothing was spent or "
-                f"released. Set {KEY_VARIABLE} to the path of the key."
+                f"the account {dataset!r} was opened with a key, and without it nothing can be "
+                f"added. Nothing was spent or released. Set {KEY_VARIABLE} to the path of the key."
             )
 
     def _who(self) -> dict[str, str]:
         command = redacted(shlex.join(sys.argv))[:_LONGEST_COMMAND]
-        return {"user": self.database.payer(self.execute), "host": socket.gethostname(), "command": command}
+        return {
+            "user": self.database.payer(self.execute),
+            "host": socket.gethostname(),
+            "command": command,
+        }
 
 
 def _parsed(line: Any) -> dict[str, Any] | None:

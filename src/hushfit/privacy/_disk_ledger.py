@@ -53,15 +53,17 @@ class DiskAccount:
         return receipts_of(self.history(), self.budget, self.relation)
 
     def append(self, decide: Decide) -> Receipt:
-        # What takes time is remembered, so that others do not wait for it below. A refusal stays one: totals only grow.
+        # What takes time is remembered, so that others do not wait for it below. A refusal stays
+        # one: totals only grow.
         decide(self.entries())
         with opened(self.location, writing=True) as found:
             book = found.prepared()
             chain = book.sound(self.dataset)
             if account_of(self.location, self.dataset, chain) != self:
                 raise LedgerError(
-                    f"the account {self.dataset!r} {book.database.title} was opened with other terms than this handle has; the ledger "
-                    "may have been made anew. Nothing was spent or released. Open it again."
+                    f"the account {self.dataset!r} {book.database.title} was opened with other "
+                    "terms than this handle has; the ledger may have been made anew. Nothing was "
+                    "spent or released. Open it again."
                 )
             receipt = decide(receipts_of(chain, self.budget, self.relation))
             body = {
@@ -116,8 +118,8 @@ def create_account(
         book = found.prepared()
         if dataset in book.datasets():
             raise LedgerError(
-                f"the ledger already has a data set {dataset!r}, whose budget is fixed. Nothing was changed. Use it as it is, "
-                "or choose another name for other rows."
+                f"the ledger already has a data set {dataset!r}, whose budget is fixed. Nothing "
+                "was changed. Use it as it is, or choose another name for other rows."
             )
         body = {
             "kind": "open",
@@ -142,8 +144,9 @@ def open_account(location: str | os.PathLike[str], dataset: str | None = None) -
         if dataset not in known:
             asked = "no dataset was named" if dataset is None else f"there is no data set {dataset!r}"
             raise LedgerError(
-                f"{asked} in the ledger {book.database.title}. Nothing was spent or released. It has: "
-                f"{', '.join(known) or 'none'}. Name one of them, or open an account with `hushfit ledger init`."
+                f"{asked} in the ledger {book.database.title}. Nothing was spent or released. It "
+                f"has: {', '.join(known) or 'none'}. Name one of them, or open an account with "
+                "`hushfit ledger init`."
             )
         return account_of(place, dataset, book.sound(dataset))
 
@@ -223,6 +226,6 @@ def _named(dataset: object) -> str:
 
 def _unreadable(dataset: object, error: Exception) -> LedgerError:
     return LedgerError(
-        f"the ledger of {dataset!r} has an entry that this hushfit cannot read ({error}). Nothing was spent or released. A "
-        "newer hushfit may have written it: use that one."
+        f"the ledger of {dataset!r} has an entry that this hushfit cannot read ({error}). Nothing "
+        "was spent or released. A newer hushfit may have written it: use that one."
     )

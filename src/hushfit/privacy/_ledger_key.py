@@ -1,4 +1,5 @@
-"""An optional secret, kept outside the ledger, without which nobody can write entries that verify."""
+"""An optional secret, kept outside the ledger, without which nobody can write entries that
+verify."""
 
 import hashlib
 import hmac
@@ -31,7 +32,8 @@ class LedgerKey:
         return self._mac("hushfit ledger key")[:16]
 
     def seal(self, dataset: str, number: int, link: str) -> str:
-        """What only a holder of the key can compute for an entry, and with it for all entries before."""
+        """What only a holder of the key can compute for an entry, and with it for all entries
+        before."""
         return self._mac(f"{dataset}\n{number}\n{link}")
 
     def _mac(self, message: str) -> str:
@@ -39,12 +41,13 @@ class LedgerKey:
 
 
 def key_from_environment() -> LedgerKey | None:
-    """The key in the file that HUSHFIT_LEDGER_KEY_FILE names, or None where it is not set."""
+    """The key in the file that HUSHFIT_LEDGER_KEY_FILE names, all its bytes; None where the
+    variable is not set."""
     named = os.environ.get(KEY_VARIABLE)
     if not named:
         return None
     try:
-        secret = Path(named).read_bytes().strip()
+        secret = Path(named).read_bytes()
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or type(error).__name__
         raise LedgerError(
@@ -52,7 +55,8 @@ def key_from_environment() -> LedgerKey | None:
         ) from None
     if len(secret) < _LEAST_BYTES:
         raise LedgerError(
-            f"{KEY_VARIABLE}={named!r} holds {len(secret)} bytes, too few for a secret. Nothing was spent or released. Make one of "
-            f"at least {_LEAST_BYTES}, for instance with `openssl rand -hex 32`."
+            f"{KEY_VARIABLE}={named!r} holds {len(secret)} bytes, too few for a secret. Nothing "
+            f"was spent or released. Make one of at least {_LEAST_BYTES}, for instance with "
+            "`openssl rand -hex 32`."
         )
     return LedgerKey(secret)

@@ -1,7 +1,8 @@
 """Whether the place of a file lets processes see each other's locks and journals.
 
-A file that is itself a mount point, as containers mount single files, has another name and another folder outside: whoever uses
-the other name keeps another journal. Network file systems promise locks and keep them only sometimes.
+A file that is itself a mount point, as containers mount single files, has another name and another
+folder outside: whoever uses the other name keeps another journal. Network file systems promise
+locks and keep them only sometimes.
 """
 
 import re
@@ -15,7 +16,19 @@ from hushfit.errors import LedgerError
 # File systems on which SQLite's locks, or what was synchronised to disk, depend on another machine.
 _NETWORK: Final = frozenset(
     (
-        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "lustre", "gpfs", "beegfs"),
+        *(
+            "nfs",
+            "nfs4",
+            "cifs",
+            "smb3",
+            "smbfs",
+            "ncpfs",
+            "afs",
+            "ceph",
+            "lustre",
+            "gpfs",
+            "beegfs",
+        ),
         *("glusterfs", "ocfs2", "gfs2", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs"),
         *("fuse.rclone", "fuse.davfs", "fuse.gcsfuse", "fuse.juicefs"),
     )
@@ -32,15 +45,16 @@ class Mount:
 
 
 def mounts() -> list[Mount] | None:
-    """What is mounted where, as this process sees it; None where the system has no such thing as mounting a single file."""
+    """What is mounted where, as this process sees it; None where the system has no such thing as
+    mounting a single file."""
     if not sys.platform.startswith("linux"):
         return None
     try:
         return parse_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape"))
     except OSError as error:
         raise LedgerError(
-            f"it cannot be told how the ledger's file is mounted: /proc/self/mountinfo cannot be read ({error.strerror}). {_REMEDY} "
-            "Mount /proc, or keep the ledger on PostgreSQL."
+            f"it cannot be told how the ledger's file is mounted: /proc/self/mountinfo cannot be "
+            f"read ({error.strerror}). {_REMEDY} Mount /proc, or keep the ledger on PostgreSQL."
         ) from None
 
 
@@ -61,14 +75,15 @@ def refuse_unsafe_place(path: str, mounted: list[Mount] | None) -> None:
     real = Path(path).resolve()
     if any(mount.point == str(real) for mount in mounted):
         raise LedgerError(
-            f"the ledger at {path!r} is itself a mount point, so it has another name elsewhere, and processes that use different "
-            f"names do not see each other's journal. {_REMEDY} Mount the folder that holds the ledger, not the file."
+            f"the ledger at {path!r} is itself a mount point, so it has another name elsewhere, "
+            f"and processes that use different names do not see each other's journal. {_REMEDY} "
+            "Mount the folder that holds the ledger, not the file."
         )
     inside = [mount for mount in mounted if real.is_relative_to(mount.point)]
     # Of mounts on one point the last one covers the others.
     kind = max(enumerate(inside), key=lambda item: (len(Path(item[1].point).parts), item[0]))[1].kind if inside else ""
     if kind in _NETWORK:
         raise LedgerError(
-            f"the ledger at {path!r} is on a network file system ({kind}), whose locks and writes cannot be relied on. {_REMEDY} "
-            "Keep it on a local disk, or on PostgreSQL."
+            f"the ledger at {path!r} is on a network file system ({kind}), whose locks and writes "
+            f"cannot be relied on. {_REMEDY} Keep it on a local disk, or on PostgreSQL."
         )

@@ -1,7 +1,9 @@
-"""A PostgreSQL database as the place of a ledger, through SQLAlchemy: for teams. Needs ``pip install hushfit[teams]``.
+"""A PostgreSQL database as the place of a ledger, through SQLAlchemy: for teams. Needs ``pip
+install hushfit[teams]``.
 
-A payment inserts and selects, and does nothing else: a role that may do just that cannot rewrite what was recorded. Refusals name
-neither server nor role, since they may be shown to others; what the server said is in the exception's notes, for whoever sits here.
+A payment inserts and selects, and does nothing else: a role that may do just that cannot rewrite
+what was recorded. Refusals name neither server nor role, since they may be shown to others; what
+the server said is in the exception's notes, for whoever sits here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -77,8 +79,8 @@ class _PostgresConnection:
         return [tuple(row) for row in result] if result.returns_rows else []
 
     def begin(self) -> None:
-        # Whatever the server's default is: a writer must see what was committed while it waited for its turn; a reader must see
-        # entries and seals as of one moment.
+        # Whatever the server's default is: a writer must see what was committed while it waited for
+        # its turn; a reader must see entries and seals as of one moment.
         level = "READ COMMITTED" if self._writing else "REPEATABLE READ"
         self.execute(f"SET TRANSACTION ISOLATION LEVEL {level}", {})
         # A team's server may have been told not to wait for its disk; a charge always does.

@@ -1,4 +1,5 @@
-"""An SQLite file as the place of a ledger: one writer at a time, on the platter and in the file itself before anyone goes on."""
+"""An SQLite file as the place of a ledger: one writer at a time, on the platter and in the file
+itself before anyone goes on."""
 
 import getpass
 import os
@@ -15,7 +16,8 @@ from hushfit.errors import LedgerError
 from hushfit.privacy._mounts import mounts, refuse_unsafe_place
 from hushfit.privacy._transaction import IN_DOUBT, CommitFailed, Execute, transaction
 
-# How long a process waits for another one that is paying. Composing hundreds of subsampled releases takes seconds.
+# How long a process waits for another one that is paying. Composing hundreds of subsampled releases
+# takes seconds.
 PATIENCE_SECONDS: Final = 120.0
 
 
@@ -57,8 +59,9 @@ class SqliteDatabase:
         found = execute("SELECT type, name FROM sqlite_master", {})
         if odd := sorted(name for kind, name in found if kind in ("trigger", "view")):
             raise LedgerError(
-                f"the ledger at {self.path!r} has triggers or views ({', '.join(odd)}), which hushfit never makes: they could change "
-                "what is recorded. Nothing was spent or released. Restore it from a backup."
+                f"the ledger at {self.path!r} has triggers or views ({', '.join(odd)}), which "
+                "hushfit never makes: they could change what is recorded. Nothing was spent or "
+                "released. Restore it from a backup."
             )
         return {name for kind, name in found if kind == "table"}
 
@@ -69,18 +72,21 @@ class SqliteDatabase:
             return f"uid {os.getuid()}"
 
     def _refuse_second_names(self, creating: bool) -> None:
-        """One file, one name: the journal of a payment that was cut off is found by the name of the file."""
+        """One file, one name: the journal of a payment that was cut off is found by the name of the
+        file."""
         path = Path(self.path)
         if not creating and not path.is_file():
             raise LedgerError(
-                f"there is no ledger at {self.path!r}. Nothing was spent or released. Make one with `hushfit ledger init "
-                f"{self.path} --dataset NAME --epsilon E --delta D`, or check the path."
+                f"there is no ledger at {self.path!r}. Nothing was spent or released. Make one "
+                f"with `hushfit ledger init {self.path} --dataset NAME --epsilon E --delta D`, or "
+                "check the path."
             )
         refuse_unsafe_place(self.path, mounts())
         if path.is_file() and path.stat().st_nlink > 1:
             raise LedgerError(
-                f"the ledger at {self.path!r} has a second name (a hard link), and processes that use different names do not see each "
-                "other's journal. Nothing was spent or released. Remove all names but one, or use a symbolic link."
+                f"the ledger at {self.path!r} has a second name (a hard link), and processes that "
+                "use different names do not see each other's journal. Nothing was spent or "
+                "released. Remove all names but one, or use a symbolic link."
             )
 
 
@@ -99,8 +105,9 @@ class _SqliteConnection:
 
     def begin(self) -> None:
         if self._writing:
-            # After a commit everything is in the file itself: nothing is lost with a side file, and its locks belong to the
-            # file and not to a name. Ledgers of earlier versions had a write-ahead log.
+            # After a commit everything is in the file itself: nothing is lost with a side file, and
+            # its locks belong to the file and not to a name. Ledgers of earlier versions had a
+            # write-ahead log.
             self._patiently("PRAGMA journal_mode = DELETE")
         self._connection.execute("PRAGMA synchronous = EXTRA")
         self._connection.execute("BEGIN IMMEDIATE" if self._writing else "BEGIN")
@@ -131,7 +138,8 @@ class _SqliteConnection:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Device and inode; looked up by name, because closing a descriptor of our own would drop SQLite's locks."""
+    """Device and inode; looked up by name, because closing a descriptor of our own would drop
+    SQLite's locks."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,8 +1,10 @@
-"""One transaction on one connection: committed or rolled back by the process that began it, and by no other.
+"""One transaction on one connection: committed or rolled back by the process that began it, and by
+no other.
 
-A connection must not be used on both sides of a fork: a child that rolls back, or only closes, what it inherited would undo the
-parent's payment in mid-air. So a fork waits until no other thread is in a transaction, and a child that was forked by
-the very thread that is in one neither touches the connection nor pays at all.
+A connection must not be used on both sides of a fork: a child that rolls back, or only closes, what
+it inherited would undo the parent's payment in mid-air. So a fork waits until no other thread is in
+a transaction, and a child that was forked by the very thread that is in one neither touches the
+connection nor pays at all.
 """
 
 import ctypes
@@ -23,7 +25,8 @@ IN_DOUBT: Final = (
 
 
 class CommitFailed(Exception):
-    """The last step of a transaction was not confirmed: it may have been done or not. Its cause tells why."""
+    """The last step of a transaction was not confirmed: it may have been done or not. Its cause
+    tells why."""
 
 
 class Connection(Protocol):
@@ -46,7 +49,8 @@ class _Process:
 
     def in_child(self) -> None:
         for connection in self.open:
-            # Never collected, not even at exit: closing it would reach into the parent's transaction.
+            # Never collected, not even at exit: closing it would reach into the parent's
+            # transaction.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         self.forked_inside = self.forked_inside or bool(self.open)
         self.open = []
@@ -55,7 +59,11 @@ class _Process:
 
 _PROCESS: Final = _Process()
 if sys.platform != "win32":  # which cannot fork
-    os.register_at_fork(before=_PROCESS.lock.acquire, after_in_parent=_PROCESS.lock.release, after_in_child=_PROCESS.in_child)
+    os.register_at_fork(
+        before=_PROCESS.lock.acquire,
+        after_in_parent=_PROCESS.lock.release,
+        after_in_child=_PROCESS.in_child,
+    )
 
 
 @contextmanager
@@ -112,6 +120,7 @@ def _commit(connection: Connection) -> None:
 
 def _forked() -> LedgerError:
     return LedgerError(
-        "this process was forked in the middle of its parent's payment, so it cannot use ledgers on disk. Nothing was spent or "
-        "released here. Start processes before or after a payment, or spawn them."
+        "this process was forked in the middle of its parent's payment, so it cannot use ledgers "
+        "on disk. Nothing was spent or released here. Start processes before or after a payment, "
+        "or spawn them."
     )

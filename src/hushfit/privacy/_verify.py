@@ -1,7 +1,9 @@
-"""Whether a ledger on disk is what it was: its hashes, seals and totals, and what others have kept of it.
+"""Whether a ledger on disk is what it was: its hashes, seals and totals, and what others have kept
+of it.
 
-Nothing inside a database can show that all of it went back to an earlier state. Something kept elsewhere can: an export, the
-hash of an entry, or the receipt in a model file. Each is an `Anchor`, and the ledger must still have it.
+Nothing inside a database can show that all of it went back to an earlier state. Something kept
+elsewhere can: an export, the hash of an entry, or the receipt in a model file. Each is an `Anchor`,
+and the ledger must still have it.
 """
 
 import json
@@ -17,7 +19,8 @@ from hushfit.privacy._disk_ledger import account_of, opened, receipts_of
 from hushfit.privacy._ledger import total_epsilon
 from hushfit.privacy._reserve import RESERVED_SHARE
 
-# Re-deriving a total may differ from the recorded one by rounding between machines, and by the reserve that older ones lack.
+# Re-deriving a total may differ from the recorded one by rounding between machines, and by the
+# reserve that older ones lack.
 _ROUNDING = RESERVED_SHARE
 
 Chains = Mapping[str, tuple[Entry, ...]]
@@ -87,7 +90,8 @@ class Verdict:
 
 
 def verify(location: str | os.PathLike[str], anchors: Iterable[Anchor] = ()) -> Verdict:
-    """Check every hash and seal of a ledger on disk, re-derive every total, and look for what others remember.
+    """Check every hash and seal of a ledger on disk, re-derive every total, and look for what
+    others remember.
 
     Parameters
     ----------
@@ -133,9 +137,9 @@ def verify_ledger(location: str | os.PathLike[str]) -> dict[str, list[str]]:
 
 
 def head_anchor(text: str) -> Anchor:
-    """The hash of an entry, as `hushfit ledger show` prints it."""
+    """The hash of an entry, as `hushfit ledger verify` prints it."""
     if not re.fullmatch("[0-9a-f]{64}", text):
-        raise InvalidArgument(f"{text!r} is not the hash of an entry. Give the 64 hexadecimal digits that `ledger show` printed.")
+        raise InvalidArgument(f"{text!r} is not the hash of an entry. Give the 64 hexadecimal digits that `ledger verify` printed.")
     return Anchor(text)
 
 

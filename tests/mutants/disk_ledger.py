@@ -1,0 +1,88 @@
+"""Bugs in the ledger on disk: names, forks and forgeries that go unnoticed."""
+
+from hushfit.models import _verify as model_checks
+from hushfit.privacy import _chain, _sqlite, _transaction, _verify
+
+from ._mutant import Mutant, swapped
+
+
+def any_place_will_do():
+    return swapped(_sqlite, refuse_unsafe_place=lambda path, mounted: None)
+
+
+def the_child_goes_on():
+    return swapped(_transaction, _refuse_in_child=lambda process: None)
+
+
+def later_entries_do_not_count():
+    honest = _verify.Anchor.is_in
+
+    def is_in(self, chains):
+        beyond = any(self.number is not None and self.number >= len(chain) for chain in chains.values())
+        return beyond or honest(self, chains)
+
+    return swapped(_verify.Anchor, is_in=is_in)
+
+
+def seals_of_hashes():
+    return swapped(_chain.Book, _seal=lambda self, dataset, opening, entry: entry.hash)
+
+
+def the_receipt_is_enough():
+    class Any:
+        def __contains__(self, digest):
+            return True
+
+    return swapped(model_checks, _recorded=lambda chain, number: Any())
+
+
+def the_promise_is_believed():
+    return swapped(model_checks, _promise_problems=lambda model, charge, opening: iter(()))
+
+
+_CHECK = ("ledger on disk",)
+
+DISK_LEDGER = (
+    Mutant(
+        "ledger under two names",
+        "hushfit.privacy._sqlite",
+        "A ledger file that is itself a mount point is paid into, as if nobody used its other name.",
+        any_place_will_do,
+        _CHECK,
+    ),
+    Mutant(
+        "payment by a forked child",
+        "hushfit.privacy._transaction",
+        "A child that was forked in the middle of a payment commits it too, and both sides take it for theirs.",
+        the_child_goes_on,
+        _CHECK,
+    ),
+    Mutant(
+        "older copy believed",
+        "hushfit.privacy._verify",
+        "Entries that an export has and the ledger has not are taken for entries to come.",
+        later_entries_do_not_count,
+        _CHECK,
+    ),
+    Mutant(
+        "seals without the key",
+        "hushfit.privacy._chain",
+        "The seal of an entry is its hash although there is a key, so that anybody can compute it.",
+        seals_of_hashes,
+        _CHECK,
+    ),
+    Mutant(
+        "any model for a receipt",
+        "hushfit.models._verify",
+        "A model with a genuine receipt verifies, whatever else is in the file.",
+        the_receipt_is_enough,
+        _CHECK,
+    ),
+    Mutant(
+        "promise not compared",
+        "hushfit.models._verify",
+        "What a model promises is not compared with what was paid.",
+        the_promise_is_believed,
+        _CHECK,
+    ),
+)
