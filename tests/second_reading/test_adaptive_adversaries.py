@@ -1,10 +1,10 @@
-"""The best adversary against each filter, by backward induction over the privacy loss: what to buy next after every answer.
+"""The best adversary against each filter, by backward induction over the privacy loss.
 
-Losses are rounded down to a grid and mass beyond it counts as what it is at its end, so that the adversary found is no better than the
-real one: above delta it proves a filter wrong.
+After every answer it buys what is best then. Losses are rounded down to a grid, and mass beyond it
+counts as what it is at its end, so that the adversary found is no better than the real one: above
+delta it proves a filter wrong.
 """
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -119,13 +119,19 @@ def lossy(budget):
 @over_budgets
 @pytest.mark.parametrize("menu", [menu_of, lossy], ids=["Gaussian and pure", "some tell the truth"])
 def test_a_ledger_keeps_its_budget(budget, menu):
-    fits = lru_cache(None)(lambda plans: filtered_epsilon(plans, budget, Relation.REPLACE_ONE) <= budget.epsilon)
+    fits = lru_cache(None)(
+        lambda plans: filtered_epsilon(plans, budget, Relation.REPLACE_ONE) <= budget.epsilon
+    )
     assert 0.4 < best_adversary(budget, menu(budget), fits, 3) <= 1
 
 
 def test_the_adversary_beats_composition_that_forgets_who_chose():
-    """The search has power: prices that are composed as if they had been fixed beforehand are exceeded."""
+    """The search has power: prices composed as if they had been fixed beforehand are exceeded."""
     budget = Budget(0.5, 0.1)
     menu = [PureCost(0.5), PureCost(0.3)]
-    fits = lru_cache(None)(lambda plans: epsilon_of(compose(plans), budget.delta, Relation.REPLACE_ONE) <= budget.epsilon)
+    fits = lru_cache(None)(
+        lambda plans: (
+            epsilon_of(compose(plans), budget.delta, Relation.REPLACE_ONE) <= budget.epsilon
+        )
+    )
     assert best_adversary(budget, menu, fits, 5) > 1.04

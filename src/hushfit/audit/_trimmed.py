@@ -23,7 +23,14 @@ from hushfit.audit._canaries import RELATIONS, ROWS, TARGETS, USUAL_BUDGET, Cana
 from hushfit.audit._deterministic import check_replay, check_sensitivity, check_side_channels
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
-from hushfit.audit._noise import LEVEL, Finding, check_moves_on_grid, check_release_noise, check_sampler, check_small_noise
+from hushfit.audit._noise import (
+    LEVEL,
+    Finding,
+    check_moves_on_grid,
+    check_release_noise,
+    check_sampler,
+    check_small_noise,
+)
 from hushfit.audit._prices import check_choices, check_mechanism_price, check_quote, check_search_price
 from hushfit.audit._runs import Bare, ObjectiveGradient, check_certificate, check_conversation, check_run_noise
 from hushfit.audit._suite import FALSE_ALARMS
@@ -787,7 +794,7 @@ def _refusals(seed: int) -> list[Finding]:
 
 
 def _outside(seed: int) -> list[Finding]:
-    """Next to no record is in the batch, and each of them moves the answer by a few hundred steps of the grid only."""
+    """Next to no record is in the batch; each moves the answer by some hundred steps."""
     columns, rate = 60, 1e-6
     problem = Problem(Logistic(), Zero(), 6, columns, Relation.ADD_REMOVE)
     rng = np.random.default_rng(seed)
@@ -799,7 +806,8 @@ def _outside(seed: int) -> list[Finding]:
         return as_source(X, y), as_source(without, y)
 
     batch = anchored_batch(problem, rate)
-    query = VarianceReducedGradient(problem, np.zeros(problem.shape), Snapshot(np.zeros(problem.shape), 0.5), rate)
+    nought = np.zeros(problem.shape)
+    query = VarianceReducedGradient(problem, nought, Snapshot(nought, 0.5), rate)
     tables = [neighbours() for _ in range(20)]
     return [check_moves_on_grid(batch, query, tables, 20.0, problem.relation, batch.ratio, seed)]
 
@@ -811,7 +819,8 @@ def _tiny(seed: int) -> list[Finding]:
         GradientDifference(problem, w, 0 * w, 1e-295, 0.0),
         ClippedGradient(replace(problem, loss=Squared(1e-300)), w, 1e-300),
     ]
-    return [check_small_noise(FullBatch(), query, source, 1.0, problem.relation) for query in queries]
+    relation = problem.relation
+    return [check_small_noise(FullBatch(), query, source, 1.0, relation) for query in queries]
 
 
 def _certificate(relation: Relation, seed: int) -> list[Finding]:
