@@ -74,7 +74,8 @@ class NoiseGrid:
     def __post_init__(self) -> None:
         # A step with fewer digits, or none, would be rounded, and all noise with it.
         if self.step < sys.float_info.min:
-            raise InvalidArgument(f"Noise of scale {self.scale:.3g} is too small for floating point. Give a larger clip.")
+            reason = f"Noise of scale {self.scale:.3g} is too small for floating point."
+            raise InvalidArgument(f"{reason} Give a larger clip.")
 
     @property
     def step(self) -> float:
