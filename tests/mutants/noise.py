@@ -22,7 +22,7 @@ def off_the_grid():
 
 
 def rounding_outside_the_batch():
-    """The grid is fine against a sampled record, as it was before; one outside moves the answer much less."""
+    """The grid is fine against a sampled record; one outside moves the answer much less."""
     return swapped(difference.AnchoredBatch, answer=batches.Sampling.answer)
 
 
@@ -331,7 +331,7 @@ NOISE = (
     Mutant(
         "rounding outside the batch",
         "hushfit.release._difference",
-        "Rounding to the grid of the noise is inside what a sampled record does, not inside what others do.",
+        "Rounding to the grid of the noise is inside what sampled records do, not what others do.",
         rounding_outside_the_batch,
         ("a record outside its anchored batch",),
     ),

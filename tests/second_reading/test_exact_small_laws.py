@@ -1,6 +1,7 @@
-"""Laws of small mechanisms by quadrature of our own, climbed towards the worst neighbours: none exceeds its price.
+"""Laws of small mechanisms by quadrature, climbed to the worst neighbours: none exceeds its price.
 
-Nothing is left to chance but where the searches begin, and that is seeded. The factor 1 + 1e-5 allows for quadrature.
+Nothing is left to chance but where the searches begin, and that is seeded. The factor 1 + 1e-5
+allows for quadrature.
 """
 
 import math
@@ -32,26 +33,37 @@ over_relations = pytest.mark.parametrize("relation", list(Relation), ids=str)
 
 
 def minimiser_in_a_box(record, box, smoothness, sigma, w, cells):
-    """Masses of the minimiser of loss + w^2/2 + linear w + noise w; the slope of the loss is cut off at 1."""
+    """Masses of the minimiser of loss + w^2/2 + linear w + noise w; slopes are cut off at 1."""
     x, target, linear = record
 
     def gradient(v):
         return x * np.clip(smoothness * (x * v - target), -1, 1) + v + linear
 
     bent = np.abs(smoothness * (x * w - target)) <= 1
-    density = np.exp(-0.5 * (gradient(w) / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi)) * (1 + x * x * smoothness * bent)
+    density = (
+        np.exp(-0.5 * (gradient(w) / sigma) ** 2)
+        / (sigma * math.sqrt(2 * math.pi))
+        * (1 + x * x * smoothness * bent)
+    )
     low, high = box
-    return np.concatenate([density * cells, [ndtr(gradient(low) / sigma), ndtr(-gradient(high) / sigma)]])
+    return np.concatenate(
+        [density * cells, [ndtr(gradient(low) / sigma), ndtr(-gradient(high) / sigma)]]
+    )
 
 
 def laws_in_a_box(at, smoothness, sigma, relation, points):
     target, other, linear, low, width, sign = at
     box = low, low + abs(width)
     second = (0.0 if relation is Relation.ADD_REMOVE else math.copysign(1.0, sign), other, linear)
-    kinks = [x * (t + side / smoothness) for x, t in ((1.0, target), second[:2]) for side in (1, -1)]
+    kinks = [
+        x * (t + side / smoothness) for x, t in ((1.0, target), second[:2]) for side in (1, -1)
+    ]
     edges = np.unique(np.clip(np.concatenate([np.linspace(*box, points), kinks]), *box))
     w, cells = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
-    return [minimiser_in_a_box(record, box, smoothness, sigma, w, cells) for record in ((1.0, target, linear), second)]
+    return [
+        minimiser_in_a_box(record, box, smoothness, sigma, w, cells)
+        for record in ((1.0, target, linear), second)
+    ]
 
 
 def nearby(at, rng):
@@ -59,7 +71,9 @@ def nearby(at, rng):
 
 
 @over_relations
-@pytest.mark.parametrize(("multiplier", "kappa"), [(0.4, 0.25), (0.4, 6.0), (1.0, 1.0), (4.0, 0.05)])
+@pytest.mark.parametrize(
+    ("multiplier", "kappa"), [(0.4, 0.25), (0.4, 6.0), (1.0, 1.0), (4.0, 0.05)]
+)
 def test_a_minimiser_in_a_box_never_tells_more_than_its_price(multiplier, kappa, relation):
     sigma = multiplier * (2.0 if relation is Relation.REPLACE_ONE else 1.0)
     rng, cost, worst = np.random.default_rng(0), ObjectiveCost(multiplier, kappa), 0.0
@@ -77,7 +91,7 @@ def test_a_minimiser_in_a_box_never_tells_more_than_its_price(multiplier, kappa,
 
 
 def test_the_renyi_curve_of_a_minimiser_covers_a_box_too():
-    """The price of several stages, of which each may depend on the one before, is a sum of these curves."""
+    """The price of stages, each of which may depend on the one before, is a sum of these curves."""
     rng, orders = np.random.default_rng(1), np.array([1.5, 2.0, 4.0])
     for _ in range(20):
         kappa, multiplier = 10 ** rng.uniform(-2, -0.7), 10 ** rng.uniform(-0.3, 0.7)
@@ -86,7 +100,12 @@ def test_the_renyi_curve_of_a_minimiser_covers_a_box_too():
         inside = (p > 0) & (q > 0)
         logs = np.log(p[inside]), np.log(q[inside])
         moments = [np.log(np.exp(a * logs[0] + (1 - a) * logs[1]).sum()) / (a - 1) for a in orders]
-        assert np.all(moments <= QUADRATURE * rdp_curve(ObjectiveCost(multiplier, kappa), orders, Relation.REPLACE_ONE) + 1e-6)
+        assert np.all(
+            moments
+            <= QUADRATURE
+            * rdp_curve(ObjectiveCost(multiplier, kappa), orders, Relation.REPLACE_ONE)
+            + 1e-6
+        )
 
 
 # Batches without replacement, more than one step
@@ -99,13 +118,17 @@ def batch_laws(first, second, others, size, sigma):
 
     def density(values):
         centres = np.array([sum(chosen) for chosen in combinations(values, size)])
-        return np.mean(np.exp(-0.5 * ((t[:, None] - centres) / sigma) ** 2), axis=1) * cell / (sigma * math.sqrt(2 * math.pi))
+        return (
+            np.mean(np.exp(-0.5 * ((t[:, None] - centres) / sigma) ** 2), axis=1)
+            * cell
+            / (sigma * math.sqrt(2 * math.pi))
+        )
 
     return density([first, *others]), density([second, *others])
 
 
 def two_steps(p, q, epsilon):
-    """Divergence of two independent answers together: a partner's losses are summed from the top."""
+    """Divergence of two independent answers: a partner's losses are summed from the top."""
     order = np.argsort(np.log(p) - np.log(q))
     p, q = p[order], q[order]
     losses = np.log(p) - np.log(q)
@@ -118,11 +141,15 @@ def two_steps(p, q, epsilon):
 @pytest.mark.parametrize("multiplier", [0.5, 2.0])
 def test_two_batches_without_replacement_never_tell_more_than_their_price(n, size, multiplier):
     rng, cost, worst = np.random.default_rng(0), FixedSizeGaussianCost(multiplier, size / n, 2), 0.0
-    claimed = {epsilon: delta_of(cost, epsilon, Relation.REPLACE_ONE) for epsilon in (0.1, 0.5, 1.0, 2.0)}
+    claimed = {
+        epsilon: delta_of(cost, epsilon, Relation.REPLACE_ONE) for epsilon in (0.1, 0.5, 1.0, 2.0)
+    }
     for others in (-np.ones(n - 1), np.ones(n - 1), np.zeros(n - 1), rng.uniform(-1, 1, n - 1)):
         for first, second in ((1.0, -1.0), (-1.0, 1.0), (1.0, 0.0)):
             p, q = batch_laws(first, second, others.tolist(), size, 2 * multiplier)
-            worst = max(worst, *(two_steps(p, q, epsilon) / claimed[epsilon] for epsilon in claimed))
+            worst = max(
+                worst, *(two_steps(p, q, epsilon) / claimed[epsilon] for epsilon in claimed)
+            )
     assert 0.9 < worst <= QUADRATURE
 
 
@@ -142,8 +169,14 @@ def gate_law(scores, threshold, query):
 
 def moved_scores(at, rng):
     """Scores anywhere; moves between neighbours within the sensitivity, often at its ends."""
-    levels, *moves = (part + 10 ** rng.uniform(-2, 0.7) * rng.normal(size=QUERIES) * (rng.random(QUERIES) < 0.5) for part in at)
-    moves = [np.where(move < 0, -1.0, 1.0) if rng.random() < 0.3 else np.clip(move, -1, 1) for move in moves]
+    levels, *moves = (
+        part + 10 ** rng.uniform(-2, 0.7) * rng.normal(size=QUERIES) * (rng.random(QUERIES) < 0.5)
+        for part in at
+    )
+    moves = [
+        np.where(move < 0, -1.0, 1.0) if rng.random() < 0.3 else np.clip(move, -1, 1)
+        for move in moves
+    ]
     return [levels, *moves]
 
 
@@ -153,11 +186,17 @@ STARTS = {"together": np.ones(QUERIES), "in turn": np.resize([1.0, -1.0], QUERIE
 @pytest.mark.parametrize("strength", [0.5, 2.0, 4.0])
 def test_a_gaussian_gate_with_ten_queries_never_tells_more_than_its_price(strength):
     threshold, query = gate_multipliers("gaussian", strength)
-    rng, cost, worst = np.random.default_rng(0), AboveThresholdCost("gaussian", threshold, query, QUERIES), 0.0
+    rng, cost, worst = (
+        np.random.default_rng(0),
+        AboveThresholdCost("gaussian", threshold, query, QUERIES),
+        0.0,
+    )
     for epsilon in (0.05, 0.5):
 
         def told(at, epsilon=epsilon):
-            return hockey_stick(*(gate_law(at[0] + side * at[1] / 2, threshold, query) for side in (1, -1)), epsilon)
+            return hockey_stick(
+                *(gate_law(at[0] + side * at[1] / 2, threshold, query) for side in (1, -1)), epsilon
+            )
 
         for moves in STARTS.values():
             found, _ = climb(told, [np.full(QUERIES, -query), moves], moved_scores, 150, rng)
@@ -175,15 +214,29 @@ def test_a_gradient_and_a_gaussian_gate_on_one_batch_never_tell_more_than_their_
 
     def told(at):
         def joint(side, move):
-            density = np.exp(-0.5 * (grid - side / multiplier) ** 2) / math.sqrt(2 * math.pi) * (grid[1] - grid[0])
+            density = (
+                np.exp(-0.5 * (grid - side / multiplier) ** 2)
+                / math.sqrt(2 * math.pi)
+                * (grid[1] - grid[0])
+            )
             return np.outer(density, gate_law(at[0] + side * move, threshold, query))
 
         absent = joint(0.0, 0.0)
-        return hockey_stick(*((1 - rate) * absent + rate * joint(*moved) for moved in zip(sides, at[1:], strict=True)), epsilon)
+        return hockey_stick(
+            *(
+                (1 - rate) * absent + rate * joint(*moved)
+                for moved in zip(sides, at[1:], strict=True)
+            ),
+            epsilon,
+        )
 
     rng = np.random.default_rng(0)
-    found, _ = climb(told, [np.full(QUERIES, -query), np.ones(QUERIES), np.ones(QUERIES)], moved_scores, 60, rng)
-    claimed = delta_of(GatedCost(multiplier, rate, "gaussian", threshold, query, QUERIES), epsilon, relation)
+    found, _ = climb(
+        told, [np.full(QUERIES, -query), np.ones(QUERIES), np.ones(QUERIES)], moved_scores, 60, rng
+    )
+    claimed = delta_of(
+        GatedCost(multiplier, rate, "gaussian", threshold, query, QUERIES), epsilon, relation
+    )
     assert 0.3 * claimed < found <= QUADRATURE * claimed
 
 
@@ -200,10 +253,16 @@ def named_law(counts, least, scale):
 
 
 @over_relations
-@pytest.mark.parametrize(("columns", "lost", "multiplier"), [(1, 0.1, 4.0), (2, 1e-3, 1.0), (4, 1e-6, 0.3)])
+@pytest.mark.parametrize(
+    ("columns", "lost", "multiplier"), [(1, 0.1, 4.0), (2, 1e-3, 1.0), (4, 1e-6, 0.3)]
+)
 def test_names_of_texts_never_tell_more_than_their_price(columns, lost, multiplier, relation):
     grid = NoiseGrid.of(Vocabulary(columns), multiplier, relation, 1000)
-    least, rng, worst = Thresholded(lost, columns).threshold(grid.scale) + grid.step, np.random.default_rng(0), 0.0
+    least, rng, worst = (
+        Thresholded(lost, columns).threshold(grid.scale) + grid.step,
+        np.random.default_rng(0),
+        0.0,
+    )
 
     def told(at, epsilon):
         losing, gaining = np.maximum(np.rint(at[:columns]), 1), np.maximum(np.rint(at[columns:]), 0)
@@ -220,7 +279,9 @@ def test_names_of_texts_never_tell_more_than_their_price(columns, lost, multipli
             found, _ = climb(
                 lambda at, epsilon=epsilon: told(at, epsilon),
                 start,
-                lambda at, rng: at + grid.scale * rng.normal(size=2 * columns) * (rng.random(2 * columns) < 0.5),
+                lambda at, rng: (
+                    at + grid.scale * rng.normal(size=2 * columns) * (rng.random(2 * columns) < 0.5)
+                ),
                 60,
                 rng,
             )

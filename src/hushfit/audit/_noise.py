@@ -189,7 +189,7 @@ def noise_findings(
 
 @dataclass(frozen=True)
 class SteadySampler:
-    """In place of noise, so many standard deviations in every coordinate: what is left is rounding and the scale."""
+    """In place of noise, so many deviations in every coordinate: what is left is rounding."""
 
     deviations: int
     secure: ClassVar[bool] = False
@@ -202,14 +202,22 @@ class SteadySampler:
 
 
 def steady_answers(
-    mechanism: Any, query: Any, source: DataSource, noise_multiplier: float, relation: Relation, seed: int = 0
+    mechanism: Any,
+    query: Any,
+    source: DataSource,
+    noise_multiplier: float,
+    relation: Relation,
+    seed: int = 0,
 ) -> tuple[Vector, Vector]:
-    """What a mechanism answers where its noise is 0, on its grid, and how far one deviation of its noise is from that."""
-    centre, further = (
-        mechanism.answer(query, source, noise_multiplier, Entropy(relation, SteadySampler(deviations), SeededCoins(seed)))
-        for deviations in (0, 1)
-    )
-    return centre, further - centre
+    """What a mechanism answers where its noise is 0, and one deviation of its noise."""
+
+    def answer(deviations: int) -> Vector:
+        entropy = Entropy(relation, SteadySampler(deviations), SeededCoins(seed))
+        answered: Vector = mechanism.answer(query, source, noise_multiplier, entropy)
+        return answered
+
+    centre = answer(0)
+    return centre, answer(1) - centre
 
 
 def check_moves_on_grid(
@@ -241,15 +249,22 @@ def check_moves_on_grid(
     Finding
     """
     worst = 0.0
-    for pair in tables:
-        (one, scale), (other, _) = (steady_answers(mechanism, query, source, noise_multiplier, relation, seed) for source in pair)
+    for first, second in tables:
+        one, scale = steady_answers(mechanism, query, first, noise_multiplier, relation, seed)
+        other, _ = steady_answers(mechanism, query, second, noise_multiplier, relation, seed)
         moved = float(np.linalg.norm((one - other) / scale)) * noise_multiplier
         worst = max(worst, moved / counted)
     name = f"{type(query).__name__}: distance on the grid of the noise"
     return Finding(name, worst <= 1 + 1e-9, f"{worst:.6f} of what is counted")
 
 
-def check_small_noise(mechanism: Any, query: Any, source: DataSource, noise_multiplier: float, relation: Relation) -> Finding:
+def check_small_noise(
+    mechanism: Any,
+    query: Any,
+    source: DataSource,
+    noise_multiplier: float,
+    relation: Relation,
+) -> Finding:
     """Whether noise next to the smallest numbers has the scale that is paid for, or is refused."""
     name = f"{type(query).__name__}: noise of a tiny sensitivity"
     paid = noise_multiplier * query.sensitivity(relation)

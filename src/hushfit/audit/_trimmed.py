@@ -26,7 +26,14 @@ from hushfit.audit._deterministic import check_order, check_overwritten, check_r
 from hushfit.audit._disk_ledger import check_disk_ledger
 from hushfit.audit._exact import choice_law, gate_law
 from hushfit.audit._examples import Example, example_queries
-from hushfit.audit._noise import LEVEL, Finding, check_moves_on_grid, check_release_noise, check_sampler, check_small_noise
+from hushfit.audit._noise import (
+    LEVEL,
+    Finding,
+    check_moves_on_grid,
+    check_release_noise,
+    check_sampler,
+    check_small_noise,
+)
 from hushfit.audit._prices import check_choices, check_mechanism_price, check_quote, check_search_price
 from hushfit.audit._runs import Bare, ObjectiveGradient, check_certificate, check_conversation, check_run_noise
 from hushfit.audit._suite import FALSE_ALARMS
@@ -864,7 +871,7 @@ def _same_sensitivity(query: Any, relation: Relation, name: str) -> bool:
 
 
 def _outside(seed: int) -> list[Finding]:
-    """Next to no record is in the batch, and each of them moves the answer by a few hundred steps of the grid only."""
+    """Next to no record is in the batch; each moves the answer by some hundred steps."""
     columns, rate = 60, 1e-6
     problem = Problem(Logistic(), Zero(), 6, columns, Relation.ADD_REMOVE)
     rng = np.random.default_rng(seed)
@@ -876,7 +883,8 @@ def _outside(seed: int) -> list[Finding]:
         return as_source(X, y), as_source(without, y)
 
     batch = anchored_batch(problem, rate)
-    query = VarianceReducedGradient(problem, np.zeros(problem.shape), Snapshot(np.zeros(problem.shape), 0.5), rate)
+    nought = np.zeros(problem.shape)
+    query = VarianceReducedGradient(problem, nought, Snapshot(nought, 0.5), rate)
     tables = [neighbours() for _ in range(20)]
     return [check_moves_on_grid(batch, query, tables, 20.0, problem.relation, batch.ratio, seed)]
 
@@ -888,7 +896,8 @@ def _tiny(seed: int) -> list[Finding]:
         GradientDifference(problem, w, 0 * w, 1e-295, 0.0),
         ClippedGradient(replace(problem, loss=Squared(1e-300)), w, 1e-300),
     ]
-    return [check_small_noise(FullBatch(), query, source, 1.0, problem.relation) for query in queries]
+    relation = problem.relation
+    return [check_small_noise(FullBatch(), query, source, 1.0, relation) for query in queries]
 
 
 def _certificate(relation: Relation, seed: int) -> list[Finding]:

@@ -146,10 +146,16 @@ class AnchoredBatch(Sampling):
         own = anchored_batch(query.problem, query.rate)
         return None if self == own else f"with {self!r}, which is not the batch of this query"
 
-    def answer(self, query: Query, source: DataSource, noise_multiplier: float, entropy: Entropy) -> Vector:
+    def answer(
+        self,
+        query: Query,
+        source: DataSource,
+        noise_multiplier: float,
+        entropy: Entropy,
+    ) -> Vector:
         """Noise on a grid that is fine even against what a record outside the batch does."""
         rows = self.rows(source.n_rows, entropy.coins)
-        return gaussian_answer(query, source, rows, noise_multiplier, entropy, least_move=self.ratio)
+        return gaussian_answer(query, source, rows, noise_multiplier, entropy, self.ratio)
 
     def __str__(self) -> str:
         return f"all rows, and each with probability {self.rate:g} once more"
@@ -232,7 +238,7 @@ class VarianceReducedGradient:
 
     @property
     def _adding_up(self) -> float:
-        """Error of one product and one sum of vectors no longer than n gradients, twice, on either table."""
+        """Error of the product and of the sum, vectors as long as n gradients, on both tables."""
         return 4 * _UNIT_ROUNDOFF * self.problem.n_rows * self._full.radius()
 
     def sensitivity(self, relation: Relation) -> float:

@@ -100,11 +100,10 @@ class NoiseGrid:
     log2_deviation: int
 
     def __post_init__(self) -> None:
-        # A step that floating point holds with fewer digits would be rounded, to nothing even, and all noise with it.
+        # A step with fewer digits, or none, would be rounded, and all noise with it.
         if self.step < sys.float_info.min:
-            raise InvalidArgument(
-                f"Noise of scale {self.scale:.3g} is too small for floating point. Measure in smaller units: give a larger clip."
-            )
+            reason = f"Noise of scale {self.scale:.3g} is too small for floating point."
+            raise InvalidArgument(f"{reason} Give a larger clip.")
 
     @property
     def step(self) -> float:
@@ -124,11 +123,14 @@ class NoiseGrid:
         """The grid on which noise is ``multiplier`` times the sensitivity, rounding to that very grid included.
 
         An answer is at most ``n_rows`` sensitivities long; ``stretch`` is the most by which the norm that the noise is
-        measured in exceeds the Euclidean one. No more than ``2**finest`` steps make up the noise. ``least_move`` is the
-        shortest distance that the price counts on, as a share of the sensitivity: rounding is inside that one as well.
+        measured in exceeds the Euclidean one. No more than ``2**finest`` steps make up the noise.
+        ``least_move`` is the shortest distance that the price counts on, as a share of the
+        sensitivity: rounding is inside that one as well.
         """
         twice = 0 if query.doubled is None else int(query.doubled.sum())
-        return _noise_grid(query.sensitivity(relation), query.size, twice, multiplier, n_rows, stretch, finest, least_move)
+        sensitivity = query.sensitivity(relation)
+        room = stretch, finest, least_move
+        return _noise_grid(sensitivity, query.size, twice, multiplier, n_rows, *room)
 
     def noisy(self, answer: Vector, noise: IntVector) -> Vector:
         """Round to the grid, add integers, scale back."""

@@ -1,0 +1,137 @@
+"""The best adversary against each filter, by backward induction over the privacy loss.
+
+After every answer it buys what is best then. Losses are rounded down to a grid, and mass beyond it
+counts as what it is at its end, so that the adversary found is no better than the real one: above
+delta it proves a filter wrong.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from scipy.signal import fftconvolve
+
+from hushfit.errors import BudgetExceeded
+from hushfit.privacy import (
+    FILTER_ORDERS,
+    ApproximateCost,
+    Budget,
+    GaussianCost,
+    GaussianFilter,
+    PureCost,
+    RdpFilter,
+    Relation,
+    compose,
+    epsilon_of,
+    filtered_epsilon,
+    gaussian_mu,
+)
+from hushfit.privacy._filter import filter_orders
+
+STEP, REACH = 0.01, 8.0
+LOSSES = STEP * np.arange(-int(REACH / STEP), int(REACH / STEP) + 1)
+MIDDLE = len(LOSSES) // 2
+BUDGETS = [Budget(1.0, 1e-2), Budget(0.5, 0.05)]
+over_budgets = pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+
+
+def losses_of(cost):
+    """Law of the loss of the most revealing release of a price, under the first table."""
+    if isinstance(cost, GaussianCost):
+        mu = 1 / cost.noise_multiplier
+        t = np.linspace(-8.5, 8.5, 8001)
+        weights = np.exp(-0.5 * t**2)
+        return mu * t + mu * mu / 2, weights / weights.sum()
+    lost = getattr(cost, "delta", 0.0)
+    either = np.array([cost.epsilon, -cost.epsilon])
+    return np.append(either, 2 * REACH), np.append((1 - lost) / (1 + np.exp(-either)), lost)
+
+
+@lru_cache(None)
+def kernel_of(cost):
+    """The same on the grid, centred at a loss of nothing."""
+    losses, weights = losses_of(cost)
+    steps = np.clip(np.floor(losses / STEP + 1e-9).astype(int), -2 * MIDDLE, 2 * MIDDLE)
+    return np.bincount(steps + 2 * MIDDLE, weights=weights, minlength=4 * MIDDLE + 1)
+
+
+def best_adversary(budget, menu, fits, depth):
+    """Delta at the budget's epsilon of whoever buys best, in units of the budget's delta."""
+    stop = np.maximum(-np.expm1(np.minimum(budget.epsilon - LOSSES, 0.0)), 0.0)
+
+    def bought(value, cost):
+        # Nothing to the left of the grid, what its end is worth to the right of it.
+        padded = np.concatenate([np.zeros(2 * MIDDLE), value, np.full(2 * MIDDLE, value[-1])])
+        return np.maximum(fftconvolve(padded, kernel_of(cost)[::-1], mode="valid"), 0.0)
+
+    @lru_cache(None)
+    def value(plans):
+        best = stop
+        if len(plans) < depth:
+            for cost in menu:
+                if fits((*plans, cost)):
+                    best = np.maximum(best, bought(value((*plans, cost)), cost))
+        return best
+
+    return float(value(())[MIDDLE]) / budget.delta
+
+
+def menu_of(budget, share=1.0):
+    mu = share * gaussian_mu(budget.epsilon, budget.delta)
+    epsilon = share * budget.epsilon
+    gaussian = [GaussianCost(1 / (part * mu)) for part in (0.75, 0.5, 0.3)]
+    return [*gaussian, PureCost(0.35 * epsilon), PureCost(0.8 * epsilon)]
+
+
+def by_filter(make):
+    """Whether a filter lets all of these pass, one after the other."""
+
+    def fits(plans):
+        one = make()
+        try:
+            for plan in plans:
+                one.charge(plan)
+        except BudgetExceeded:
+            return False
+        return True
+
+    return lru_cache(None)(fits)
+
+
+@over_budgets
+def test_a_gaussian_filter_keeps_its_mu(budget):
+    fits = by_filter(lambda: GaussianFilter(gaussian_mu(budget.epsilon, budget.delta)))
+    assert 0.5 < best_adversary(budget, menu_of(budget), fits, 4) <= 1
+
+
+@over_budgets
+@pytest.mark.parametrize("orders", [None, FILTER_ORDERS], ids=["two orders", "all orders"])
+def test_a_renyi_filter_keeps_its_budget(budget, orders):
+    chosen = orders or filter_orders(budget.epsilon, budget.delta)
+    fits = by_filter(lambda: RdpFilter(budget.epsilon, budget.delta, Relation.REPLACE_ONE, chosen))
+    assert best_adversary(budget, menu_of(budget, 0.6), fits, 4) <= 1
+
+
+def lossy(budget):
+    return [*menu_of(budget)[1:], ApproximateCost(0.2 * budget.epsilon, 0.5 * budget.delta)]
+
+
+@over_budgets
+@pytest.mark.parametrize("menu", [menu_of, lossy], ids=["Gaussian and pure", "some tell the truth"])
+def test_a_ledger_keeps_its_budget(budget, menu):
+    fits = lru_cache(None)(
+        lambda plans: filtered_epsilon(plans, budget, Relation.REPLACE_ONE) <= budget.epsilon
+    )
+    assert 0.4 < best_adversary(budget, menu(budget), fits, 3) <= 1
+
+
+def test_the_adversary_beats_composition_that_forgets_who_chose():
+    """The search has power: prices composed as if they had been fixed beforehand are exceeded."""
+    budget = Budget(0.5, 0.1)
+    menu = [PureCost(0.5), PureCost(0.3)]
+    fits = lru_cache(None)(
+        lambda plans: (
+            epsilon_of(compose(plans), budget.delta, Relation.REPLACE_ONE) <= budget.epsilon
+        )
+    )
+    assert best_adversary(budget, menu, fits, 5) > 1.04
