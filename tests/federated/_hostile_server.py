@@ -52,7 +52,11 @@ def _shown(reply):
     elif isinstance(payload, dict):
         payload = {str(key): repr(value) for key, value in payload.items()}
     code = str(reply.get_header(MessageHeaderKey.RETURN_CODE))
-    return {"code": code, "error": str(reply.get_header(MessageHeaderKey.ERROR)), "payload": payload if isinstance(payload, dict) else repr(payload)}
+    return {
+        "code": code,
+        "error": str(reply.get_header(MessageHeaderKey.ERROR)),
+        "payload": payload if isinstance(payload, dict) else repr(payload),
+    }
 
 
 def serve(folder):
@@ -66,7 +70,9 @@ def serve(folder):
             headers = {FORGED: asked["origin"]} if asked.get("origin") else {}
             request = CellMessage(headers=headers, payload=_payload(asked))
             try:
-                reply = core.send_request(asked["channel"], asked["topic"], asked["to"], request, timeout=asked.get("timeout", 20.0))
+                reply = core.send_request(
+                    asked["channel"], asked["topic"], asked["to"], request, timeout=asked.get("timeout", 20.0)
+                )
                 answer = _shown(reply)
             except Exception as error:
                 answer = {"code": "exception", "error": repr(error), "payload": None}

@@ -4,8 +4,10 @@ import base64
 import io
 import json
 import random
+import re
 import shutil
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -95,7 +97,12 @@ def test_a_fingerprint_is_the_same_before_and_after_the_journey():
 def test_nothing_that_came_with_a_run_is_told_to_its_sender(north):
     marks = ["SECRET-ALGORITHM", "SECRET-SETTING", "SECRET-RUN", "SECRET-COLUMN"]
     good = a_run("agreed").to_dict()
-    changes = [{"algorithm": marks[0]}, {"settings": {marks[1]: 1}}, {"run": marks[2] + "/"}, {"network": {"names": [marks[3]], "edges": []}}]
+    changes = [
+        {"algorithm": marks[0]},
+        {"settings": {marks[1]: 1}},
+        {"run": marks[2] + "/"},
+        {"network": {"names": [marks[3]], "edges": []}},
+    ]
     for change in changes:
         asked = json.dumps({**good, **change}).encode()
         person = Participant(north, base64.b64encode(asked).decode(), lambda *_: None)
@@ -108,7 +115,9 @@ def test_a_schema_that_differs_is_told_from_the_owners_side_only(north):
     spec = a_run("agreed")
     columns = [{**column, "name": "SECRET"} if column["name"] == "dose" else column for column in _columns(spec)]
     terms = json.loads(json.dumps(spec.terms))
-    terms["schema"]["columns"] = columns if isinstance(spec.terms["schema"]["columns"], list) else {c.pop("name"): c for c in columns}
+    terms["schema"]["columns"] = (
+        columns if isinstance(spec.terms["schema"]["columns"], list) else {c.pop("name"): c for c in columns}
+    )
     other = replace(spec, terms=terms)
     with pytest.raises(InvalidArgument, match="SECRET") as refused:
         approving(north, other).consider(other)
@@ -183,12 +192,22 @@ def test_jobs_are_limited_to_so_many_in_an_hour(north, tmp_path):
     spec, now = a_run("agreed"), [0.0]
     approve_on_disk(tmp_path / "north", spec)
     door = door_of(north, tmp_path, clock=lambda: now[0])
-    assert [door.admit(JOB, job_of(spec), {}) for _ in range(4)] == [None, None, None, "it has let in as many jobs as it allows in an hour. Wait."]
+    assert [door.admit(JOB, job_of(spec), {}) for _ in range(4)] == [
+        None,
+        None,
+        None,
+        "it has let in as many jobs as it allows in an hour. Wait.",
+    ]
     now[0] = 3601.0
     assert door.admit(JOB, job_of(spec), {}) is None
 
 
-OTHER_FILES = ["config/config_fed_client.conf", "config/config_fed_client.yml", "config/config_fed_client.json.default", "resources.json"]
+OTHER_FILES = [
+    "config/config_fed_client.conf",
+    "config/config_fed_client.yml",
+    "config/config_fed_client.json.default",
+    "resources.json",
+]
 OTHER_FILES += ["custom/x.py", "config/resources.json", "../x", "/x", "config/config_fed_server.conf", "meta.json"]
 
 
@@ -198,19 +217,53 @@ def test_a_job_with_any_other_file_is_refused(name):
         spec_in(job_of(a_run("agreed"), **{name: "x"}), EXECUTOR)
 
 
+# Who asks
+
+
+def test_a_question_is_taken_from_the_coordinator_only(north):
+    from hushfit.federated import nvflare as engine
+
+    executor = engine.OwnerExecutor(a_run().packed())
+    executor._participant = Participant(north, a_run().packed(), lambda *_: None)
+    for sender, answered in (("server", True), ("east", False), ("server2", False), (None, False)):
+        letter = engine._letter(b"{}")
+        letter.set_header(engine.SENDER, sender)
+        reply = executor._asked("hushfit.consider", letter, None)
+        assert (engine._opened(reply) is not None) is answered, sender
+    assert (
+        sum("did not come from the coordinator" in event["why"] for event in events_of(north) if event["what"] == "message refused")
+        == 3
+    )
+
+
+def test_the_sender_of_a_message_is_where_it_came_from_and_not_what_it_says(monkeypatch):
+    from nvflare.fuel.f3.cellnet.core_cell import Message
+    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
+    from nvflare.private.fed.client.command_agent import CommandAgent
+
+    from hushfit.federated import _nvflare_owner
+    from hushfit.federated import nvflare as engine
+
+    seen = []
+    monkeypatch.setattr(
+        CommandAgent, "_aux_communication", lambda self, request: seen.append(request.payload.get_header(engine.SENDER))
+    )
+    _nvflare_owner.name_senders()
+    for origin in ("server.job", "east.job", ""):
+        letter = engine._letter(b"{}")
+        letter.set_header(engine.SENDER, "server")
+        CommandAgent._aux_communication(None, Message(headers={MessageHeaderKey.ORIGIN: origin}, payload=letter))
+    assert seen == ["server", "east", ""]
+
+
 # Journals
 
 
-def turns_with(config, spec, count, heard=()):
+def turns_with(config, spec, count):
     """Take some turns without a network around it; what was said."""
-    owner = config.open_owner(spec, config.read_rows(spec))
-    said = []
-    for number in range(owner.turns_taken, count):
-        mail = {name: np.ones(3) for name in owner.seat.neighbours} if number else {}
-        said.append(owner.turn(number, mail))
-    owner.close()
-    owner.source.close()
-    return said
+    with closing(config.read_rows(spec)) as rows, closing(config.open_owner(spec, rows)) as owner:
+        mail = {name: np.ones(3) for name in owner.seat.neighbours}
+        return [owner.turn(number, mail if number else {}) for number in range(owner.turns_taken, count)]
 
 
 def test_a_restored_journal_is_refused_by_the_ledger(north, tmp_path):
@@ -223,8 +276,11 @@ def test_a_restored_journal_is_refused_by_the_ledger(north, tmp_path):
     turns_with(config, spec, 5)
     kept = journal.read_bytes()
     shutil.copy(tmp_path / "backup", journal)
-    with pytest.raises(OldJournal, match="holds 2 releases, but the ledger has recorded 5"):
-        config.open_owner(spec, config.read_rows(spec))
+    with (
+        closing(config.read_rows(spec)) as rows,
+        pytest.raises(OldJournal, match="holds 2 releases, but the ledger has recorded 5"),
+    ):
+        config.open_owner(spec, rows)
     journal.write_bytes(kept)
     assert len(turns_with(config, spec, 6)) == 1
     assert len(config.open_ledger().entries) == 1
@@ -241,10 +297,8 @@ def test_a_crash_between_journal_and_ledger_leaves_a_run_that_goes_on(north, mon
         patch.setattr(DiskAccount, "record_releases", lambda *_: (_ for _ in ()).throw(OSError("gone")))
         with pytest.raises(OSError, match="gone"):
             turns_with(config, spec, 2)
-    owner = config.open_owner(spec, config.read_rows(spec))
-    assert len(owner._journal.releases) == 2
-    owner.close()
-    owner.source.close()
+    with closing(config.read_rows(spec)) as rows, closing(config.open_owner(spec, rows)) as owner:
+        assert len(owner._journal.releases) == 2
     assert len(turns_with(config, spec, 4)) == 3
 
 
@@ -262,7 +316,9 @@ def test_a_journal_says_how_far_it_is_without_being_opened(tmp_path):
 def pair(kits, north_settings="a", east_settings="a"):
     folder, _ = kits
     me, other = (Identity.read(name, folder / name / "kit" / "startup") for name in ("north", "east"))
-    return Envelopes(me, "first", 1, ("east",), settings=north_settings), Envelopes(other, "first", 1, ("north",), settings=east_settings)
+    return Envelopes(me, "first", 1, ("east",), settings=north_settings), Envelopes(
+        other, "first", 1, ("north",), settings=east_settings
+    )
 
 
 def test_owners_that_were_told_different_settings_do_not_talk(kits):
@@ -275,7 +331,15 @@ def test_how_far_a_journal_is_cannot_be_changed_on_the_way(kits):
     north, east = pair(kits)
     said = json.loads(north.hello("east", 5, 3))
     assert (east.greeted(json.dumps(said).encode()).turns, east.greeted(json.dumps(said).encode()).heard) == (5, 3)
-    for change in ({"turns": 4}, {"heard": -1}, {"to": "west"}, {"settings": "b"}, {"turns": True}, {"heard": 3.0}, {"heard": None}):
+    for change in (
+        {"turns": 4},
+        {"heard": -1},
+        {"to": "west"},
+        {"settings": "b"},
+        {"turns": True},
+        {"heard": 3.0},
+        {"heard": None},
+    ):
         with pytest.raises(InvalidArgument):
             east.greeted(json.dumps({**said, **change}).encode())
     with pytest.raises(InvalidArgument, match="greets somebody else"):
@@ -330,21 +394,74 @@ def test_deep_toml_and_long_names_are_told_in_words(tmp_path, north):
             read(path)
     with pytest.raises(InvalidArgument, match="does not name a run"):
         a_run("x" * 101)
-    for change in ({"turn_timeout": 10**400}, {"attempt": 10**400}, {"settings": {"steps": 4, "eta": 10**400}}, {"rows": dict.fromkeys(NAMES, 10**400)}):
+    for change in (
+        {"turn_timeout": 10**400},
+        {"attempt": 10**400},
+        {"settings": {"steps": 4, "eta": 10**400}},
+        {"rows": dict.fromkeys(NAMES, 10**400)},
+    ):
         with pytest.raises(InvalidArgument):
             RunSpec.from_dict({**a_run().to_dict(), **change})
 
 
 # Damaged files
 
-RUN = 'name = "first"\nschema = "schema.toml"\nnetwork = "ring"\nalgorithm = "pp-admm"\nturn_timeout = 30.0\n[settings]\nsteps = 4\n' + "".join(
-    f"[owners.{name}]\nrows = {rows}\nepsilon = 1.0\ndelta = 1e-6\n" for name, rows in ROWS.items()
+RUN = (
+    'name = "first"\nschema = "schema.toml"\nnetwork = "ring"\nalgorithm = "pp-admm"\nturn_timeout = 30.0\n[settings]\nsteps = 4\n'
+    + "".join(f"[owners.{name}]\nrows = {rows}\nepsilon = 1.0\ndelta = 1e-6\n" for name, rows in ROWS.items())
 )
-TOKENS = ["", "\0", "=", "[", "]", '"', "'", "\n", "1e999", "-1", "nan", "inf", "true", "[[", "{}", "../", "9" * 400, "\u202e", "#", "a.b", "0x", "é" * 50]
+TOKENS = [
+    "",
+    "\0",
+    "=",
+    "[",
+    "]",
+    '"',
+    "'",
+    "\n",
+    "1e999",
+    "-1",
+    "nan",
+    "inf",
+    "true",
+    "[[",
+    "{}",
+    "../",
+    "9" * 400,
+    "\u202e",
+    "#",
+    "a.b",
+    "0x",
+    "é" * 50,
+]
+VALUE = re.compile(r'"[^"\n]*"|-?\d[\d.e-]*')
+VALUES = [
+    "0",
+    "1",
+    "-1",
+    "3",
+    "1e308",
+    "1e-300",
+    "true",
+    "[]",
+    "{}",
+    '""',
+    '"x"',
+    '"north"',
+    '"a/b"',
+    "[1, 2]",
+    '["x", "y"]',
+    "9" * 30,
+    "0.5",
+]
 
 
 def damaged(text, rng):
     """A text with some of its characters or lines lost, doubled, moved or exchanged."""
+    if rng.random() < 0.5:
+        places = list(VALUE.finditer(text))
+        place = rng.choice(places)
+        return text[: place.start()] + rng.choice(VALUES) + text[place.end() :]
     letters = list(text)
     for _ in range(rng.choice([1, 1, 1, 2, 5])):
         at = rng.randrange(len(letters) + 1)
@@ -370,7 +487,7 @@ def owner_files(count, tmp_path, north):
     """How many damaged owner.toml were refused and how many read; nothing else ever happens."""
     rng, path, good = random.Random(13), tmp_path / "north" / "owner.toml", (tmp_path / "north" / "owner.toml").read_text()
     spec, refused, read = a_run("agreed"), 0, 0
-    good += f"{spec.approval}\n[peers]\neast = \"{'ab' * 32}\"\n"
+    good += f'{spec.approval}\n[peers]\neast = "{"ab" * 32}"\n'
     before = sorted(found.name for found in (tmp_path / "north").iterdir())
     for _ in range(count):
         path.write_text(damaged(good, rng), encoding="utf-8", errors="replace")

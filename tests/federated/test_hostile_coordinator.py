@@ -62,7 +62,15 @@ def place(tmp_path_factory):
     inbox.mkdir()
     kit = folder / "fed" / "coordinator"
     (kit / "transfer").mkdir()
-    command = [sys.executable, str(Path(__file__).with_name("_hostile_server.py")), str(inbox), "-m", str(kit), "-s", "fed_server.json"]
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("_hostile_server.py")),
+        str(inbox),
+        "-m",
+        str(kit),
+        "-s",
+        "fed_server.json",
+    ]
     settings = ["--set", "secure_train=true", "config_folder=config", "org=coordinator"]
     with (folder / "server.txt").open("wb") as out:
         server = subprocess.Popen([*command, *settings], cwd=kit, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
@@ -133,7 +141,9 @@ def signed(place, files, signer="conductor"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         sign_folders(home, key, str(startup / "client.crt"))
-        return archived({str(path.relative_to(home)): path.read_bytes() for path in sorted(Path(home).rglob("*")) if path.is_file()})
+        return archived(
+            {str(path.relative_to(home)): path.read_bytes() for path in sorted(Path(home).rglob("*")) if path.is_file()}
+        )
 
 
 def archived(files, change=lambda info: None):
@@ -208,7 +218,13 @@ def other_files(place):
     for name in names:
         for folder in ("", "config/", "custom/", "local/", "startup/"):
             yield f"{folder}{name}", signed(place, {**genuine, folder + name: b'{"class_allow_list": ["*"]}'})
-    for name in ("../escaped.json", "/absolute.json", "config/../../up.json", "config\\..\\x.json", "CONFIG/config_fed_client.json"):
+    for name in (
+        "../escaped.json",
+        "/absolute.json",
+        "config/../../up.json",
+        "config\\..\\x.json",
+        "CONFIG/config_fed_client.json",
+    ):
         yield name, archived({**genuine, name: b"{}"})
     yield "a link", archived({**genuine, "config/link": b"/etc/passwd"}, _as_link)
     twice = io.BytesIO()
@@ -248,10 +264,25 @@ def broken_archives(place):
 
 def settings_of_other_classes(place):
     spec = a_run("agreed").packed()
-    classes = ["subprocess.Popen", "os.system", "builtins.eval", "nvflare.app_common.executors.client_api_executor.ClientAPIExecutor"]
-    classes += ["hushfit.federated.nvflare.CoordinatorController", f"{_kits.EXECUTOR}.x", "hushfit.federated.nvflare.os.system", "", None, 3]
+    classes = [
+        "subprocess.Popen",
+        "os.system",
+        "builtins.eval",
+        "nvflare.app_common.executors.client_api_executor.ClientAPIExecutor",
+    ]
+    classes += [
+        "hushfit.federated.nvflare.CoordinatorController",
+        f"{_kits.EXECUTOR}.x",
+        "hushfit.federated.nvflare.os.system",
+        "",
+        None,
+        3,
+    ]
     for path in classes:
-        yield f"class {path}", signed(place, files_of(spec, executors=[{"tasks": ["*"], "executor": {"path": path, "args": {"spec": spec}}}]))
+        yield (
+            f"class {path}",
+            signed(place, files_of(spec, executors=[{"tasks": ["*"], "executor": {"path": path, "args": {"spec": spec}}}])),
+        )
     built = {"path": _kits.EXECUTOR, "args": {"spec": spec}}
     one = {"tasks": ["*"], "executor": built}
     odd = {
@@ -261,7 +292,9 @@ def settings_of_other_classes(place):
         "other tasks": {"executors": [{"tasks": ["train"], "executor": built}]},
         "more arguments": {"executors": [{"tasks": ["*"], "executor": {**built, "args": {"spec": spec, "data": "/etc/passwd"}}}]},
         "no arguments": {"executors": [{"tasks": ["*"], "executor": {"path": _kits.EXECUTOR}}]},
-        "a name in place of a path": {"executors": [{"tasks": ["*"], "executor": {"name": "OwnerExecutor", "args": {"spec": spec}}}]},
+        "a name in place of a path": {
+            "executors": [{"tasks": ["*"], "executor": {"name": "OwnerExecutor", "args": {"spec": spec}}}]
+        },
         "a reference": {"executors": [{"tasks": ["*"], "executor": {"path": _kits.EXECUTOR, "args": {"spec": "{WORKSPACE}"}}}]},
         "a list": {"executors": [{"tasks": ["*"], "executor": {"path": _kits.EXECUTOR, "args": {"spec": [spec]}}}]},
         "filters": {"task_data_filters": [{"tasks": ["*"], "filters": [{"path": "os.system"}]}]},
@@ -300,7 +333,10 @@ def descriptions(place):
     yield "no base64", "***"
     yield "url-safe", base64.urlsafe_b64encode(b"\xff\xfe" * 40).decode()
     yield "deep", base64.b64encode(b"[" * 50_000).decode()
-    yield "deep terms", base64.b64encode(text.replace('"model": {', '"deep": ' + "[" * 900 + "]" * 900 + ', "model": {').encode()).decode()
+    yield (
+        "deep terms",
+        base64.b64encode(text.replace('"model": {', '"deep": ' + "[" * 900 + "]" * 900 + ', "model": {').encode()).decode(),
+    )
 
 
 def test_hostile_jobs_are_refused_and_nothing_is_told_or_spent(place):
@@ -350,20 +386,67 @@ def _with_signatures(archive, others):
         return archived({name: (two if ".__nvfl" in name else one).read(name) for name in one.namelist()})
 
 
-SHELL = ["cat startup/client.key", "cat ../secret.txt", "ls -l .", "tail local/resources.json", "head ../owner.toml", "grep -r name ..", "pwd"]
-COMMANDS = ["sys.info", "sys.report_env", "sys.report_version", "resource_manager.report_resources", "train.get_scopes", "train.check_status"]
-COMMANDS += ["train.shutdown", "train.restart", "train.delete_run", "train.abort_task", "info.collector", "train.start", "train.set_job_id"]
+SHELL = [
+    "cat startup/client.key",
+    "cat ../secret.txt",
+    "ls -l .",
+    "tail local/resources.json",
+    "head ../owner.toml",
+    "grep -r name ..",
+    "pwd",
+]
+COMMANDS = [
+    "sys.info",
+    "sys.report_env",
+    "sys.report_version",
+    "resource_manager.report_resources",
+    "train.get_scopes",
+    "train.check_status",
+]
+COMMANDS += [
+    "train.shutdown",
+    "train.restart",
+    "train.delete_run",
+    "train.abort_task",
+    "info.collector",
+    "train.start",
+    "train.set_job_id",
+]
 LOGGING = ["sys.configure_site_log", "train.configure_job_log"]
-DIAGNOSIS = ["peers", "cells", "route", "start_route", "stop", "stop_cell", "url_use", "conns", "speed", "echo", "stress", "change_root"]
+DIAGNOSIS = [
+    "peers",
+    "cells",
+    "route",
+    "start_route",
+    "stop",
+    "stop_cell",
+    "url_use",
+    "conns",
+    "speed",
+    "echo",
+    "stress",
+    "change_root",
+]
 DIAGNOSIS += ["bulk_test", "bulk_item", "msg_stats", "list_pools", "show_pool", "comm_config", "config_vars", "process_info"]
 
 
 def test_commands_that_no_run_needs_are_not_answered(place):
     """The engine leaves it to the server to say that a command needs permission; this one does not say it, or says who it likes."""
-    logging = json.dumps({"version": 1, "handlers": {"x": {"class": "logging.FileHandler", "filename": str(place.folder / "written")}}})
+    logging = json.dumps(
+        {"version": 1, "handlers": {"x": {"class": "logging.FileHandler", "filename": str(place.folder / "written")}}}
+    )
     asked = [("sys.shell", line) for line in SHELL] + [(topic, str(uuid.uuid4())) for topic in COMMANDS]
     asked += [(topic, logging) for topic in LOGGING]
-    ways = [{}, {"require_authz": "true", "admin_command": "shell_commands", "user_role": "project_admin", "user_name": "x", "user_org": "north"}]
+    ways = [
+        {},
+        {
+            "require_authz": "true",
+            "admin_command": "shell_commands",
+            "user_role": "project_admin",
+            "user_name": "x",
+            "user_org": "north",
+        },
+    ]
     for topic, body in asked:
         for headers in ways:
             reply = admin(place, topic, body, headers={**headers, "job_id": str(uuid.uuid4())})

@@ -85,6 +85,7 @@ class Owner:
     folder: str | os.PathLike[str] | None = None
     random_state: Any = None
     weights: Vector | None = field(default=None, init=False)
+    _paid: Receipt | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.source.n_rows != self.seat.problem.n_rows or self.seat.sizes[self.seat.name] != self.source.n_rows:
@@ -152,22 +153,24 @@ class Owner:
 
     def _refuse_old_journal(self) -> None:
         """What was released after an old copy of the journal was made would be drawn again."""
-        recorded, here = self._releases_recorded(), len(self._journal.releases)
+        account, here = self._account(), len(self._journal.releases)
+        recorded = account.releases_recorded(self._paid) if account is not None and self._paid is not None else 0
         if here < recorded:
             raise OldJournal(
                 f"The journal of run {self.run.name} holds {here} releases, but the ledger has recorded "
                 f"{recorded}: it is an old copy. Bring the last one back, or start a run with a new name."
             )
 
-    def _releases_recorded(self) -> int:
+    def _account(self) -> DiskAccount | None:
+        """Where releases are counted beside the payment; an account in memory does not outlive the process."""
         account = None if self.ledger is None else self.ledger.account
-        return account.releases_recorded(self._paid) if isinstance(account, DiskAccount) else 0
+        return account if isinstance(account, DiskAccount) else None
 
     def _keep(self, released: Released) -> None:
         """In the journal first, then in the ledger: a crash between the two leaves no journal that seems old."""
         self._journal.note_release(released)
-        account = None if self.ledger is None else self.ledger.account
-        if isinstance(account, DiskAccount):  # an account in memory does not outlive the process
+        account = self._account()
+        if account is not None and self._paid is not None:
             account.record_releases(self._paid, len(self._journal.releases))
 
     def _start(self) -> None:

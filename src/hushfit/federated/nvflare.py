@@ -251,8 +251,8 @@ def seen_environment(also: Sequence[str] = (), database: bool = False) -> dict[s
         for name, value in os.environ.items()
         if _SEEN.fullmatch(name) or name in also or (database and _SEEN_WITH_DATABASE.fullmatch(name))
     }
-    # No module is imported from the folder that a process runs in, and the engine tells nobody more than the kind of an error.
-    return {**seen, "PYTHONSAFEPATH": "1", "NVFLARE_SECURE_LOGGING": "1", "NVFLARE_NO_UPDATE_CHECK": "1"}
+    # No module is imported from the folder that a process runs in.
+    return {**seen, "PYTHONSAFEPATH": "1", "NVFLARE_NO_UPDATE_CHECK": "1"}
 
 
 def end_process(process: "subprocess.Popen[bytes]", seconds: float = 8.0) -> None:
@@ -305,7 +305,8 @@ def start_owner(config: OwnerConfig, path: Path, held: Sequence[int] = ()) -> "s
     Identity.read(config.name, config.kit / "startup")
     more = [f"uid={config.name}", f"org={config.name}"]
     environment = seen_environment(config.environment, database="://" in config.ledger)
-    environment[OWNER_FILE] = str(path.resolve())
+    # An owner's engine tells the coordinator no more than the kind of an error.
+    environment |= {OWNER_FILE: str(path.resolve()), "NVFLARE_SECURE_LOGGING": "1"}
     return _spawn(_OWNER_PROCESS, config.kit, "fed_client.json", more, environment, held)
 
 
