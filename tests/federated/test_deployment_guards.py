@@ -286,6 +286,29 @@ def test_a_restored_journal_is_refused_by_the_ledger(north, tmp_path):
     assert len(config.open_ledger().entries) == 1
 
 
+def test_two_copies_of_a_journal_do_not_both_speak(north, tmp_path):
+    """As with a state folder copied to another machine: whoever is second says nothing, now and after a restart."""
+    spec = a_run("agreed", settings={"steps": 6})
+    config = replace(approving(north, spec), insecure_seed=None)
+    turns_with(config, spec, 2)
+    shutil.copytree(config.state, tmp_path / "copy")
+    copied = replace(config, state=tmp_path / "copy")
+    turns_with(config, spec, 3)
+    with pytest.raises(OldJournal, match="holds 2 releases"):
+        turns_with(copied, spec, 3)
+    with closing(config.read_rows(spec)) as rows, closing(config.open_owner(spec, rows)) as first:
+        shutil.copytree(config.state, tmp_path / "late")
+        late = replace(config, state=tmp_path / "late")
+        with closing(config.read_rows(spec)) as others, closing(late.open_owner(spec, others)) as second:
+            mail = {name: np.ones(3) for name in first.seat.neighbours}
+            assert first.turn(3, mail) is not None
+            with pytest.raises(LedgerError, match="two processes speak for one payment"):
+                second.turn(3, mail)
+    with pytest.raises(OldJournal, match="holds other releases"):
+        turns_with(late, spec, 5)
+    assert len(turns_with(config, spec, 6)) == 2
+
+
 def test_a_crash_between_journal_and_ledger_leaves_a_run_that_goes_on(north, monkeypatch):
     """The journal is written first, so that it is never behind the ledger after a crash."""
     from hushfit.privacy._disk_ledger import DiskAccount

@@ -15,7 +15,7 @@ from hushfit._typing import Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, LedgerError, OldJournal
 from hushfit.estimators import noise_and_coins
-from hushfit.federated._journal import Journal, Standing
+from hushfit.federated._journal import Journal, Standing, digest_of
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
 from hushfit.privacy import Guarantee, Ledger, Receipt
 from hushfit.privacy._disk_ledger import DiskAccount
@@ -152,13 +152,20 @@ class Owner:
         self._refuse_old_journal()
 
     def _refuse_old_journal(self) -> None:
-        """What was released after an old copy of the journal was made would be drawn again."""
-        account, here = self._account(), len(self._journal.releases)
-        recorded = account.releases_recorded(self._paid) if account is not None and self._paid is not None else 0
-        if here < recorded:
+        """What was released after an old copy of the journal was made, or by another copy, would be drawn again."""
+        account, here = self._account(), self._journal.releases
+        if account is None or self._paid is None:
+            return
+        recorded, digest = account.releases_recorded(self._paid)
+        if len(here) < recorded:
             raise OldJournal(
-                f"The journal of run {self.run.name} holds {here} releases, but the ledger has recorded "
+                f"The journal of run {self.run.name} holds {len(here)} releases, but the ledger has recorded "
                 f"{recorded}: it is an old copy. Bring the last one back, or start a run with a new name."
+            )
+        if recorded and digest_of(here[:recorded]) != digest:
+            raise OldJournal(
+                f"The journal of run {self.run.name} holds other releases than the ledger has recorded: another "
+                "copy of it has spoken. Bring that one back, or start a run with a new name."
             )
 
     def _account(self) -> DiskAccount | None:
@@ -171,7 +178,8 @@ class Owner:
         self._journal.note_release(released)
         account = self._account()
         if account is not None and self._paid is not None:
-            account.record_releases(self._paid, len(self._journal.releases))
+            releases = self._journal.releases
+            account.record_releases(self._paid, len(releases), digest_of(releases))
 
     def _start(self) -> None:
         """Hold the conversation again as far as the journal goes."""

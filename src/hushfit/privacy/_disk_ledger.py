@@ -138,18 +138,32 @@ class DiskAccount:
             chain = _sound_chain(execute, self.dataset)
             _add(execute, self.dataset, chain, {"kind": "model", "receipt": receipt.number, "model": digest})
 
-    def record_releases(self, receipt: Receipt, count: int) -> None:
-        """Note that a payment has led to so many releases by now, so that none of them is made again."""
+    def record_releases(self, receipt: Receipt, count: int, digest: str) -> None:
+        """Note that a payment has led to so many releases by now, so that none of them is made again.
+
+        Parameters
+        ----------
+        receipt : Receipt
+            Of the payment.
+        count : int
+            More than was recorded before.
+        digest : str
+            Hash of all these releases.
+        """
         with _database(self.location).transaction(writing=True) as execute:
             chain = _sound_chain(execute, self.dataset)
-            body = {"kind": "releases", "receipt": receipt.number, "releases": count}
+            recorded, _ = _last_releases(chain, receipt)
+            if count <= recorded:
+                raise LedgerError(
+                    f"release {count} of payment {receipt.number} was made before: two processes speak for one "
+                    "payment. Nothing was said. End one of them."
+                )
+            body = {"kind": "releases", "receipt": receipt.number, "releases": count, "digest": digest}
             _add(execute, self.dataset, chain, body)
 
-    def releases_recorded(self, receipt: Receipt) -> int:
-        """The largest number that `record_releases` was given for a payment; 0 if none."""
-        lines = (entry.body for entry in self.history() if entry.kind == "releases")
-        counts = (line["releases"] for line in lines if line["receipt"] == receipt.number)
-        return max(counts, default=0)
+    def releases_recorded(self, receipt: Receipt) -> tuple[int, str]:
+        """What `record_releases` was told last for a payment; 0 if nothing."""
+        return _last_releases(self.history(), receipt)
 
     def hash_of(self, receipt: Receipt) -> str:
         """The chain's hash at a payment: whoever keeps it can tell whether the history before it was rewritten."""
@@ -376,6 +390,11 @@ def _receipts(chain: tuple[Entry, ...], budget: Budget, relation: Relation) -> t
         )
     except (KeyError, InvalidArgument) as error:
         raise _unreadable(chain[0].body.get("dataset"), error) from error
+
+
+def _last_releases(chain: tuple[Entry, ...], receipt: Receipt) -> tuple[int, str]:
+    lines = (entry.body for entry in reversed(chain) if entry.kind == "releases")
+    return next(((line["releases"], line["digest"]) for line in lines if line["receipt"] == receipt.number), (0, ""))
 
 
 def _unreadable(dataset: object, error: Exception) -> LedgerError:
