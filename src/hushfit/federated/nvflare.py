@@ -44,7 +44,7 @@ _COORDINATOR_SITE = "server"  # what the engine calls it in addresses
 # What the engine's processes see of the environment they are started in: nothing that may be a secret.
 _SEEN = re.compile(
     "PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_.*|TZ|TMPDIR|XDG_CACHE_HOME|VIRTUAL_ENV|LD_LIBRARY_PATH|PYTHONPATH|"
-    "NUMBA_.*|OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|MKL_NUM_THREADS"
+    "HUSHFIT_LEDGER_KEY_FILE|NUMBA_.*|OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|MKL_NUM_THREADS"
 )
 _SEEN_WITH_DATABASE = re.compile("PG.*")  # how the client library of PostgreSQL finds its server and password
 _OWNER_PROCESS = ("hushfit.federated._nvflare_owner", "site")
