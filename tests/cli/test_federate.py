@@ -143,6 +143,11 @@ def test_a_finished_run_becomes_a_model_with_its_papers(hushfit, federation):
 
     (federation / "run.toml").write_text(RUN)
     spec = read_run("run.toml")
+    line = hushfit("federate", "fingerprint", "run.toml").out.splitlines()[-1]
+    assert line == spec.approval
+    for name in OWNERS:
+        with (federation / name / "owner.toml").open("a") as file:
+            file.write(line + "\n")
     configs = {name: OwnerConfig.load(federation / name / "owner.toml") for name in OWNERS}
     people = {}
     for name, config in configs.items():

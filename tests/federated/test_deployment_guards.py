@@ -4,8 +4,10 @@ import base64
 import io
 import json
 import random
+import re
 import shutil
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -215,19 +217,53 @@ def test_a_job_with_any_other_file_is_refused(name):
         spec_in(job_of(a_run("agreed"), **{name: "x"}), EXECUTOR)
 
 
+# Who asks
+
+
+def test_a_question_is_taken_from_the_coordinator_only(north):
+    from hushfit.federated import nvflare as engine
+
+    executor = engine.OwnerExecutor(a_run().packed())
+    executor._participant = Participant(north, a_run().packed(), lambda *_: None)
+    for sender, answered in (("server", True), ("east", False), ("server2", False), (None, False)):
+        letter = engine._letter(b"{}")
+        letter.set_header(engine.SENDER, sender)
+        reply = executor._asked("hushfit.consider", letter, None)
+        assert (engine._opened(reply) is not None) is answered, sender
+    assert (
+        sum("did not come from the coordinator" in event["why"] for event in events_of(north) if event["what"] == "message refused")
+        == 3
+    )
+
+
+def test_the_sender_of_a_message_is_where_it_came_from_and_not_what_it_says(monkeypatch):
+    from nvflare.fuel.f3.cellnet.core_cell import Message
+    from nvflare.fuel.f3.cellnet.defs import MessageHeaderKey
+    from nvflare.private.fed.client.command_agent import CommandAgent
+
+    from hushfit.federated import _nvflare_owner
+    from hushfit.federated import nvflare as engine
+
+    seen = []
+    monkeypatch.setattr(
+        CommandAgent, "_aux_communication", lambda self, request: seen.append(request.payload.get_header(engine.SENDER))
+    )
+    _nvflare_owner.name_senders()
+    for origin in ("server.job", "east.job", ""):
+        letter = engine._letter(b"{}")
+        letter.set_header(engine.SENDER, "server")
+        CommandAgent._aux_communication(None, Message(headers={MessageHeaderKey.ORIGIN: origin}, payload=letter))
+    assert seen == ["server", "east", ""]
+
+
 # Journals
 
 
-def turns_with(config, spec, count, heard=()):
+def turns_with(config, spec, count):
     """Take some turns without a network around it; what was said."""
-    owner = config.open_owner(spec, config.read_rows(spec))
-    said = []
-    for number in range(owner.turns_taken, count):
-        mail = {name: np.ones(3) for name in owner.seat.neighbours} if number else {}
-        said.append(owner.turn(number, mail))
-    owner.close()
-    owner.source.close()
-    return said
+    with closing(config.read_rows(spec)) as rows, closing(config.open_owner(spec, rows)) as owner:
+        mail = {name: np.ones(3) for name in owner.seat.neighbours}
+        return [owner.turn(number, mail if number else {}) for number in range(owner.turns_taken, count)]
 
 
 def test_a_restored_journal_is_refused_by_the_ledger(north, tmp_path):
@@ -240,11 +276,37 @@ def test_a_restored_journal_is_refused_by_the_ledger(north, tmp_path):
     turns_with(config, spec, 5)
     kept = journal.read_bytes()
     shutil.copy(tmp_path / "backup", journal)
-    with pytest.raises(OldJournal, match="holds 2 releases, but the ledger has recorded 5"):
-        config.open_owner(spec, config.read_rows(spec))
+    with (
+        closing(config.read_rows(spec)) as rows,
+        pytest.raises(OldJournal, match="holds 2 releases, but the ledger has recorded 5"),
+    ):
+        config.open_owner(spec, rows)
     journal.write_bytes(kept)
     assert len(turns_with(config, spec, 6)) == 1
     assert len(config.open_ledger().entries) == 1
+
+
+def test_two_copies_of_a_journal_do_not_both_speak(north, tmp_path):
+    """As with a state folder copied to another machine: whoever is second says nothing, now and after a restart."""
+    spec = a_run("agreed", settings={"steps": 6})
+    config = replace(approving(north, spec), insecure_seed=None)
+    turns_with(config, spec, 2)
+    shutil.copytree(config.state, tmp_path / "copy")
+    copied = replace(config, state=tmp_path / "copy")
+    turns_with(config, spec, 3)
+    with pytest.raises(OldJournal, match="holds 2 releases"):
+        turns_with(copied, spec, 3)
+    with closing(config.read_rows(spec)) as rows, closing(config.open_owner(spec, rows)) as first:
+        shutil.copytree(config.state, tmp_path / "late")
+        late = replace(config, state=tmp_path / "late")
+        with closing(config.read_rows(spec)) as others, closing(late.open_owner(spec, others)) as second:
+            mail = {name: np.ones(3) for name in first.seat.neighbours}
+            assert first.turn(3, mail) is not None
+            with pytest.raises(LedgerError, match="two processes speak for one payment"):
+                second.turn(3, mail)
+    with pytest.raises(OldJournal, match="holds other releases"):
+        turns_with(late, spec, 5)
+    assert len(turns_with(config, spec, 6)) == 2
 
 
 def test_a_crash_between_journal_and_ledger_leaves_a_run_that_goes_on(north, monkeypatch):
@@ -258,10 +320,8 @@ def test_a_crash_between_journal_and_ledger_leaves_a_run_that_goes_on(north, mon
         patch.setattr(DiskAccount, "record_releases", lambda *_: (_ for _ in ()).throw(OSError("gone")))
         with pytest.raises(OSError, match="gone"):
             turns_with(config, spec, 2)
-    owner = config.open_owner(spec, config.read_rows(spec))
-    assert len(owner._journal.releases) == 2
-    owner.close()
-    owner.source.close()
+    with closing(config.read_rows(spec)) as rows, closing(config.open_owner(spec, rows)) as owner:
+        assert len(owner._journal.releases) == 2
     assert len(turns_with(config, spec, 4)) == 3
 
 
@@ -397,10 +457,34 @@ TOKENS = [
     "0x",
     "é" * 50,
 ]
+VALUE = re.compile(r'"[^"\n]*"|-?\d[\d.e-]*')
+VALUES = [
+    "0",
+    "1",
+    "-1",
+    "3",
+    "1e308",
+    "1e-300",
+    "true",
+    "[]",
+    "{}",
+    '""',
+    '"x"',
+    '"north"',
+    '"a/b"',
+    "[1, 2]",
+    '["x", "y"]',
+    "9" * 30,
+    "0.5",
+]
 
 
 def damaged(text, rng):
     """A text with some of its characters or lines lost, doubled, moved or exchanged."""
+    if rng.random() < 0.5:
+        places = list(VALUE.finditer(text))
+        place = rng.choice(places)
+        return text[: place.start()] + rng.choice(VALUES) + text[place.end() :]
     letters = list(text)
     for _ in range(rng.choice([1, 1, 1, 2, 5])):
         at = rng.randrange(len(letters) + 1)

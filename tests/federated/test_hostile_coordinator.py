@@ -339,13 +339,14 @@ def descriptions(place):
     )
 
 
-def test_hostile_jobs_are_refused_and_nothing_is_told_or_spent(place):
+@pytest.mark.parametrize("every", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
+def test_hostile_jobs_are_refused_and_nothing_is_told_or_spent(place, every):
     jobs = [*config_formats(place), *other_files(place), *broken_archives(place), *settings_of_other_classes(place)]
     jobs += [(f"run {what}", signed(place, files_of(spec))) for what, spec in descriptions(place)]
-    for what, archive in jobs:
-        assert_refused(place, what, deploy(place, archive))
-    print(f"\n{len(jobs)} hostile jobs refused")
     assert len(jobs) >= 240
+    for what, archive in jobs[::every]:
+        assert_refused(place, what, deploy(place, archive))
+    print(f"\n{len(jobs[::every])} hostile jobs refused")
     assert place.calls == []
     assert books(place) == []
     assert not list(place.config.kit.glob("*-*-*"))  # no folder of a job was made

@@ -1,9 +1,12 @@
 """Bugs of owners that say more than their releases, or speak before they have paid."""
 
+import base64
+import json
 from types import SimpleNamespace
 
 import numpy as np
 
+from hushfit.federated import _deployment as deployment
 from hushfit.federated import _ipp_admm as ipp_admm
 from hushfit.federated import _owner as owners
 from hushfit.federated import _pp_admm as pp_admm
@@ -102,6 +105,13 @@ def paid_when_it_first_speaks():
     return swapped(owners.Owner, turn=turn, _pay=lambda self: None)
 
 
+def run_in_any_encoding():
+    def unpacked(text):
+        return deployment.RunSpec.from_dict(json.loads(base64.b64decode(text)))
+
+    return swapped(deployment.RunSpec, unpacked=staticmethod(unpacked))
+
+
 FEDERATED = (
     Mutant(
         "minimiser said aloud",
@@ -145,5 +155,37 @@ FEDERATED = (
         "An owner is charged when it has spoken.",
         paid_when_it_first_speaks,
         ("books of an owner",),
+    ),
+    Mutant(
+        "journal of yesterday",
+        "hushfit.federated._owner",
+        "An owner goes on from a journal that was restored, and draws again what the ledger knows to be out.",
+        lambda: swapped(owners.Owner, _refuse_old_journal=lambda self: None),
+        ("books of an owner",),
+        "hushfit 0.1",
+    ),
+    Mutant(
+        "run without consent",
+        "hushfit.federated._deployment",
+        "An owner takes part in every run below its ceiling, whether it has approved it or not.",
+        lambda: swapped(deployment.OwnerConfig, _require_approval=lambda self, spec: None),
+        ("consent of an owner",),
+        "hushfit 0.1",
+    ),
+    Mutant(
+        "run quoted in its refusal",
+        "hushfit.federated._deployment",
+        "A refusal repeats what came with the run, which the engine may have filled in at the owner.",
+        lambda: swapped(deployment, told_to_others=str),
+        ("consent of an owner",),
+        "hushfit 0.1",
+    ),
+    Mutant(
+        "run in any encoding",
+        "hushfit.federated._deployment",
+        "The description of a run is read as UTF-16 too, in which base64 around a secret is still a text.",
+        run_in_any_encoding,
+        ("consent of an owner",),
+        "hushfit 0.1",
     ),
 )

@@ -4,12 +4,15 @@
 stay below `FALSE_ALARMS`. `make test` runs the list on the library as it is, and those entries that should notice on the library with a bug planted in it.
 """
 
+import base64
+import json
 import math
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,9 +42,11 @@ from hushfit.audit._runs import Bare, ObjectiveGradient, check_certificate, chec
 from hushfit.audit._suite import FALSE_ALARMS
 from hushfit.data import DataSource, SeededCoins, as_source
 from hushfit.data._schema import NumericColumn, Schema, encode
-from hushfit.errors import UnsupportedRelation
+from hushfit.data.tables import parse_schema
+from hushfit.errors import HushfitError, LedgerError, UnsupportedRelation
 from hushfit.estimators import PrivateLasso, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.federated import DPADMM, DVP, IPPADMM, MADMM, PPADMM, RADMM, Algorithm, Network, Owner, Run, Seat, SharedSolver
+from hushfit.federated import _deployment as deployment
 from hushfit.losses import Logistic, OneVsRest, Softmax, Squared
 from hushfit.model_selection import PrivateSearchCV
 from hushfit.penalties import L1, Zero
@@ -761,6 +766,7 @@ def _federated() -> Iterator[Check]:
     for name in ("dvp", "r-admm", "dp-admm"):
         yield Check(f"attack on owner, {name}", partial(_other_owner, name), attacks=1)
     yield Check("books of an owner", _owner_books)
+    yield Check("consent of an owner", _owner_consent)
 
 
 def _conversation(name: str, seed: int) -> list[Finding]:
@@ -825,7 +831,83 @@ def _owner_books(seed: int) -> list[Finding]:
         Finding("owner: pays before it speaks", paid_first, f"{len(ledger.entries)} entries"),
         Finding("owner: pays once", len(ledger.entries) == 1, f"{len(ledger.entries)} entries"),
         Finding("owner: repeats itself word for word", same and kept, "" if same and kept else "another word for the same round"),
+        _old_journal(source, seat, algorithm),
     ]
+
+
+def _old_journal(source: DataSource, seat: Seat, algorithm: Algorithm) -> Finding:
+    """An owner whose journal was restored from a backup does not go on from there."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ledger = Ledger.create(Path(folder) / "ledger.db", "audit", 100.0, USUAL_BUDGET.delta)
+        owner = Owner(source, seat, Run("audit", algorithm), ledger, folder)
+        journal = Path(folder) / "audit.journal"
+        owner.turn(0, {})
+        if not journal.exists():
+            return Finding("owner: goes on from no old journal", False, "it keeps no journal")
+        backup = journal.read_bytes()
+        owner.turn(1, {"other": _loud(0)})
+        owner.close()
+        journal.write_bytes(backup)
+        try:
+            Owner(source, seat, Run("audit", algorithm), ledger, folder).close()
+        except LedgerError:
+            return Finding("owner: goes on from no old journal", True)
+    return Finding("owner: goes on from no old journal", False, "it would draw a round again")
+
+
+def _owner_consent(seed: int) -> list[Finding]:
+    """An owner takes part in what it has approved, and tells nobody what came with a run that it refuses."""
+    schema = parse_schema(_CONSENT_SCHEMA).schema
+    names = ("victim", "other")
+    spec = deployment.RunSpec(
+        "audit", "pp-admm", {"steps": 3}, Network.complete(names), dict.fromkeys(names, ROWS),
+        dict.fromkeys(names, USUAL_BUDGET), deployment.terms_of(schema),
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as home:
+        place = Path(home)
+        (place / "schema.toml").write_text(_CONSENT_SCHEMA, encoding="utf-8")
+        owner = deployment.OwnerConfig(
+            "victim", place, ("rows.csv",), place / "schema.toml", "ledger.db", "victim", place, USUAL_BUDGET
+        )
+        agreed = replace(owner, approved={spec.run: spec.fingerprint})
+        alone = _refusal(lambda: owner.consider(spec)) is not None
+        other = _refusal(lambda: agreed.consider(replace(spec, settings={"steps": 4}))) is not None
+        willing = _refusal(lambda: agreed.consider(spec)) is None
+    asked = json.dumps({**spec.to_dict(), "algorithm": _MARK})
+    told = [_refusal(partial(deployment.RunSpec.unpacked, _coded(asked, code))) for code in ("utf-8", "utf-16", "utf-32")]
+    foreign = _refusal(partial(deployment.RunSpec.unpacked, _coded(json.dumps(spec.to_dict()), "utf-16")))
+    return [
+        Finding("owner: takes part in approved runs only", alone and other and willing, f"{alone}, {other}, {willing}"),
+        Finding("owner: reads no other encoding than UTF-8", foreign is not None),
+        Finding("owner: quotes nothing that came with a run", not any(_MARK in str(text) for text in told)),
+    ]
+
+
+_MARK = "came-with-the-run"
+_CONSENT_SCHEMA = """
+[target]
+name = "ill"
+kind = "categorical"
+categories = ["no", "yes"]
+[columns.age]
+kind = "numeric"
+low = 0
+high = 100
+"""
+
+
+def _coded(text: str, encoding: str) -> str:
+    return base64.b64encode(text.encode(encoding)).decode("ascii")
+
+
+def _refusal(act: Callable[[], Any]) -> str | None:
+    """What others are told if it is refused."""
+    try:
+        act()
+    except HushfitError as error:
+        return deployment.told_to_others(error)
+    return None
 
 
 # The rest

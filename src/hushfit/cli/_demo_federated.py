@@ -71,6 +71,7 @@ def _write(path: Path, patients: Any) -> None:
 
 def _prepare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> int:
     """Everything before the run: each line is what a person would type, on the machine that it names."""
+    from hushfit.cli.federate import read_run
     from hushfit.data.tables import SchemaFile, schema_to_toml
     from hushfit.datasets import HEART_SCHEMA
 
@@ -102,8 +103,9 @@ def _prepare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> int:
             .replace("epsilon = 1.0", f"epsilon = {EPSILON}")
             .replace("delta = 1e-6", f"delta = {DELTA}")
         )
-        settings.write_text(text, encoding="utf-8")
-    return 0
+        # Each hospital has read run.toml, computed its fingerprint, and agrees.
+        settings.write_text(f"{text}{read_run(folder / 'run.toml').approval}\n", encoding="utf-8")
+    return _verb(f"federate fingerprint {folder}/run.toml")
 
 
 def _verb(step: str) -> int:

@@ -22,6 +22,7 @@ Examples:
   hushfit federate approve north.csr --folder fed -o north.crt
   hushfit federate join invitation.json --name north --folder north \\
       --certificate north.crt
+  hushfit federate fingerprint run.toml
   hushfit federate run fed run.toml
   hushfit federate status fed --follow""",
 )
@@ -134,6 +135,8 @@ epsilon = 1.0
 delta = 1e-6
 
 [peers]                    # fingerprints of neighbours' certificates, told on another way; optional
+
+[approved]                 # runs that you agree to, each with its fingerprint: hushfit federate fingerprint run.toml
 """,
             encoding="utf-8",
         )
@@ -188,6 +191,7 @@ def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool
     coordinator = nvflare.start_coordinator(folder)
     try:
         tell(f"the coordinator is up; run {spec.run}, {spec.algorithm}, {len(spec.active)} owners")
+        tell(f"its owners must have approved it: {spec.approval}")
         progress = nvflare.conduct(folder, spec, nvflare.Patience(on_lost, patience), tell)
     finally:
         nvflare.end_process(coordinator)
@@ -203,6 +207,26 @@ def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool
         f"For a person in one owner's table: epsilon={max(b.epsilon for b in budgets):g} (the largest of all owners), {spec.terms['model']['adjacency']}. "
         f"For one who may be in all of them: the sum, {sum(b.epsilon for b in budgets):g}.",
     )
+
+
+@command.command("fingerprint", short_help="What an owner approves.")
+@click.argument("run_file", metavar="RUN.toml", type=click.Path(dir_okay=False))
+@json_option
+def fingerprint(run_file: str, as_json: bool) -> None:
+    """Print the fingerprint of the run that RUN.toml describes, as a line for an owner's file.
+
+    An owner that agrees to the run adds the line under [approved] in its owner.toml. The fingerprint covers the table, the
+    model, the algorithm with its settings, the owners, and what each of them pays; it takes part in no other run.
+    """
+    _needs_engine()
+    spec = read_run(run_file)
+    if as_json:
+        print_json({"run": spec.run, "fingerprint": spec.fingerprint})
+        return
+    click.echo(
+        f"Run {spec.run}: {spec.algorithm}, {len(spec.active)} owners. To agree, add this line under [approved] in owner.toml:"
+    )
+    click.echo(spec.approval)
 
 
 def read_run(path: str | Path) -> Any:

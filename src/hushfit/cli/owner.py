@@ -31,8 +31,8 @@ def command() -> None:
 def run(path: str, once: bool) -> None:
     """Connect to the coordinator and take part in the runs that it asks for, until interrupted.
 
-    A run that asks for more than the ceiling, describes another table or finds the ledger empty is refused before anything is
-    released. When a run finishes, the model is written to the state folder. After a crash, start this again: nothing is paid or
+    A run that is not under [approved] in the owner's file, asks for more than the ceiling, describes another table or finds the
+    ledger empty is refused before anything is released; the line that would approve it is printed. When a run finishes, the model is written to the state folder. After a crash, start this again: nothing is paid or
     drawn twice.
     """
     _needs_engine()

@@ -142,7 +142,9 @@ class RunSpec:
             raise InvalidArgument(f"algorithm={self.algorithm!r} takes no settings.")
         allowed = {f.name for f in fields(made)}
         for name, value in self.settings.items():
-            if name not in allowed or not isinstance(value, bool | int | float | str | None):
+            # A whole number beyond 64 bits is no setting, and some of them fit in no float.
+            huge = isinstance(value, int) and not -(2**63) <= value < 2**63
+            if name not in allowed or huge or not isinstance(value, bool | int | float | str | None):
                 raise InvalidArgument(
                     f"settings of {self.algorithm!r} have {name}={value!r}. Use numbers or words for {', '.join(sorted(allowed))}."
                 )

@@ -8,6 +8,7 @@ Proof: docs/proofs/federated.md.
 
 import base64
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -228,6 +229,12 @@ def _changed(path: Path) -> InvalidArgument:
 def _turn(line: Mapping[str, Any]) -> tuple[dict[str, Vector], Vector | None]:
     heard = {name: unpacked(text) for name, text in line["heard"].items()}
     return heard, None if line["said"] is None else unpacked(line["said"])
+
+
+def digest_of(releases: Sequence[Released]) -> str:
+    """SHA-256 of releases, in their order."""
+    lines = [[released.name, packed(released.answer)] for released in releases]
+    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()
 
 
 def packed(vector: Vector) -> str:

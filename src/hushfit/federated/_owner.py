@@ -14,7 +14,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, LedgerError, OldJournal
-from hushfit.federated._journal import Journal, Standing
+from hushfit.federated._journal import Journal, Standing, digest_of
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
 from hushfit.privacy import Guarantee, Ledger, Receipt
 from hushfit.privacy._disk_ledger import DiskAccount
@@ -84,6 +84,7 @@ class Owner:
     folder: str | os.PathLike[str] | None = None
     random_state: Any = None
     weights: Vector | None = field(default=None, init=False)
+    _paid: Receipt | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.source.n_rows != self.seat.problem.n_rows or self.seat.sizes[self.seat.name] != self.source.n_rows:
@@ -150,24 +151,34 @@ class Owner:
         self._refuse_old_journal()
 
     def _refuse_old_journal(self) -> None:
-        """What was released after an old copy of the journal was made would be drawn again."""
-        recorded, here = self._releases_recorded(), len(self._journal.releases)
-        if here < recorded:
+        """What was released after an old copy of the journal was made, or by another copy, would be drawn again."""
+        account, here = self._account(), self._journal.releases
+        if account is None or self._paid is None:
+            return
+        recorded, digest = account.releases_recorded(self._paid)
+        if len(here) < recorded:
             raise OldJournal(
-                f"The journal of run {self.run.name} holds {here} releases, but the ledger has recorded "
+                f"The journal of run {self.run.name} holds {len(here)} releases, but the ledger has recorded "
                 f"{recorded}: it is an old copy. Bring the last one back, or start a run with a new name."
             )
+        if recorded and digest_of(here[:recorded]) != digest:
+            raise OldJournal(
+                f"The journal of run {self.run.name} holds other releases than the ledger has recorded: another "
+                "copy of it has spoken. Bring that one back, or start a run with a new name."
+            )
 
-    def _releases_recorded(self) -> int:
+    def _account(self) -> DiskAccount | None:
+        """Where releases are counted beside the payment; an account in memory does not outlive the process."""
         account = None if self.ledger is None else self.ledger.account
-        return account.releases_recorded(self._paid) if isinstance(account, DiskAccount) else 0
+        return account if isinstance(account, DiskAccount) else None
 
     def _keep(self, released: Released) -> None:
         """In the journal first, then in the ledger: a crash between the two leaves no journal that seems old."""
         self._journal.note_release(released)
-        account = None if self.ledger is None else self.ledger.account
-        if isinstance(account, DiskAccount):  # an account in memory does not outlive the process
-            account.record_releases(self._paid, len(self._journal.releases))
+        account = self._account()
+        if account is not None and self._paid is not None:
+            releases = self._journal.releases
+            account.record_releases(self._paid, len(releases), digest_of(releases))
 
     def _start(self) -> None:
         """Hold the conversation again as far as the journal goes."""

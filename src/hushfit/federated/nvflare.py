@@ -44,7 +44,7 @@ _COORDINATOR_SITE = "server"  # what the engine calls it in addresses
 # What the engine's processes see of the environment they are started in: nothing that may be a secret.
 _SEEN = re.compile(
     "PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_.*|TZ|TMPDIR|XDG_CACHE_HOME|VIRTUAL_ENV|LD_LIBRARY_PATH|PYTHONPATH|"
-    "NUMBA_.*|OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|MKL_NUM_THREADS"
+    "HUSHFIT_LEDGER_KEY_FILE|NUMBA_.*|OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|MKL_NUM_THREADS"
 )
 _SEEN_WITH_DATABASE = re.compile("PG.*")  # how the client library of PostgreSQL finds its server and password
 _OWNER_PROCESS = ("hushfit.federated._nvflare_owner", "site")
@@ -251,8 +251,8 @@ def seen_environment(also: Sequence[str] = (), database: bool = False) -> dict[s
         for name, value in os.environ.items()
         if _SEEN.fullmatch(name) or name in also or (database and _SEEN_WITH_DATABASE.fullmatch(name))
     }
-    # No module is imported from the folder that a process runs in, and the engine tells nobody more than the kind of an error.
-    return {**seen, "PYTHONSAFEPATH": "1", "NVFLARE_SECURE_LOGGING": "1", "NVFLARE_NO_UPDATE_CHECK": "1"}
+    # No module is imported from the folder that a process runs in.
+    return {**seen, "PYTHONSAFEPATH": "1", "NVFLARE_NO_UPDATE_CHECK": "1"}
 
 
 def end_process(process: "subprocess.Popen[bytes]", seconds: float = 8.0) -> None:
@@ -305,7 +305,8 @@ def start_owner(config: OwnerConfig, path: Path, held: Sequence[int] = ()) -> "s
     Identity.read(config.name, config.kit / "startup")
     more = [f"uid={config.name}", f"org={config.name}"]
     environment = seen_environment(config.environment, database="://" in config.ledger)
-    environment[OWNER_FILE] = str(path.resolve())
+    # An owner's engine tells the coordinator no more than the kind of an error.
+    environment |= {OWNER_FILE: str(path.resolve()), "NVFLARE_SECURE_LOGGING": "1"}
     return _spawn(_OWNER_PROCESS, config.kit, "fed_client.json", more, environment, held)
 
 

@@ -94,15 +94,33 @@ class DiskAccount:
             book = found.prepared()
             book.add(self.dataset, book.sound(self.dataset), body)
 
-    def record_releases(self, receipt: Receipt, count: int) -> None:
-        """Note that a payment has led to so many releases by now, so that none of them is made again."""
-        self._note({"kind": "releases", "receipt": receipt.number, "releases": count})
+    def record_releases(self, receipt: Receipt, count: int, digest: str) -> None:
+        """Note that a payment has led to so many releases by now, so that none of them is made again.
 
-    def releases_recorded(self, receipt: Receipt) -> int:
-        """The largest number that `record_releases` was given for a payment; 0 if none."""
-        lines = (entry.body for entry in self.history() if entry.kind == "releases")
-        counts = (line["releases"] for line in lines if line["receipt"] == receipt.number)
-        return max(counts, default=0)
+        Parameters
+        ----------
+        receipt : Receipt
+            Of the payment.
+        count : int
+            More than was recorded before.
+        digest : str
+            Hash of all these releases.
+        """
+        with opened(self.location, writing=True) as found:
+            book = found.prepared()
+            chain = book.sound(self.dataset)
+            recorded, _ = _last_releases(chain, receipt)
+            if count <= recorded:
+                raise LedgerError(
+                    f"release {count} of payment {receipt.number} was made before: two processes speak for one "
+                    "payment. Nothing was said. End one of them."
+                )
+            body = {"kind": "releases", "receipt": receipt.number, "releases": count, "digest": digest}
+            book.add(self.dataset, chain, body)
+
+    def releases_recorded(self, receipt: Receipt) -> tuple[int, str]:
+        """What `record_releases` was told last for a payment; 0 if nothing."""
+        return _last_releases(self.history(), receipt)
 
     def hash_of(self, receipt: Receipt) -> str:
         """The chain's hash at a payment: whoever keeps it can tell whether the history before it was rewritten."""
@@ -222,6 +240,11 @@ def _named(dataset: object) -> str:
     if not isinstance(dataset, str) or not dataset.strip() or not dataset.isprintable() or len(dataset) > 200:
         raise InvalidArgument(f"dataset={dataset!r} is not a name. Give a printable text of at most 200 letters.")
     return dataset
+
+
+def _last_releases(chain: tuple[Entry, ...], receipt: Receipt) -> tuple[int, str]:
+    lines = (entry.body for entry in reversed(chain) if entry.kind == "releases")
+    return next(((line["releases"], line["digest"]) for line in lines if line["receipt"] == receipt.number), (0, ""))
 
 
 def _unreadable(dataset: object, error: Exception) -> LedgerError:
