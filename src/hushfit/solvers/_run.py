@@ -27,7 +27,9 @@ class Solver(Protocol):
 
     @property
     def takes_constraint(self) -> bool:
-        """Whether it heeds ``problem.constraint``; it is never given a problem with one otherwise."""
+        """Whether it heeds ``problem.constraint``; it is never given a problem with one
+        otherwise.
+        """
 
     def plan(self, problem: Problem) -> Plan:
         """All releases it will make, whatever the answers."""
@@ -45,7 +47,9 @@ class Finishing(Protocol):
 
 
 def finished(solver: Solver, problem: Problem, curator: Curator, average: Vector) -> Vector:
-    """The weights that a solver hands out: the average of its iterates, or what it makes of that."""
+    """The weights that a solver hands out: the average of its iterates, or what it makes of
+    that.
+    """
     return solver.finish(problem, curator, average) if isinstance(solver, Finishing) else average
 
 
