@@ -11,7 +11,8 @@ from hushfit.problem import Problem
 from hushfit.release import Curator
 
 RELATIONS = list(Relation)
-# Every loss, by the labels it takes: -1 and +1, real numbers, or numbers of classes. A new one goes here and inherits the tests
+# Every loss, by the labels it takes: -1 and +1, real numbers, or numbers of classes. A new one
+# goes here and inherits the tests
 # of losses and of compiled code.
 BINARY = [Logistic(), HuberHinge(), HuberHinge(bend=0.1)]
 REAL = [Squared(), Squared(slope_bound=0.7), Squared(slope_bound=2.5)]

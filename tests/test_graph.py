@@ -5,6 +5,7 @@ Everything random is seeded. The comparison of frequencies has a false-alarm rat
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from sklearn.covariance import GraphicalLasso
 
 from _support import curator_over, problem_for, source_of, two_classes
 from hushfit import PrivateGraphLogisticRegression
+from hushfit.constraints import graph
 from hushfit.errors import BudgetExceeded, InsecureNoiseWarning, InvalidArgument, PrivacyLeakWarning
 from hushfit.penalties import L1
 from hushfit.privacy import Budget, Ledger, Relation, SeededSampler, calibrate
@@ -154,14 +156,26 @@ def test_the_watched_graph_is_a_function_of_the_release():
     assert (0, 1) in edges_of(seen[0])
 
 
+class _AsksTheMoment:
+    """A solver for constraints with a release of the name that a private graph needs."""
+
+    takes_constraint = True
+
+    def plan(self, problem):
+        return Plan((Planned("second moment", SecondMoment, 1),))
+
+
 def test_graphs_need_a_solver_and_a_problem_that_take_them():
     problem = problem_for(np.empty((50, 4)), penalty=L1(0.01))
     with pytest.raises(InvalidArgument, match="full row rank"):
         PrivateGraph(DPVRADMM(strongly_convex=True, ridge=0.1)).plan(problem)
+    for ignorant in (WhitenedGradientDescent(), PublicGraph(QUICK, [(0, 1)])):
+        with pytest.raises(InvalidArgument, match="takes no constraint"):
+            PrivateGraph(ignorant)
     with pytest.raises(InvalidArgument, match="releases a 'second moment' itself"):
-        PrivateGraph(WhitenedGradientDescent()).plan(problem_for(np.empty((50, 4))))
+        PrivateGraph(_AsksTheMoment()).plan(problem)
     with pytest.raises(InvalidArgument, match="not both"):
-        PublicGraph(PublicGraph(QUICK, [(0, 1)]), [(1, 2)]).plan(problem)
+        PublicGraph(QUICK, [(1, 2)]).plan(replace(problem, constraint=graph(np.array([[0, 1]]), 4)))
     with pytest.raises(InvalidArgument, match="edges"):
         PublicGraph(QUICK, [(0, 9)]).plan(problem)
 

@@ -105,7 +105,9 @@ def test_a_loss_has_as_many_outputs_as_it_declares(loss):
 
 @over_losses
 def test_no_hessian_has_a_higher_rank_than_declared(loss):
-    """By differences of slopes along each margin; the price of noise inside an objective rests on the rank."""
+    """By differences of slopes along each margin; the price of noise inside an objective rests
+    on the rank.
+    """
     t, y = sample(loss, 3, 1.0, n=5000)
     h, K = 1e-4, loss.outputs
     moves = h * np.eye(K) if K > 1 else [h]

@@ -147,7 +147,9 @@ def test_a_separable_penalty_takes_a_step_for_each_coefficient(penalty):
 
 @over_penalties
 def test_a_penalty_declares_a_ridge_exactly_if_it_is_one(penalty):
-    """Solvers put ``ridge`` into linear solves in place of the prox, so it must be the whole penalty."""
+    """Solvers put ``ridge`` into linear solves in place of the prox, so it must be the whole
+    penalty.
+    """
     points = np.random.default_rng(0).normal(size=(20, 4)) * np.array([0.1, 1.0, 10.0, 3.0])
     values, halves = np.array([penalty.value(z) for z in points]), 0.5 * (points**2).sum(axis=1)
     if penalty.ridge is not None:

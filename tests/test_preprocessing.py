@@ -383,7 +383,7 @@ def test_vocabulary_noise_is_on_the_grid_of_its_sensitivity(relation):
 def test_a_vocabulary_is_released_as_planned_or_not_at_all():
     with pytest.raises(InvalidArgument, match="has its own price"):
         Planned("v", Vocabulary, 1)
-    with pytest.raises(InvalidArgument, match="names texts"):
+    with pytest.raises(InvalidArgument, match="Plan only Vocabulary"):
         Planned("v", ColumnHistogram, 1, sampling=Thresholded(1e-7, 1))
     curator = curator_over(TextColumns((("a", "b"),)), Plan((Planned("v", Vocabulary, 1, sampling=Thresholded(1e-7, 1)),)), 1.0)
     with pytest.raises(UndeclaredRelease, match="for 1 columns"):

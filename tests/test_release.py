@@ -311,7 +311,9 @@ def test_every_source_gives_the_same_answer(build, layout):
 
 
 def in_any_order(query, n=200, seed=5):
-    """Answers over the same records: as they come, in other orders, and in blocks of other sizes."""
+    """Answers over the same records: as they come, in other orders, and in blocks of other
+    sizes.
+    """
     X = table(n, COLUMNS, seed)
     loss = query.loss if isinstance(query, ClippedGradient) else Logistic()
     y = labels_for(loss, query.problem.outputs, n, seed)
@@ -330,9 +332,11 @@ def sums_exactly(query):
 
 @over_queries
 def test_the_order_of_the_rows_and_their_blocks_do_not_show_in_a_single_bit(build):
-    """Sums over records are exact (lemma 1 of docs/proofs/gradient.md), and so is whatever is computed from them.
+    """Sums over records are exact (lemma 1 of docs/proofs/gradient.md), and so is whatever is
+    computed from them.
 
-    The rows are fixed: of others, about one table in a thousand has a contribution half way between two grid steps.
+    The rows are fixed: of others, about one table in a thousand has a contribution half way
+    between two grid steps.
     """
     query = build(200, Relation.REPLACE_ONE)
     assert sums_exactly(query), (
@@ -355,7 +359,8 @@ def test_a_query_that_adds_up_plain_floats_is_noticed():
     assert not sums_exactly(PlainSum(problem_for(np.empty((200, COLUMNS)))))
 
 
-# Queries that are no sums of their own, and where else their order of rows is checked or why it cannot show.
+# Queries that are no sums of their own, and where else their order of rows is checked or why it
+# cannot show.
 ELSEWHERE = {
     "CertifiedMinimiser": "the second stage of PerturbedMinimiser",
     "Choice": "order of rows for choice, in the audit",

@@ -122,7 +122,9 @@ def test_every_solver_is_in_the_list():
 
 @over_solvers
 def test_a_solver_gets_a_constraint_only_if_it_takes_one(solver):
-    """Where it takes one, the constraint shows in the weights; where not, it is refused before anything is paid."""
+    """Where it takes one, the constraint shows in the weights; where not, it is refused before
+    anything is paid.
+    """
     X, y = two_classes(n=120, d=4)
     free = problem_for(X, penalty=L1(0.3))
     bound = replace(free, constraint=graph(np.array([[0, 1], [1, 2], [2, 3]]), 4))

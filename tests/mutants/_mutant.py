@@ -38,7 +38,9 @@ class Mutant:
 
 @contextmanager
 def swapped(owner: Any, **attributes: Any) -> Iterator[None]:
-    """Attributes of a class or module, exchanged for a while; what it did not have, it has not afterwards."""
+    """Attributes of a class or module, exchanged for a while; what it did not have, it has not
+    afterwards.
+    """
     honest = {name: owner.__dict__[name] for name in attributes if name in owner.__dict__}
     for name, value in attributes.items():
         setattr(owner, name, value)

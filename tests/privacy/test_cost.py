@@ -122,7 +122,9 @@ def proved_under(cost, relation):
 @over_costs
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 def test_what_a_kind_declares_agrees_with_its_price(cost, relation):
-    """Whatever interpreter its declarations lead to, more releases cost more, and a refusal is the same everywhere."""
+    """Whatever interpreter its declarations lead to, more releases cost more, and a refusal is
+    the same everywhere.
+    """
     if not proved_under(cost, relation):
         with pytest.raises(UnsupportedRelation):
             epsilon_of(cost, 1e-6, relation)

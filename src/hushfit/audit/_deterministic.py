@@ -228,9 +228,11 @@ def check_order(
     shuffles: int = 6,
     make_source: Callable[..., DataSource] = as_source,
 ) -> Finding:
-    """Whether a query adds records up exactly: in whatever order they come, the answer is the same to the last bit.
+    """Whether a query adds records up exactly: in whatever order they come, the answer is the
+    same to the last bit.
 
-    Sums of plain floats are not, and one record then changes how all after it are rounded, which no sensitivity covers.
+    Sums of plain floats are not, and one record then changes how all after it are rounded,
+    which no sensitivity covers.
 
     Parameters
     ----------

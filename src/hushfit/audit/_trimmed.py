@@ -239,7 +239,8 @@ def _overwritten(name: str, seed: int) -> list[Finding]:
 
 
 def _in_order(name: str, relation: Relation, seed: int) -> list[Finding]:
-    # Always the same rows: among others, one in a hundred thousand lies half way between two steps of its grid.
+    # Always the same rows: among others, one in a hundred thousand lies half way between two
+    # steps of its grid.
     example = _examples(relation, 0)[name]
     return [check_order(name, example.query, relation, example.rows, example.labels)]
 

@@ -31,9 +31,11 @@ class Loss(Protocol):
     outputs : int
         Number of margins K of one record; 1 for two classes and for regression.
     hessian_rank : int
-        Largest rank of the second derivative in the margins. Prices of noise inside an objective rest on it.
+        Largest rank of the second derivative in the margins. Prices of noise inside an
+        objective rest on it.
     one_sign : bool
-        Whether the slopes at any two margins, given one label, have the same sign: two of them are then no further
+        Whether the slopes at any two margins, given one label, have the same sign: two of
+        them are then no further
         apart than the larger. False is always right.
     slope_bound : float
         Supremum of the absolute slope, in the Euclidean norm when there are several margins. Sensitivities rest on it.

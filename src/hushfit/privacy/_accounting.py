@@ -121,7 +121,8 @@ def _interval(pairs: list[Pair]) -> float:
 
 def _directions(form: NormalForm, relation: Relation) -> list[Directions]:
     """The dominating pairs of every part."""
-    # Always in one order, because convolutions are rounded: pure parts stand before the kinds that are sorted by name.
+    # Always in one order, because convolutions are rounded: pure parts stand before the kinds
+    # that are sorted by name.
     numbered = [part for part in form.paired if part.place < BY_NAME]
     named = [part for part in form.paired if part.place == BY_NAME]
     found = [part.directions(relation) for part in (*numbered, *form.pure, *named)]

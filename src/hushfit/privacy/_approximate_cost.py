@@ -49,7 +49,8 @@ class ApproximateCost(PairedCost, kind="approximate"):
         return self.delta
 
     def pure_epsilon(self) -> float:
-        # A loss that is infinite with probability delta, independently of all others, is better kept apart.
+        # A loss that is infinite with probability delta, independently of all others, is
+        # better kept apart.
         return self.epsilon
 
     def directions(self, relation: Relation) -> Directions:

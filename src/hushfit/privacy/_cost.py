@@ -40,7 +40,8 @@ def _order_grid() -> tuple[float, ...]:
 RENYI_ORDERS: Final = _order_grid()
 """The orders at which Renyi curves are tabulated: 1.016 to 8192."""
 
-# Outside this range sampling changes nothing that matters, and floating point gives up: below, the batch counts as all
+# Outside this range sampling changes nothing that matters, and floating point gives up: below,
+# the batch counts as all
 # rows; above, as published without noise. Both err on the safe side.
 LEAST_MU: Final = 1e-7
 MOST_MU: Final = 1e3
@@ -402,7 +403,9 @@ def _require_replace_one(relation: Relation) -> None:
 
 
 def unsampled_mu(mu: float, rate: float) -> float | None:
-    """The mu that a sampled release counts with if every row is in every batch, or might as well be."""
+    """The mu that a sampled release counts with if every row is in every batch, or might as
+    well be.
+    """
     return mu if rate == 1 or mu < LEAST_MU else None
 
 

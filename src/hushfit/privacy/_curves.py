@@ -1,6 +1,8 @@
-"""Renyi curves of single releases, as functions of their numbers. Proofs: docs/proofs/{poisson,fixed_size,composition}.md.
+"""Renyi curves of single releases, as functions of their numbers. Proofs:
+docs/proofs/{poisson,fixed_size,composition}.md.
 
-The moments below are known at whole orders. In between, (order - 1) times the divergence is the logarithm of a moment,
+The moments below are known at whole orders. In between, (order - 1) times the divergence is the
+logarithm of a moment,
 hence convex in the order, hence at most the chord between its neighbours; at order 1 it is 0.
 """
 
@@ -13,7 +15,8 @@ from scipy.special import gammaln
 
 from hushfit._typing import Vector
 
-# Below it the moment of a pure release is 1 but for rounding, and a bound by Bun and Steinke (2016) is as good.
+# Below it the moment of a pure release is 1 but for rounding, and a bound by Bun and Steinke
+# (2016) is as good.
 _SMALL_PURE: Final = 1e-4
 
 
@@ -42,7 +45,9 @@ def tabulated_curve(orders: Vector, at: tuple[float, ...], values: tuple[float, 
 
 
 def chord(orders: Vector, known: Vector, moments: Vector) -> Vector:
-    """Piecewise linear interpolation that never multiplies infinity by zero; infinite beyond the last known order."""
+    """Piecewise linear interpolation that never multiplies infinity by zero; infinite beyond
+    the last known order.
+    """
     right = np.searchsorted(known, orders)
     inside = right < len(known)
     right = np.minimum(right, len(known) - 1)
@@ -63,7 +68,9 @@ def by_whole_orders(orders: Vector, log_moment: Callable[[int], float]) -> Vecto
 
 
 def poisson_curve(orders: Vector, mu: float, rate: float) -> Vector:
-    """Add-remove: the binomial moment of ((1-q) N(0) + q N(mu)) against N(0), the worse of the two directions."""
+    """Add-remove: the binomial moment of ((1-q) N(0) + q N(mu)) against N(0), the worse of the
+    two directions.
+    """
     if rate == 1 or mu * mu == math.inf:
         return gaussian_curve(orders, mu)
 
@@ -76,7 +83,9 @@ def poisson_curve(orders: Vector, mu: float, rate: float) -> Vector:
 
 
 def poisson_swap_curve(orders: Vector, mu: float, rate: float) -> Vector:
-    """Replace-one: through the data set without the record, by the weak triangle inequality; or without sampling."""
+    """Replace-one: through the data set without the record, by the weak triangle inequality; or
+    without sampling.
+    """
     # Leaving the record out moves the sum by C, half of the sensitivity 2C that mu counts.
     first, second = 2 * orders, 2 * orders - 1
     both = poisson_curve(np.concatenate([first, second]), mu / 2, rate)
@@ -85,7 +94,9 @@ def poisson_swap_curve(orders: Vector, mu: float, rate: float) -> Vector:
 
 
 def fixed_size_curve(orders: Vector, mu: float, rate: float) -> Vector:
-    """Replace-one: the subsampling bound of Wang, Balle and Kasiviswanathan; or without sampling."""
+    """Replace-one: the subsampling bound of Wang, Balle and Kasiviswanathan; or without
+    sampling.
+    """
     if rate == 1 or mu * mu in (0.0, math.inf):
         return gaussian_curve(orders, mu)
     square = mu * mu

@@ -26,7 +26,9 @@ def is_exact(form: NormalForm) -> bool:
 
 
 def is_single_objective(form: NormalForm) -> bool:
-    """Whether there are Gaussian releases and one other, whose loss is bounded by that of a known variable."""
+    """Whether there are Gaussian releases and one other, whose loss is bounded by that of a
+    known variable.
+    """
     if form.pure or form.paired or form.lost or len(form.curved) != 1:
         return False
     (only,) = form.curved

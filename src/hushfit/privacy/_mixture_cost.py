@@ -84,7 +84,9 @@ class MixtureGaussianCost(ReleaseCost, kind="mixture-gaussian", place=6):
         return Directions(remove, add)
 
     def parts(self) -> Iterator[ReleaseCost]:
-        """The full gradient and the batch, each with a part of the noise; their sum is the mixture."""
+        """The full gradient and the batch, each with a part of the noise; their sum is the
+        mixture.
+        """
         rate, ratio, z = self.rate, self.ratio, self.noise_multiplier
         # Any split of the variance is valid; this one is best when there are many releases.
         share = ratio / (ratio + rate * (1 + ratio))

@@ -12,7 +12,8 @@ from hushfit.privacy._release_cost import ReleaseCost
 class NormalForm:
     """The Gaussian releases as one mu, the others as they are; parts that reveal nothing are gone.
 
-    ``paired`` have a dominating pair, ``curved`` a Renyi curve only. ``lost`` is the probability that some release that is
+    ``paired`` have a dominating pair, ``curved`` a Renyi curve only. ``lost`` is the
+    probability that some release that is
     pure otherwise keeps no promise.
     """
 

@@ -1,4 +1,6 @@
-"""Renyi curve of a whole cost, and its conversion. Proofs: docs/proofs/{poisson,fixed_size,objective,composition}.md."""
+"""Renyi curve of a whole cost, and its conversion. Proofs:
+docs/proofs/{poisson,fixed_size,objective,composition}.md.
+"""
 
 import math
 

@@ -1,7 +1,9 @@
 """What a cost is: the registry of its kinds, and what each must say of itself to be accounted with.
 
-A new kind of release needs no change elsewhere: a frozen dataclass with a ``kind`` and a Renyi curve, and
-composition, ledgers, JSON and calibration follow. Whatever else it declares (a mu, a dominating pair, exact
+A new kind of release needs no change elsewhere: a frozen dataclass with a ``kind`` and a Renyi
+curve, and
+composition, ledgers, JSON and calibration follow. Whatever else it declares (a mu, a dominating
+pair, exact
 losses) makes its price tighter (docs/proofs/composition.md).
 """
 
@@ -18,15 +20,18 @@ from hushfit.privacy._relation import Relation
 Profile: TypeAlias = Callable[[Vector], Vector]
 Losses: TypeAlias = tuple[Vector, Vector]
 
-# Kinds are composed in this order: some by their number, which is older than the registry, all others by name.
+# Kinds are composed in this order: some by their number, which is older than the registry, all
+# others by name.
 BY_NAME: Final = 100
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One dominating pair: its profile, the range of its loss, and draws of the loss with their weights.
+    """One dominating pair: its profile, the range of its loss, and draws of the loss with their
+    weights.
 
-    ``profile`` gives the hockey-stick divergence at any epsilon, negative ones too. Beyond ``low`` and ``high`` lies
+    ``profile`` gives the hockey-stick divergence at any epsilon, negative ones too. Beyond
+    ``low`` and ``high`` lies
     a mass that counts as an infinite loss. ``losses`` and ``weights`` only choose the grid.
     """
 
@@ -78,7 +83,9 @@ class ReleaseCost(Cost):
     """``count`` releases of one kind. Each kind is a frozen dataclass that checks its fields."""
 
     paired: ClassVar[bool] = False
-    """Whether ``directions`` knows dominating pairs; without them a price rests on the Renyi curve."""
+    """Whether ``directions`` knows dominating pairs; without them a price rests on the Renyi
+    curve.
+    """
 
     @property
     @abstractmethod
@@ -96,7 +103,9 @@ class ReleaseCost(Cost):
 
     @property
     def lost(self) -> float:
-        """Probability with which one release keeps no promise at all; its Renyi curve holds otherwise."""
+        """Probability with which one release keeps no promise at all; its Renyi curve holds
+        otherwise.
+        """
         return 0.0
 
     @property
@@ -105,7 +114,9 @@ class ReleaseCost(Cost):
         return ()
 
     def gaussian_mu(self, relation: Relation) -> float | None:
-        """The mu of the Gaussian release over all rows that one counts as; refuses a relation without a proof."""
+        """The mu of the Gaussian release over all rows that one counts as; refuses a
+        relation without a proof.
+        """
         return None
 
     def pure_epsilon(self) -> float | None:
@@ -117,7 +128,9 @@ class ReleaseCost(Cost):
         raise InvalidArgument(f"{type(self).__name__} has no dominating pair. Account for it by its Renyi curve.")
 
     def bounded_losses(self) -> Iterable[Losses] | None:
-        """Losses with their probabilities, the worst of which bounds one release; None where none are known."""
+        """Losses with their probabilities, the worst of which bounds one release; None
+        where none are known.
+        """
         return None
 
     def entries(self) -> Iterator["ReleaseCost"]:

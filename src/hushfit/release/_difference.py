@@ -107,7 +107,8 @@ class GradientDifference:
 class AnchoredBatch(Sampling):
     """Every record through the full gradient, and on its own with probability ``rate`` through a batch as well.
 
-    Sampling amplifies nothing here: nobody is ever left out. `VarianceReducedGradient` is made for it.
+    Sampling amplifies nothing here: nobody is ever left out. `VarianceReducedGradient` is made
+    for it.
 
     Parameters
     ----------

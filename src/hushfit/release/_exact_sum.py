@@ -1,8 +1,11 @@
 """Sums over records that floating point adds exactly. Proof: docs/proofs/gradient.md, lemma 1.
 
-Neighbouring tables must have sums that differ by one record's contribution and by little else. Plain
-floating-point sums do not: every partial sum is rounded according to its size, so that one record can change
-the rounding of all that come after it, and the order of the rows shows. Here contributions are rounded to a grid
+Neighbouring tables must have sums that differ by one record's contribution and by little else.
+Plain
+floating-point sums do not: every partial sum is rounded according to its size, so that one record
+can change
+the rounding of all that come after it, and the order of the rows shows. Here contributions are
+rounded to a grid
 that is fine, yet coarse enough for all partial sums to be exact multiples of it.
 """
 
@@ -19,7 +22,8 @@ from hushfit.kernels.threads import parallel_sum
 
 @dataclass(frozen=True)
 class ExactSum:
-    """The grid of a sum over records, and what rounding to it adds to the contribution of one of them.
+    """The grid of a sum over records, and what rounding to it adds to the contribution of one
+    of them.
 
     Parameters
     ----------
@@ -46,12 +50,15 @@ class ExactSum:
     @property
     def rounding(self) -> float:
         """Bound on the length by which a record moves the sum further than its own contribution."""
-        # Lemma 1: rounding the record, and ties in the blocks after it, move an entry by so many grid steps.
+        # Lemma 1: rounding the record, and ties in the blocks after it, move an entry by
+        # so many grid steps.
         grid_steps = 2 * math.ceil(self.rows / FEWEST_BLOCK_ROWS) + 2
         return grid_steps * self.grid * math.sqrt(self.size)
 
     def over(self, blocks: Iterable[Block], shape: tuple[int, ...], of_block: Callable[[Block, float], Vector]) -> Vector:
-        """Sum of what ``of_block(block, grid)`` returns, itself a sum of contributions rounded to the grid."""
+        """Sum of what ``of_block(block, grid)`` returns, itself a sum of contributions
+        rounded to the grid.
+        """
         grid = self.grid
         return parallel_sum(lambda block: of_block(block, grid), blocks, shape)
 

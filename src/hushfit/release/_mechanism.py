@@ -26,12 +26,15 @@ _LOG2_LARGEST = 61
 class Mechanism(Protocol):
     """What one planned release does with a query, and what that costs.
 
-    A query that reaches ``objection`` or ``answer`` is of the kind that ``answers`` names: plans and curators see to that.
+    A query that reaches ``objection`` or ``answer`` is of the kind that ``answers`` names:
+    plans and curators see to that.
     """
 
     @property
     def answers(self) -> type[Query] | None:
-        """The one kind of query that its price is proved for; None for all kinds that are made for no mechanism."""
+        """The one kind of query that its price is proved for; None for all kinds that are
+        made for no mechanism.
+        """
 
     @property
     def samples(self) -> bool:
@@ -43,7 +46,9 @@ class Mechanism(Protocol):
 
     @property
     def sized(self) -> bool:
-        """Whether an answer has as many entries as the query's ``size`` says; a list of texts has any number."""
+        """Whether an answer has as many entries as the query's ``size`` says; a list of
+        texts has any number.
+        """
 
     def expected_rows(self, n_rows: int) -> float:
         """Records that take part in one release, on average; public."""

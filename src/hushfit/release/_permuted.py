@@ -204,7 +204,9 @@ class PermutedRun:
 
     @cached_property
     def _sum(self) -> ExactSum:
-        """Of one batch's gradients; its grid is as fine as the batch allows, because a mean divides by its size."""
+        """Of one batch's gradients; its grid is as fine as the batch allows, because a mean
+        divides by its size.
+        """
         return ExactSum(self.problem.loss.slope_bound, max(self.passes.sizes), self.size, least_rows=1)
 
     def radius(self) -> float:

@@ -17,15 +17,21 @@ class Query(Protocol):
     """Whether the proof covers sampled batches: its sensitivity under replace-one must be twice its radius."""
 
     made_for: ClassVar[str | None]
-    """The mechanism that alone may answer it, as one writes it; None if Gaussian noise on the answer is what is proved."""
+    """The mechanism that alone may answer it, as one writes it; None if Gaussian noise on the
+    answer is what is proved.
+    """
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        """At least the numbers that are drawn for one answer; asked before there is a query, to set noise aside."""
+        """At least the numbers that are drawn for one answer; asked before there is a
+        query, to set noise aside.
+        """
 
     @property
     def problem(self) -> Problem | None:
-        """What its bounds count on, the number of rows first of all; None if they hold for every table."""
+        """What its bounds count on, the number of rows first of all; None if they hold for
+        every table.
+        """
 
     @property
     def size(self) -> int:

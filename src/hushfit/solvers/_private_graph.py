@@ -167,7 +167,7 @@ class PrivateGraph:
 def _require_constrained(solver: Solver) -> None:
     if not solver.takes_constraint:
         raise InvalidArgument(
-            f"{type(solver).__name__} takes no constraint, so it would ignore the graph. Use DPSADMM() or DPVRADMM()."
+            f"{type(solver).__name__} takes no constraint, so it would ignore the graph. Use 'dp-sadmm' or 'dp-vradmm'."
         )
 
 

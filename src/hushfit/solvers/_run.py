@@ -27,7 +27,9 @@ class Solver(Protocol):
 
     @property
     def takes_constraint(self) -> bool:
-        """Whether it heeds ``problem.constraint``; it is never given a problem with one otherwise."""
+        """Whether it heeds ``problem.constraint``; it is never given a problem with one
+        otherwise.
+        """
 
     def plan(self, problem: Problem) -> Plan:
         """All releases it will make, whatever the answers."""
