@@ -96,7 +96,7 @@ def test_several_classes_are_taken_and_what_was_declared_is_made(name):
         assert talk.broadcasts <= 4 * most
     if name not in ("shared", "ipp-admm"):
         for owner in owners:
-            assert len(owner._curator.transcript) == sum(part.count for part in owner._quote.plan.parts)
+            assert len(owner._contract.curator.transcript) == sum(part.count for part in owner._quote.plan.parts)
 
 
 def test_settings_out_of_range_are_refused():

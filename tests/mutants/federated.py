@@ -13,7 +13,6 @@ from hushfit.federated import _pp_admm as pp_admm
 from hushfit.federated import _r_admm as r_admm
 from hushfit.federated import _shared as shared
 from hushfit.federated._subproblem import Words, dual_step
-from hushfit.release import Curator
 
 from ._mutant import Mutant, swapped, together
 from .solvers import exact_gradient, rows_behind
@@ -63,10 +62,7 @@ def noise_shared_among_owners():
 
     class _Quieter:
         def __init__(self, curator, owners):
-            inner = curator
-            while not isinstance(inner, Curator):
-                inner = inner.curator
-            inner._multipliers = {name: m / np.sqrt(owners) for name, m in inner._multipliers.items()}
+            curator._multipliers = {name: m / np.sqrt(owners) for name, m in curator._multipliers.items()}
             self.curator = curator
 
         def release(self, name, query):
@@ -85,9 +81,10 @@ def drawn_again_after_a_crash():
     """The journal is kept in memory, and an owner that finds its run paid for goes on without it."""
     honest_pay, honest_journal = owners.Owner._pay, owners.Journal
 
-    def _pay(self):
-        if self.ledger is None or not any(self.run.is_paid_by(receipt) for receipt in self.ledger.entries):
-            honest_pay(self)
+    def _pay(self, ledger):
+        if not any(self.run.is_paid_by(receipt) for receipt in ledger.entries):
+            return honest_pay(self, ledger)
+        return None
 
     forgetful = SimpleNamespace(open=lambda name, folder, terms: honest_journal.open(name, None, terms))
     return together(swapped(owners.Owner, _pay=_pay), swapped(owners, Journal=forgetful))
@@ -98,11 +95,11 @@ def paid_when_it_first_speaks():
 
     def turn(self, number, heard):
         said = honest_turn(self, number, heard)
-        if number == 0:
-            honest_pay(self)
+        if number == 0 and self.ledger is not None:
+            honest_pay(self, self.ledger)
         return said
 
-    return swapped(owners.Owner, turn=turn, _pay=lambda self: None)
+    return swapped(owners.Owner, turn=turn, _pay=lambda self, ledger: None)
 
 
 def run_in_any_encoding():

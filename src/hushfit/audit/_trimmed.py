@@ -824,7 +824,7 @@ def _owner_books(seed: int) -> list[Finding]:
         owner.close()
         again = Owner(source, seat, Run("audit", algorithm), ledger, folder)
         repeated = [again.turn(k, {}) for k in range(2)]
-        rewritten = [one.answer for one in again._curator.transcript]
+        rewritten = [one.answer for one in again._contract.curator.transcript]
         again.close()
     same = all(a is not None and b is not None and np.array_equal(a, b) for a, b in zip(words, repeated, strict=True))
     kept = len(rewritten) == 2 and all(a is not None and np.array_equal(a, b) for a, b in zip(words, rewritten, strict=True))

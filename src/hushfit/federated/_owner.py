@@ -16,9 +16,9 @@ from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument, LedgerError, OldJournal
 from hushfit.federated._journal import Journal, Standing, digest_of
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
-from hushfit.privacy import Guarantee, Ledger, Receipt
+from hushfit.privacy import Cost, Guarantee, Ledger, Receipt, Relation
 from hushfit.privacy._disk_ledger import DiskAccount
-from hushfit.release import Curator, Quote, Randomness, Released
+from hushfit.release import Contract, Payer, Randomness, Released, Terms
 
 _LONGEST_NAME = 100  # it becomes part of file names
 
@@ -97,7 +97,7 @@ class Owner:
         self._journal = Journal.open(self.run.name, self.folder, terms)
         self._broken = False
         try:
-            self._pay()
+            self._contract = self._signed()
             self._start()
         except BaseException:
             self._journal.close()
@@ -125,16 +125,26 @@ class Owner:
     @property
     def guarantee(self) -> Guarantee:
         """What this owner's rows are promised, whatever the other owners do with what they hear."""
-        return _guarantee(self.seat, self._quote, self._sampler.secure)
+        return self._contract.guarantee
 
-    def _pay(self) -> None:
+    def _signed(self) -> Contract:
+        """Promise, pay once for the whole run, and open the rows; released answers are replayed."""
+        payer = None if self.ledger is None else _PaidOnce(self, self.ledger)
+        return Contract.signed(
+            self.source,
+            self._quote,
+            self.seat.problem.relation,
+            _terms(self.seat, self.run, payer, self.random_state),
+            replay=self._journal.releases,
+            keep=self._keep,
+        )
+
+    def _pay(self, ledger: Ledger) -> Receipt:
         """Once for a run, however often its process is started."""
-        if self.ledger is None:
-            return
-        journal, paid = self._journal, [receipt for receipt in self.ledger.entries if self.run.is_paid_by(receipt)]
+        journal, paid = self._journal, [receipt for receipt in ledger.entries if self.run.is_paid_by(receipt)]
         if not paid:
             label = self.run.paid_as(journal.note_paying())
-            paid = [self.ledger.charge(self._quote.cost, label, self.seat.problem.relation)]
+            paid = [ledger.charge(self._quote.cost, label, self.seat.problem.relation)]
             journal.note_receipt(paid[0].number)
         # What another journal paid for, that one may have released: only a payment that carries this journal's token is its own.
         own = [receipt for receipt in paid if journal.token and receipt.label == self.run.paid_as(journal.token)]
@@ -149,6 +159,7 @@ class Owner:
             raise LedgerError(f"The ledger has paid for run {self.run.name} with other settings. Start a run with a new name.")
         self._paid = own[0]
         self._refuse_old_journal()
+        return own[0]
 
     def _refuse_old_journal(self) -> None:
         """What was released after an old copy of the journal was made, or by another copy, would be drawn again."""
@@ -182,21 +193,8 @@ class Owner:
 
     def _start(self) -> None:
         """Hold the conversation again as far as the journal goes."""
-        self._sampler, coins = Randomness.of(self.random_state)
         past = list(self._journal.turns)
-        quote, relation, journal = self._quote, self.seat.problem.relation, self._journal
-        self._curator = Curator(
-            self.source,
-            quote.plan,
-            quote.multipliers,
-            relation,
-            self._sampler,
-            coins,
-            quote.reserve,
-            replay=journal.releases,
-            keep=self._keep,
-        )
-        self._talk: Conversation = self.run.algorithm.converse(self.seat, self._curator)
+        self._talk: Conversation = self.run.algorithm.converse(self.seat, self._contract.curator)
         for place, turn in enumerate(past):
             said = self._advance(turn.heard, first=place == 0)
             if not _same(said, turn.said):
@@ -248,21 +246,31 @@ def _same(a: Vector | None, b: Vector | None) -> bool:
     return a is b if a is None or b is None else np.array_equal(a, b)
 
 
-def _guarantee(seat: Seat, quote: Quote, secure: bool) -> Guarantee:
+@dataclass(frozen=True, eq=False)
+class _PaidOnce:
+    """Whoever pays for an owner: its ledger, once for a run, however often its process starts."""
+
+    owner: Owner
+    ledger: Ledger
+
+    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
+        return self.owner._pay(self.ledger)
+
+
+def _terms(seat: Seat, run: Run, payer: Payer | None, random_state: Any) -> Terms:
     others = ", ".join(name for name in seat.network.names if name != seat.name)
-    return Guarantee(
-        seat.budget.epsilon,
-        seat.budget.delta,
-        seat.problem.relation,
+    return Terms(
+        seat.budget,
+        run.label,
+        Randomness.of(random_state),
+        payer,
         public=(
             f"the number of rows of every owner, {dict(seat.sizes)}",
             "the network, the settings of the algorithm, and who is silent when",
         ),
-        releases=quote.records(),
-        cost=quote.cost,
-        secure=secure,
         notes=(
             f"It holds for the rows of {seat.name} against everybody who sees every message, and against {others} acting together.",
             "A person is taken to be in one owner's table; where one is in several, their epsilons and deltas add up.",
         ),
+        warn=False,  # whoever starts the owners warns once
     )
