@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import DataSource, FeatureBounds, as_source
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._fit import Fit, private_fit, quote_for
+from hushfit.estimators._fit import private_fit, quote_for
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import in_original_units, in_record_units, no_cell_quoted, penalty_of, refuse_extras, validated_rows
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
@@ -20,6 +20,7 @@ from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
+from hushfit.solvers import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         budget = Budget(self.epsilon, self.delta)
         prepared = self.prepare(X, y)
         fit = private_fit(prepared.source, prepared.problem, self.solver, self._terms(budget), self.verbose)
-        return self.accept(fit, prepared)
+        return self.accept(fit.result, fit.guarantee, prepared)
 
     def quote(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Quote:
         """What a fit with these settings would cost; no row is needed and nothing is paid.
@@ -149,12 +150,13 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         source = as_source(X, labels, fit_intercept=problem.fit_intercept, bounds=bounds)
         return Prepared(source, problem, classes, bounds)
 
-    def accept(self, fit: Fit, prepared: "Prepared") -> Any:
+    def accept(self, result: Result, guarantee: Guarantee, prepared: "Prepared") -> Any:
         """Become the model that a fit has made.
 
         Parameters
         ----------
-        fit : Fit
+        result : Result
+        guarantee : Guarantee
         prepared : Prepared
 
         Returns
@@ -163,9 +165,9 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         self.classes_ = prepared.classes
         self.n_features_in_ = prepared.problem.n_features
-        self.coef_, self.intercept_ = in_original_units(fit.result.w, prepared.problem, prepared.bounds)
-        self.n_iter_ = fit.result.steps
-        self.privacy_: Guarantee = fit.guarantee
+        self.coef_, self.intercept_ = in_original_units(result.w, prepared.problem, prepared.bounds)
+        self.n_iter_ = result.steps
+        self.privacy_: Guarantee = guarantee
         return self
 
     def decision_function(self, X: Any) -> Vector:

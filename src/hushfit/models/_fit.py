@@ -56,7 +56,7 @@ def fit_rows(
     label = type(estimator).__name__
     terms = Terms(budget, label, randomness, ledger, _public(file), _notes(file))
     fit = private_fit(rows, problem, estimator.solver, terms, estimator.verbose)
-    estimator.accept(fit, Prepared(rows, problem, np.array(classes), None))
+    estimator.accept(fit.result, fit.guarantee, Prepared(rows, problem, np.array(classes), None))
     account = None if ledger is None else ledger.account
     paid = None
     if fit.receipt is not None and isinstance(account, DiskAccount):
