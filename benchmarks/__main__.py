@@ -3,13 +3,25 @@
 import argparse
 import sys
 
-from benchmarks import accuracy, baselines, federated, papers, preprocessing, sets, sparse, speed, thesis
+from benchmarks import (
+    accuracy,
+    baselines,
+    federated,
+    papers,
+    preprocessing,
+    sets,
+    sparse,
+    speed,
+    thesis,
+)
 
 
 def main() -> int:
     """Run everything; the number of missed goals decides the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="about two minutes instead of the full run")
+    parser.add_argument(
+        "--quick", action="store_true", help="about two minutes instead of the full run"
+    )
     parser.add_argument("--full", action="store_true", help="the papers' whole grids as well")
     parser.add_argument("--jobs", type=int, default=1, help="processes for the accuracy part")
     given = parser.parse_args()
@@ -24,7 +36,11 @@ def main() -> int:
         sparse.run(["a9a", "bank"], [0.1, 0.4, 1.6], folds=2, draws=1)
         papers.run(list(papers.EXPERIMENTS), given.full)
         owners_missed = federated.run(list(federated.PARTS), given.full)
-        thesis.run(["a9a", "bank", "kddcup99"], thesis.EPSILONS if given.full else (0.05, 0.2, 0.8), folds=5 if given.full else 2)
+        thesis.run(
+            ["a9a", "bank", "kddcup99"],
+            thesis.EPSILONS if given.full else (0.05, 0.2, 0.8),
+            folds=5 if given.full else 2,
+        )
         thesis.run_timings()
         preprocessing.run(list(preprocessing.RAW), folds=3, draws=2)
     missed = [m.name for m in measured if m.verdict == "FAIL"]

@@ -38,16 +38,25 @@ def machine() -> str:
     """Processor, cores, how busy they are, and the date, for the head of a table."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    model = next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+        platform.processor(),
+    )
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    return f"{model}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}, {now}"
+    return (
+        f"{model}, {os.cpu_count()} cores, load {load:.1f}, Python "
+        f"{platform.python_version()}, {now}"
+    )
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table that is readable both as text and as markdown."""
     widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
-    lines = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |" for row in (head, *rows)]
+    lines = [
+        "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
+        for row in (head, *rows)
+    ]
     return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
 
 
@@ -60,7 +69,9 @@ def publish(name: str, title: str, table: str, data: Any) -> None:
     OUT.mkdir(exist_ok=True)
     text = f"# {title}\n\n{machine()}\n\n{table}\n"
     (OUT / f"{name}.md").write_text(text)
-    (OUT / f"{name}.json").write_text(json.dumps({"title": title, "machine": machine(), "data": data}, indent=1) + "\n")
+    (OUT / f"{name}.json").write_text(
+        json.dumps({"title": title, "machine": machine(), "data": data}, indent=1) + "\n"
+    )
     print(f"\n{text}", flush=True)
 
 
@@ -76,8 +87,11 @@ def seconds(task: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def side_by_side(tasks: Sequence[Callable[[], object]], repeats: int, burst: int = 1) -> list[float]:
-    """Median wall time of each task; the tasks take turns, so that a busy machine slows all of them alike.
+def side_by_side(
+    tasks: Sequence[Callable[[], object]], repeats: int, burst: int = 1
+) -> list[float]:
+    """Median wall time of each task; the tasks take turns, so that a busy machine slows all of them
+    alike.
 
     A turn is a ``burst`` of calls in a row, for tasks that a fit calls in a row.
     """
@@ -96,5 +110,8 @@ def write_between(page: Path, marks: tuple[str, str], parts: Sequence[str]) -> N
     before, _, rest = page.read_text().partition(marks[0])
     _, found, after = rest.partition(marks[1])
     if not found:
-        raise SystemExit(f"{page.name} has no part between {marks[0]} and {marks[1]}; add the two lines where the tables belong")
+        raise SystemExit(
+            f"{page.name} has no part between {marks[0]} and {marks[1]}; add the two lines where "
+            "the tables belong"
+        )
     page.write_text(before + marks[0] + "\n\n" + "\n".join(parts) + "\n" + marks[1] + after)

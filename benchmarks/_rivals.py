@@ -1,7 +1,9 @@
-"""``solver="auto"`` against other solvers of the library that were tuned on the very folds they are scored on.
+"""``solver="auto"`` against other solvers of the library that were tuned on the very folds they are
+scored on.
 
-The rivals may look, per set and epsilon, at how each of their settings did on the test rows; ``auto`` may not. It should still
-lose to none of them by more than ``ALLOWANCE``, in accuracy or in AUC.
+The rivals may look, per set and epsilon, at how each of their settings did on the test rows;
+``auto`` may not. It should still lose to none of them by more than ``ALLOWANCE``, in accuracy or in
+AUC.
 """
 
 import math
@@ -14,7 +16,8 @@ from hushfit.privacy import gaussian_mu
 from hushfit.solvers import ObjectivePerturbation, ProximalGradient, Solver
 
 ALLOWANCE = 0.002
-# Steps, clip, momentum, share of the iterates that is averaged, and step size over that of the default rule.
+# Steps, clip, momentum, share of the iterates that is averaged, and step size over that of the
+# default rule.
 WALKS = (
     (40, 0.5, 0.9, 0.0, 1.0),
     (40, 0.5, 0.9, 0.0, 4.0),
@@ -74,7 +77,14 @@ class Duel:
 
     def cells(self) -> list[str]:
         return [
-            *(self.set, f"{self.epsilon:g}", self.measure, f"{self.auto:.4f}", f"{self.rival:.4f}", self.name),
+            *(
+                self.set,
+                f"{self.epsilon:g}",
+                self.measure,
+                f"{self.auto:.4f}",
+                f"{self.rival:.4f}",
+                self.name,
+            ),
             *(f"{self.lead:+.4f}", f"{self.error:.4f}", self.verdict),
         ]
 
@@ -83,15 +93,27 @@ class Duel:
 Scores = dict[str, float]
 
 
-def duels(name: str, epsilon: float, auto: list[Scores], rivals: dict[str, list[Scores]]) -> Iterator[Duel]:
-    """The best rival in each measure. Fits are in the same order everywhere (fold by fold, draw by draw), so that they pair."""
+def duels(
+    name: str, epsilon: float, auto: list[Scores], rivals: dict[str, list[Scores]]
+) -> Iterator[Duel]:
+    """The best rival in each measure. Fits are in the same order everywhere (fold by fold, draw
+    by draw), so that they pair.
+    """
     for measure in auto[0]:
         own = [scores[measure] for scores in auto]
         others = {rival: [scores[measure] for scores in fits] for rival, fits in rivals.items()}
         best = max(others, key=lambda rival: statistics.fmean(others[rival]))
         leads = [a - b for a, b in zip(own, others[best], strict=True)]
         error = statistics.stdev(leads) / math.sqrt(len(leads)) if len(leads) > 1 else 0.0
-        yield Duel(name, epsilon, measure, statistics.fmean(own), statistics.fmean(others[best]), best, error)
+        yield Duel(
+            name,
+            epsilon,
+            measure,
+            statistics.fmean(own),
+            statistics.fmean(others[best]),
+            best,
+            error,
+        )
 
 
 HEAD = ["set", "epsilon", "measure", "auto", "best rival", "which", "lead", "s.e.", "verdict"]
@@ -108,7 +130,9 @@ def compare(
     score: Callable[[str | Solver, int, int], Scores],
     rivals: dict[str, Solver],
 ) -> list[Duel]:
-    """All solvers on the same folds and draws; ``score`` fits one of them on one fold with one draw of noise."""
+    """All solvers on the same folds and draws; ``score`` fits one of them on one fold with one
+    draw of noise.
+    """
     auto = [score("auto", *fit) for fit in fits]
     others = {rival: [score(solver, *fit) for fit in fits] for rival, solver in rivals.items()}
     return list(duels(name, epsilon, auto, others))

@@ -1,6 +1,8 @@
-"""What a private fit loses, per data set and epsilon, against the non-private fit on the same rows and folds.
+"""What a private fit loses, per data set and epsilon, against the non-private fit on the same rows
+and folds.
 
-With ``--rivals``: what ``solver="auto"`` loses against other solvers that are tuned on the test folds.
+With ``--rivals``: what ``solver="auto"`` loses against other solvers that are tuned on the test
+folds.
 """
 
 import argparse
@@ -30,9 +32,10 @@ ADJACENCY = "replace-one"
 # The accuracy to reach on ADULT in LIBSVM's encoding.
 ADULT_GOALS = dict(zip(EPSILONS, (0.827, 0.836, 0.842, 0.845, 0.8465, 0.848), strict=True))
 
-# Elsewhere the goal is a distance from the non-private fit, in accuracy and in AUC: what the reference implementation of the
-# rule behind solver="auto" lost (three folds, two noise draws), plus SLACK or two standard errors, whichever is more. The
-# reference figures for bank belong to another encoding, so bank is only reported.
+# Elsewhere the goal is a distance from the non-private fit, in accuracy and in AUC: what the
+# reference implementation of the rule behind solver="auto" lost (three folds, two noise draws),
+# plus SLACK or two standard errors, whichever is more. The reference figures for bank belong to
+# another encoding, so bank is only reported.
 SLACK = 0.003
 REFERENCE = {
     "mushrooms": (
@@ -65,7 +68,9 @@ class Score:
 
 @dataclass(frozen=True)
 class FoldScores:
-    """All models of one fold: the mean over noise draws per epsilon, the non-private one, and the majority class."""
+    """All models of one fold: the mean over noise draws per epsilon, the non-private one, and
+    the majority class.
+    """
 
     private: dict[float, Score]
     reference: Score
@@ -91,7 +96,11 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        missed = [goal for goal, value in ((self.goal, self.accuracy), (self.auc_goal, self.auc)) if goal and value < goal]
+        missed = [
+            goal
+            for goal, value in ((self.goal, self.accuracy), (self.auc_goal, self.auc))
+            if goal and value < goal
+        ]
         return "FAIL" if missed else "-" if self.goal is None else "pass"
 
 
@@ -114,7 +123,11 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
 
 def scores(decision: np.ndarray, probability: np.ndarray, y: np.ndarray) -> Score:
     accuracy = float(np.mean((decision > 0) == (y == 1)))
-    return Score(accuracy, float(roc_auc_score(y, decision)), float(log_loss(y, probability, labels=sets.CLASSES)))
+    return Score(
+        accuracy,
+        float(roc_auc_score(y, decision)),
+        float(log_loss(y, probability, labels=sets.CLASSES)),
+    )
 
 
 def private_score(
@@ -129,7 +142,12 @@ def private_score(
     """Fit with reproducible noise and score on the test fold."""
     seed = int(np.random.SeedSequence(noise).generate_state(1)[0])
     model = PrivateLogisticRegression(
-        epsilon=epsilon, delta=DELTA, adjacency=ADJACENCY, solver=setup.solver, classes=sets.CLASSES, random_state=seed
+        epsilon=epsilon,
+        delta=DELTA,
+        adjacency=ADJACENCY,
+        solver=setup.solver,
+        classes=sets.CLASSES,
+        random_state=seed,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureNoiseWarning)
@@ -164,7 +182,8 @@ def score_fold(name: str, fold: int, setup: Setup) -> FoldScores:
     train, test = rows_of(X, fold, setup)
     private = {
         epsilon: mean_score(
-            private_score(X, y, train, test, epsilon, setup, (setup.seed, fold, k, draw)) for draw in range(setup.draws)
+            private_score(X, y, train, test, epsilon, setup, (setup.seed, fold, k, draw))
+            for draw in range(setup.draws)
         )
         for k, epsilon in enumerate(setup.epsilons)
     }
@@ -172,7 +191,9 @@ def score_fold(name: str, fold: int, setup: Setup) -> FoldScores:
     return FoldScores(private, reference_score(X, y, train, test), max(share, 1 - share))
 
 
-def goal_for(name: str, measure: int, epsilon: float, reference: float, error: float) -> float | None:
+def goal_for(
+    name: str, measure: int, epsilon: float, reference: float, error: float
+) -> float | None:
     """The accuracy (measure 0) or AUC (1) to reach, or None where none was set."""
     if epsilon not in EPSILONS or name not in (*REFERENCE, "a9a"):
         return None
@@ -193,18 +214,39 @@ def summarise(name: str, folds: list[FoldScores], setup: Setup) -> Iterator[Cell
     for epsilon in setup.epsilons:
         private = mean_score(f.private[epsilon] for f in folds)
         error = standard_error([f.private[epsilon].accuracy for f in folds])
-        gap_error = standard_error([f.reference.accuracy - f.private[epsilon].accuracy for f in folds])
+        gap_error = standard_error(
+            [f.reference.accuracy - f.private[epsilon].accuracy for f in folds]
+        )
         auc_error = standard_error([f.reference.auc - f.private[epsilon].auc for f in folds])
         yield Cell(
-            set=name, epsilon=epsilon, accuracy=private.accuracy, error=error,
-            auc=private.auc, log_loss=private.log_loss,
-            reference=reference.accuracy, reference_auc=reference.auc, reference_log_loss=reference.log_loss,
-            majority=majority, goal=goal_for(name, 0, epsilon, reference.accuracy, gap_error),
+            set=name,
+            epsilon=epsilon,
+            accuracy=private.accuracy,
+            error=error,
+            auc=private.auc,
+            log_loss=private.log_loss,
+            reference=reference.accuracy,
+            reference_auc=reference.auc,
+            reference_log_loss=reference.log_loss,
+            majority=majority,
+            goal=goal_for(name, 0, epsilon, reference.accuracy, gap_error),
             auc_goal=goal_for(name, 1, epsilon, reference.auc, auc_error),
-        )  # fmt: skip
+        )
 
 
-HEAD = ["set", "epsilon", "accuracy", "s.e.", "goal", "AUC", "goal", "verdict", "log-loss", "non-private", "majority"]
+HEAD = [
+    "set",
+    "epsilon",
+    "accuracy",
+    "s.e.",
+    "goal",
+    "AUC",
+    "goal",
+    "verdict",
+    "log-loss",
+    "non-private",
+    "majority",
+]
 
 
 def table(cells: list[Cell]) -> str:
@@ -215,8 +257,21 @@ def table(cells: list[Cell]) -> str:
 def row(c: Cell) -> list[str]:
     goals = ["-" if goal is None else f"{goal:.4f}" for goal in (c.goal, c.auc_goal)]
     return [
-        *(c.set, f"{c.epsilon:g}", f"{c.accuracy:.4f}", f"{c.error:.4f}", goals[0], f"{c.auc:.4f}", goals[1], c.verdict),
-        *(f"{c.log_loss:.3f}", f"{c.reference:.4f} / {c.reference_auc:.4f} / {c.reference_log_loss:.3f}", f"{c.majority:.4f}"),
+        *(
+            c.set,
+            f"{c.epsilon:g}",
+            f"{c.accuracy:.4f}",
+            f"{c.error:.4f}",
+            goals[0],
+            f"{c.auc:.4f}",
+            goals[1],
+            c.verdict,
+        ),
+        *(
+            f"{c.log_loss:.3f}",
+            f"{c.reference:.4f} / {c.reference_auc:.4f} / {c.reference_log_loss:.3f}",
+            f"{c.majority:.4f}",
+        ),
     ]
 
 
@@ -236,7 +291,9 @@ def score_all(names: list[str], setup: Setup, jobs: int) -> dict[str, list[FoldS
             progress(len(found), len(tasks), f"{task[0]}, fold {task[1] + 1}")
     else:
         with ProcessPoolExecutor(jobs) as pool:
-            running: dict[Future[FoldScores], tuple[str, int]] = {pool.submit(score_fold, *t, setup): t for t in tasks}
+            running: dict[Future[FoldScores], tuple[str, int]] = {
+                pool.submit(score_fold, *t, setup): t for t in tasks
+            }
             for future in as_completed(running):
                 task = running[future]
                 found[task] = future.result()
@@ -250,7 +307,11 @@ def run(names: list[str], setup: Setup, jobs: int = 1) -> list[Cell]:
     for reason in filter(None, reasons.values()):
         print(reason, file=sys.stderr)
     present = [name for name in names if not reasons[name]] or ["adult"]
-    cells = [cell for name, folds in score_all(present, setup, jobs).items() for cell in summarise(name, folds, setup)]
+    cells = [
+        cell
+        for name, folds in score_all(present, setup, jobs).items()
+        for cell in summarise(name, folds, setup)
+    ]
     title = (
         f"Accuracy: {setup.folds} folds x {setup.draws} noise draws, delta={DELTA:g}, {ADJACENCY}, "
         f"solver={setup.solver}, seed={setup.seed}"
@@ -261,13 +322,17 @@ def run(names: list[str], setup: Setup, jobs: int = 1) -> list[Cell]:
 
 
 def against_rivals(name: str, k: int, setup: Setup, scored_folds: int) -> list[_rivals.Duel]:
-    """One set at the k-th epsilon: ``auto`` and every rival on the same folds, each draw with a seed of its own."""
+    """One set at the k-th epsilon: ``auto`` and every rival on the same folds, each draw with a
+    seed of its own.
+    """
     X, y = sets.load(name)
     epsilon = setup.epsilons[k]
 
     def score(solver: str | Solver, fold: int, draw: int) -> _rivals.Scores:
         train, test = rows_of(X, fold, setup)
-        found = private_score(X, y, train, test, epsilon, replace(setup, solver=solver), (setup.seed, fold, k, draw))
+        found = private_score(
+            X, y, train, test, epsilon, replace(setup, solver=solver), (setup.seed, fold, k, draw)
+        )
         return {"accuracy": found.accuracy, "AUC": found.auc}
 
     fits = [(fold, draw) for fold in range(scored_folds) for draw in range(setup.draws)]
@@ -282,14 +347,21 @@ def run_rivals(names: list[str], setup: Setup, scored_folds: int) -> list[_rival
     present = [name for name in names if not sets.missing(name)]
     tasks = [(name, k) for name in present for k in range(len(setup.epsilons))]
     title = (
-        f"auto against the best of {len(_rivals.WALKS) + len(_rivals.CURVATURES)} rivals tuned on the test folds: {scored_folds} of "
-        f"{setup.folds} folds x {setup.draws} noise draws, delta={DELTA:g}, {ADJACENCY}, allowance {_rivals.ALLOWANCE:g}"
+        f"auto against the best of {len(_rivals.WALKS) + len(_rivals.CURVATURES)} rivals tuned on "
+        f"the test folds: {scored_folds} of "
+        f"{setup.folds} folds x {setup.draws} noise draws, delta={DELTA:g}, {ADJACENCY}, allowance "
+        f"{_rivals.ALLOWANCE:g}"
     )
     for done, (name, k) in enumerate(tasks, start=1):
         found += against_rivals(name, k, setup, scored_folds)
         lost = [duel for duel in found if duel.verdict == "FAIL"]
         progress(done, len(tasks), f"{name} at {setup.epsilons[k]:g}; {len(lost)} lost so far")
-    publish("rivals", title, _rivals.table(found), [{**asdict(duel), "verdict": duel.verdict} for duel in found])
+    publish(
+        "rivals",
+        title,
+        _rivals.table(found),
+        [{**asdict(duel), "verdict": duel.verdict} for duel in found],
+    )
     return found
 
 
@@ -302,7 +374,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--solver", default="auto")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--rivals", type=int, metavar="FOLDS", help="compare with tuned rivals instead, on so many of the folds")
+    parser.add_argument(
+        "--rivals",
+        type=int,
+        metavar="FOLDS",
+        help="compare with tuned rivals instead, on so many of the folds",
+    )
     given = parser.parse_args()
     setup = Setup(tuple(given.epsilons), given.folds, given.draws, given.seed, given.solver)
     if given.rivals:

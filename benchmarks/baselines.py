@@ -1,9 +1,11 @@
-"""DP-SGD here against DP-SGD elsewhere, at the same add-remove guarantee: ``python -m benchmarks.baselines [--quick]``.
+"""DP-SGD here against DP-SGD elsewhere, at the same add-remove guarantee:
+``python -m benchmarks.baselines [--quick]``.
 
-Logistic regression on the two UCI parts of Adult. Opacus and jax-privacy live in venvs of their own under ``out/``; one that is
-missing is skipped with a line. All take the same float32 rows, and as many epochs with Poisson batches of the same expected size.
-Seconds are those of training alone, of the second fit in a process: the search for the noise, and what jax takes to compile, are
-printed beside them.
+Logistic regression on the two UCI parts of Adult. Opacus and jax-privacy live in venvs of their own
+under ``out/``; one that is missing is skipped with a line. All take the same float32 rows, and as
+many epochs with Poisson batches of the same expected size. Seconds are those of training alone, of
+the second fit in a process: the search for the noise, and what jax takes to compile, are printed
+beside them.
 """
 
 import argparse
@@ -38,13 +40,16 @@ ARRAYS = OUT / "opacus-arrays.npz"
 # Batch, epochs, learning rate of the others: the best of those that benchmarks.speed tries.
 SETTINGS = [(256, 2, 4.0), (512, 5, 4.0)]
 GOAL = 1 / 30
-# A fit here takes a few hundredths of a second, so one pause of the machine would be all there is to see of it.
+# A fit here takes a few hundredths of a second, so one pause of the machine would be all there is
+# to see of it.
 FITS_IN_A_TURN = 5
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One fit: seconds of training for an epoch, those that the processor worked, seconds before it, and accuracy on the test part."""
+    """One fit: seconds of training for an epoch, those that the processor worked, seconds before
+    it, and accuracy on the test part.
+    """
 
     per_epoch: float
     worked: float
@@ -56,23 +61,44 @@ Fit = Callable[[int, int, float, int], Trained]
 
 
 def elsewhere(python: Path, script: str) -> Fit:
-    """Fits by another library, in its own interpreter; one thread is the fastest for batches this small."""
+    """Fits by another library, in its own interpreter; one thread is the fastest for batches
+    this small.
+    """
 
     def fit(batch: int, epochs: int, lr: float, seed: int) -> Trained:
-        command = [python, ROOT / "benchmarks" / script, ARRAYS, "--epsilon", EPSILON, "--delta", DELTA]
-        # The first fit of a process pays for whatever its library sets up; only the second one counts.
+        command = [
+            python,
+            ROOT / "benchmarks" / script,
+            ARRAYS,
+            "--epsilon",
+            EPSILON,
+            "--delta",
+            DELTA,
+        ]
+        # The first fit of a process pays for whatever its library sets up; only the second one
+        # counts.
         command += ["--tries", json.dumps([[batch, 1, lr, seed], [batch, epochs, lr, seed]])]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True, env=environment)
+        done = subprocess.run(
+            [str(c) for c in command],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         record = json.loads(done.stdout.splitlines()[-1])
         before = record["noise_search"] + record.get("compiling", 0.0)
-        return Trained(record["training"] / epochs, record["processor"] / epochs, before, record["accuracy"])
+        return Trained(
+            record["training"] / epochs, record["processor"] / epochs, before, record["accuracy"]
+        )
 
     return fit
 
 
 def here(secure: bool) -> Fit:
-    """Fits by hushfit, with the step that its own rule chooses; with noise and coins as secure as the others' or as its own."""
+    """Fits by hushfit, with the step that its own rule chooses; with noise and coins as secure
+    as the others' or as its own.
+    """
     stored = np.load(ARRAYS)
     X, y, X_test, y_test = (stored[name] for name in ("X_train", "y_train", "X_test", "y_test"))
     source = as_source(X.astype(np.float32), np.where(y == 1, 1.0, -1.0))
@@ -82,9 +108,15 @@ def here(secure: bool) -> Fit:
         start, n = time.perf_counter(), problem.n_rows
         solver = DPSGD(steps=round(epochs * n / batch), sampling=PoissonBatch(batch / n))
         plan, budget = solver.plan(problem), usable(Budget(EPSILON, DELTA))[0]
-        strength = calibrate(lambda mu: plan.cost(plan.multipliers(mu, n), n), budget, problem.relation)
-        sampler, coins = (SecureSampler(), SecureCoins()) if secure else (SeededSampler(seed), SeededCoins(seed))
-        curator = Curator(source, plan, plan.multipliers(strength, n), problem.relation, sampler, coins)
+        strength = calibrate(
+            lambda mu: plan.cost(plan.multipliers(mu, n), n), budget, problem.relation
+        )
+        sampler, coins = (
+            (SecureSampler(), SecureCoins()) if secure else (SeededSampler(seed), SeededCoins(seed))
+        )
+        curator = Curator(
+            source, plan, plan.multipliers(strength, n), problem.relation, sampler, coins
+        )
         ready, worked = time.perf_counter(), time.process_time()
         w = run(solver, problem, curator).w
         done, worked = time.perf_counter(), time.process_time() - worked
@@ -101,50 +133,84 @@ def here(secure: bool) -> Fit:
 
 def libraries() -> dict[str, Fit]:
     """Whatever is installed."""
-    found: dict[str, Fit] = {"hushfit, ordinary noise": here(secure=False), "hushfit, secure noise": here(secure=True)}
-    for name, python, script in (("Opacus", OPACUS_PYTHON, "opacus_fit.py"), ("jax-privacy", JAX_PYTHON, "jax_fit.py")):
+    found: dict[str, Fit] = {
+        "hushfit, ordinary noise": here(secure=False),
+        "hushfit, secure noise": here(secure=True),
+    }
+    for name, python, script in (
+        ("Opacus", OPACUS_PYTHON, "opacus_fit.py"),
+        ("jax-privacy", JAX_PYTHON, "jax_fit.py"),
+    ):
         if python.exists():
             found[name] = elsewhere(python, script)
         else:
-            print(f"{name} skipped: no venv at {python.relative_to(ROOT)}", file=sys.stderr, flush=True)
+            print(
+                f"{name} skipped: no venv at {python.relative_to(ROOT)}",
+                file=sys.stderr,
+                flush=True,
+            )
     return found
 
 
-def measure(fits: dict[str, Fit], setting: tuple[int, int, float], rounds: int) -> list[Measurement]:
+def measure(
+    fits: dict[str, Fit], setting: tuple[int, int, float], rounds: int
+) -> list[Measurement]:
     """All libraries in turn, several times over, so that a busy machine slows all of them alike."""
     batch, epochs, lr = setting
     for name in ("hushfit, ordinary noise", "hushfit, secure noise"):
         fits[name](batch, 1, lr, 0)  # compiled code is loaded
-    turns = [{name: fit(batch, epochs, lr, seed) for name, fit in fits.items()} for seed in range(rounds)]
+    turns = [
+        {name: fit(batch, epochs, lr, seed) for name, fit in fits.items()} for seed in range(rounds)
+    ]
     middle = {name: statistics.median(turn[name].per_epoch for turn in turns) for name in fits}
     found = []
     for name in fits:
         accuracy = statistics.fmean(turn[name].accuracy for turn in turns)
         before = statistics.median(turn[name].before for turn in turns)
-        note = f"batch {batch}, {epochs} epochs: accuracy {accuracy:.4f}, {before:.2f} s before training"
+        note = (
+            f"batch {batch}, {epochs} epochs: accuracy {accuracy:.4f}, {before:.2f} s before "
+            "training"
+        )
         found.append(Measurement(f"{name}: epoch", 1e3 * middle[name], unit="ms", note=note))
     for rival in [name for name in fits if not name.startswith("hushfit")]:
         for ours in ("ordinary", "secure"):
-            # Opacus and jax-privacy draw from ordinary generators, so that is the comparison of like with like.
+            # Opacus and jax-privacy draw from ordinary generators, so that is the comparison of
+            # like with like.
             goal = GOAL if rival == "Opacus" and ours == "ordinary" else None
             ratio = middle[f"hushfit, {ours} noise"] / middle[rival]
-            # On a busy machine a short fit waits for the others in another proportion than a long one; its work is what it is.
-            work = statistics.median(turn[f"hushfit, {ours} noise"].worked / turn[rival].worked for turn in turns)
+            # On a busy machine a short fit waits for the others in another proportion than a long
+            # one; its work is what it is.
+            work = statistics.median(
+                turn[f"hushfit, {ours} noise"].worked / turn[rival].worked for turn in turns
+            )
             note = f"batch {batch}; {work:.4f} in processor time"
-            found.append(Measurement(f"DP-SGD epoch, {ours} noise / {rival}", ratio, goal, note=note))
+            found.append(
+                Measurement(f"DP-SGD epoch, {ours} noise / {rival}", ratio, goal, note=note)
+            )
     return found
 
 
 def run_all(quick: bool) -> list[Measurement]:
     """Measure and publish the whole table."""
     OUT.mkdir(exist_ok=True)
-    (X, y), (X_test, y_test) = (load_adult(split=part, return_X_y=True) for part in ("train", "test"))
+    (X, y), (X_test, y_test) = (
+        load_adult(split=part, return_X_y=True) for part in ("train", "test")
+    )
     np.savez(ARRAYS, X_train=X, y_train=y, X_test=X_test, y_test=y_test)
     fits = libraries()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [line for setting in SETTINGS[: 1 if quick else None] for line in measure(fits, setting, 2 if quick else 5)]
-    publish("baselines", "DP-SGD here and elsewhere (add-remove, Adult)", speed_table(found), plain(found))
+        found = [
+            line
+            for setting in SETTINGS[: 1 if quick else None]
+            for line in measure(fits, setting, 2 if quick else 5)
+        ]
+    publish(
+        "baselines",
+        "DP-SGD here and elsewhere (add-remove, Adult)",
+        speed_table(found),
+        plain(found),
+    )
     return found
 
 

@@ -1,11 +1,14 @@
-"""Several owners: the decentralised algorithms on Adult, what they say to each other, what their settings do, and how they grow.
+"""Several owners: the decentralised algorithms on Adult, what they say to each other, what their
+settings do, and how they grow.
 
 python -m benchmarks.federated [--only adult loss settings scale] [--full] [--docs]
 
-Five owners with 7,000 rows each, on a random network, as in paper 001. Every table has one relation, replace-one, and one delta.
-Algorithms marked *published* have the paper's rounds, pull and tolerance at the corrected price of privacy; the others have our
-defaults. A default is a rule of public numbers, but the constants of the rule were chosen by trials on Adult itself, scored on test
-rows: for the ADMM family these tables show the best that was found, not what to expect on other tables. ``shared`` was not tried over.
+Five owners with 7,000 rows each, on a random network, as in paper 001. Every table has one
+relation, replace-one, and one delta. Algorithms marked *published* have the paper's rounds, pull
+and tolerance at the corrected price of privacy; the others have our defaults. A default is a rule
+of public numbers, but the constants of the rule were chosen by trials on Adult itself, scored on
+test rows: for the ADMM family these tables show the best that was found, not what to expect on
+other tables. ``shared`` was not tried over.
 """
 
 import argparse
@@ -26,7 +29,18 @@ from benchmarks.accuracy import progress, unit_rows
 from hushfit import PrivateLogisticRegression
 from hushfit.datasets import load_adult
 from hushfit.errors import InsecureNoiseWarning, WeakGuaranteeWarning
-from hushfit.federated import DPADMM, DVP, IPPADMM, MADMM, PPADMM, RADMM, Network, SharedSolver, Together, fit_together
+from hushfit.federated import (
+    DPADMM,
+    DVP,
+    IPPADMM,
+    MADMM,
+    PPADMM,
+    RADMM,
+    Network,
+    SharedSolver,
+    Together,
+    fit_together,
+)
 
 ADJACENCY = "replace-one"
 OWNERS, TRAIN = 5, 35_000
@@ -37,7 +51,8 @@ DELTAS = (1e-4, 1e-6)
 SHARED, POOLED, ALONE = "shared (default)", "pooled auto", "one owner alone, auto"
 GOAL = 0.01
 TIE = 0.002
-# Paper 001: T = 30, eta = .5, c = 15, split .001, beta = 10^-3.5; the result is the last word. It does not run DP-ADMM.
+# Paper 001: T = 30, eta = .5, c = 15, split .001, beta = 10^-3.5; the result is the last word. It
+# does not run DP-ADMM.
 _PAPER: dict[str, Any] = {"steps": 30, "eta": 0.5, "average_last": 0.0}
 _SPLIT: dict[str, Any] = {"output_share": 0.001, "tolerance": 10**-3.5}
 PUBLISHED: dict[str, Any] = {
@@ -79,12 +94,17 @@ def adult(draw: int) -> Adult:
     found = load_adult()
     order = np.random.default_rng(draw).permutation(len(found.X))
     fit, test = order[:TRAIN], order[TRAIN:]
-    parts = {name: (found.X[rows], found.y[rows]) for name, rows in zip(NAMES, np.array_split(fit, OWNERS), strict=True)}
+    parts = {
+        name: (found.X[rows], found.y[rows])
+        for name, rows in zip(NAMES, np.array_split(fit, OWNERS), strict=True)
+    }
     return Adult(parts, found.X[fit], found.y[fit], found.X[test], found.y[test])
 
 
 def estimator(epsilon: float, delta: float, seed: int | None = None) -> PrivateLogisticRegression:
-    return PrivateLogisticRegression(epsilon=epsilon, delta=delta, adjacency=ADJACENCY, classes=[0, 1], random_state=seed)
+    return PrivateLogisticRegression(
+        epsilon=epsilon, delta=delta, adjacency=ADJACENCY, classes=[0, 1], random_state=seed
+    )
 
 
 def quietly(task: Callable[[], Any]) -> Any:
@@ -96,14 +116,22 @@ def quietly(task: Callable[[], Any]) -> Any:
 
 def together(algorithm: Any, epsilon: float, delta: float, draw: int) -> Together:
     made: Together = quietly(
-        lambda: fit_together(estimator(epsilon, delta), adult(draw).parts, NETWORK, algorithm, random_state=1000 * draw)
+        lambda: fit_together(
+            estimator(epsilon, delta),
+            adult(draw).parts,
+            NETWORK,
+            algorithm,
+            random_state=1000 * draw,
+        )
     )
     return made
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One algorithm at one budget: error rate over owners and draws, its standard error over draws, and what was sent."""
+    """One algorithm at one budget: error rate over owners and draws, its standard error over
+    draws, and what was sent.
+    """
 
     algorithm: str
     epsilon: float
@@ -121,11 +149,22 @@ def cell(label: str, algorithm: Any, epsilon: float, delta: float, draws: int) -
         data = adult(draw)
         if label in (POOLED, ALONE):
             X, y = (data.X, data.y) if label == POOLED else data.parts[NAMES[0]]
-            model = quietly(lambda X=X, y=y, draw=draw: estimator(epsilon, delta, 1000 * draw).fit(X, y))
+            model = quietly(
+                lambda X=X, y=y, draw=draw: estimator(epsilon, delta, 1000 * draw).fit(X, y)
+            )
             errors.append(1 - model.score(data.X_test, data.y_test))
         else:
             made = together(algorithm, epsilon, delta, draw)
-            errors.append(float(np.mean([1 - model.score(data.X_test, data.y_test) for model in made.models.values()])))
+            errors.append(
+                float(
+                    np.mean(
+                        [
+                            1 - model.score(data.X_test, data.y_test)
+                            for model in made.models.values()
+                        ]
+                    )
+                )
+            )
             talks.append(made.talk)
     spread = float(np.std(errors, ddof=1) / math.sqrt(draws)) if draws > 1 else math.nan
 
@@ -156,7 +195,9 @@ LINES: dict[str, Any] = {POOLED: None, ALONE: None, SHARED: SharedSolver()} | PU
 
 
 def run_adult(full: bool, docs: bool) -> list[str]:
-    """The paper's table: error against epsilon for all algorithms, and what they say; returns the goals that were missed."""
+    """The paper's table: error against epsilon for all algorithms, and what they say; returns
+    the goals that were missed.
+    """
     draws = 5 if full else 2
     total, cells = len(LINES) * len(EPSILONS) * len(DELTAS), []
     for delta in DELTAS:
@@ -176,18 +217,47 @@ def tell_adult(cells: Sequence[Cell], draws: int, docs: bool) -> None:
         body = []
         for label in LINES:
             row = [c for c in own if c.algorithm == label]
-            body.append([label, *(number(c.error) for c in row), number(max(c.spread for c in row))])
-        text = f"{draws} draws of 35,000 rows; *spread* is the largest standard error of the line.\n\n{markdown(head, body)}"
-        publish(f"federated-adult-{delta:g}", f"Five owners on Adult: {ADJACENCY}, delta={delta:g}", text, [asdict(c) for c in own])
+            body.append(
+                [label, *(number(c.error) for c in row), number(max(c.spread for c in row))]
+            )
+        text = (
+            f"{draws} draws of 35,000 rows; *spread* is the largest standard error of the "
+            f"line.\n\n{markdown(head, body)}"
+        )
+        publish(
+            f"federated-adult-{delta:g}",
+            f"Five owners on Adult: {ADJACENCY}, delta={delta:g}",
+            text,
+            [asdict(c) for c in own],
+        )
     told = [c for c in cells if c.delta == DELTAS[-1] and c.epsilon == 1.0 and c.broadcasts]
-    body = [[c.algorithm, f"{c.rounds:.0f}", f"{c.broadcasts:.0f}", f"{c.kilobytes:.0f}", number(c.error)] for c in told]
+    body = [
+        [
+            c.algorithm,
+            f"{c.rounds:.0f}",
+            f"{c.broadcasts:.0f}",
+            f"{c.kilobytes:.0f}",
+            number(c.error),
+        ]
+        for c in told
+    ]
     table = markdown(["epsilon 1", "rounds", "broadcasts", "kB along edges", "error rate"], body)
-    publish("federated-words", f"What five owners say: {ADJACENCY}, delta={DELTAS[-1]:g}", table, [asdict(c) for c in told])
-    draw_errors([c for c in cells if c.delta == DELTAS[-1]], (FIGURES if docs else OUT) / "federated-adult.svg")
+    publish(
+        "federated-words",
+        f"What five owners say: {ADJACENCY}, delta={DELTAS[-1]:g}",
+        table,
+        [asdict(c) for c in told],
+    )
+    draw_errors(
+        [c for c in cells if c.delta == DELTAS[-1]],
+        (FIGURES if docs else OUT) / "federated-adult.svg",
+    )
 
 
 def goals_missed(cells: Sequence[Cell]) -> list[str]:
-    """The default beats every algorithm as published, ties at least with our versions, and is near pooling at epsilon 1."""
+    """The default beats every algorithm as published, ties at least with our versions, and is
+    near pooling at epsilon 1.
+    """
     by = {(c.algorithm, c.epsilon, c.delta): c.error for c in cells}
     missed = [
         f"{label} at epsilon {epsilon:g}"
@@ -197,7 +267,10 @@ def goals_missed(cells: Sequence[Cell]) -> list[str]:
     ]
     for delta in {c.delta for c in cells}:
         gap = by[SHARED, 1.0, delta] - by[POOLED, 1.0, delta]
-        print(f"{SHARED} is {gap:+.4f} from {POOLED} at epsilon 1, delta {delta:g} (goal {GOAL:g})", flush=True)
+        print(
+            f"{SHARED} is {gap:+.4f} from {POOLED} at epsilon 1, delta {delta:g} (goal {GOAL:g})",
+            flush=True,
+        )
         missed += ["pooled auto at epsilon 1"] if gap > GOAL else []
     return missed
 
@@ -206,31 +279,57 @@ def goals_missed(cells: Sequence[Cell]) -> list[str]:
 
 
 def losses(made: Together, draw: int) -> list[float]:
-    """Mean training loss of the owners' last words after each round, as in the paper; for this plot only, a real run says none."""
+    """Mean training loss of the owners' last words after each round, as in the paper; for this
+    plot only, a real run says none.
+    """
     signed = {name: np.where(y == 1, 1.0, -1.0) for name, (_, y) in adult(draw).parts.items()}
     records = {name: unit_rows(X) for name, (X, _) in adult(draw).parts.items()}
     last: dict[str, np.ndarray] = {name: np.zeros(records[NAMES[0]].shape[1]) for name in NAMES}
     found = []
     for spoken in made.talk.said:
         last |= spoken
-        found.append(float(np.mean([np.logaddexp(0, -signed[n] * (records[n] @ last[n])).mean() for n in NAMES])))
+        found.append(
+            float(
+                np.mean(
+                    [np.logaddexp(0, -signed[n] * (records[n] @ last[n])).mean() for n in NAMES]
+                )
+            )
+        )
     return found
 
 
 def run_loss(full: bool, docs: bool) -> list[str]:
     shown = {
-        label: PUBLISHED[label] for label in ("PP-ADMM, published", "IPP-ADMM, published", "M-ADMM, published", "R-ADMM, published")
+        label: PUBLISHED[label]
+        for label in (
+            "PP-ADMM, published",
+            "IPP-ADMM, published",
+            "M-ADMM, published",
+            "R-ADMM, published",
+        )
     }
     shown |= {label: OURS[label] for label in ("PP-ADMM", "IPP-ADMM", "M-ADMM", "R-ADMM")}
     shown = {label: replace(algorithm, steps=30) for label, algorithm in shown.items()}
     epsilons = (1.0, 2.0, 10.0)
-    curves = {(label, e): losses(together(a, e, DELTAS[-1], 0), 0) for label, a in shown.items() for e in epsilons}
+    curves = {
+        (label, e): losses(together(a, e, DELTAS[-1], 0), 0)
+        for label, a in shown.items()
+        for e in epsilons
+    }
     ends = {e: _final_loss(together(SharedSolver(), e, DELTAS[-1], 0)) for e in epsilons}
     head = ["mean training loss", *(f"epsilon {e:g}: round 1 / 10 / 30" for e in epsilons)]
-    body = [[label, *(" / ".join(number(curves[label, e][t], 3) for t in (0, 9, 29)) for e in epsilons)] for label in shown]
+    body = [
+        [label, *(" / ".join(number(curves[label, e][t], 3) for t in (0, 9, 29)) for e in epsilons)]
+        for label in shown
+    ]
     body.append([SHARED, *(f"{number(ends[e], 3)} at its end" for e in epsilons)])
     data = {f"{label}, {e:g}": curve for (label, e), curve in curves.items()}
-    publish("federated-loss", f"Loss by round: {ADJACENCY}, delta={DELTAS[-1]:g}", markdown(head, body), data)
+    publish(
+        "federated-loss",
+        f"Loss by round: {ADJACENCY}, delta={DELTAS[-1]:g}",
+        markdown(head, body),
+        data,
+    )
     draw_losses(curves, ends, (FIGURES if docs else OUT) / "federated-loss.svg")
     return []
 
@@ -251,20 +350,35 @@ def usual_threshold(algorithm: IPPADMM, epsilon: float, delta: float) -> float:
     from hushfit.privacy import Budget
 
     problem = estimator(epsilon, delta).prepare(*adult(0).parts[NAMES[0]]).problem
-    sizes, budgets = dict.fromkeys(NAMES, TRAIN // OWNERS), dict.fromkeys(NAMES, Budget(epsilon, delta))
+    sizes, budgets = (
+        dict.fromkeys(NAMES, TRAIN // OWNERS),
+        dict.fromkeys(NAMES, Budget(epsilon, delta)),
+    )
     seat = Seat(NAMES[0], NETWORK, problem, sizes, budgets)
     multiplier = algorithm.plan(seat).quote(problem, seat.budget).multipliers["primal step"]
-    return multiplier * 2 * problem.loss.slope_bound / problem.n_rows * math.sqrt(math.prod(problem.shape))
+    return (
+        multiplier
+        * 2
+        * problem.loss.slope_bound
+        / problem.n_rows
+        * math.sqrt(math.prod(problem.shape))
+    )
 
 
 def settings_shown() -> dict[str, Any]:
     usual = IPPADMM()
     tau = usual_threshold(usual, 1.0, DELTAS[-1])
     return (
-        {f"gate threshold {k:g} x noise": replace(usual, threshold=k * tau) for k in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)}
+        {
+            f"gate threshold {k:g} x noise": replace(usual, threshold=k * tau)
+            for k in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+        }
         | {f"{c} broadcasts of 30": replace(usual, broadcasts=c) for c in (3, 5, 15, 30)}
         | {f"gate share {s:g}": replace(usual, gate_share=s) for s in (0.02, 0.3)}
-        | {f"kept threshold, {k:g} x noise": replace(usual, gate="laplace", threshold=k * tau) for k in (1.0, 4.0)}
+        | {
+            f"kept threshold, {k:g} x noise": replace(usual, gate="laplace", threshold=k * tau)
+            for k in (1.0, 4.0)
+        }
         | {f"PP-ADMM, split {s:g}": PPADMM(output_share=s) for s in (0.001, 0.01, 0.1, 0.5)}
         | {f"PP-ADMM, tolerance {b:.0e}": PPADMM(tolerance=b) for b in (1e-8, 1e-6, 10**-3.5, 1e-2)}
         | {f"PP-ADMM, {t} rounds": PPADMM(steps=t) for t in (3, 10, 60)}
@@ -278,10 +392,24 @@ def run_settings(full: bool, docs: bool) -> list[str]:
     for done, (label, algorithm) in enumerate(shown.items(), 1):
         cells.append(cell(label, algorithm, 1.0, DELTAS[-1], draws))
         progress(done, len(shown), label)
-    body = [[c.algorithm, number(c.error), number(c.spread), f"{c.broadcasts:.0f}", f"{c.kilobytes:.0f}"] for c in cells]
+    body = [
+        [
+            c.algorithm,
+            number(c.error),
+            number(c.spread),
+            f"{c.broadcasts:.0f}",
+            f"{c.kilobytes:.0f}",
+        ]
+        for c in cells
+    ]
     table = markdown(["epsilon 1", "error rate", "spread", "broadcasts", "kB along edges"], body)
     title = f"Gate, split, tolerance, pull: {ADJACENCY}, delta={DELTAS[-1]:g}"
-    publish("federated-settings", title, f"IPP-ADMM unless another is named; {draws} draws.\n\n{table}", [asdict(c) for c in cells])
+    publish(
+        "federated-settings",
+        title,
+        f"IPP-ADMM unless another is named; {draws} draws.\n\n{table}",
+        [asdict(c) for c in cells],
+    )
     return []
 
 
@@ -317,7 +445,12 @@ def timed(label: str, algorithm: Any, parts: Mapping[str, Any], network: Network
     clock: list[float] = []
     made = quietly(
         lambda: fit_together(
-            estimator(1.0, 1e-6), parts, network, algorithm, random_state=0, watch=lambda _: clock.append(time.perf_counter())
+            estimator(1.0, 1e-6),
+            parts,
+            network,
+            algorithm,
+            random_state=0,
+            watch=lambda _: clock.append(time.perf_counter()),
         )
     )
     talk = made.talk
@@ -326,12 +459,18 @@ def timed(label: str, algorithm: Any, parts: Mapping[str, Any], network: Network
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     rows = sum(len(y) for _, y in parts.values())
     size = (len(parts), len(network.edges), rows, talk.rounds)
-    return Size(label, *size, each, talk.messages / talk.rounds, talk.bytes / talk.rounds / 1e3, memory)
+    return Size(
+        label, *size, each, talk.messages / talk.rounds, talk.bytes / talk.rounds / 1e3, memory
+    )
 
 
 def run_scale(full: bool, docs: bool) -> list[str]:
     found = []
-    algorithms = {"PP-ADMM, 5 rounds": PPADMM(steps=5), "DP-ADMM, 5 steps": DPADMM(steps=5), "shared, whitened": SharedSolver()}
+    algorithms = {
+        "PP-ADMM, 5 rounds": PPADMM(steps=5),
+        "DP-ADMM, 5 steps": DPADMM(steps=5),
+        "shared, whitened": SharedSolver(),
+    }
     rows = many(100, 10_000)
     for owners in (10, 30, 100):
         parts = dict(list(rows.items())[:owners])
@@ -343,14 +482,38 @@ def run_scale(full: bool, docs: bool) -> list[str]:
         found.append(timed("PP-ADMM, 5 rounds", PPADMM(steps=5), rows, network))
         progress(len(found), 12, f"mean degree {degree:g}")
     body = [
-        [s.algorithm, f"{s.owners}", f"{s.edges}", f"{s.rows:,}", f"{s.rounds}", f"{s.seconds:.3f}", f"{s.messages:.0f}"]
+        [
+            s.algorithm,
+            f"{s.owners}",
+            f"{s.edges}",
+            f"{s.rows:,}",
+            f"{s.rounds}",
+            f"{s.seconds:.3f}",
+            f"{s.messages:.0f}",
+        ]
         + [f"{s.kilobytes:.1f}", f"{s.megabytes:.0f}"]
         for s in found
     ]
-    head = ["algorithm", "owners", "edges", "rows", "rounds", "s a round", "messages a round", "kB a round", "MB, peak of process"]
-    text = f"20 columns, 10,000 rows for each owner, random networks, two threads, one process.\n\n{markdown(head, body)}"
+    head = [
+        "algorithm",
+        "owners",
+        "edges",
+        "rows",
+        "rounds",
+        "s a round",
+        "messages a round",
+        "kB a round",
+        "MB, peak of process",
+    ]
+    text = (
+        "20 columns, 10,000 rows for each owner, random networks, two threads, one "
+        f"process.\n\n{markdown(head, body)}"
+    )
     publish(
-        "federated-scale", f"Growth with owners and edges: {ADJACENCY}, epsilon=1, delta=1e-6", text, [asdict(s) for s in found]
+        "federated-scale",
+        f"Growth with owners and edges: {ADJACENCY}, epsilon=1, delta=1e-6",
+        text,
+        [asdict(s) for s in found],
     )
     return []
 
@@ -376,12 +539,16 @@ def _saved(figure: Any, path: Path) -> None:
 
 def draw_errors(cells: Sequence[Cell], path: Path) -> None:
     figure, panels = _pyplot().subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
-    for axes, title, shown in zip(panels, ("as published", "our settings"), (PUBLISHED, OURS), strict=True):
+    for axes, title, shown in zip(
+        panels, ("as published", "our settings"), (PUBLISHED, OURS), strict=True
+    ):
         for place, label in enumerate([POOLED, SHARED, *shown]):
             own = [c for c in cells if c.algorithm == label]
             plain = {POOLED: {"color": "black", "linestyle": ":"}, SHARED: {"color": "black"}}
             style = plain.get(label, {"color": f"C{place - 2}", "alpha": 0.85})
-            axes.plot([c.epsilon for c in own], [c.error for c in own], marker=".", label=label, **style)
+            axes.plot(
+                [c.epsilon for c in own], [c.error for c in own], marker=".", label=label, **style
+            )
         axes.set(xscale="log", xlabel="epsilon")
         axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
         axes.minorticks_off()
@@ -392,8 +559,12 @@ def draw_errors(cells: Sequence[Cell], path: Path) -> None:
     _saved(figure, path)
 
 
-def draw_losses(curves: Mapping[tuple[str, float], Sequence[float]], ends: Mapping[float, float], path: Path) -> None:
-    figure, panels = _pyplot().subplots(1, len(ends), figsize=(11, 3.6), layout="constrained", sharey=True)
+def draw_losses(
+    curves: Mapping[tuple[str, float], Sequence[float]], ends: Mapping[float, float], path: Path
+) -> None:
+    figure, panels = _pyplot().subplots(
+        1, len(ends), figsize=(11, 3.6), layout="constrained", sharey=True
+    )
     labels = list(dict.fromkeys(label for label, _ in curves))
     for axes, (epsilon, end) in zip(panels, ends.items(), strict=True):
         for label in labels:
@@ -401,7 +572,13 @@ def draw_losses(curves: Mapping[tuple[str, float], Sequence[float]], ends: Mappi
             family = label.removesuffix(", published")
             colour = {"PP-ADMM": "C0", "IPP-ADMM": "C1", "M-ADMM": "C2", "R-ADMM": "C3"}[family]
             curve = curves[label, epsilon]
-            axes.plot(range(1, len(curve) + 1), curve, color=colour, linestyle="--" if published else "-", label=label)
+            axes.plot(
+                range(1, len(curve) + 1),
+                curve,
+                color=colour,
+                linestyle="--" if published else "-",
+                label=label,
+            )
         axes.axhline(end, color="black", linewidth=1, label=f"{SHARED}, at its end")
         axes.set(xlabel="round", ylim=(0.3, 1.0))
         axes.set_title(f"epsilon {epsilon:g}", loc="left", fontsize=10)
@@ -429,7 +606,9 @@ _PAGES = {
     "federated-scale": "",
 }
 _ALT = {
-    "federated-adult.svg": "Error rate against epsilon, the published settings on the left and ours on the right",
+    "federated-adult.svg": (
+        "Error rate against epsilon, the published settings on the left and ours on the right"
+    ),
     "federated-loss.svg": "Mean training loss against the round, at three budgets",
 }
 
@@ -454,7 +633,9 @@ def write_page() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.federated", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.federated", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--full", action="store_true", help="more draws")
     parser.add_argument("--docs", action="store_true", help="write tables and figures into docs")

@@ -1,6 +1,8 @@
-"""DP-SGD with jax-privacy on the arrays of an npz file; ``benchmarks.baselines`` runs it with the interpreter of its own venv.
+"""DP-SGD with jax-privacy on the arrays of an npz file; ``benchmarks.baselines`` runs it with the
+interpreter of its own venv.
 
-Reads X_train, y_train, X_test, y_test (in {0, 1}); prints one JSON object per fit, as ``benchmarks.opacus_fit`` does.
+Reads X_train, y_train, X_test, y_test (in {0, 1}); prints one JSON object per fit, as
+``benchmarks.opacus_fit`` does.
 """
 
 import argparse
@@ -23,21 +25,37 @@ def mean_loss(params, rows, labels):
 
 
 def fit(
-    X: np.ndarray, y: np.ndarray, given: argparse.Namespace, batch: int, epochs: int, lr: float, seed: int
+    X: np.ndarray,
+    y: np.ndarray,
+    given: argparse.Namespace,
+    batch: int,
+    epochs: int,
+    lr: float,
+    seed: int,
 ) -> tuple[dict, dict]:
-    """Train a linear model; the noise search is timed apart from the training, and so is compiling."""
+    """Train a linear model; the noise search is timed apart from the training, and so is
+    compiling.
+    """
     start, n = time.perf_counter(), len(X)
     plan = BandMFExecutionPlanConfig(
-        iterations=round(epochs * n / batch), strategy=np.ones(1), epsilon=given.epsilon, delta=given.delta,
-        sampling_prob=batch / n, l2_clip_norm=given.clip, normalize_by=batch, noise_seed=seed,
-    ).plan  # fmt: skip
+        iterations=round(epochs * n / batch),
+        strategy=np.ones(1),
+        epsilon=given.epsilon,
+        delta=given.delta,
+        sampling_prob=batch / n,
+        l2_clip_norm=given.clip,
+        normalize_by=batch,
+        noise_seed=seed,
+    ).plan
     ready = time.perf_counter()
     gradient = plan.clipped_grad(mean_loss, batch_argnums=(1, 2))
     optimizer, noise = optax.sgd(lr), plan.noise_addition_transform
 
     @jax.jit
     def step(params, rows, labels, padding, noise_state, state):
-        noisy, noise_state = noise.update(gradient(params, rows, labels, is_padding_example=padding), noise_state)
+        noisy, noise_state = noise.update(
+            gradient(params, rows, labels, is_padding_example=padding), noise_state
+        )
         updates, state = optimizer.update(noisy, state)
         return optax.apply_updates(params, updates), noise_state, state
 
@@ -46,7 +64,9 @@ def fit(
         noise_state, state = noise.init(params), optimizer.init(params)
         for chosen in plan.batch_selection_strategy.batch_iterator(n, rng=seed):
             rows = batch_selection.pad_to_multiple_of(chosen, PADDING)
-            params, noise_state, state = step(params, X[rows], y[rows], rows == -1, noise_state, state)
+            params, noise_state, state = step(
+                params, X[rows], y[rows], rows == -1, noise_state, state
+            )
         return jax.block_until_ready(params)
 
     train()  # compiles every padded size that this seed draws
@@ -67,14 +87,32 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--delta", type=float, required=True)
     parser.add_argument("--clip", type=float, default=1.0)
-    parser.add_argument("--tries", type=json.loads, required=True, help="JSON list of [batch, epochs, lr, seed]")
+    parser.add_argument(
+        "--tries", type=json.loads, required=True, help="JSON list of [batch, epochs, lr, seed]"
+    )
     given = parser.parse_args()
     stored = np.load(given.arrays)
-    X, y, X_test, y_test = (stored[name].astype(np.float32) for name in ("X_train", "y_train", "X_test", "y_test"))
+    X, y, X_test, y_test = (
+        stored[name].astype(np.float32) for name in ("X_train", "y_train", "X_test", "y_test")
+    )
     for batch, epochs, lr, seed in given.tries:
         params, record = fit(X, y, given, batch, epochs, lr, seed)
-        accuracy = float(np.mean((X_test @ np.asarray(params["w"]) + float(params["b"]) > 0) == (y_test > 0.5)))
-        print(json.dumps({"batch": batch, "epochs": epochs, "lr": lr, "seed": seed, "accuracy": accuracy, **record}), flush=True)
+        accuracy = float(
+            np.mean((X_test @ np.asarray(params["w"]) + float(params["b"]) > 0) == (y_test > 0.5))
+        )
+        print(
+            json.dumps(
+                {
+                    "batch": batch,
+                    "epochs": epochs,
+                    "lr": lr,
+                    "seed": seed,
+                    "accuracy": accuracy,
+                    **record,
+                }
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

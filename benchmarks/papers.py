@@ -1,9 +1,11 @@
-"""The papers' own experiments with private ADMM, at equal budget with a plain prox step and with ``auto``.
+"""The papers' own experiments with private ADMM, at equal budget with a plain prox step and with
+``auto``.
 
 python -m benchmarks.papers [--only adult simulated ...] [--full] [--docs]
 
-Every table has one relation, replace-one, and one delta, the paper's. Settings are the defaults, chosen without looking at
-any of these rows. What a paper claims is quoted in words above its table; what was measured is below it.
+Every table has one relation, replace-one, and one delta, the paper's. Settings are the defaults,
+chosen without looking at any of these rows. What a paper claims is quoted in words above its table;
+what was measured is below it.
 """
 
 import argparse
@@ -29,7 +31,6 @@ from hushfit.losses import HuberHinge, Logistic
 from hushfit.penalties import L1, LHalf
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, FullBatch, Plan, PoissonBatch, primal_step
-from hushfit.selection import coverage, ranked, zeroed_counts
 from hushfit.solvers import (
     DPSADMM,
     DPSC,
@@ -43,22 +44,29 @@ from hushfit.solvers import (
     ProximalGradient,
     PublicGraph,
 )
-from hushfit.solvers._admm_steps import AdmmSteps
-from hushfit.solvers._private_graph import graph_of_moment
+from hushfit.solvers.admm._admm_steps import AdmmSteps
+from hushfit.solvers.wrappers._private_graph import graph_of_moment
+from hushfit.support_recovery import coverage, ranked, zeroed_counts
 
 PROX, AUTO = "proximal gradient", "auto"
 
 
 @dataclass(frozen=True)
 class ProxTwin:
-    """Plain proximal gradient with as many steps as ssADMM, each as long as ssADMM's: what is left between the two is ADMM."""
+    """Plain proximal gradient with as many steps as ssADMM, each as long as ssADMM's: what is
+    left between the two is ADMM.
+    """
 
     steps: int = 500
     clip: float = 0.5
 
     def _prox(self, problem: Problem, curator: Curator) -> ProximalGradient:
         query = ClippedGradient(problem, np.zeros(problem.shape), self.clip)
-        noise = curator.noise_multiplier("gradient") * query.sensitivity(problem.relation) / problem.n_rows
+        noise = (
+            curator.noise_multiplier("gradient")
+            * query.sensitivity(problem.relation)
+            / problem.n_rows
+        )
         chosen = AdmmSteps.for_noise(noise, self.steps, problem)
         return ProximalGradient(self.steps, self.clip, 0.0, primal_step(chosen.eta, chosen.rho))
 
@@ -90,7 +98,9 @@ ADMM: dict[str, Any] = {
     "objective": ObjectivePerturbation(),
     "DPSC": DPSC(),
 }
-SLOW: dict[str, Any] = {"mpADMM, multi-step": MPADMM(form="multi-step")}  # only on few rows, or in a full run
+SLOW: dict[str, Any] = {
+    "mpADMM, multi-step": MPADMM(form="multi-step")
+}  # only on few rows, or in a full run
 LOSSES = {PrivateLogisticRegression: Logistic(), PrivateLinearSVC: HuberHinge()}
 DOCS = ROOT / "docs" / "figures"
 TIE = 0.003
@@ -110,7 +120,9 @@ class Split:
 
 @dataclass(frozen=True)
 class Row:
-    """One solver on one case at one epsilon, over noise draws; ``error`` is the standard error of the accuracy."""
+    """One solver on one case at one epsilon, over noise draws; ``error`` is the standard error
+    of the accuracy.
+    """
 
     case: str
     epsilon: float
@@ -158,7 +170,9 @@ class Case:
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InsecureNoiseWarning)
-            warnings.simplefilter("ignore", WeakGuaranteeWarning)  # a paper's delta may be above 1/n; the text says so
+            warnings.simplefilter(
+                "ignore", WeakGuaranteeWarning
+            )  # a paper's delta may be above 1/n; the text says so
             model.fit(split.X, split.y)
         return np.append(model.coef_[0], model.intercept_)
 
@@ -187,24 +201,49 @@ def selection_of(w: np.ndarray, split: Split) -> dict[str, float]:
     if split.truth is None:
         return {}
     support, counts = np.flatnonzero(split.truth), zeroed_counts(w[:-1], split.truth)
-    return {"xi": coverage(ranked(w[:-1]), support, len(support)), "CAN": float(counts.correct), "ICAN": float(counts.incorrect)}
+    return {
+        "xi": coverage(ranked(w[:-1]), support, len(support)),
+        "CAN": float(counts.correct),
+        "ICAN": float(counts.incorrect),
+    }
 
 
 def measure(case: Case, tell: Callable[[str], None]) -> list[Row]:
-    """Every solver at every epsilon; the draws share their rows and their non-private fit between solvers."""
+    """Every solver at every epsilon; the draws share their rows and their non-private fit
+    between solvers.
+    """
     splits = [case.split(draw) for draw in range(case.draws)]
     least = [case.least(split) for split in splits]
     rows = []
     for epsilon in case.epsilons:
         for label, solver in case.solvers.items():
-            fits = [case.fit(split, solver, epsilon, 100 + draw) for draw, split in enumerate(splits)]
+            fits = [
+                case.fit(split, solver, epsilon, 100 + draw) for draw, split in enumerate(splits)
+            ]
             scores = [accuracy_of(w, split) for w, split in zip(fits, splits, strict=True)]
-            excess = [case.objective(s, w) - low for w, s, low in zip(fits, splits, least, strict=True)]
+            excess = [
+                case.objective(s, w) - low for w, s, low in zip(fits, splits, least, strict=True)
+            ]
             extras = [selection_of(w, split) for w, split in zip(fits, splits, strict=True)]
             extra = {key: float(np.mean([e[key] for e in extras])) for key in extras[0]}
-            error = float(np.std(scores, ddof=1) / math.sqrt(len(scores))) if len(scores) > 1 else math.nan
+            error = (
+                float(np.std(scores, ddof=1) / math.sqrt(len(scores)))
+                if len(scores) > 1
+                else math.nan
+            )
             zeros = float(np.mean([np.mean(w[:-1] == 0) for w in fits]))
-            rows.append(Row(case.name, epsilon, label, float(np.mean(scores)), error, float(np.mean(excess)), zeros, extra))
+            rows.append(
+                Row(
+                    case.name,
+                    epsilon,
+                    label,
+                    float(np.mean(scores)),
+                    error,
+                    float(np.mean(excess)),
+                    zeros,
+                    extra,
+                )
+            )
             tell(f"{case.name}, epsilon {epsilon:g}, {label}")
     return rows
 
@@ -213,7 +252,9 @@ def measure(case: Case, tell: Callable[[str], None]) -> list[Row]:
 
 
 def halves(name: str, share: float, most: int | None = None) -> Callable[[int], Split]:
-    """A shuffled split of a real set, another one for each draw; ``share`` of the rows are fitted."""
+    """A shuffled split of a real set, another one for each draw; ``share`` of the rows are
+    fitted.
+    """
 
     def split(draw: int) -> Split:
         X, y = sets.load(name)
@@ -264,7 +305,9 @@ def graph_of_rows(split: Split) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One section of one paper: its claim, its cases, and what its own cases need beside the common columns."""
+    """One section of one paper: its claim, its cases, and what its own cases need beside the
+    common columns.
+    """
 
     title: str
     claim: str
@@ -287,13 +330,25 @@ def adult(full: bool) -> Experiment:
     kinds = [(PrivateLogisticRegression, "logistic"), (PrivateLinearSVC, "huber SVM")]
     print("IPUMS-BR skipped: it is not among the sets", file=sys.stderr, flush=True)
     cases = [
-        Case(f"{kind}, {alpha:g}", halves("a9a", 0.8), alpha, 1e-8, solvers, epsilons, estimator, draws=draws)
+        Case(
+            f"{kind}, {alpha:g}",
+            halves("a9a", 0.8),
+            alpha,
+            1e-8,
+            solvers,
+            epsilons,
+            estimator,
+            draws=draws,
+        )
         for _ in present(["a9a"])
         for estimator, kind in kinds
         for alpha in (1e-4, 1e-3)
         if full or (kind, alpha) != ("huber SVM", 1e-3)
     ]
-    claim = "ssADMM has the best accuracy in most cases at small epsilon, ahead of DP-SGD with a prox step; mpADMM's objective is below DP-SGD's."
+    claim = (
+        "ssADMM has the best accuracy in most cases at small epsilon, ahead of DP-SGD with a prox "
+        "step; mpADMM's objective is below DP-SGD's."
+    )
     note = "The paper prints its epsilons in figures only; these span its 'high privacy' range."
     return Experiment("Adult, L1 (papers 000 and 002, chapter 4)", claim, cases, note=note)
 
@@ -302,21 +357,35 @@ def simulated(full: bool) -> Experiment:
     epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8), 10) if full else ((0.05, 0.2, 0.8), 2)
     alphas = (1e-4, 1e-3) if full else (1e-3,)
     rows = simulated_rows("correlated", 36_000, 4_000)
-    cases = [Case(f"simulated, {a:g}", rows, a, 1e-8, RIVALS | ADMM, epsilons, draws=draws) for a in alphas]
-    claim = "ssADMM, mpADMM and DP-SGD classify alike; mpADMM finds more of the relevant columns, most of all at small epsilon."
+    cases = [
+        Case(f"simulated, {a:g}", rows, a, 1e-8, RIVALS | ADMM, epsilons, draws=draws)
+        for a in alphas
+    ]
+    claim = (
+        "ssADMM, mpADMM and DP-SGD classify alike; mpADMM finds more of the relevant columns, most "
+        "of all at small epsilon."
+    )
     return Experiment("Simulated columns (papers 000 and 002, chapter 4)", claim, cases, ("xi",))
 
 
 def sparse(full: bool) -> Experiment:
-    epsilons, draws = ((0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0), 10) if full else ((0.1, 1.0, 4.0), 3)
+    epsilons, draws = (
+        ((0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0), 10) if full else ((0.1, 1.0, 4.0), 3)
+    )
     paper = {"DPSC, K=100, c=2.5": DPSC(steps=100, c=2.5)} if full else {}
     rows = simulated_rows("threshold", 10_000, 1_000)
-    half = {name: (RIVALS | ADMM)[name] for name in ("ssADMM, all rows", "mpADMM, x noised", "objective", "DPSC")}
+    half = {
+        name: (RIVALS | ADMM)[name]
+        for name in ("ssADMM, all rows", "mpADMM, x noised", "objective", "DPSC")
+    }
     cases = [
         Case("L1", rows, 1e-3, 1e-6, RIVALS | ADMM | SLOW | paper, epsilons, draws=draws),
         Case("L1/2", rows, 1e-3, 1e-6, half | paper, epsilons, penalty=LHalf(1e-3), draws=draws),
     ]
-    claim = "Error falls and correctly found zeros (C.A.N.) rise with epsilon; L1/2 is sparser than L1. Claimed at pure epsilon."
+    claim = (
+        "Error falls and correctly found zeros (C.A.N.) rise with epsilon; L1/2 is sparser than "
+        "L1. Claimed at pure epsilon."
+    )
     note = "delta is 1e-6 here. The paper tunes lambda on the rows, which leaks; here it is 1e-3."
     return Experiment("Sparse logistic regression (paper 003)", claim, cases, ("CAN", "ICAN"), note)
 
@@ -324,8 +393,15 @@ def sparse(full: bool) -> Experiment:
 def kddcup(full: bool) -> Experiment:
     epsilons, draws = ((0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0), 5) if full else ((0.1, 1.0, 3.0), 1)
     rows = halves("kddcup99", 0.8, most=60_000)
-    cases = [Case("kddcup99", rows, 1e-4, 1e-6, RIVALS | ADMM, epsilons, draws=draws) for _ in present(["kddcup99"])]
-    return Experiment("KDDCup99 (paper 003)", "The error of DPLL and DPLH falls as epsilon grows; fit for real data.", cases)
+    cases = [
+        Case("kddcup99", rows, 1e-4, 1e-6, RIVALS | ADMM, epsilons, draws=draws)
+        for _ in present(["kddcup99"])
+    ]
+    return Experiment(
+        "KDDCup99 (paper 003)",
+        "The error of DPLL and DPLH falls as epsilon grows; fit for real data.",
+        cases,
+    )
 
 
 # Training rows of Table II are half of each set; lambda_1 and lambda_2 are its own.
@@ -354,35 +430,63 @@ def _guided_cases(full: bool, convex: bool) -> list[Case]:
             strengths = (2.0, 3.0) if full else (2.0,)
             solvers |= {f"DP-VRADMM, nu={nu:g}": guided(DPVRADMM(smoothing=nu)) for nu in strengths}
         else:
-            solvers["DP-SADMM, 1/t steps"] = guided(DPSADMM(ridge=ridge, schedule="strongly-convex"))
+            solvers["DP-SADMM, 1/t steps"] = guided(
+                DPSADMM(ridge=ridge, schedule="strongly-convex")
+            )
         case = f"{name}, {len(edges)} edges"
-        cases.append(Case(case, rows, alpha, 5e-4, solvers, epsilons, map=A, ridge=ridge, draws=draws))
+        cases.append(
+            Case(case, rows, alpha, 5e-4, solvers, epsilons, map=A, ridge=ridge, draws=draws)
+        )
     return cases
 
 
 _GRAPH_NOTE = (
-    "bio-train is not here. The graph comes from the rows without noise and counts as public, as in the paper: no release may do "
-    "that, and the row 'private graph' pays for it. The rivals know no graph and fit the plain lasso; all are scored on the "
-    "graph's objective. delta=5e-4 is the paper's, and above 1/n in all three sets: a weak promise. covtype is a sample: 50,000 rows "
+    "bio-train is not here. The graph comes from the rows without noise and counts as public, as "
+    "in the paper: no release may do "
+    "that, and the row 'private graph' pays for it. The rivals know no graph and fit the plain "
+    "lasso; all are scored on the "
+    "graph's objective. delta=5e-4 is the paper's, and above 1/n in all three sets: a weak "
+    "promise. covtype is a sample: 50,000 rows "
     "to fit where the paper has 290,506."
 )
 
 
 def guided(full: bool) -> Experiment:
-    claim = "DP-VRADMM is much better than DP-SADMM, and smoothing with nu=2 or 3 much better than without."
-    return Experiment("Graph-guided fused lasso (paper 004)", claim, _guided_cases(full, convex=True), note=_GRAPH_NOTE)
+    claim = (
+        "DP-VRADMM is much better than DP-SADMM, and smoothing with nu=2 or 3 much better than "
+        "without."
+    )
+    return Experiment(
+        "Graph-guided fused lasso (paper 004)",
+        claim,
+        _guided_cases(full, convex=True),
+        note=_GRAPH_NOTE,
+    )
 
 
 def strongly(full: bool) -> Experiment:
     claim = "DP-VRADMM is significantly better than DP-SADMM for the strongly convex problem, too."
-    return Experiment("Graph-guided, strongly convex (paper 004)", claim, _guided_cases(full, convex=False), note=_GRAPH_NOTE)
+    return Experiment(
+        "Graph-guided, strongly convex (paper 004)",
+        claim,
+        _guided_cases(full, convex=False),
+        note=_GRAPH_NOTE,
+    )
 
 
 def lasso(full: bool) -> Experiment:
     epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8, 1.0), 3) if full else ((0.05, 0.2, 1.0), 1)
-    cases = [Case(n, halves(n, 0.5), 1e-4, 5e-4, RIVALS | ADMM, epsilons, draws=draws) for n in present(["covtype", "mushrooms"])]
+    cases = [
+        Case(n, halves(n, 0.5), 1e-4, 5e-4, RIVALS | ADMM, epsilons, draws=draws)
+        for n in present(["covtype", "mushrooms"])
+    ]
     claim = "DP-VRADMM and DP-SADMM beat DP-ADMM by far, and DP-VRADMM beats all."
-    return Experiment("Lasso, x = z (paper 004)", claim, cases, note="delta=5e-4 is the paper's, above 1/n: a weak promise.")
+    return Experiment(
+        "Lasso, x = z (paper 004)",
+        claim,
+        cases,
+        note="delta=5e-4 is the paper's, above 1/n: a weak promise.",
+    )
 
 
 def square(full: bool) -> Experiment:
@@ -394,9 +498,18 @@ def square(full: bool) -> Experiment:
         "DP-SADMM, graph": PublicGraph(DPSADMM(), edges),
         "DP-VRADMM, graph": PublicGraph(DPVRADMM(), edges),
     }
-    cases = [Case(f"alpha {a:g}", patches, a, 1e-6, solvers, epsilons, map=A, draws=draws) for a in (1e-4, 1e-3, 3e-3)]
-    claim = "(Ours, no paper's.) With a constraint that has no prox, ADMM can use what a prox step cannot."
-    note = "Weights constant on two patches of a 10 x 10 square of columns, 10,000 rows; the square is public."
+    cases = [
+        Case(f"alpha {a:g}", patches, a, 1e-6, solvers, epsilons, map=A, draws=draws)
+        for a in (1e-4, 1e-3, 3e-3)
+    ]
+    claim = (
+        "(Ours, no paper's.) With a constraint that has no prox, ADMM can use what a prox "
+        "step cannot."
+    )
+    note = (
+        "Weights constant on two patches of a 10 x 10 square of columns, 10,000 rows; the square "
+        "is public."
+    )
     return Experiment("A general constraint: weights on a square", claim, cases, ("xi",), note)
 
 
@@ -414,13 +527,22 @@ def number(value: float, digits: int) -> str:
 
 
 def table(case: Case, rows: Sequence[Row], extra: Sequence[str]) -> str:
-    """A line for each solver: accuracy / excess objective at each epsilon, then zeros and the rest at the largest."""
+    """A line for each solver: accuracy / excess objective at each epsilon, then zeros and the
+    rest at the largest.
+    """
     head = [case.name, *(f"{e:g}" for e in case.epsilons), "zeros", *extra]
     body = []
     for solver in case.solvers:
         own = [row for row in rows if row.solver == solver]
         cells = [f"{number(r.accuracy, 4)} / {number(r.excess, 4)}" for r in own]
-        body.append([solver, *cells, number(own[-1].zeros, 2), *("; ".join(number(r.extra[k], 2) for r in own) for k in extra)])
+        body.append(
+            [
+                solver,
+                *cells,
+                number(own[-1].zeros, 2),
+                *("; ".join(number(r.extra[k], 2) for r in own) for k in extra),
+            ]
+        )
     return markdown(head, body)
 
 
@@ -429,20 +551,39 @@ def compared(rows: Sequence[Row], against: str) -> list[list[str]]:
     of_prox = {(r.case, r.epsilon): r for r in rows if r.solver == against}
     lines = []
     for solver in dict.fromkeys(r.solver for r in rows if r.solver not in RIVALS):
-        pairs = [(r, of_prox[r.case, r.epsilon]) for r in rows if r.solver == solver and (r.case, r.epsilon) in of_prox]
+        pairs = [
+            (r, of_prox[r.case, r.epsilon])
+            for r in rows
+            if r.solver == solver and (r.case, r.epsilon) in of_prox
+        ]
         if pairs:
             gains = [ours.accuracy - prox.accuracy for ours, prox in pairs]
             ahead, behind = sum(g > TIE for g in gains), sum(g < -TIE for g in gains)
             lower = sum(ours.excess < prox.excess for ours, prox in pairs)
-            lines.append([solver, f"{ahead}", f"{len(pairs) - ahead - behind}", f"{behind}", f"{np.mean(gains):+.4f}", f"{lower}"])
+            lines.append(
+                [
+                    solver,
+                    f"{ahead}",
+                    f"{len(pairs) - ahead - behind}",
+                    f"{behind}",
+                    f"{np.mean(gains):+.4f}",
+                    f"{lower}",
+                ]
+            )
     return lines
 
 
 def verdicts(rows: Sequence[Row]) -> str:
-    """Where ADMM is better than a prox step, and where not: cells in which it is ahead by more than a tie."""
+    """Where ADMM is better than a prox step, and where not: cells in which it is ahead by more
+    than a tie.
+    """
     head = ["accuracy against", "ahead", "tie", "behind", "mean", "objective lower"]
-    tables = [markdown([f"{head[0]} {name}", *head[1:]], compared(rows, name)) for name in (PROX, TWIN)]
-    return "\n\n".join([f"Cells in which an algorithm is ahead or behind by more than {TIE:g}:", *tables])
+    tables = [
+        markdown([f"{head[0]} {name}", *head[1:]], compared(rows, name)) for name in (PROX, TWIN)
+    ]
+    return "\n\n".join(
+        [f"Cells in which an algorithm is ahead or behind by more than {TIE:g}:", *tables]
+    )
 
 
 def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
@@ -455,34 +596,55 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
 
     width = len(experiment.cases)
     # One colour for each algorithm, the same in every panel.
-    ours = dict.fromkeys(solver for case in experiment.cases for solver in case.solvers if solver not in RIVALS)
+    ours = dict.fromkeys(
+        solver for case in experiment.cases for solver in case.solvers if solver not in RIVALS
+    )
     colours = {solver: f"C{k}" for k, solver in enumerate(ours)}
-    figure, panels = plt.subplots(1, width, figsize=(1.2 + 3.0 * width, 3.4), layout="constrained", squeeze=False)
+    figure, panels = plt.subplots(
+        1, width, figsize=(1.2 + 3.0 * width, 3.4), layout="constrained", squeeze=False
+    )
     for case, axes in zip(experiment.cases, panels[0], strict=True):
         for solver in case.solvers:
             own = [r for r in rows if r.case == case.name and r.solver == solver]
             rival = solver in RIVALS
             style = (
-                {"color": "black", "linestyle": {AUTO: "-", PROX: "--", LONG: ":"}.get(solver, "-.")}
+                {
+                    "color": "black",
+                    "linestyle": {AUTO: "-", PROX: "--", LONG: ":"}.get(solver, "-."),
+                }
                 if rival
                 else {"color": colours[solver], "alpha": 0.8}
             )
-            axes.plot([r.epsilon for r in own], [r.accuracy for r in own], marker=".", label=solver, **style)
+            axes.plot(
+                [r.epsilon for r in own],
+                [r.accuracy for r in own],
+                marker=".",
+                label=solver,
+                **style,
+            )
         axes.set(xscale="log", xlabel="epsilon")
         axes.set_xticks(case.epsilons, [f"{e:g}" for e in case.epsilons])
         axes.minorticks_off()
         axes.set_title(case.name, loc="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0][0].set_ylabel("accuracy on test rows")
-    handles = {label: line for axes in panels[0] for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), loc="outside right center", frameon=False, fontsize=8)
+    handles = {
+        label: line
+        for axes in panels[0]
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside right center", frameon=False, fontsize=8
+    )
     path.parent.mkdir(exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
 
 def run(names: Sequence[str], full: bool = False, docs: bool = False) -> list[Row]:
-    """Measure, print and keep the tables of each experiment; figures go to ``out/``, or to ``docs/figures``."""
+    """Measure, print and keep the tables of each experiment; figures go to ``out/``, or to
+    ``docs/figures``.
+    """
     every = []
     for name in names:
         experiment = EXPERIMENTS[name](full)
@@ -500,7 +662,10 @@ def run(names: Sequence[str], full: bool = False, docs: bool = False) -> list[Ro
             rows += found
             tables.append(table(case, found, experiment.extra))
         first = experiment.cases[0]
-        head = f"Claim: {experiment.claim}\n\nAccuracy / objective over the non-private one, {first.draws} draws. {experiment.note}"
+        head = (
+            f"Claim: {experiment.claim}\n\nAccuracy / objective over the non-private one, "
+            f"{first.draws} draws. {experiment.note}"
+        )
         text = "\n\n".join([head, *tables, verdicts(rows)])
         title = f"{experiment.title}: {ADJACENCY}, delta={first.delta:g}"
         publish(f"papers-{name}", title, text, [asdict(row) for row in rows])
@@ -515,15 +680,25 @@ def write_page() -> None:
     for name in EXPERIMENTS:
         kept, drawn = OUT / f"papers-{name}.md", DOCS / f"papers-{name}.svg"
         if kept.exists():
-            figure = f"\n![Accuracy against epsilon, one panel for each case](figures/{drawn.name})\n" if drawn.exists() else ""
+            figure = (
+                f"\n![Accuracy against epsilon, one panel for each case](figures/{drawn.name})\n"
+                if drawn.exists()
+                else ""
+            )
             parts.append("##" + kept.read_text() + figure)
     write_between(ROOT / "docs" / "benchmarks.md", MARKS, parts)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.papers", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.papers", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
-    parser.add_argument("--full", action="store_true", help="the papers' whole grids and more draws; takes many times as long")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="the papers' whole grids and more draws; takes many times as long",
+    )
     parser.add_argument("--docs", action="store_true", help="write tables and figures into docs")
     given = parser.parse_args()
     run(given.only, given.full, given.docs)

@@ -1,8 +1,10 @@
-"""Raw columns with private bounds against public ones, and a private search against none, at one total epsilon.
+"""Raw columns with private bounds against public ones, and a private search against none, at one
+total epsilon.
 
-``python -m benchmarks.preprocessing [--sets adult bank] [--folds 3] [--draws 2]``. Goal: private bounds lose at most .01 of accuracy
-to public ranges. The two clip differently (the private ones at quantiles), so a third way separates the noise from the clipping: the
-same quantiles, read from the rows.
+``python -m benchmarks.preprocessing [--sets adult bank] [--folds 3] [--draws 2]``. Goal: private
+bounds lose at most .01 of accuracy to public ranges. The two clip differently (the private ones at
+quantiles), so a third way separates the noise from the clipping: the same quantiles, read from the
+rows.
 """
 
 import argparse
@@ -20,10 +22,15 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks import sets
 from benchmarks._report import markdown, publish
 from hushfit import PrivateLogisticRegression
-from hushfit.data._schema import CategoricalColumn, Schema
+from hushfit.data.schema._schema import CategoricalColumn, Schema
 from hushfit.datasets import load_adult
 from hushfit.model_selection import PrivateSearchCV
-from hushfit.preprocessing import BoundedScaler, PrivatePipeline, PrivateQuantileScaler, SchemaEncoder
+from hushfit.preprocessing import (
+    BoundedScaler,
+    PrivatePipeline,
+    PrivateQuantileScaler,
+    SchemaEncoder,
+)
 
 EPSILON, DELTA, GOAL = 1.0, 1e-6, 0.01
 # Folds that no default was looked at with.
@@ -31,7 +38,8 @@ FOLDS_SEED = 7
 # Keeps a range from being empty.
 EMPTY = np.array([[0.0], [1e-9]])
 
-# As one would write them down without the file: documented where there is documentation, else round.
+# As one would write them down without the file: documented where there is documentation, else
+# round.
 ADULT_RANGES = {
     "age": (17, 90),
     "education-num": (1, 16),
@@ -64,7 +72,14 @@ class Raw:
 
     def encoder(self) -> SchemaEncoder:
         """Every text that occurs, as if all of them were documented."""
-        return SchemaEncoder(Schema(tuple(CategoricalColumn(name, tuple(sorted(set(self.frame[name])))) for name in self.texts)))
+        return SchemaEncoder(
+            Schema(
+                tuple(
+                    CategoricalColumn(name, tuple(sorted(set(self.frame[name]))))
+                    for name in self.texts
+                )
+            )
+        )
 
 
 def adult() -> Raw:
@@ -81,31 +96,51 @@ def bank() -> Raw:
 RAW: dict[str, Callable[[], Raw]] = {"adult": adult, "bank": bank}
 
 
-def pipeline(raw: Raw, numbers: Any, texts: SchemaEncoder, seed: int, epsilon: float = EPSILON) -> PrivatePipeline:
+def pipeline(
+    raw: Raw, numbers: Any, texts: SchemaEncoder, seed: int, epsilon: float = EPSILON
+) -> PrivatePipeline:
     """Numbers and texts prepared side by side, then logistic regression, one budget for all."""
-    prepare = ColumnTransformer([("numbers", numbers, list(raw.ranges)), ("texts", texts, raw.texts)])
+    prepare = ColumnTransformer(
+        [("numbers", numbers, list(raw.ranges)), ("texts", texts, raw.texts)]
+    )
     model = PrivateLogisticRegression(classes=[0, 1])
-    return PrivatePipeline([("prepare", prepare), ("model", model)], epsilon=epsilon, delta=DELTA, random_state=seed)
+    return PrivatePipeline(
+        [("prepare", prepare), ("model", model)], epsilon=epsilon, delta=DELTA, random_state=seed
+    )
 
 
 def ways(raw: Raw) -> dict[str, Callable[[int], PrivatePipeline]]:
     """What is compared."""
     public = BoundedScaler(list(raw.ranges.values()))
-    # A leak, as a reference: the same clipping as the private scaler does, without its noise and its price.
-    exact = BoundedScaler(list(zip(*raw.frame[list(raw.ranges)].quantile([0.005, 0.995]).to_numpy() + EMPTY, strict=True)))
+    # A leak, as a reference: the same clipping as the private scaler does, without its noise and
+    # its price.
+    exact = BoundedScaler(
+        list(
+            zip(
+                *raw.frame[list(raw.ranges)].quantile([0.005, 0.995]).to_numpy() + EMPTY,
+                strict=True,
+            )
+        )
+    )
     found = SchemaEncoder(discover=raw.texts)
     return {
         "public": lambda seed: pipeline(raw, public, raw.encoder(), seed),
         "exact quantiles (not private)": lambda seed: pipeline(raw, exact, raw.encoder(), seed),
         "private bounds": lambda seed: pipeline(raw, PrivateQuantileScaler(), raw.encoder(), seed),
-        "private bounds and vocabularies": lambda seed: pipeline(raw, PrivateQuantileScaler(), found, seed),
-        "private ranks": lambda seed: pipeline(raw, PrivateQuantileScaler(output="rank"), raw.encoder(), seed),
+        "private bounds and vocabularies": lambda seed: pipeline(
+            raw, PrivateQuantileScaler(), found, seed
+        ),
+        "private ranks": lambda seed: pipeline(
+            raw, PrivateQuantileScaler(output="rank"), raw.encoder(), seed
+        ),
     }
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean accuracy of one way on one set, and how much better public bounds are on the same folds."""
+    """Mean accuracy of one way on one set, and how much better public bounds are on the same
+    folds.
+    """
 
     set: str
     way: str
@@ -120,7 +155,14 @@ class Cell:
 
     def cells(self) -> list[str]:
         goal = "-" if self.goal is None else f"<= {self.goal:g}"
-        return [self.set, self.way, f"{self.accuracy:.4f}", f"{self.loss:+.4f} ({self.error:.4f})", goal, self.verdict]
+        return [
+            self.set,
+            self.way,
+            f"{self.accuracy:.4f}",
+            f"{self.loss:+.4f} ({self.error:.4f})",
+            goal,
+            self.verdict,
+        ]
 
 
 def measure(name: str, folds: int, draws: int) -> list[Cell]:
@@ -133,7 +175,9 @@ def measure(name: str, folds: int, draws: int) -> list[Cell]:
         for way, build in ways(raw).items():
             for draw in range(draws):
                 fitted = build(1000 * fold + draw).fit(raw.frame.iloc[fitted_on], raw.y[fitted_on])
-                scores.setdefault(way, []).append(fitted.score(raw.frame.iloc[tested_on], raw.y[tested_on]))
+                scores.setdefault(way, []).append(
+                    fitted.score(raw.frame.iloc[tested_on], raw.y[tested_on])
+                )
     public = np.array(scores["public"])
     return [
         Cell(
@@ -157,13 +201,23 @@ def run(names: list[str], folds: int, draws: int) -> list[Cell]:
             continue
         cells += measure(name, folds, draws)
     head = ["set", "ranges", "accuracy", "lost to public (s.e.)", "goal", "verdict"]
-    title = f"Raw columns, epsilon {EPSILON:g} in all, delta {DELTA:g}, replace-one, {folds} folds, {draws} draws"
-    publish("preprocessing", title, markdown(head, [cell.cells() for cell in cells]), [asdict(cell) for cell in cells])
+    title = (
+        f"Raw columns, epsilon {EPSILON:g} in all, delta {DELTA:g}, replace-one, {folds} folds, "
+        f"{draws} draws"
+    )
+    publish(
+        "preprocessing",
+        title,
+        markdown(head, [cell.cells() for cell in cells]),
+        [asdict(cell) for cell in cells],
+    )
     return cells
 
 
 def search(draws: int) -> None:
-    """The weight of a penalty on Adult: a careless default, a private search, and the best in hindsight."""
+    """The weight of a penalty on Adult: a careless default, a private search, and the best in
+    hindsight.
+    """
     X, y = load_adult(return_X_y=True)
     tested_on = np.arange(len(y)) % 4 == 0
     train, test = (X[~tested_on], y[~tested_on]), (X[tested_on], y[tested_on])
@@ -171,7 +225,11 @@ def search(draws: int) -> None:
 
     def alone(alpha: float | None, seed: int) -> float:
         penalty = {} if alpha is None else {"penalty": "l1", "alpha": alpha}
-        return PrivateLogisticRegression(EPSILON, DELTA, classes=[0, 1], random_state=seed, **penalty).fit(*train).score(*test)
+        return (
+            PrivateLogisticRegression(EPSILON, DELTA, classes=[0, 1], random_state=seed, **penalty)
+            .fit(*train)
+            .score(*test)
+        )
 
     def searched(trials: float, seed: int) -> float:
         model = PrivateLogisticRegression(penalty="l1", classes=[0, 1])
@@ -179,8 +237,17 @@ def search(draws: int) -> None:
         return found.fit(*train).score(*test)
 
     rows = [["no penalty, no search", *_spread([alone(None, seed) for seed in range(draws)])]]
-    rows += [[f"L1 with alpha {alpha:g}, no search", *_spread([alone(alpha, seed) for seed in range(draws)])] for alpha in alphas]
-    rows += [[f"search, {k:g} trials expected", *_spread([searched(k, seed) for seed in range(draws)])] for k in (3, 10)]
+    rows += [
+        [
+            f"L1 with alpha {alpha:g}, no search",
+            *_spread([alone(alpha, seed) for seed in range(draws)]),
+        ]
+        for alpha in alphas
+    ]
+    rows += [
+        [f"search, {k:g} trials expected", *_spread([searched(k, seed) for seed in range(draws)])]
+        for k in (3, 10)
+    ]
     publish(
         "search",
         f"Search on Adult, epsilon {EPSILON:g}, delta {DELTA:g}, replace-one, {draws} draws",

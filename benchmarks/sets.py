@@ -1,8 +1,9 @@
 """Real tables as features in [0, 1] and labels in {0, 1}.
 
-Apart from ``adult``, which comes with the library, and ``simulated`` they are read from the folder named by ``HUSHFIT_BENCH_DATA``.
-There, numeric ranges are those of the file, taken as if they were public: this flatters every method alike, the
-non-private one included. The intercept and the scaling of rows to unit length come later, inside the fit.
+Apart from ``adult``, which comes with the library, and ``simulated`` they are read from the folder
+named by ``HUSHFIT_BENCH_DATA``. There, numeric ranges are those of the file, taken as if they were
+public: this flatters every method alike, the non-private one included. The intercept and the
+scaling of rows to unit length come later, inside the fit.
 """
 
 import gzip
@@ -47,7 +48,9 @@ def lines_of(path: Path, limit: int | None = None) -> list[str]:
     """Lines of a compressed text file, the empty ones left out."""
     opened = gzip.open if path.suffix == ".gz" else lzma.open
     with opened(path, "rt") as file:
-        head = file if limit is None else (line for line, _ in zip(file, range(limit), strict=False))
+        head = (
+            file if limit is None else (line for line, _ in zip(file, range(limit), strict=False))
+        )
         return [line.strip() for line in head if line.strip()]
 
 
@@ -87,7 +90,9 @@ def w8a() -> Table:
 
 def mushrooms() -> Table:
     cells = cells_of(lines_of(folder() / "mushrooms" / "agaricus-lepiota.data.xz"), ",")
-    return np.hstack([indicators(column) for column in cells[:, 1:].T]), (cells[:, 0] == "p").astype(int)
+    return np.hstack([indicators(column) for column in cells[:, 1:].T]), (
+        cells[:, 0] == "p"
+    ).astype(int)
 
 
 def bank() -> Table:
@@ -136,7 +141,9 @@ def simulated() -> Table:
     return made.X, (made.y > 0).astype(int)
 
 
-SETS: dict[str, Callable[[], Table]] = {f.__name__: f for f in (adult, a9a, bank, mushrooms, w8a, covtype, kddcup99, simulated)}
+SETS: dict[str, Callable[[], Table]] = {
+    f.__name__: f for f in (adult, a9a, bank, mushrooms, w8a, covtype, kddcup99, simulated)
+}
 
 
 @lru_cache(maxsize=1)
@@ -149,4 +156,7 @@ def missing(name: str) -> str:
     """Why a set cannot be loaded, or nothing."""
     if name in ("adult", "simulated") or (folder() / name).is_dir():
         return ""
-    return f"{name} skipped: no folder {name!r} in the data folder; set HUSHFIT_BENCH_DATA to where it is"
+    return (
+        f"{name} skipped: no folder {name!r} in the data folder; set HUSHFIT_BENCH_DATA to "
+        "where it is"
+    )

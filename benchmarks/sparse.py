@@ -1,4 +1,5 @@
-"""The private ADMM family and its rivals at equal budget: L1-penalised logistic regression, and the choice of columns.
+"""The private ADMM family and its rivals at equal budget: L1-penalised logistic regression, and the
+choice of columns.
 
 python -m benchmarks.sparse [--sets a9a bank] [--epsilons .1 .4 1.6] [--folds 2] [--draws 1]
 """
@@ -20,8 +21,16 @@ from hushfit.datasets import make_sparse_classification
 from hushfit.errors import InsecureNoiseWarning
 from hushfit.penalties import L1
 from hushfit.release import PoissonBatch
-from hushfit.selection import coverage
-from hushfit.solvers import DPSADMM, DPSC, DPVRADMM, MPADMM, SSADMM, ObjectivePerturbation, ProximalGradient
+from hushfit.solvers import (
+    DPSADMM,
+    DPSC,
+    DPVRADMM,
+    MPADMM,
+    SSADMM,
+    ObjectivePerturbation,
+    ProximalGradient,
+)
+from hushfit.support_recovery import coverage
 
 ALPHA = 1e-4
 SOLVERS = {
@@ -59,7 +68,9 @@ class Row:
     zeros: float
 
 
-def fit_once(X: np.ndarray, y: np.ndarray, split: tuple, epsilon: float, solver: object, seed: int) -> tuple[float, float, float]:
+def fit_once(
+    X: np.ndarray, y: np.ndarray, split: tuple, epsilon: float, solver: object, seed: int
+) -> tuple[float, float, float]:
     """Accuracy and objective on the test fold, and the share of zero coefficients."""
     train, test = split
     model = PrivateLogisticRegression(
@@ -88,14 +99,27 @@ def compare(names: list[str], epsilons: list[float], folds: int, draws: int) -> 
         splits = list(KFold(5, shuffle=True, random_state=0).split(X))[:folds]
         for epsilon in epsilons:
             for label, solver in SOLVERS.items():
-                found = [fit_once(X, y, s, epsilon, solver, 10 * k + d) for k, s in enumerate(splits) for d in range(draws)]
-                rows.append(Row(name, epsilon, label, *(statistics.fmean(column) for column in zip(*found, strict=True))))
+                found = [
+                    fit_once(X, y, s, epsilon, solver, 10 * k + d)
+                    for k, s in enumerate(splits)
+                    for d in range(draws)
+                ]
+                rows.append(
+                    Row(
+                        name,
+                        epsilon,
+                        label,
+                        *(statistics.fmean(column) for column in zip(*found, strict=True)),
+                    )
+                )
                 progress(len(rows), total, f"{name}, epsilon {epsilon:g}, {label}")
     return rows
 
 
 def shuffled(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The papers' simulation with its columns in random order, so that ties in a ranking favour none: rows, labels, support."""
+    """The papers' simulation with its columns in random order, so that ties in a ranking favour
+    none: rows, labels, support.
+    """
     S = make_sparse_classification(random_state=seed)
     order = np.random.default_rng(seed).permutation(S.X.shape[1])
     return np.ascontiguousarray(S.X[:, order]), S.y, np.flatnonzero(S.coef[order])
@@ -105,7 +129,13 @@ def coverages(seed: int, epsilon: float, solver: object) -> list[float]:
     """Coverage of the informative columns among the first k of one private ranking."""
     X, y, support = shuffled(seed)
     selector = PrivateFeatureSelector(
-        20, epsilon=epsilon, delta=DELTA, adjacency=ADJACENCY, solver=solver, classes=np.unique(y), random_state=seed
+        20,
+        epsilon=epsilon,
+        delta=DELTA,
+        adjacency=ADJACENCY,
+        solver=solver,
+        classes=np.unique(y),
+        random_state=seed,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureNoiseWarning)
@@ -120,12 +150,21 @@ def select(epsilons: list[float], tables: int) -> list[list[str]]:
         for label, solver in SELECTORS.items():
             found = np.array([coverages(seed, epsilon, solver) for seed in range(tables)])
             error = found[:, 0].std(ddof=1) / np.sqrt(tables)
-            rows.append([f"{epsilon:g}", label, *(f"{value:.3f}" for value in found.mean(axis=0)), f"{error:.3f}"])
+            rows.append(
+                [
+                    f"{epsilon:g}",
+                    label,
+                    *(f"{value:.3f}" for value in found.mean(axis=0)),
+                    f"{error:.3f}",
+                ]
+            )
     return rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sparse", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.sparse", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--sets", nargs="+", choices=sets.SETS, default=["a9a", "bank"])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 0.4, 1.6])
     parser.add_argument("--folds", type=int, default=2)
@@ -142,14 +181,28 @@ def run(asked: list[str], epsilons: list[float], folds: int, draws: int) -> None
     names = [name for name in asked if not reasons[name]] or ["adult"]
     rows = compare(names, epsilons, folds, draws)
     head = ["set", "epsilon", "solver", "accuracy", "objective", "zeros"]
-    body = [[r.set, f"{r.epsilon:g}", r.solver, f"{r.accuracy:.4f}", f"{r.objective:.4f}", f"{r.zeros:.2f}"] for r in rows]
-    title = f"L1 (alpha={ALPHA:g}) at equal budget: {folds} folds x {draws} draws, delta={DELTA:g}, {ADJACENCY}"
+    body = [
+        [
+            r.set,
+            f"{r.epsilon:g}",
+            r.solver,
+            f"{r.accuracy:.4f}",
+            f"{r.objective:.4f}",
+            f"{r.zeros:.2f}",
+        ]
+        for r in rows
+    ]
+    title = (
+        f"L1 (alpha={ALPHA:g}) at equal budget: {folds} folds x {draws} draws, delta={DELTA:g}, "
+        f"{ADJACENCY}"
+    )
     publish("sparse", title, markdown(head, body), [vars(r) for r in rows])
     chosen = select([0.05, 0.1, 0.2, 0.4], SELECTED_TABLES)
     titles = ["epsilon", "ranked by", *(f"xi_{k}" for k in TOP), "s.e. of xi_20"]
     publish(
         "selection",
-        f"Choice of columns, correlated design, {SELECTED_TABLES} tables, delta={DELTA:g}, {ADJACENCY}",
+        f"Choice of columns, correlated design, {SELECTED_TABLES} tables, delta={DELTA:g}, "
+        f"{ADJACENCY}",
         markdown(titles, chosen),
         chosen,
     )

@@ -18,14 +18,23 @@ import scipy.sparse as sp
 from dp_accounting.pld import PLDAccountant
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks._report import OUT, ROOT, Measurement, plain, publish, seconds, side_by_side, speed_table
+from benchmarks._report import (
+    OUT,
+    ROOT,
+    Measurement,
+    plain,
+    publish,
+    seconds,
+    side_by_side,
+    speed_table,
+)
 from hushfit import PrivateLogisticRegression
 from hushfit.data import SecureCoins, as_source
 from hushfit.datasets import load_adult
 from hushfit.losses import Logistic
 from hushfit.penalties import L1, Zero
 from hushfit.privacy import Budget, GaussianCost, PoissonGaussianCost, Relation, calibrate
-from hushfit.privacy._sampler import OpenDPSampler, Sampler, SecureSampler, SeededSampler
+from hushfit.privacy.noise._sampler import OpenDPSampler, Sampler, SecureSampler, SeededSampler
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Curator, PoissonBatch
 from hushfit.solvers import DPSADMM, SSADMM, Solver
@@ -43,7 +52,9 @@ class Skipped(Exception):
 # ---------------------------------------------------------------- (a) one gradient pass
 
 
-def gradient_pass(X: np.ndarray | sp.csr_array, y: np.ndarray, w: np.ndarray) -> Callable[[], np.ndarray]:
+def gradient_pass(
+    X: np.ndarray | sp.csr_array, y: np.ndarray, w: np.ndarray
+) -> Callable[[], np.ndarray]:
     """One clipped gradient of all rows, through the same door as a fit."""
     problem = Problem(Logistic(), Zero(), *X.shape, Relation.REPLACE_ONE)
     source = as_source(X, y)
@@ -80,10 +91,14 @@ def passes(quick: bool) -> list[Measurement]:
         tasks = [gradient_pass(X, y, w), two_products(X, w[:d].astype(X.dtype))]
         ours, theirs = side_by_side(tasks, repeats, burst=10)
         alone, theirs_alone = side_by_side(tasks, repeats)
-        note = f"{n:,} x {d}: {ours * 1e3:.1f} ms against {theirs * 1e3:.1f} ms for X @ w and X.T @ s"
+        note = (
+            f"{n:,} x {d}: {ours * 1e3:.1f} ms against {theirs * 1e3:.1f} ms for X @ w and X.T @ s"
+        )
         found.append(Measurement(f"clipped gradient pass, {name}", ours / theirs, goal, note=note))
         note = f"{alone * 1e3:.1f} ms against {theirs_alone * 1e3:.1f} ms, one call at a time"
-        found.append(Measurement(f"the same, single calls, {name}", alone / theirs_alone, note=note))
+        found.append(
+            Measurement(f"the same, single calls, {name}", alone / theirs_alone, note=note)
+        )
     return found
 
 
@@ -92,11 +107,15 @@ def passes(quick: bool) -> list[Measurement]:
 
 def default_fit(X: np.ndarray, y: np.ndarray, **settings: object) -> PrivateLogisticRegression:
     """A secure fit as a user would write it."""
-    return PrivateLogisticRegression(epsilon=EPSILON, delta=DELTA, classes=CLASSES, **settings).fit(X, y)
+    return PrivateLogisticRegression(epsilon=EPSILON, delta=DELTA, classes=CLASSES, **settings).fit(
+        X, y
+    )
 
 
 def whole_fit(quick: bool) -> list[Measurement]:
-    """Secure default fit on Adult against scikit-learn's L-BFGS run to convergence with its default settings."""
+    """Secure default fit on Adult against scikit-learn's L-BFGS run to convergence with its
+    default settings.
+    """
     X, y = load_adult(return_X_y=True)
     steps: list[int] = []
 
@@ -104,7 +123,10 @@ def whole_fit(quick: bool) -> list[Measurement]:
         steps.append(int(LogisticRegression(max_iter=10_000).fit(X, y).n_iter_[0]))
 
     ours, theirs = side_by_side([lambda: default_fit(X, y), converge], 3 if quick else 7)
-    note = f"{X.shape[0]:,} x {X.shape[1]}: {ours:.3f} s against {theirs:.3f} s ({steps[-1]} L-BFGS steps)"
+    note = (
+        f"{X.shape[0]:,} x {X.shape[1]}: {ours:.3f} s against {theirs:.3f} s ({steps[-1]} "
+        "L-BFGS steps)"
+    )
     return [Measurement("secure default fit / L-BFGS", ours / theirs, 5.0, note=note)]
 
 
@@ -112,7 +134,9 @@ def whole_fit(quick: bool) -> list[Measurement]:
 
 
 def make_opacus_venv() -> None:
-    """Opacus in a venv of its own, on the processor-only build of torch where the package index has one."""
+    """Opacus in a venv of its own, on the processor-only build of torch where the package index
+    has one.
+    """
     print("creating out/opacus-venv (slow, once)", file=sys.stderr, flush=True)
     subprocess.run([sys.executable, "-m", "venv", OPACUS_VENV], check=True)
     for packages in (["torch==2.13.0"], ["torch==2.13.0", "opacus"]):
@@ -121,11 +145,22 @@ def make_opacus_venv() -> None:
 
 def opacus_fits(arrays: Path, tries: list[tuple[int, int, float, int]]) -> list[dict]:
     """Run the tries (batch, epochs, learning rate, seed) in Opacus's own interpreter."""
-    command = [OPACUS_PYTHON, ROOT / "benchmarks" / "opacus_fit.py", arrays, "--epsilon", EPSILON, "--delta", DELTA]
+    command = [
+        OPACUS_PYTHON,
+        ROOT / "benchmarks" / "opacus_fit.py",
+        arrays,
+        "--epsilon",
+        EPSILON,
+        "--delta",
+        DELTA,
+    ]
     command += ["--tries", json.dumps(tries)]
-    # One thread is the fastest for batches this small, and suffers least from whatever else is running.
+    # One thread is the fastest for batches this small, and suffers least from whatever else is
+    # running.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    done = subprocess.run(
+        [str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True, env=environment
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -151,19 +186,27 @@ def total_time(record: dict) -> float:
 
 
 def search_opacus(arrays: Path, target: float, quick: bool) -> tuple[OpacusResult, list[dict]]:
-    """The fastest setting whose mean accuracy reaches ``target`` (else the most accurate one), and all tries.
+    """The fastest setting whose mean accuracy reaches ``target`` (else the most accurate one), and
+    all tries.
 
     The setting is chosen in hindsight, on the test rows: in favour of Opacus.
     """
-    batches, epochs, rates = ((256,), (2, 5), (2.0, 4.0)) if quick else ((256, 512), (2, 3, 5, 10), (2.0, 4.0, 8.0))
+    batches, epochs, rates = (
+        ((256,), (2, 5), (2.0, 4.0)) if quick else ((256, 512), (2, 3, 5, 10), (2.0, 4.0, 8.0))
+    )
     grid = [(b, e, r) for b in batches for e in epochs for r in rates]
     opacus_fits(arrays, [(1024, 1, 1.0, 0)])  # the first fit after an installation writes caches
     tried = opacus_fits(arrays, [(*setting, 0) for setting in grid])
     # One noise draw moves the accuracy by about .001, so that the short list is generous.
-    likely = sorted((r for r in tried if r["accuracy"] >= target - 0.0015), key=total_time)[: 2 if quick else 6]
+    likely = sorted((r for r in tried if r["accuracy"] >= target - 0.0015), key=total_time)[
+        : 2 if quick else 6
+    ]
     likely = likely or sorted(tried, key=lambda r: -r["accuracy"])[:2]
     seeds = range(1, 4 if quick else 6)
-    again = [OpacusResult.of(opacus_fits(arrays, [(r["batch"], r["epochs"], r["lr"], s) for s in seeds])) for r in likely]
+    again = [
+        OpacusResult.of(opacus_fits(arrays, [(r["batch"], r["epochs"], r["lr"], s) for s in seeds]))
+        for r in likely
+    ]
     reached = [r for r in again if r.accuracy >= target]
     best = min(reached, key=lambda r: r.time) if reached else max(again, key=lambda r: r.accuracy)
     return best, tried
@@ -175,16 +218,22 @@ def opacus(quick: bool) -> list[Measurement]:
         if quick:
             raise Skipped("out/opacus-venv does not exist; the full run creates it")
         make_opacus_venv()
-    (X, y), (X_test, y_test) = (load_adult(split=part, return_X_y=True) for part in ("train", "test"))
+    (X, y), (X_test, y_test) = (
+        load_adult(split=part, return_X_y=True) for part in ("train", "test")
+    )
     arrays = OUT / "opacus-arrays.npz"
     np.savez(arrays, X_train=X, y_train=y, X_test=X_test, y_test=y_test)
     models: list[PrivateLogisticRegression] = []
-    (ours,) = side_by_side([lambda: models.append(default_fit(X, y, adjacency="add-remove"))], 5 if quick else 11)
+    (ours,) = side_by_side(
+        [lambda: models.append(default_fit(X, y, adjacency="add-remove"))], 5 if quick else 11
+    )
     accuracy = statistics.fmean(model.score(X_test, y_test) for model in models)
     target = accuracy - 0.0005
     best, tried = search_opacus(arrays, target, quick)
     batch, epochs, lr = best.setting
-    short = "" if best.accuracy >= target else " (none reached the accuracy; this is the most accurate)"
+    short = (
+        "" if best.accuracy >= target else " (none reached the accuracy; this is the most accurate)"
+    )
     search = sum(map(total_time, tried))
     note = (
         f"{ours:.3f} s at accuracy {accuracy:.4f} against {best.time:.2f} s at {best.accuracy:.4f} "
@@ -192,7 +241,11 @@ def opacus(quick: bool) -> list[Measurement]:
     )
     return [
         Measurement("fit / Opacus DP-SGD, same accuracy", ours / best.time, 1 / 50, note=note),
-        Measurement("fit / Opacus with its search for a setting", ours / search, note=f"{len(tried)} settings in {search:.0f} s"),
+        Measurement(
+            "fit / Opacus with its search for a setting",
+            ours / search,
+            note=f"{len(tried)} settings in {search:.0f} s",
+        ),
     ]
 
 
@@ -202,7 +255,11 @@ def opacus(quick: bool) -> list[Measurement]:
 def per_coordinate(sampler: Sampler, size: int, repeats: int) -> float:
     """Microseconds for one Gaussian coordinate."""
     sampler.gaussian(40, 16)
-    return 1e6 * statistics.median(seconds(lambda: sampler.gaussian(40, size)) for _ in range(repeats)) / size
+    return (
+        1e6
+        * statistics.median(seconds(lambda: sampler.gaussian(40, size)) for _ in range(repeats))
+        / size
+    )
 
 
 def noise(quick: bool) -> list[Measurement]:
@@ -214,7 +271,12 @@ def noise(quick: bool) -> list[Measurement]:
     ]
     repeats = 3 if quick else 7
     found = [
-        Measurement(f"noise coordinate, {name}", per_coordinate(sampler, size, repeats), unit="us", note="discrete Gaussian")
+        Measurement(
+            f"noise coordinate, {name}",
+            per_coordinate(sampler, size, repeats),
+            unit="us",
+            note="discrete Gaussian",
+        )
         for name, sampler, size in samplers
     ]
     X, y = load_adult(return_X_y=True)
@@ -235,15 +297,25 @@ def noise(quick: bool) -> list[Measurement]:
     work = gradient_pass(X, np.where(y == 1, 1.0, -1.0), np.zeros(X.shape[1] + 1))
     (one,) = side_by_side([work], 5, burst=10)
     gradients = one * model.n_iter_
-    note = f"{sum(drawn):,} coordinates in {sum(spent) * 1e3:.1f} ms against {model.n_iter_} passes in {gradients * 1e3:.0f} ms"
-    return [*found, Measurement("noise of a default Adult fit / its gradient work", sum(spent) / gradients, note=note)]
+    note = (
+        f"{sum(drawn):,} coordinates in {sum(spent) * 1e3:.1f} ms against {model.n_iter_} passes "
+        f"in {gradients * 1e3:.0f} ms"
+    )
+    return [
+        *found,
+        Measurement(
+            "noise of a default Adult fit / its gradient work", sum(spent) / gradients, note=note
+        ),
+    ]
 
 
 # ---------------------------------------------------------------- (e) calibration
 
 
 def stock_multiplier(rate: float, count: int) -> float:
-    """Noise multiplier by dp_accounting's own search (add-remove, where both libraries mean the same by it)."""
+    """Noise multiplier by dp_accounting's own search (add-remove, where both libraries mean the
+    same by it).
+    """
 
     def event(multiplier: float) -> dp_accounting.DpEvent:
         step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(multiplier))
@@ -254,7 +326,9 @@ def stock_multiplier(rate: float, count: int) -> float:
 
 def our_multiplier(rate: float, count: int) -> float:
     budget = Budget(EPSILON, DELTA)
-    return 1 / calibrate(lambda mu: PoissonGaussianCost(1 / mu, rate, count), budget, Relation.ADD_REMOVE)
+    return 1 / calibrate(
+        lambda mu: PoissonGaussianCost(1 / mu, rate, count), budget, Relation.ADD_REMOVE
+    )
 
 
 def calibration(quick: bool) -> list[Measurement]:
@@ -268,14 +342,32 @@ def calibration(quick: bool) -> list[Measurement]:
         took[name] = time.perf_counter() - start
     case = f"Poisson rate {rate}, {count} steps"
     budget = Budget(EPSILON, DELTA)
-    repeats = [seconds(lambda: calibrate(lambda mu: GaussianCost(1 / mu, 60), budget, Relation.REPLACE_ONE)) for _ in range(9)]
+    repeats = [
+        seconds(
+            lambda: calibrate(lambda mu: GaussianCost(1 / mu, 60), budget, Relation.REPLACE_ONE)
+        )
+        for _ in range(9)
+    ]
     return [
-        Measurement("subsampled calibration / stock search, time", took["ours"] / took["stock"], note=(
-            f"{case}: {took['ours']:.2f} s against {took['stock']:.2f} s")),
-        Measurement("subsampled noise multiplier / stock search", sigma["ours"] / sigma["stock"], 1.005, note=(
-            f"{sigma['ours']:.5f} against {sigma['stock']:.5f}")),
-        Measurement("closed-form calibration", 1e3 * statistics.median(repeats), 10.0, "ms", "60 full-batch releases"),
-    ]  # fmt: skip
+        Measurement(
+            ("subsampled calibration / stock search, time"),
+            took["ours"] / took["stock"],
+            note=(f"{case}: {took['ours']:.2f} s against {took['stock']:.2f} s"),
+        ),
+        Measurement(
+            ("subsampled noise multiplier / stock search"),
+            sigma["ours"] / sigma["stock"],
+            1.005,
+            note=(f"{sigma['ours']:.5f} against {sigma['stock']:.5f}"),
+        ),
+        Measurement(
+            "closed-form calibration",
+            1e3 * statistics.median(repeats),
+            10.0,
+            "ms",
+            ("60 full-batch releases"),
+        ),
+    ]
 
 
 # ---------------------------------------------------------------- (f) starting up, (g) memory
@@ -318,7 +410,7 @@ pathlib.Path("/proc/self/clear_refs").write_text("5")
 before = status("VmRSS")
 fit(X, y)
 print((status("VmHWM") - before) / X.nbytes)
-"""
+"""  # noqa: E501
 
 
 def python(code: str, *arguments: str) -> str:
@@ -328,7 +420,9 @@ def python(code: str, *arguments: str) -> str:
 
 
 def startup(quick: bool) -> list[Measurement]:
-    """Imports and a first fit, in fresh processes with a warm compile cache. Interpreter start-up is taken off."""
+    """Imports and a first fit, in fresh processes with a warm compile cache. Interpreter
+    start-up is taken off.
+    """
     repeats = 5 if quick else 15
     dependencies = python(FIRST_FIT + LIST_DEPENDENCIES).split()
     bare, ours, estimator, numpy_alone = side_by_side(
@@ -340,28 +434,55 @@ def startup(quick: bool) -> list[Measurement]:
         ],
         repeats,
     )
-    first, needed = side_by_side([lambda: python(FIRST_FIT), lambda: python(IMPORT_ALL, *dependencies)], repeats)
-    ours, estimator, numpy_alone, first, needed = (t - bare for t in (ours, estimator, numpy_alone, first, needed))
-    packages = ", ".join(sorted({name.split(".")[0] for name in dependencies if not name.startswith("_")}))
+    first, needed = side_by_side(
+        [lambda: python(FIRST_FIT), lambda: python(IMPORT_ALL, *dependencies)], repeats
+    )
+    ours, estimator, numpy_alone, first, needed = (
+        t - bare for t in (ours, estimator, numpy_alone, first, needed)
+    )
+    packages = ", ".join(
+        sorted({name.split(".")[0] for name in dependencies if not name.startswith("_")})
+    )
     return [
-        Measurement("import hushfit / import numpy", ours / numpy_alone, 1.5, note=(
-            f"{ours * 1e3:.0f} ms against {numpy_alone * 1e3:.0f} ms")),
-        Measurement("import of an estimator / import of what a fit uses", estimator / needed, note=(
-            f"{estimator:.2f} s against {needed:.2f} s")),
-        Measurement("first fit / import of what it uses", first / needed, 2.0, note=(
-            f"{first:.2f} s against {needed:.2f} s, 2,000 x 20 rows; uses {packages}")),
-    ]  # fmt: skip
+        Measurement(
+            "import hushfit / import numpy",
+            ours / numpy_alone,
+            1.5,
+            note=(f"{ours * 1e3:.0f} ms against {numpy_alone * 1e3:.0f} ms"),
+        ),
+        Measurement(
+            "import of an estimator / import of what a fit uses",
+            estimator / needed,
+            note=(f"{estimator:.2f} s against {needed:.2f} s"),
+        ),
+        Measurement(
+            "first fit / import of what it uses",
+            first / needed,
+            2.0,
+            note=(f"{first:.2f} s against {needed:.2f} s, 2,000 x 20 rows; uses {packages}"),
+        ),
+    ]
 
 
 def memory(quick: bool) -> list[Measurement]:
-    """Peak memory of a fit beyond what was there before, relative to X. A copy of X in float32 would be 0.5."""
+    """Peak memory of a fit beyond what was there before, relative to X. A copy of X in float32
+    would be 0.5.
+    """
     if not Path("/proc/self/clear_refs").exists():
         raise Skipped("the peak is read from /proc, which this system does not have")
     value = statistics.median(float(python(PEAK_MEMORY)) for _ in range(1 if quick else 3))
-    return [Measurement("peak extra memory of a fit / size of X", value, 0.25, note="300,000 x 100 float64, resident set")]
+    return [
+        Measurement(
+            "peak extra memory of a fit / size of X",
+            value,
+            0.25,
+            note="300,000 x 100 float64, resident set",
+        )
+    ]
 
 
-# ---------------------------------------------------------------- (h) one iteration of stochastic ADMM
+# ---------------------------------------------------------------- (h) one iteration of stochastic
+# ADMM
 
 GRAPH = """
 import pathlib, re, time, numpy as np, scipy.sparse as sp
@@ -370,7 +491,7 @@ from hushfit.data import SecureCoins, as_source
 from hushfit.losses import Logistic
 from hushfit.penalties import L1
 from hushfit.privacy import Relation
-from hushfit.privacy._sampler import SecureSampler
+from hushfit.privacy.noise._sampler import SecureSampler
 from hushfit.problem import Problem
 from hushfit.release import Curator
 from hushfit.solvers import DPSADMM
@@ -402,21 +523,27 @@ pathlib.Path("/proc/self/clear_refs").write_text("5")
 before = status("VmRSS")
 median, dense = steps(source, edges, d, 100)
 print(len(edges), median, status("VmHWM") - before, dense)
-"""
+"""  # noqa: E501
 
 
-def iterating(solver: Solver, problem: Problem, X: np.ndarray, y: np.ndarray) -> Callable[[], object]:
+def iterating(
+    solver: Solver, problem: Problem, X: np.ndarray, y: np.ndarray
+) -> Callable[[], object]:
     """The next iteration of a run with secure noise and secret batches."""
     plan = solver.plan(problem)
-    curator = Curator(as_source(X, y), plan, {"gradient": 1.0}, problem.relation, SecureSampler(), SecureCoins())
+    curator = Curator(
+        as_source(X, y), plan, {"gradient": 1.0}, problem.relation, SecureSampler(), SecureCoins()
+    )
     run = solver.iterates(problem, curator)
     return lambda: next(run)
 
 
 def admm(quick: bool) -> list[Measurement]:
-    """One iteration on a Poisson batch against the kernel on as many rows and its noise: what nobody can do without.
+    """One iteration on a Poisson batch against the kernel on as many rows and its noise: what
+    nobody can do without.
 
-    Choosing the batch is part of the iteration and not of the yardstick; its own share is printed beside the ratio.
+    Choosing the batch is part of the iteration and not of the yardstick; its own share is printed
+    beside the ratio.
     """
     found = []
     repeats = 40 if quick else 150
@@ -425,9 +552,14 @@ def admm(quick: bool) -> list[Measurement]:
         X, y = rng.random((n, 123)), np.where(rng.random(n) < 0.5, -1.0, 1.0)
         problem = Problem(Logistic(), L1(1e-4), n, 123, Relation.REPLACE_ONE)
         source, batch = as_source(X, y), PoissonBatch(0.1)
-        batches = [batch.rows(n, SecureCoins()) for _ in range(repeats + 1)]  # each read once: no batch is warm
+        batches = [
+            batch.rows(n, SecureCoins()) for _ in range(repeats + 1)
+        ]  # each read once: no batch is warm
         query, waiting = ClippedGradient(problem, np.zeros(124), clip=0.5), iter(batches)
-        solvers = {"DP-SADMM": DPSADMM(steps=10**6, sampling=batch), "ssADMM": SSADMM(steps=10**6, sampling=batch)}
+        solvers = {
+            "DP-SADMM": DPSADMM(steps=10**6, sampling=batch),
+            "ssADMM": SSADMM(steps=10**6, sampling=batch),
+        }
         tasks = [
             lambda query=query, source=source, waiting=waiting: query(source, next(waiting)),
             lambda: SecureSampler().gaussian(62, 124),
@@ -437,27 +569,40 @@ def admm(quick: bool) -> list[Measurement]:
         kernel, drawn, chosen, *iterations = side_by_side(tasks, repeats)
         for name, took in zip(solvers, iterations, strict=True):
             note = (
-                f"{n:,} x 123, rate 0.1: {took * 1e6:.0f} us against {kernel * 1e6:.0f} us kernel + {drawn * 1e6:.0f} us noise; "
+                f"{n:,} x 123, rate 0.1: {took * 1e6:.0f} us against {kernel * 1e6:.0f} us kernel "
+                f"+ {drawn * 1e6:.0f} us noise; "
                 f"choosing the batch takes {chosen * 1e6:.0f} us of it"
             )
-            found.append(Measurement(f"{name} iteration / kernel + noise", took / (kernel + drawn), 1.5, note=note))
+            found.append(
+                Measurement(
+                    f"{name} iteration / kernel + noise", took / (kernel + drawn), 1.5, note=note
+                )
+            )
     return found
 
 
 def graph_memory(quick: bool) -> list[Measurement]:
-    """DP-SADMM with 10,000 edges: if A were ever dense, peak memory would be at least its dense size."""
+    """DP-SADMM with 10,000 edges: if A were ever dense, peak memory would be at least its dense
+    size.
+    """
     if not Path("/proc/self/clear_refs").exists():
         raise Skipped("the peak is read from /proc, which this system does not have")
     edges, median, peak, dense = map(float, python(GRAPH).split())
     size = f"{edges:,.0f} edges, 5,000 columns, 20,000 CSR rows, rate 0.1"
     return [
         Measurement("graph-guided DP-SADMM iteration", 1e3 * median, unit="ms", note=size),
-        Measurement("its peak extra memory / dense A", peak / dense, 0.1, note=f"{peak / 1e6:.1f} MB against {dense / 1e6:.0f} MB"),
+        Measurement(
+            "its peak extra memory / dense A",
+            peak / dense,
+            0.1,
+            note=f"{peak / 1e6:.1f} MB against {dense / 1e6:.0f} MB",
+        ),
     ]
 
 
 SECTIONS: dict[str, Callable[[bool], list[Measurement]]] = {
-    f.__name__: f for f in (passes, whole_fit, opacus, noise, calibration, startup, memory, admm, graph_memory)
+    f.__name__: f
+    for f in (passes, whole_fit, opacus, noise, calibration, startup, memory, admm, graph_memory)
 }
 
 
@@ -472,7 +617,9 @@ def run(names: list[str], quick: bool = False) -> list[Measurement]:
             except Skipped as reason:
                 print(f"{name} skipped: {reason}", file=sys.stderr, flush=True)
     finally:  # a long run that breaks keeps what it has found
-        publish("speed", "Speed" + (" (quick run)" if quick else ""), speed_table(found), plain(found))
+        publish(
+            "speed", "Speed" + (" (quick run)" if quick else ""), speed_table(found), plain(found)
+        )
     return found
 
 

@@ -1,10 +1,14 @@
-"""The thesis' experiments: every solver of the library on Adult, Bank and KDD Cup 99, logistic regression and huberised SVM.
+"""The thesis' experiments: every solver of the library on Adult, Bank and KDD Cup 99, logistic
+regression and huberised SVM.
 
-python -m benchmarks.thesis [--sets a9a bank kddcup99] [--epsilons .05 .2 .8] [--folds 2] [--solvers auto dp-agd] [--ridge .001] [--full] [--time] [--docs]
+python -m benchmarks.thesis [--sets a9a bank kddcup99] [--epsilons .05 .2 .8] [--folds 2] [--solvers
+auto dp-agd] [--ridge .001] [--full] [--time] [--docs]
 
-Delta is 1e-8 (KDD: 1e-12), as there. The thesis' ridge of 0.001 is so strong on unit rows that nearly every method, the
-non-private one included, predicts the majority on bank; so there is none unless ``--ridge`` gives it. One table for each relation. Settings
-are the defaults: nothing was tuned on these rows. ``--time`` fits each solver to growing parts of KDD Cup 99, beside scikit-learn's L-BFGS, and prints how cost grows.
+Delta is 1e-8 (KDD: 1e-12), as there. The thesis' ridge of 0.001 is so strong on unit rows that
+nearly every method, the non-private one included, predicts the majority on bank; so there is none
+unless ``--ridge`` gives it. One table for each relation. Settings are the defaults: nothing was
+tuned on these rows. ``--time`` fits each solver to growing parts of KDD Cup 99, beside
+scikit-learn's L-BFGS, and prints how cost grows.
 """
 
 import argparse
@@ -70,12 +74,26 @@ def solver_names() -> list[str]:
     return [*FIRST, *(name for name in SOLVERS if name not in FIRST and name != "exact")]
 
 
-def estimator(model: str, solver: str, epsilon: float, delta: float, relation: str, ridge: float, seed: int | None = 0) -> Any:
+def estimator(
+    model: str,
+    solver: str,
+    epsilon: float,
+    delta: float,
+    relation: str,
+    ridge: float,
+    seed: int | None = 0,
+) -> Any:
     penalty: dict[str, Any] = {"penalty": "l2", "alpha": ridge} if ridge else {}
     if solver == "frank-wolfe":
         penalty = {"penalty": L1Ball(RADIUS)}
     return MODELS[model](
-        epsilon=epsilon, delta=delta, adjacency=relation, solver=solver, classes=sets.CLASSES, random_state=seed, **penalty
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=relation,
+        solver=solver,
+        classes=sets.CLASSES,
+        random_state=seed,
+        **penalty,
     )
 
 
@@ -85,18 +103,26 @@ def objective(model: str, margins: np.ndarray, w: np.ndarray, ridge: float) -> f
         losses = np.logaddexp(0, -margins)
     else:
         h = 0.5
-        losses = np.where(margins > 1 + h, 0.0, np.where(margins < 1 - h, 1 - margins, (1 + h - margins) ** 2 / (4 * h)))
+        losses = np.where(
+            margins > 1 + h,
+            0.0,
+            np.where(margins < 1 - h, 1 - margins, (1 + h - margins) ** 2 / (4 * h)),
+        )
     return float(losses.mean()) + ridge / 2 * float(w @ w)
 
 
-def score(fitted: Any, model: str, ridge: float, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def score(
+    fitted: Any, model: str, ridge: float, X: np.ndarray, y: np.ndarray
+) -> tuple[float, float]:
     """Accuracy and objective on held-out rows."""
     w = np.append(fitted.coef_[0], fitted.intercept_)
     margins = np.where(y == 1, 1.0, -1.0) * (unit_rows(X) @ w)
     return float((margins > 0).mean()), objective(model, margins, fitted.coef_[0], ridge)
 
 
-def reference(label: str, model: str, ridge: float, split: tuple[np.ndarray, ...]) -> tuple[float, float]:
+def reference(
+    label: str, model: str, ridge: float, split: tuple[np.ndarray, ...]
+) -> tuple[float, float]:
     X, y, X_test, y_test = split
     if label == "majority":
         return float(np.mean(y_test == (y.mean() > 0.5))), math.nan
@@ -105,7 +131,12 @@ def reference(label: str, model: str, ridge: float, split: tuple[np.ndarray, ...
 
 
 def compare(
-    names: Sequence[str], epsilons: Sequence[float], folds: int, relations: Sequence[str], ridge: float, solvers: Sequence[str]
+    names: Sequence[str],
+    epsilons: Sequence[float],
+    folds: int,
+    relations: Sequence[str],
+    ridge: float,
+    solvers: Sequence[str],
 ) -> Iterator[Row]:
     """All rows of all tables; a solver without a proof for a relation or a loss has none there."""
     done, total = 0, len(names) * len(MODELS) * (1 + len(relations) * len(epsilons) * len(solvers))
@@ -114,7 +145,9 @@ def compare(
         splits = list(KFold(5, shuffle=True, random_state=0).split(X))[:folds]
         for model in MODELS:
             for label in REFERENCES:
-                found = [reference(label, model, ridge, (X[a], y[a], X[b], y[b])) for a, b in splits]
+                found = [
+                    reference(label, model, ridge, (X[a], y[a], X[b], y[b])) for a, b in splits
+                ]
                 yield summary(name, model, "none", math.inf, label, found)
             done += 1
             for relation in relations:
@@ -125,7 +158,9 @@ def compare(
                         try:
                             found = []
                             for k, (a, b) in enumerate(splits):
-                                fitted = estimator(model, solver, epsilon, delta, relation, ridge, k).fit(X[a], y[a])
+                                fitted = estimator(
+                                    model, solver, epsilon, delta, relation, ridge, k
+                                ).fit(X[a], y[a])
                                 found.append(score(fitted, model, ridge, X[b], y[b]))
                         except (InvalidArgument, UnsupportedRelation):
                             continue
@@ -133,10 +168,26 @@ def compare(
                         progress(done, total, f"{name} {model} {relation} {epsilon:g} {solver}")
 
 
-def summary(name: str, model: str, relation: str, epsilon: float, solver: str, found: list[tuple[float, float]]) -> Row:
+def summary(
+    name: str,
+    model: str,
+    relation: str,
+    epsilon: float,
+    solver: str,
+    found: list[tuple[float, float]],
+) -> Row:
     accuracies = [accuracy for accuracy, _ in found]
     error = statistics.stdev(accuracies) / math.sqrt(len(found)) if len(found) > 1 else math.nan
-    return Row(name, model, relation, epsilon, solver, statistics.fmean(accuracies), error, statistics.fmean(o for _, o in found))
+    return Row(
+        name,
+        model,
+        relation,
+        epsilon,
+        solver,
+        statistics.fmean(accuracies),
+        error,
+        statistics.fmean(o for _, o in found),
+    )
 
 
 def table(rows: Sequence[Row], relation: str, model: str) -> str:
@@ -146,17 +197,29 @@ def table(rows: Sequence[Row], relation: str, model: str) -> str:
     columns = list(dict.fromkeys((row.set, row.epsilon) for row in mine))
     body = []
     for solver in solver_names():
-        line = [f"{FIRST.get(solver, solver)}" + (f" (`{solver}`)" if FIRST.get(solver, solver) != solver else "")]
-        line += [f"{cells[*column, solver].accuracy:.4f}" if (*column, solver) in cells else "-" for column in columns]
+        line = [
+            f"{FIRST.get(solver, solver)}"
+            + (f" (`{solver}`)" if FIRST.get(solver, solver) != solver else "")
+        ]
+        line += [
+            f"{cells[*column, solver].accuracy:.4f}" if (*column, solver) in cells else "-"
+            for column in columns
+        ]
         if set(line[1:]) != {"-"}:
             body.append(line)
-    bests = [max((float(line[k]) for line in body if line[k] != "-"), default=math.nan) for k in range(1, len(columns) + 1)]
+    bests = [
+        max((float(line[k]) for line in body if line[k] != "-"), default=math.nan)
+        for k in range(1, len(columns) + 1)
+    ]
     for line in body:
         line[1:] = [
-            f"**{cell}**" if cell != "-" and float(cell) == best else cell for cell, best in zip(line[1:], bests, strict=True)
+            f"**{cell}**" if cell != "-" and float(cell) == best else cell
+            for cell, best in zip(line[1:], bests, strict=True)
         ]
     for label in REFERENCES:
-        known = {row.set: row.accuracy for row in rows if row.solver == label and row.model == model}
+        known = {
+            row.set: row.accuracy for row in rows if row.solver == label and row.model == model
+        }
         body.append([label, *(f"{known[name]:.4f}" for name, _ in columns)])
     return markdown(["solver", *(f"{name} {epsilon:g}" for name, epsilon in columns)], body)
 
@@ -169,12 +232,18 @@ def draw(rows: Sequence[Row], relation: str) -> None:
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(row.set for row in rows))
-    figure, axes = plt.subplots(len(MODELS), len(names), figsize=(3.4 * len(names), 5.2), squeeze=False, sharex=True)
+    figure, axes = plt.subplots(
+        len(MODELS), len(names), figsize=(3.4 * len(names), 5.2), squeeze=False, sharex=True
+    )
     for place, (model, name) in enumerate((m, n) for m in MODELS for n in names):
         axis = axes.flat[place]
         here = [row for row in rows if (row.set, row.model) == (name, model)]
         for k, solver in enumerate(solver_names()):
-            line = sorted((r.epsilon, r.accuracy) for r in here if r.relation == relation and r.solver == solver)
+            line = sorted(
+                (r.epsilon, r.accuracy)
+                for r in here
+                if r.relation == relation and r.solver == solver
+            )
             if line:
                 known = solver in FIRST
                 style = (
@@ -182,7 +251,12 @@ def draw(rows: Sequence[Row], relation: str) -> None:
                     if known
                     else {"color": ".8", "linewidth": 0.8}
                 )
-                axis.plot(*zip(*line, strict=True), label=FIRST.get(solver), zorder=2 if known else 1, **style)
+                axis.plot(
+                    *zip(*line, strict=True),
+                    label=FIRST.get(solver),
+                    zorder=2 if known else 1,
+                    **style,
+                )
         for label, dashes in zip(REFERENCES, ("--", ":"), strict=True):
             value = next((r.accuracy for r in here if r.solver == label), math.nan)
             axis.axhline(value, color="black", linestyle=dashes, linewidth=0.8)
@@ -191,7 +265,11 @@ def draw(rows: Sequence[Row], relation: str) -> None:
         # Most of what there is at the smallest epsilon; what lies far below is cut off.
         least = min(r.epsilon for r in shown)
         low = float(np.quantile([r.accuracy for r in shown if r.epsilon == least], 0.25))
-        axis.set(xscale="log", title=f"{name}, {model}", ylim=(low - 0.1 * (high - low), high + 0.05 * (high - low)))
+        axis.set(
+            xscale="log",
+            title=f"{name}, {model}",
+            ylim=(low - 0.1 * (high - low), high + 0.05 * (high - low)),
+        )
         ticks = sorted({r.epsilon for r in shown})
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_xticks([], minor=True)
@@ -216,13 +294,25 @@ def timings(sizes: Sequence[int], solvers: Sequence[str]) -> list[list[str]]:
         seconds = []
         for size in sizes:
             rows = order[:size]
-            fit = lbfgs(unit_rows(X[rows]), y[rows]) if solver == "sklearn lbfgs" else private(solver, X[rows], y[rows])
+            fit = (
+                lbfgs(unit_rows(X[rows]), y[rows])
+                if solver == "sklearn lbfgs"
+                else private(solver, X[rows], y[rows])
+            )
             if math.isnan(fit):
                 break
             seconds.append(fit)
-            progress(len(body) * len(sizes) + len(seconds), (len(solvers) + 1) * len(sizes), f"{solver}, {size} rows: {fit:.2f} s")
+            progress(
+                len(body) * len(sizes) + len(seconds),
+                (len(solvers) + 1) * len(sizes),
+                f"{solver}, {size} rows: {fit:.2f} s",
+            )
         if len(seconds) == len(sizes):
-            slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]) if len(sizes) > 1 else math.nan
+            slope = (
+                float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+                if len(sizes) > 1
+                else math.nan
+            )
             body.append([solver, *(f"{value:.2f}" for value in seconds), f"{slope:.2f}"])
     return body
 
@@ -236,7 +326,9 @@ def lbfgs(X: np.ndarray, y: np.ndarray) -> float:
 
 
 def private(solver: str, X: np.ndarray, y: np.ndarray) -> float:
-    """Seconds of the second of two secure fits: the first one compiles; nan for a solver that refuses."""
+    """Seconds of the second of two secure fits: the first one compiles; nan for a solver that
+    refuses.
+    """
     model = estimator("logistic", solver, 1.0, DELTAS["kddcup99"], "replace-one", 0.0, None)
     try:
         model.fit(X[:2000], y[:2000])
@@ -266,7 +358,10 @@ def run(
         rows = list(compare(names, epsilons, folds, relations, ridge, solvers or solver_names()))
     for relation in relations:
         for model in MODELS:
-            title = f"{model}, ridge {ridge:g}, **{relation}**, delta {USUAL_DELTA:g} (KDD {DELTAS['kddcup99']:g}), {folds} folds, accuracy"
+            title = (
+                f"{model}, ridge {ridge:g}, **{relation}**, delta {USUAL_DELTA:g} (KDD "
+                f"{DELTAS['kddcup99']:g}), {folds} folds, accuracy"
+            )
             mine = [asdict(row) for row in rows if row.relation == relation and row.model == model]
             publish(f"thesis-{relation}-{model}", title, table(rows, relation, model), mine)
         if docs:
@@ -283,28 +378,45 @@ def run_timings(sizes: Sequence[int] = SIZES) -> None:
     body = timings(sizes, solver_names())
     head = ["solver", *(f"{size:,}" for size in sizes), "slope"]
     publish(
-        "thesis-time", "Seconds of a fit on the first rows of KDD Cup 99 (117 weights), secure noise", markdown(head, body), body
+        "thesis-time",
+        "Seconds of a fit on the first rows of KDD Cup 99 (117 weights), secure noise",
+        markdown(head, body),
+        body,
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.thesis", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.thesis", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--sets", nargs="+", choices=sets.SETS, default=["a9a", "bank", "kddcup99"])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.05, 0.2, 0.8])
     parser.add_argument("--folds", type=int, default=2)
     parser.add_argument("--relations", nargs="+", choices=RELATIONS, default=RELATIONS)
     parser.add_argument("--solvers", nargs="+", choices=solver_names(), help="all, if left out")
     parser.add_argument("--ridge", type=float, default=0.0, help="the thesis has .001")
-    parser.add_argument("--full", action="store_true", help="all epsilons of the thesis, five folds")
+    parser.add_argument(
+        "--full", action="store_true", help="all epsilons of the thesis, five folds"
+    )
     parser.add_argument("--time", action="store_true", help="only the running times")
-    parser.add_argument("--docs", action="store_true", help="draw the figures of the documentation again")
+    parser.add_argument(
+        "--docs", action="store_true", help="draw the figures of the documentation again"
+    )
     given = parser.parse_args()
     if given.time:
         run_timings()
     elif given.full:
         run(given.sets, EPSILONS, 5, given.relations, given.ridge, given.docs, given.solvers)
     else:
-        run(given.sets, given.epsilons, given.folds, given.relations, given.ridge, given.docs, given.solvers)
+        run(
+            given.sets,
+            given.epsilons,
+            given.folds,
+            given.relations,
+            given.ridge,
+            given.docs,
+            given.solvers,
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""What a user gets from ssADMM, objective perturbation and DPSC on Adult, beside a prox step and ``auto``.
+"""What a user gets from ssADMM, objective perturbation and DPSC on Adult, beside a prox step and
+``auto``.
 
-python examples/plot_admm_choice.py        # writes ss-admm.svg, objective.svg and dpsc.svg in docs/algorithms
+python examples/plot_admm_choice.py        # writes ss-admm.svg, objective.svg and dpsc.svg in
+                                           docs/algorithms
 
-L1-penalised logistic regression on the bundled Adult table, its training part fitted and its test part scored; replace-one,
-delta 1e-6, seeded noise, means of two draws.
+L1-penalised logistic regression on the bundled Adult table, its training part fitted and its test
+part scored; replace-one, delta 1e-6, seeded noise, means of two draws.
 """
 
 import math
@@ -34,12 +36,22 @@ GREEN, ORANGE, GREY = "#0b6e69", "#b4540a", "#777777"
 
 @cache
 def fits(solver: Any, epsilon: float, alpha: float = 1e-4) -> tuple[float, float, float]:
-    """Mean accuracy on the test part, half the distance between its draws, and the share of zeros."""
-    (X, y), (X_test, y_test) = (load_adult(split=part, return_X_y=True) for part in ("train", "test"))
+    """Mean accuracy on the test part, half the distance between its draws, and the share of
+    zeros.
+    """
+    (X, y), (X_test, y_test) = (
+        load_adult(split=part, return_X_y=True) for part in ("train", "test")
+    )
     scores, zeros = [], []
     for seed in range(DRAWS if epsilon < math.inf else 1):
         model = PrivateLogisticRegression(
-            epsilon=epsilon, delta=1e-6, penalty="l1", alpha=alpha, solver=solver, classes=(0, 1), random_state=seed
+            epsilon=epsilon,
+            delta=1e-6,
+            penalty="l1",
+            alpha=alpha,
+            solver=solver,
+            classes=(0, 1),
+            random_state=seed,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InsecureNoiseWarning)
@@ -64,7 +76,9 @@ def finish(figure: Any, axes: Any, name: str) -> None:
 
 
 def epsilon_axis(axes: Any) -> None:
-    axes.set(xscale="log", xlabel="epsilon (replace-one, delta 1e-6)", ylabel="accuracy on the test part")
+    axes.set(
+        xscale="log", xlabel="epsilon (replace-one, delta 1e-6)", ylabel="accuracy on the test part"
+    )
     axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
     axes.minorticks_off()
 
@@ -79,9 +93,18 @@ def plot_ss_admm() -> None:
     alphas = (1e-4, 5e-4, 2e-3, 1e-2)
     for output, color in (("z", GREEN), ("x", GREY)):
         right.plot(
-            alphas, [fits(SSADMM(output=output), 0.8, a)[2] for a in alphas], marker=".", color=color, label=f"output={output!r}"
+            alphas,
+            [fits(SSADMM(output=output), 0.8, a)[2] for a in alphas],
+            marker=".",
+            color=color,
+            label=f"output={output!r}",
         )
-    right.set(xscale="log", xlabel="alpha of the L1 penalty", ylabel="share of weights that are zero", ylim=(-0.03, 1.03))
+    right.set(
+        xscale="log",
+        xlabel="alpha of the L1 penalty",
+        ylabel="share of weights that are zero",
+        ylim=(-0.03, 1.03),
+    )
     right.set_title("Sparsity at epsilon 0.8", loc="left", fontsize=11)
     finish(figure, (left, right), "ss-admm")
 
@@ -100,11 +123,21 @@ def plot_dpsc() -> None:
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     for epsilon, color in ((0.2, GREY), (1.6, GREEN), (math.inf, "black")):
         label = "no noise" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
-        axes.plot(ROUNDS, [fits(DPSC(steps=k), epsilon)[0] for k in ROUNDS], marker=".", color=color, label=f"DPSC, {label}")
+        axes.plot(
+            ROUNDS,
+            [fits(DPSC(steps=k), epsilon)[0] for k in ROUNDS],
+            marker=".",
+            color=color,
+            label=f"DPSC, {label}",
+        )
         if not math.isinf(epsilon):
             once = fits(ObjectivePerturbation(), epsilon)[0]
             axes.axhline(once, color=color, linestyle="--", label=f"objective, {label}")
-    axes.set(xscale="log", xlabel="rounds, each a release with fresh noise", ylabel="accuracy on the test part")
+    axes.set(
+        xscale="log",
+        xlabel="rounds, each a release with fresh noise",
+        ylabel="accuracy on the test part",
+    )
     axes.set_xticks(ROUNDS, [str(k) for k in ROUNDS])
     axes.minorticks_off()
     axes.set_title("What more rounds of DPSC buy", loc="left", fontsize=11)

@@ -1,9 +1,11 @@
-"""What ``auto`` gains from putting the noise of its weights down, and what it costs where there is nothing to gain.
+"""What ``auto`` gains from putting the noise of its weights down, and what it costs where there is
+nothing to gain.
 
 python examples/plot_auto.py        # writes auto.svg in docs/algorithms
 
-Left: simulated rows of which 20 columns in 100 matter, 20,000 to fit and 20,000 to score. Right: the bundled Adult table, its
-training part fitted and its test part scored. Replace-one, delta 1e-6, seeded noise, means of four draws.
+Left: simulated rows of which 20 columns in 100 matter, 20,000 to fit and 20,000 to score. Right:
+the bundled Adult table, its training part fitted and its test part scored. Replace-one, delta 1e-6,
+seeded noise, means of four draws.
 """
 
 import warnings
@@ -30,7 +32,10 @@ GREEN, ORANGE = "#0b6e69", "#b4540a"
 # A penalty of weight nothing asks for the weights as the walk left them.
 LINES = {
     "auto": ({}, {"color": "black"}),
-    "the same walk, noise left in": ({"penalty": ScaledL2(0.0)}, {"color": GREEN, "linestyle": "--"}),
+    "the same walk, noise left in": (
+        {"penalty": ScaledL2(0.0)},
+        {"color": GREEN, "linestyle": "--"},
+    ),
     "proximal gradient": ({"solver": "proximal-gd"}, {"color": ORANGE, "linestyle": ":"}),
 }
 
@@ -50,7 +55,9 @@ def scores(rows: tuple[np.ndarray, ...], epsilon: float, settings: dict[str, Any
     X, y, X_test, y_test = rows
     found = []
     for seed in range(DRAWS):
-        model = PrivateLogisticRegression(epsilon=epsilon, delta=1e-6, classes=np.unique(y), random_state=seed, **settings)
+        model = PrivateLogisticRegression(
+            epsilon=epsilon, delta=1e-6, classes=np.unique(y), random_state=seed, **settings
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InsecureNoiseWarning)
             found.append(model.fit(X, y).score(X_test, y_test))
@@ -61,7 +68,15 @@ def panel(axes: Any, rows: tuple[np.ndarray, ...], title: str) -> None:
     for label, (settings, style) in LINES.items():
         found = [scores(rows, epsilon, settings) for epsilon in EPSILONS]
         errors = [np.std(values, ddof=1) / np.sqrt(DRAWS) for values in found]
-        axes.errorbar(EPSILONS, [np.mean(v) for v in found], yerr=errors, marker=".", capsize=2, label=label, **style)
+        axes.errorbar(
+            EPSILONS,
+            [np.mean(v) for v in found],
+            yerr=errors,
+            marker=".",
+            capsize=2,
+            label=label,
+            **style,
+        )
         print(title, label, [f"{np.mean(v):.4f}" for v in found])
     axes.set(xscale="log", xlabel="epsilon (replace-one, delta 1e-6)")
     axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])

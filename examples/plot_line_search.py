@@ -1,4 +1,6 @@
-"""Draw the picture of docs/algorithms/bls.md: what the thesis' accounting of its line search amounts to."""
+"""Draw the picture of docs/algorithms/bls.md: what the thesis' accounting of its line search
+amounts to.
+"""
 
 import math
 from pathlib import Path
@@ -21,7 +23,9 @@ def gates(calls, count, multiplier=math.inf, rate=0.01, epsilon=0.5):
 
 
 def excess(rho, order, queries):
-    """True over claimed divergence of a Gaussian gate (Theorem 5.3): alternating queries, three merged outcomes."""
+    """True over claimed divergence of a Gaussian gate (Theorem 5.3): alternating queries, three
+    merged outcomes.
+    """
     s1, s2 = math.sqrt(1.5 / rho), math.sqrt(3 / rho)
     z = np.linspace(-10 * s1, 10 * s1, 4001)
     density = np.exp(-0.5 * (z / s1) ** 2)
@@ -31,11 +35,20 @@ def excess(rho, order, queries):
         a, b = (np.exp(log_ndtr((move - off - z) / s2)) for move in (up, down))
         pair = np.log1p(-a) + np.log1p(-b)
         times = np.expm1(queries // 2 * pair) / np.expm1(pair)
-        return np.array([density @ (a * times), density @ ((1 - a) * b * times), density @ np.exp(queries // 2 * pair)])
+        return np.array(
+            [
+                density @ (a * times),
+                density @ ((1 - a) * b * times),
+                density @ np.exp(queries // 2 * pair),
+            ]
+        )
 
     def divergence(off):
         laws = law(0.0, 0.0, off), law(1.0, -1.0, off)
-        return max(math.log((p**order * q ** (1 - order)).sum()) / (order - 1) for p, q in (laws, laws[::-1]))
+        return max(
+            math.log((p**order * q ** (1 - order)).sum()) / (order - 1)
+            for p, q in (laws, laws[::-1])
+        )
 
     return max(divergence(off) for off in np.linspace(0, 5 * s2, 41)) / (order * rho)
 
@@ -43,15 +56,27 @@ def excess(rho, order, queries):
 plt.rcParams["svg.hashsalt"] = "hushfit"  # the same file each time
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 calls = np.arange(1, 6)
-claimed = [compose([PoissonGaussianCost(1.0, 0.01, 500), gates(1, 500 * k)]) for k in calls.tolist()]
+claimed = [
+    compose([PoissonGaussianCost(1.0, 0.01, 500), gates(1, 500 * k)]) for k in calls.tolist()
+]
 true = [gates(k, 500, multiplier=1.0) for k in calls.tolist()]
 for label, costs in (("true", true), ("amplified one by one", claimed)):
-    left.plot(calls, [epsilon_of(cost, 1e-6, "add-remove") for cost in costs], marker="o", markersize=3, label=label)
+    left.plot(
+        calls,
+        [epsilon_of(cost, 1e-6, "add-remove") for cost in costs],
+        marker="o",
+        markersize=3,
+        label=label,
+    )
 left.set(xlabel="searches on one batch", ylabel="epsilon at delta 1e-6 (add-remove)", xticks=calls)
 queries = np.array([10, 100, 1000, 10_000, 100_000, 1_000_000])
 for rho, order in ((0.1, 2), (0.1, 4), (0.5, 2)):
     right.plot(
-        queries, [excess(rho, order, int(k)) for k in queries], marker="o", markersize=3, label=f"rho {rho:g}, order {order}"
+        queries,
+        [excess(rho, order, int(k)) for k in queries],
+        marker="o",
+        markersize=3,
+        label=f"rho {rho:g}, order {order}",
     )
 right.axhline(1.0, color="black", linestyle=":", label="as claimed")
 right.set(xlabel="queries", ylabel="true / claimed divergence", xscale="log")

@@ -1,4 +1,5 @@
-"""What mpADMM's printed sensitivity costs: true epsilon of one step against the step size, for a claimed epsilon of 1.
+"""What mpADMM's printed sensitivity costs: true epsilon of one step against the step size, for a
+claimed epsilon of 1.
 
 python examples/plot_mp_admm_errata.py        # writes docs/algorithms/mp-admm.svg
 """
@@ -43,10 +44,23 @@ def true_epsilon(eta: float, stretch: float) -> float:
 def main() -> None:
     etas = np.geomspace(0.25, 16, 40)
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    axes.plot(etas, [true_epsilon(eta, math.sqrt(2)) for eta in etas], color="#0b6e69", label="whole transcript (x, z, y)")
-    axes.plot(etas, [true_epsilon(eta, 1.0) for eta in etas], color="#0b6e69", linestyle="--", label="x alone")
+    axes.plot(
+        etas,
+        [true_epsilon(eta, math.sqrt(2)) for eta in etas],
+        color="#0b6e69",
+        label="whole transcript (x, z, y)",
+    )
+    axes.plot(
+        etas,
+        [true_epsilon(eta, 1.0) for eta in etas],
+        color="#0b6e69",
+        linestyle="--",
+        label="x alone",
+    )
     axes.axhline(1.0, color="#b4540a", label="claimed")
-    axes.set(xscale="log", yscale="log", xlabel="step size eta", ylabel="true epsilon at delta 1e-5")
+    axes.set(
+        xscale="log", yscale="log", xlabel="step size eta", ylabel="true epsilon at delta 1e-5"
+    )
     axes.set_title("One step of mpADMM with the printed noise", loc="left", fontsize=11)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)

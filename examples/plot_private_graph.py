@@ -2,8 +2,9 @@
 
 python examples/plot_private_graph.py        # writes docs/algorithms/private-graph.svg
 
-20 Gaussian columns in a chain (correlation 0.5 between neighbours), so that the true graph is known: 19 edges of 190 pairs. The
-second moment gets a tenth of the budget; replace-one, delta 1e-6, seeded noise, means over a few draws.
+20 Gaussian columns in a chain (correlation 0.5 between neighbours), so that the true graph is
+known: 19 edges of 190 pairs. The second moment gets a tenth of the budget; replace-one, delta 1e-6,
+seeded noise, means over a few draws.
 """
 
 import warnings
@@ -30,10 +31,17 @@ SIZES = ((3_000, "#b4540a"), (10_000, "#777777"), (30_000, "#0b6e69"))
 
 def found(rows: int, epsilon: float, seed: int) -> tuple[float, float]:
     """Share of the true edges that the private graph has, and the number of its false ones."""
-    S = make_sparse_classification(n_rows=rows, n_features=COLUMNS, n_informative=10, random_state=seed)
+    S = make_sparse_classification(
+        n_rows=rows, n_features=COLUMNS, n_informative=10, random_state=seed
+    )
     # The graph is settled before the first step, so a single step will do.
     model = PrivateGraphLogisticRegression(
-        "private", epsilon=epsilon, delta=1e-6, admm=DPSADMM(steps=1), classes=(-1, 1), random_state=seed
+        "private",
+        epsilon=epsilon,
+        delta=1e-6,
+        admm=DPSADMM(steps=1),
+        classes=(-1, 1),
+        random_state=seed,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureNoiseWarning)

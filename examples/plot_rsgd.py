@@ -1,4 +1,5 @@
-"""What RSGD-AR's printed sensitivity leaves out: how far one record really moves a run with restarts, and which batch is worst.
+"""What RSGD-AR's printed sensitivity leaves out: how far one record really moves a run with
+restarts, and which batch is worst.
 
 python examples/plot_rsgd.py        # writes docs/algorithms/rsgd.svg
 """
@@ -50,10 +51,25 @@ def true_shift(epochs: int) -> float:
 def main() -> None:
     epochs = np.arange(RESTART, 41, RESTART)
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.6), layout="constrained")
-    left.plot(epochs, [run_of(reset_steps(T), RESTART).shifts.max() for T in epochs], color="#0b6e69", label="bound here")
-    left.plot(epochs, [true_shift(T) for T in epochs], color="#0b6e69", linestyle=":", marker="o", label="one pair of tables")
     left.plot(
-        epochs, [run_of(printed_steps(T), None).shifts.max() for T in epochs], color="#b4540a", label="printed (Algorithm 3.2)"
+        epochs,
+        [run_of(reset_steps(T), RESTART).shifts.max() for T in epochs],
+        color="#0b6e69",
+        label="bound here",
+    )
+    left.plot(
+        epochs,
+        [true_shift(T) for T in epochs],
+        color="#0b6e69",
+        linestyle=":",
+        marker="o",
+        label="one pair of tables",
+    )
+    left.plot(
+        epochs,
+        [run_of(printed_steps(T), None).shifts.max() for T in epochs],
+        color="#b4540a",
+        label="printed (Algorithm 3.2)",
     )
     left.set(xlabel="epochs", ylabel="distance between the ends", ylim=(0, None))
     left.set_title("Steps start afresh every 5 epochs", loc="left", fontsize=11)
@@ -61,10 +77,18 @@ def main() -> None:
 
     problem = Problem(Logistic(), Zero(), 9 * 4341, 1, Relation.REPLACE_ONE, fit_intercept=False)
     batch = np.arange(1, BATCHES + 1)
-    for restart, label, color in ((RESTART, "averaged every 5 epochs", "#0b6e69"), (None, "never averaged", "#7a7a7a")):
+    for restart, label, color in (
+        (RESTART, "averaged every 5 epochs", "#0b6e69"),
+        (None, "never averaged", "#7a7a7a"),
+    ):
         run = PermutedRun(problem, Passes((4341,) * 9, tuple(reset_steps(20)), restart), 1.0, MU)
         right.plot(batch, 1e3 * run.shifts, marker="o", color=color, label=label)
-    right.set(xlabel="batch of the replaced record", ylabel="largest distance, in thousandths", ylim=(0, None), xticks=batch)
+    right.set(
+        xlabel="batch of the replaced record",
+        ylabel="largest distance, in thousandths",
+        ylim=(0, None),
+        xticks=batch,
+    )
     right.set_title("The last batch is not always the worst", loc="left", fontsize=11)
     right.legend(frameon=False, loc="lower left")
     for axes in (left, right):

@@ -1,4 +1,6 @@
-"""Draw the pictures of docs/algorithms/{dp-sadmm,dp-vradmm,smoothing}.md: what the published noise amounts to."""
+"""Draw the pictures of docs/algorithms/{dp-sadmm,dp-vradmm,smoothing}.md: what the published
+noise amounts to.
+"""
 
 import math
 from pathlib import Path
@@ -10,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from hushfit.privacy import FixedSizeGaussianCost, Relation, epsilon_of
-from hushfit.privacy._mixture_cost import MixtureGaussianCost
-from hushfit.solvers._smoothing import helps_below
+from hushfit.privacy.costs._mixture_cost import MixtureGaussianCost
+from hushfit.solvers.admm._smoothing import helps_below
 
 PAGES = Path(__file__).parent.parent / "docs" / "algorithms"
 DELTA = 5e-4
@@ -30,7 +32,11 @@ def theorem_1(c2, claimed, n=45211, b=250, epochs=5):
     steps = epochs * (2 * n // b)
     furthest = 2 / b - 1 / n
     scale = math.sqrt(c2 * steps * math.log(1 / DELTA)) / (n * claimed)
-    return epsilon_of(MixtureGaussianCost(scale / furthest, b / n, 1 / n / furthest, steps), DELTA, Relation.ADD_REMOVE)
+    return epsilon_of(
+        MixtureGaussianCost(scale / furthest, b / n, 1 / n / furthest, steps),
+        DELTA,
+        Relation.ADD_REMOVE,
+    )
 
 
 def draw(name, curves, x_label, y_label, reference, log=True):
@@ -47,13 +53,24 @@ def draw(name, curves, x_label, y_label, reference, log=True):
 plt.rcParams["svg.hashsalt"] = "hushfit"  # the same file each time
 epochs = np.array([1, 2, 5, 10, 20])
 sets = {"w8a": (24875, 20), "bio": (72876, 20), "mushrooms": (4062, 10)}
-curves = [(name, epochs, [theorem_2(n, b, e, 1.0) for e in epochs]) for name, (n, b) in sets.items()]
+curves = [
+    (name, epochs, [theorem_2(n, b, e, 1.0) for e in epochs]) for name, (n, b) in sets.items()
+]
 draw("dp-sadmm", curves, "epochs", "true epsilon", ("claimed", 1.0))
 
 constants = np.array([1, 2, 4, 8, 16])
-curves = [(f"claimed {e:g}", constants, [theorem_1(c, e) / e for c in constants]) for e in (0.1, 0.3, 1.0)]
+curves = [
+    (f"claimed {e:g}", constants, [theorem_1(c, e) / e for c in constants]) for e in (0.1, 0.3, 1.0)
+]
 draw("dp-vradmm", curves, "constant c2", "true / claimed epsilon", ("as claimed", 1.0))
 
 strengths = np.linspace(0.05, 5, 60)
 curves = [("smoothing helps below", strengths, [helps_below(nu) for nu in strengths])]
-draw("smoothing", curves, "strength nu", "roughness of the optimum", ("weights without order", 2.0), log=False)
+draw(
+    "smoothing",
+    curves,
+    "strength nu",
+    "roughness of the optimum",
+    ("weights without order", 2.0),
+    log=False,
+)

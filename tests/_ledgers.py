@@ -16,7 +16,7 @@ import pytest
 
 from hushfit import Ledger
 from hushfit.privacy import GaussianCost, gaussian_mu
-from hushfit.privacy._verify import verify_ledger
+from hushfit.privacy.ledger._verify import verify_ledger
 
 DELTA = 1e-6
 
@@ -40,7 +40,9 @@ class Server:
 
     def __init__(self, programs):
         self._programs = programs
-        self.folder = Path(tempfile.mkdtemp(prefix="hushfit-pg-", dir="/tmp"))  # a socket needs a short path
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="hushfit-pg-", dir="/tmp")
+        )  # a socket needs a short path
         self._as_owner = []
         if os.getuid() == 0:  # PostgreSQL refuses to run as root
             shutil.chown(self.folder, "postgres")
@@ -59,7 +61,9 @@ class Server:
         self._call("pg_ctl", "-m", "immediate", "stop")
 
     def remove(self):
-        subprocess.run(self._line("pg_ctl", "-m", "immediate", "stop"), capture_output=True, check=False)
+        subprocess.run(
+            self._line("pg_ctl", "-m", "immediate", "stop"), capture_output=True, check=False
+        )
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, role="hush", database="postgres", host=None):

@@ -1,4 +1,6 @@
-"""Builders that several test files share: small tables, the layouts they come in, and plain numpy answers about them."""
+"""Builders that several test files share: small tables, the layouts they come in, and plain
+numpy answers about them.
+"""
 
 import numpy as np
 from scipy import sparse
@@ -44,7 +46,9 @@ SOURCES = {
 
 
 def table(n=60, d=5, seed=0):
-    """Rows that float32 holds exactly and of which half the entries are zero, so that every layout has the same ones."""
+    """Rows that float32 holds exactly and of which half the entries are zero, so that every
+    layout has the same ones.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)
     return X.astype(np.float32).astype(np.float64)
@@ -55,7 +59,11 @@ def labels_for(loss, outputs, n, seed=0):
     rng = np.random.default_rng(seed + 1)
     if outputs > 1:
         return rng.integers(outputs, size=n).astype(float)
-    return rng.normal(size=n) if isinstance(loss, tuple(map(type, REAL))) else rng.choice([-1.0, 1.0], size=n)
+    return (
+        rng.normal(size=n)
+        if isinstance(loss, tuple(map(type, REAL)))
+        else rng.choice([-1.0, 1.0], size=n)
+    )
 
 
 def two_classes(n=400, d=5, seed=0, sharpness=4.0):
@@ -70,12 +78,18 @@ def three_classes(n=300, d=4, seed=0):
     """Rows and labels 0, 1, 2 that a linear model explains in part."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    return X, (2 * X @ rng.normal(size=(d, 3)) + rng.gumbel(size=(n, 3))).argmax(axis=1).astype(float)
+    return X, (2 * X @ rng.normal(size=(d, 3)) + rng.gumbel(size=(n, 3))).argmax(axis=1).astype(
+        float
+    )
 
 
-def problem_for(X, loss=None, outputs=1, relation=Relation.REPLACE_ONE, fit_intercept=True, penalty=None):
+def problem_for(
+    X, loss=None, outputs=1, relation=Relation.REPLACE_ONE, fit_intercept=True, penalty=None
+):
     """The public half of a fit to ``X``."""
-    return Problem(loss or Logistic(), penalty or Zero(), *X.shape, relation, fit_intercept, outputs)
+    return Problem(
+        loss or Logistic(), penalty or Zero(), *X.shape, relation, fit_intercept, outputs
+    )
 
 
 def records_of(X, fit_intercept=True):

@@ -12,7 +12,9 @@ from hypothesis import settings
 from hushfit.errors import InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning
 
 # Time tells nothing on a busy machine.
-settings.register_profile("unhurried", parent=settings.get_profile(settings.get_current_profile_name()), deadline=None)
+settings.register_profile(
+    "unhurried", parent=settings.get_profile(settings.get_current_profile_name()), deadline=None
+)
 settings.load_profile("unhurried")
 
 

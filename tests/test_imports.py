@@ -1,8 +1,10 @@
 """Importing is cheap, and a fit loads only what it uses."""
 
+import ast
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -56,5 +58,105 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 
 
 def test_the_command_line_runs_as_a_module():
-    said = subprocess.run([sys.executable, "-m", "hushfit", "--version"], capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        [sys.executable, "-m", "hushfit", "--version"], capture_output=True, text=True, check=True
+    )
     assert hushfit.__version__ in said.stdout
+
+
+SRC = Path(hushfit.__file__).parents[1]
+MODULES = {
+    ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(Path(hushfit.__file__).parent.rglob("*.py"))
+}
+
+
+def imported_when_loaded(tree):
+    """Import statements that run with the module: not those of functions, nor those for types."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif not isinstance(node, ast.FunctionDef) and "TYPE_CHECKING" not in ast.dump(node):
+            yield from imported_when_loaded(node)
+
+
+def modules_named(nodes):
+    """Modules of the library that import statements name; a name in a package stands for it."""
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in MODULES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def private_imports(module, path):
+    """Private modules of packages that the module is not in."""
+    for name in modules_named(ast.walk(ast.parse(path.read_text(encoding="utf-8")))):
+        package, _, rest = name.partition("._")
+        if name in MODULES and rest and not f"{module}.".startswith(f"{package}."):
+            yield name
+
+
+def test_no_module_imports_a_private_module_of_another_package():
+    found = {
+        module: seen
+        for module, path in MODULES.items()
+        if (seen := [*private_imports(module, path)])
+    }
+    assert not found, (
+        f"Let the package export the name in its __init__.py, and import it from there: {found}"
+    )
+
+
+def test_a_private_import_is_found(tmp_path):
+    file = tmp_path / "_mine.py"
+    file.write_text("from hushfit.losses._loss import Loss\nfrom hushfit._typing import Vector\n")
+    assert list(private_imports("hushfit.audit._mine", file)) == ["hushfit.losses._loss"]
+    assert list(private_imports("hushfit.losses._mine", file)) == []
+
+
+def cycle_in(graph):
+    """Modules that import each other in a circle, if there are any."""
+    left = {module: set(needed) & set(graph) for module, needed in graph.items()}
+    while free := [module for module, needed in left.items() if not needed & set(left)]:
+        for module in free:
+            del left[module]
+    return sorted(left)
+
+
+def test_no_modules_import_each_other_when_they_are_loaded():
+    trees = {
+        module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()
+    }
+    assert (
+        cycle_in(
+            {module: {*modules_named(imported_when_loaded(tree))} for module, tree in trees.items()}
+        )
+        == []
+    )
+    assert cycle_in({"a": {"b"}, "b": {"a"}, "c": set()}) == ["a", "b"]
+
+
+def test_a_package_says_a_line_about_everything_in_it():
+    for module, path in MODULES.items():
+        if path.name != "__init__.py" or module == "hushfit":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        said = {line.split()[0] for line in (ast.get_docstring(tree) or "").split("\n") if line}
+        folders = {
+            f"{home.name}/" for home in path.parent.iterdir() if (home / "__init__.py").is_file()
+        }
+        names = {
+            alias.name
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and node.module.rpartition(".")[0] == module
+            if MODULES[node.module].name != "__init__.py"  # a folder lists its own
+            for alias in node.names
+        }
+        missing = sorted((folders | names) - said)
+        assert not missing, (
+            f"{module} exports {missing}. Say in the docstring of its __init__.py, in a line each, "
+            "what they are."
+        )

@@ -6,8 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from _support import LOSSES, RELATIONS, curator_over, labels_for, problem_for, records_of, source_of, table, two_classes
-from hushfit.audit._deterministic import fuzz_sensitivity
+from _support import (
+    LOSSES,
+    RELATIONS,
+    curator_over,
+    labels_for,
+    problem_for,
+    records_of,
+    source_of,
+    table,
+    two_classes,
+)
+from hushfit.audit.checks._deterministic import fuzz_sensitivity
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Logistic, Softmax, Squared
 from hushfit.privacy import Relation
@@ -33,7 +43,15 @@ MATRICES = {
 over_matrices = pytest.mark.parametrize("matrix", MATRICES.values(), ids=MATRICES)
 
 
-def together(X, matrix=MATRICES["second moment"], share=0.5, relation=Relation.REPLACE_ONE, loss=None, outputs=1, clip=0.5):
+def together(
+    X,
+    matrix=MATRICES["second moment"],
+    share=0.5,
+    relation=Relation.REPLACE_ONE,
+    loss=None,
+    outputs=1,
+    clip=0.5,
+):
     problem = problem_for(X, loss or Logistic(), outputs, relation)
     w = np.random.default_rng(1).normal(size=problem.shape)
     return GradientWithMoment(ClippedGradient(problem, w, clip), matrix(problem, w), share)
@@ -42,17 +60,23 @@ def together(X, matrix=MATRICES["second moment"], share=0.5, relation=Relation.R
 @over_shares
 @pytest.mark.parametrize("curved", [False, True])
 def test_the_bound_is_the_largest_over_all_cosines(share, curved):
-    """Of the formula as it stands before anything is solved, on a grid of cosines and curvatures."""
+    """Of the formula as it stands before anything is solved, on a grid of cosines and
+    curvatures.
+    """
     query = together(np.empty((50, 3)), MATRICES["hessian" if curved else "second moment"], share)
     t = np.linspace(0, 1, 20_001)
     gradients = (1 - share) / 2 * (1 + t)
     corners = [(1.0, 1.0), (1.0, 0.0), (0.5, 0.2)] if curved else [(1.0, 1.0)]
     matrices = np.max([share / 2 * (q * q + p * p - 2 * q * p * t * t) for q, p in corners], axis=0)
-    assert query.sensitivity(Relation.REPLACE_ONE) ** 2 == pytest.approx((gradients + matrices).max(), rel=1e-5)
+    assert query.sensitivity(Relation.REPLACE_ONE) ** 2 == pytest.approx(
+        (gradients + matrices).max(), rel=1e-5
+    )
 
 
 def test_noise_against_two_separate_releases():
-    """The figures of the proof page: 11.6 % less for ssp and 7.8 % less for newton under replace-one, nothing under add-remove."""
+    """The figures of the proof page: 11.6 % less for ssp and 7.8 % less for newton under
+    replace-one, nothing under add-remove.
+    """
     X = np.empty((1000, 4))
     expected = {
         (SufficientStatistics(), Relation.REPLACE_ONE): math.sqrt(0.78125),
@@ -64,7 +88,9 @@ def test_noise_against_two_separate_releases():
         newton = isinstance(solver, DoubleNoiseNewton)
         share = solver.curvature_share if newton else solver.moment_share
         query = together(X, MATRICES["majorant" if newton else "second moment"], share, relation)
-        apart = query.moment.sensitivity(relation) / math.sqrt(share)  # deviation for mu = 1 with that share
+        apart = query.moment.sensitivity(relation) / math.sqrt(
+            share
+        )  # deviation for mu = 1 with that share
         assert query.moment_deviation(1.0) / apart == pytest.approx(ratio, rel=1e-4)
         assert [part.query for part in solver.plan(query.problem).parts] == [GradientWithMoment]
 
@@ -73,13 +99,19 @@ def test_noise_against_two_separate_releases():
 @over_shares
 @pytest.mark.parametrize("curved", [False, True])
 def test_random_pairs_stay_within_the_bound(relation, share, curved):
-    """Twenty thousand pairs of records, slopes and curvatures, in plain numpy; slopes are as long as they may be."""
+    """Twenty thousand pairs of records, slopes and curvatures, in plain numpy; slopes are as
+    long as they may be.
+    """
     rng, d, pairs = np.random.default_rng(0), 3, 20_000
-    query = together(np.empty((50, 2)), MATRICES["hessian" if curved else "second moment"], share, relation)
+    query = together(
+        np.empty((50, 2)), MATRICES["hessian" if curved else "second moment"], share, relation
+    )
     u = rng.normal(size=(2, pairs, d))
     u /= np.linalg.norm(u, axis=2, keepdims=True)
     slopes = query.gradient.clip * rng.choice([-1.0, 1.0], size=(2, pairs, 1))
-    bends = query.largest_curvature * (rng.choice([0.0, 1.0, 0.5], size=(2, pairs, 1, 1)) if curved else np.ones((2, pairs, 1, 1)))
+    bends = query.largest_curvature * (
+        rng.choice([0.0, 1.0, 0.5], size=(2, pairs, 1, 1)) if curved else np.ones((2, pairs, 1, 1))
+    )
     if relation is Relation.ADD_REMOVE:
         slopes[1], bends[1] = 0.0, 0.0
     gradients, matrices = slopes * u, bends * np.einsum("kpi,kpj->kpij", u, u)
@@ -93,16 +125,25 @@ def test_random_pairs_stay_within_the_bound(relation, share, curved):
 @over_matrices
 @pytest.mark.parametrize("loss", [Logistic(), Squared(1.0)], ids=repr)
 def test_climbing_reaches_the_bound_and_goes_no_further(relation, matrix, loss):
-    """Over tables and their neighbours. A far label has full slope; logistic records with full slope are not the most bent."""
+    """Over tables and their neighbours. A far label has full slope; logistic records with full
+    slope are not the most bent.
+    """
     X = np.random.default_rng(3).normal(size=(12, 3))
     query = together(X, matrix, 0.4, relation, loss)
 
     def label(rng):
-        return float(rng.choice([-1.0, 1.0]) * (10 ** rng.uniform(-1, 4) if isinstance(loss, Squared) else 1.0))
+        return float(
+            rng.choice([-1.0, 1.0])
+            * (10 ** rng.uniform(-1, 4) if isinstance(loss, Squared) else 1.0)
+        )
 
-    found = fuzz_sensitivity(query, relation, X, labels_for(loss, 1, 12), draw_label=label, starts=3, climbs=150)
+    found = fuzz_sensitivity(
+        query, relation, X, labels_for(loss, 1, 12), draw_label=label, starts=3, climbs=150
+    )
     assert found.ratio <= 1 + 1e-9
-    assert found.ratio > (0.97 if isinstance(loss, Squared) or matrix is MATRICES["second moment"] else 0.5)
+    assert found.ratio > (
+        0.97 if isinstance(loss, Squared) or matrix is MATRICES["second moment"] else 0.5
+    )
 
 
 @pytest.mark.parametrize(("loss", "outputs"), LOSSES, ids=str)
@@ -116,7 +157,9 @@ def test_the_answer_is_both_parts_and_splits_again(loss, outputs):
 
 
 def test_noise_has_the_stated_deviation_on_both_parts():
-    """On empty records answers are noise alone. 400 draws of 14 numbers: off by a tenth with a chance below 1e-6."""
+    """On empty records answers are noise alone. 400 draws of 14 numbers: off by a tenth with a
+    chance below 1e-6.
+    """
     query = together(np.empty((20, 3)))
     source = source_of(np.full((20, 3), np.nan), np.ones(20))
     curator = curator_over(source, Plan((Planned("both", GradientWithMoment, 400),)), 2.0)
@@ -127,7 +170,9 @@ def test_noise_has_the_stated_deviation_on_both_parts():
     gradients = np.array([g for g, _ in drawn])
     assert diagonal.std() == pytest.approx(deviation, rel=0.1)
     assert above.std() == pytest.approx(deviation / math.sqrt(2), rel=0.1)
-    assert gradients.std() == pytest.approx(2.0 * query.sensitivity(Relation.REPLACE_ONE) / query.weights[0], rel=0.1)
+    assert gradients.std() == pytest.approx(
+        2.0 * query.sensitivity(Relation.REPLACE_ONE) / query.weights[0], rel=0.1
+    )
 
 
 def test_what_the_proof_does_not_cover_is_refused():
@@ -150,4 +195,6 @@ def test_what_the_proof_does_not_cover_is_refused():
 def test_several_outputs_have_the_same_bound():
     X = np.empty((50, 3))
     one, several = together(X), together(X, loss=Softmax(3), outputs=3)
-    assert several.sensitivity(Relation.REPLACE_ONE) == pytest.approx(one.sensitivity(Relation.REPLACE_ONE), rel=1e-6)
+    assert several.sensitivity(Relation.REPLACE_ONE) == pytest.approx(
+        one.sensitivity(Relation.REPLACE_ONE), rel=1e-6
+    )

@@ -1,4 +1,6 @@
-"""A service user that may write nowhere: loops are compiled anew in every process, and fits work."""
+"""A service user that may write nowhere: loops are compiled anew in every process, and fits
+work.
+"""
 
 import os
 import shutil
@@ -10,7 +12,8 @@ import pytest
 
 import hushfit
 
-# Everything a fit needs, small enough to be compiled quickly; the last line says where loops are kept.
+# Everything a fit needs, small enough to be compiled quickly; the last line says where loops are
+# kept.
 FIT = """
 import numpy as np
 from hushfit import PrivateLogisticRegression
@@ -22,7 +25,13 @@ assert np.isfinite(model.coef_).all()
 print("kept in", scalar_dense.stats.cache_path)
 """
 # May read everything, as the interpreter may lie in a closed folder, and write nothing.
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+dac_read_search"]
+NOBODY = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+    "--inh-caps=-all,+dac_read_search",
+]
 NOBODY += ["--ambient-caps=-all,+dac_read_search"]
 
 
@@ -34,9 +43,20 @@ def copied_package(folder):
 
 
 def fitted_in(folder, environment, prefix=()):
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **environment,
+    }
     return subprocess.run(
-        [*prefix, sys.executable, "-c", FIT], env=environment, cwd="/", capture_output=True, text=True, timeout=600, check=False
+        [*prefix, sys.executable, "-c", FIT],
+        env=environment,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
 
 
@@ -49,7 +69,10 @@ def test_a_fit_works_where_nothing_can_be_kept(tmp_path):
     assert "kept in None" in told.stdout
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="only the superuser can become nobody")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None,
+    reason="only the superuser can become nobody",
+)
 def test_nobody_can_fit(tmp_path):
     """Another user's package, read-only, and no home."""
     package = copied_package(tmp_path)

@@ -1,4 +1,5 @@
-"""The best of a random number of trials costs what it says: against exact laws, and in a search from end to end.
+"""The best of a random number of trials costs what it says: against exact laws, and in a search
+from end to end.
 
 False alarms: each statistical check rejects at 1e-6 and there are 6 of them.
 """
@@ -18,7 +19,14 @@ from sklearn.pipeline import Pipeline
 from _support import RELATIONS, curator_over, source_of
 from hushfit import Ledger, PrivateLogisticRegression
 from hushfit.data import SeededCoins
-from hushfit.errors import BudgetExceeded, InvalidArgument, PrivacyLeakWarning, TooFewRows, UndeclaredRelease, UnknownName
+from hushfit.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    PrivacyLeakWarning,
+    TooFewRows,
+    UndeclaredRelease,
+    UnknownName,
+)
 from hushfit.model_selection import (
     PrivateSearchCV,
     TrialAccount,
@@ -46,12 +54,24 @@ from hushfit.privacy import (
     epsilon_of,
     rdp_curve,
 )
-from hushfit.privacy._random_stopping import Geometric, Logarithmic, TruncatedPoisson, best_of_many, stopping_rule
+from hushfit.privacy.accounting._random_stopping import (
+    Geometric,
+    Logarithmic,
+    TruncatedPoisson,
+    best_of_many,
+    stopping_rule,
+)
 from hushfit.release import Plan, Planned, TotalScore
 
 LEVEL = 1e-6
 REPLACE = Relation.REPLACE_ONE
-RULES = [Geometric(4.0), Geometric(30.0), Logarithmic(5.0), TruncatedPoisson(6.0), TruncatedPoisson(1.5)]
+RULES = [
+    Geometric(4.0),
+    Geometric(30.0),
+    Logarithmic(5.0),
+    TruncatedPoisson(6.0),
+    TruncatedPoisson(1.5),
+]
 over_rules = pytest.mark.parametrize("rule", RULES, ids=repr)
 ORDERS = np.array(RENYI_ORDERS)
 
@@ -72,7 +92,9 @@ def test_the_law_of_the_number_of_trials_has_its_mean_and_slope(rule):
     assert p.sum() == pytest.approx(1, abs=1e-12)
     assert p @ k == pytest.approx(rule.mean, rel=1e-9)
     for q in (0.0, 0.3, 0.9, 1.0):
-        assert math.exp(rule.log_slope(np.array([q]))[0]) == pytest.approx(p @ (k * q ** (k - 1.0)), rel=1e-9)
+        assert math.exp(rule.log_slope(np.array([q]))[0]) == pytest.approx(
+            p @ (k * q ** (k - 1.0)), rel=1e-9
+        )
 
 
 @over_rules
@@ -137,7 +159,9 @@ def discrete_pairs():
 
 @over_rules
 def test_the_exact_divergence_of_the_best_is_covered_and_that_of_one_trial_is_not(rule):
-    """Best of K over a few outcomes, enumerated; claiming the cost of one trial is wrong somewhere for every rule."""
+    """Best of K over a few outcomes, enumerated; claiming the cost of one trial is wrong
+    somewhere for every rule.
+    """
     naive_fails = 0
     for p, q in discrete_pairs():
         one = worst_curve(p, q)
@@ -158,7 +182,9 @@ def gaussian_best(rule, mu, at):
 @over_rules
 @pytest.mark.parametrize("mu", [0.1, 0.8])
 def test_gaussian_trials_by_quadrature(rule, mu):
-    """Scores N(mu, 1) against N(0, 1). The bound holds at all orders, and what one trial costs does not."""
+    """Scores N(mu, 1) against N(0, 1). The bound holds at all orders, and what one trial costs
+    does not.
+    """
     x = np.linspace(-9, 9 + mu, 40_001)
     p, q = gaussian_best(rule, mu, x), gaussian_best(rule, 0.0, x)
     assert integrate.trapezoid(p, x) == pytest.approx(1, abs=1e-8)
@@ -167,7 +193,9 @@ def test_gaussian_trials_by_quadrature(rule, mu):
     for order in (1.5, 2.0, 4.0, 8.0):
         bound = float(np.interp(order, ORDERS, claimed))
         for first, second in ((p, q), (q, p)):
-            moment = integrate.trapezoid(np.exp(order * np.log(first) + (1 - order) * np.log(second)), x)
+            moment = integrate.trapezoid(
+                np.exp(order * np.log(first) + (1 - order) * np.log(second)), x
+            )
             exact = math.log(moment) / (order - 1)
             assert exact <= bound
             exceeded += exact > order * mu**2 / 2 * 1.01
@@ -176,7 +204,9 @@ def test_gaussian_trials_by_quadrature(rule, mu):
 
 @over_rules
 def test_no_order_of_the_outcomes_breaks_the_bound(rule):
-    """Scores need not follow the likelihood: climb over all orders of 20 outcomes of a Gaussian trial."""
+    """Scores need not follow the likelihood: climb over all orders of 20 outcomes of a Gaussian
+    trial.
+    """
     rng, mu, at = np.random.default_rng(8), 0.5, 40
     cells = np.concatenate([[-np.inf], np.linspace(-3, 3.5, 19), [np.inf]])
     p, q = np.diff(stats.norm.cdf(cells, mu)), np.diff(stats.norm.cdf(cells))
@@ -203,21 +233,35 @@ def test_the_stated_epsilon_covers_the_exact_delta_and_that_of_one_trial_does_no
     p, q = gaussian_best(rule, mu, x), gaussian_best(rule, 0.0, x)
 
     def exact(epsilon):
-        return max(integrate.trapezoid(np.maximum(a - math.exp(epsilon) * b, 0), x) for a, b in ((p, q), (q, p)))
+        return max(
+            integrate.trapezoid(np.maximum(a - math.exp(epsilon) * b, 0), x)
+            for a, b in ((p, q), (q, p))
+        )
 
-    assert exact(epsilon_of(best_of_many(GaussianCost(1 / mu), rule, REPLACE), delta, REPLACE)) <= delta
+    assert (
+        exact(epsilon_of(best_of_many(GaussianCost(1 / mu), rule, REPLACE), delta, REPLACE))
+        <= delta
+    )
     assert exact(epsilon_of(GaussianCost(1 / mu), delta, REPLACE)) > delta
 
 
-@pytest.mark.parametrize(("rule", "shape"), [(Geometric(10.0), 1), (Logarithmic(10.0), 0)], ids=["geometric", "logarithmic"])
+@pytest.mark.parametrize(
+    ("rule", "shape"),
+    [(Geometric(10.0), 1), (Logarithmic(10.0), 0)],
+    ids=["geometric", "logarithmic"],
+)
 @pytest.mark.parametrize("mu", [0.05, 0.2, 1.0])
 def test_the_bound_is_no_worse_than_the_published_one(rule, shape, mu):
-    """Papernot and Steinke (2022), Theorem 2, minimised over its free order; the generic form from the curve alone as well."""
+    """Papernot and Steinke (2022), Theorem 2, minimised over its free order; the generic form
+    from the curve alone as well.
+    """
     curve = ORDERS * mu**2 / 2
     growth = np.min((1 - 1 / ORDERS) * curve + math.log(1 / rule.stop) / ORDERS)
     published = curve + math.log(rule.mean) / (ORDERS - 1) + (1 + shape) * growth
     table = RdpCost(RENYI_ORDERS, tuple(curve.tolist()))
-    ours, generic = (np.array(best_of_many(one, rule, REPLACE).values) for one in (GaussianCost(1 / mu), table))
+    ours, generic = (
+        np.array(best_of_many(one, rule, REPLACE).values) for one in (GaussianCost(1 / mu), table)
+    )
     assert (ours <= generic * (1 + 1e-9)).all()
     assert (generic <= published * (1 + 0.01)).all()
     assert ours[50] < 0.95 * published[50]
@@ -225,13 +269,20 @@ def test_the_bound_is_no_worse_than_the_published_one(rule, shape, mu):
 
 def test_more_trials_cost_more_and_a_single_one_costs_what_it_does_alone():
     one = GaussianCost(5.0)
-    at = [epsilon_of(best_of_many(one, Geometric(mean), REPLACE), 1e-6, REPLACE) for mean in (1.0001, 2, 5, 20, 100)]
+    at = [
+        epsilon_of(best_of_many(one, Geometric(mean), REPLACE), 1e-6, REPLACE)
+        for mean in (1.0001, 2, 5, 20, 100)
+    ]
     assert at == sorted(at)
-    assert at[0] == pytest.approx(epsilon_of(RdpCost.from_curve(lambda a: a * 0.02), 1e-6, REPLACE), rel=0.01)
+    assert at[0] == pytest.approx(
+        epsilon_of(RdpCost.from_curve(lambda a: a * 0.02), 1e-6, REPLACE), rel=0.01
+    )
 
 
 def test_a_pure_trial_is_about_three_times_as_dear_however_many_there_are():
-    """Known for a geometric number of pure trials: 3 epsilon, which the curve nears at high orders from a table of orders."""
+    """Known for a geometric number of pure trials: 3 epsilon, which the curve nears at high
+    orders from a table of orders.
+    """
     cost = best_of_many(PureCost(0.1), Geometric(300.0), REPLACE)
     assert 0.25 < cost.values[-1] < 0.32
 
@@ -241,20 +292,34 @@ LOST = 0.004
 
 @over_rules
 def test_a_promise_that_one_trial_may_lose_any_of_them_may(rule):
-    """With probability ``LOST`` a trial names its table and wins. Enumerated; without the growing mass the claim is wrong."""
+    """With probability ``LOST`` a trial names its table and wins. Enumerated; without the
+    growing mass the claim is wrong.
+    """
     for p, q in discrete_pairs():
         one = compose([worst_curve(p, q), ApproximateCost(0.0, LOST)])
         claimed = best_of_many(one, rule, REPLACE)
-        best_p, best_q = (best_law(rule, np.append((1 - LOST) * kind, told)) for kind, told in ((p, [LOST, 0]), (q, [0, LOST])))
+        best_p, best_q = (
+            best_law(rule, np.append((1 - LOST) * kind, told))
+            for kind, told in ((p, [LOST, 0]), (q, [0, LOST]))
+        )
         for epsilon in (0.0, 0.3, 1.0, 3.0, 12.0):
-            exact = max(np.maximum(a - math.exp(epsilon) * b, 0).sum() for a, b in ((best_p, best_q), (best_q, best_p)))
+            exact = max(
+                np.maximum(a - math.exp(epsilon) * b, 0).sum()
+                for a, b in ((best_p, best_q), (best_q, best_p))
+            )
             assert exact <= delta_of(claimed, epsilon, REPLACE) + 1e-12
         kept, failing = claimed.parts
         # The curve holds given that no trial failed: the number of trials then has another law.
         number = law(rule)
         tilted = number * (1 - LOST) ** np.arange(1, len(number) + 1)
-        given = [np.diff([tilted @ x ** np.arange(1, len(number) + 1) for x in ends]) / tilted.sum() for ends in map(up_to, (p, q))]
-        assert all(renyi(*given, order) <= bound + 1e-9 for order, bound in zip(ORDERS[::9], kept.values[::9], strict=True))
+        given = [
+            np.diff([tilted @ x ** np.arange(1, len(number) + 1) for x in ends]) / tilted.sum()
+            for ends in map(up_to, (p, q))
+        ]
+        assert all(
+            renyi(*given, order) <= bound + 1e-9
+            for order, bound in zip(ORDERS[::9], kept.values[::9], strict=True)
+        )
         assert failing == ApproximateCost(0.0, rule.mean * LOST)
         # Told apart for good: more often than one trial would be, by far.
         assert exact > max(delta_of(kept, epsilon, REPLACE), 1.2 * LOST)
@@ -265,13 +330,19 @@ def up_to(p):
 
 
 @pytest.mark.parametrize(
-    "one", [ApproximateCost(0.5, 1e-3), ThresholdedGaussianCost(3.0, 1e-3)], ids=["approximate", "thresholded"]
+    "one",
+    [ApproximateCost(0.5, 1e-3), ThresholdedGaussianCost(3.0, 1e-3)],
+    ids=["approximate", "thresholded"],
 )
 def test_every_lossy_trial_is_charged_for_what_it_may_lose(one):
-    """At an epsilon that no curve reaches, the probability that some trial fails is all that is left."""
+    """At an epsilon that no curve reaches, the probability that some trial fails is all that is
+    left.
+    """
     top = dearest([GaussianCost(9.0), one, PureCost(0.1)], REPLACE)
     assert delta_of(top, 50.0, REPLACE) >= 1e-3
-    assert delta_of(best_of_many(top, Geometric(10.0), REPLACE), 50.0, REPLACE) >= 10 * 1e-3 * (1 - 1e-9)
+    assert delta_of(best_of_many(top, Geometric(10.0), REPLACE), 50.0, REPLACE) >= 10 * 1e-3 * (
+        1 - 1e-9
+    )
     with pytest.raises(InvalidArgument, match="promises nothing"):
         best_of_many(ApproximateCost(0.5, 0.2), Geometric(10.0), REPLACE)
 
@@ -305,7 +376,9 @@ def test_no_score_moves_the_total_by_more_than_one(relation):
 
 def test_score_noise_is_the_multiplier():
     plan = Plan((Planned("score", TotalScore, 1000),))
-    curator = curator_over(source_of(np.zeros((5, 1)), np.zeros(5)), plan, 4.0, sampler=SecureSampler())
+    curator = curator_over(
+        source_of(np.zeros((5, 1)), np.zeros(5)), plan, 4.0, sampler=SecureSampler()
+    )
     noise = np.array([curator.release("score", TotalScore())[0] for _ in range(1000)])
     low, high = stats.chi2.ppf([LEVEL / 2, 1 - LEVEL / 2], 1000)
     assert low <= (noise**2).sum() / 16 <= high
@@ -325,7 +398,9 @@ def test_scores_are_of_each_row_alone():
     y = np.array(["a", "a", "b"])
     np.testing.assert_array_equal(scorer_from("accuracy")(Model(), None, y), [1, 0, 1])
     np.testing.assert_allclose(scorer_from("brier")(Model(), None, y), [0.96, 0.75, 0.99])
-    np.testing.assert_array_equal(scorer_from(lambda model, X, y: y == "b")(Model(), None, y), [0, 0, 1])
+    np.testing.assert_array_equal(
+        scorer_from(lambda model, X, y: y == "b")(Model(), None, y), [0, 0, 1]
+    )
     with pytest.raises(InvalidArgument, match="roc_auc"):
         scorer_from("roc_auc")
 
@@ -357,7 +432,9 @@ GRID = {"alpha": [1e-4, 1e-2, 10.0]}
 
 
 def search(**settings):
-    return PrivateSearchCV(clone(MODEL), GRID, **{"expected_trials": 3, "delta": 1e-4, "random_state": 0, **settings})
+    return PrivateSearchCV(
+        clone(MODEL), GRID, **{"expected_trials": 3, "delta": 1e-4, "random_state": 0, **settings}
+    )
 
 
 @pytest.mark.usefixtures("quiet_fits")
@@ -387,7 +464,9 @@ def test_a_search_that_is_refused_promises_nothing_new():
     found = search(epsilon=5.0).fit(X, y)
     before, model = found.guarantee_, found.best_estimator_
     with pytest.raises(BudgetExceeded):
-        found.set_params(epsilon=0.1, candidates={"alpha": [1.0]}, ledger=Ledger(0.01, 1e-4)).fit(X, y)
+        found.set_params(epsilon=0.1, candidates={"alpha": [1.0]}, ledger=Ledger(0.01, 1e-4)).fit(
+            X, y
+        )
     assert found.guarantee_ is found.privacy_ is before
     assert found.best_estimator_ is model
     assert found.best_params_ == found.candidates_[found.best_index_]
@@ -396,12 +475,22 @@ def test_a_search_that_is_refused_promises_nothing_new():
 @pytest.mark.usefixtures("quiet_fits")
 def test_a_little_more_strength_is_over_the_budget():
     X, y = rows()
-    trials, budget = Trials(MODEL, listed(GRID, 0, SeededCoins(0)), 1e-4, REPLACE), Budget(1.0, 1e-4)
+    trials, budget = (
+        Trials(MODEL, listed(GRID, 0, SeededCoins(0)), 1e-4, REPLACE),
+        Budget(1.0, 1e-4),
+    )
     for rule in RULES:
         settled = trials.settled(budget, rule, X, y)
         stronger = 1.01 * settled.strength
         assert delta_of(settled.cost, 1.0, REPLACE) <= 1e-4
-        assert delta_of(best_of_many(trials.one(stronger, trials.prices(stronger, X, y)), rule, REPLACE), 1.0, REPLACE) > 1e-4
+        assert (
+            delta_of(
+                best_of_many(trials.one(stronger, trials.prices(stronger, X, y)), rule, REPLACE),
+                1.0,
+                REPLACE,
+            )
+            > 1e-4
+        )
 
 
 @pytest.mark.usefixtures("quiet_fits")
@@ -415,7 +504,10 @@ def test_a_trial_pays_what_it_was_priced_at(solver):
     model = trials.candidate(0, 0.3, 5, account).fit(X, y)
     assert account.costs == [price] == [model.privacy_.cost]
     # As dear as the curve that the search accounts with, at every order.
-    assert (rdp_curve(price, ORDERS, REPLACE) <= rdp_curve(trials.one(0.3, (price,)), ORDERS, REPLACE) * (1 + 1e-12)).all()
+    assert (
+        rdp_curve(price, ORDERS, REPLACE)
+        <= rdp_curve(trials.one(0.3, (price,)), ORDERS, REPLACE) * (1 + 1e-12)
+    ).all()
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["twice", "another price"])
@@ -432,8 +524,16 @@ def test_a_trial_pays_once_and_what_it_was_priced_at(again):
 class MayFail(BaseEstimator):
     """Learns nothing, and pays for something that is private up to nearly all of its delta."""
 
-    def __init__(self, epsilon=1.0, delta=1e-6, adjacency="replace-one", ledger=None, random_state=None):
-        self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state = epsilon, delta, adjacency, ledger, random_state
+    def __init__(
+        self, epsilon=1.0, delta=1e-6, adjacency="replace-one", ledger=None, random_state=None
+    ):
+        self.epsilon, self.delta, self.adjacency, self.ledger, self.random_state = (
+            epsilon,
+            delta,
+            adjacency,
+            ledger,
+            random_state,
+        )
 
     def quote(self, n_rows, n_features):
         return SimpleNamespace(cost=ApproximateCost(self.epsilon, 0.9 * self.delta))
@@ -444,7 +544,9 @@ class MayFail(BaseEstimator):
 
 
 def test_a_search_over_trials_that_may_fail_pays_for_all_that_may():
-    """Each trial spends its delta anew, so with the whole delta each no search would fit: the trials have a small one each."""
+    """Each trial spends its delta anew, so with the whole delta each no search would fit: the
+    trials have a small one each.
+    """
     X, y = rows(20)
     rule, budget = Geometric(8.0), Budget(1.0, 1e-3)
     settled = Trials(MayFail(), [{}], 1e-3, REPLACE).settled(budget, rule, X, y)
@@ -456,22 +558,31 @@ def test_a_search_over_trials_that_may_fail_pays_for_all_that_may():
 
 
 def test_the_dearest_of_several_costs_dominates_all():
-    assert dearest([GaussianCost(2.0), GaussianCost(3.0, 2), GaussianCost(1.5)], REPLACE) == GaussianCost(1.5)
+    assert dearest(
+        [GaussianCost(2.0), GaussianCost(3.0, 2), GaussianCost(1.5)], REPLACE
+    ) == GaussianCost(1.5)
     mixed = [GaussianCost(2.0), PureCost(0.4)]
     top = rdp_curve(dearest(mixed, REPLACE), ORDERS, REPLACE)
-    np.testing.assert_allclose(top, np.max([rdp_curve(cost, ORDERS, REPLACE) for cost in mixed], axis=0))
+    np.testing.assert_allclose(
+        top, np.max([rdp_curve(cost, ORDERS, REPLACE) for cost in mixed], axis=0)
+    )
 
 
 @pytest.mark.usefixtures("quiet_fits")
 def test_nothing_tells_how_many_trials_there_were(monkeypatch):
-    """Two searches that differ in the number of trials leave the same attributes, of the same sizes."""
+    """Two searches that differ in the number of trials leave the same attributes, of the same
+    sizes.
+    """
     X, y = rows(100)
 
     def traces(count):
         monkeypatch.setattr(Geometric, "draw", lambda self, words: count)
         found = search(delta=1e-3).fit(X, y)
         assert not hasattr(found, "cv_results_")
-        return {name: len(value) if hasattr(value, "__len__") else type(value) for name, value in vars(found).items()}
+        return {
+            name: len(value) if hasattr(value, "__len__") else type(value)
+            for name, value in vars(found).items()
+        }
 
     assert traces(1) == traces(9)
 
@@ -479,7 +590,10 @@ def test_nothing_tells_how_many_trials_there_were(monkeypatch):
 @pytest.mark.usefixtures("quiet_fits")
 def test_nothing_printed_tells_how_many_trials_there_were(capfd):
     X, y = rows(100)
-    talking = Pipeline([("scale", BoundedScaler((-5, 5))), ("model", clone(MODEL).set_params(verbose=1))], verbose=True)
+    talking = Pipeline(
+        [("scale", BoundedScaler((-5, 5))), ("model", clone(MODEL).set_params(verbose=1))],
+        verbose=True,
+    )
     settings = {"expected_trials": 4, "delta": 1e-3, "random_state": 0}
     PrivateSearchCV(talking, {"model__alpha": [1e-2], "model__verbose": [2]}, **settings).fit(X, y)
     PrivateSearchCV(talking["model"], GRID, **settings).fit(X, y)
@@ -488,14 +602,23 @@ def test_nothing_printed_tells_how_many_trials_there_were(capfd):
 
 @pytest.mark.usefixtures("quiet_fits")
 def test_parts_given_as_candidates_keep_nothing_of_the_trials():
-    """A search with many trials fits both models many times; the objects of the caller are never fitted."""
+    """A search with many trials fits both models many times; the objects of the caller are never
+    fitted.
+    """
     X, y = rows(100)
     models = [clone(MODEL), clone(MODEL).set_params(alpha=1.0)]
     pipeline = Pipeline([("scale", BoundedScaler((-5, 5))), ("model", MODEL)])
-    found = PrivateSearchCV(pipeline, {"model": models}, expected_trials=9, stopping="poisson", delta=1e-3, random_state=0).fit(
-        X, y
+    found = PrivateSearchCV(
+        pipeline,
+        {"model": models},
+        expected_trials=9,
+        stopping="poisson",
+        delta=1e-3,
+        random_state=0,
+    ).fit(X, y)
+    assert all(
+        setting["model"] is model for setting, model in zip(found.candidates_, models, strict=True)
     )
-    assert all(setting["model"] is model for setting, model in zip(found.candidates_, models, strict=True))
     assert not any(hasattr(model, "coef_") or model.ledger is not None for model in models)
 
 
@@ -506,11 +629,18 @@ def hits_of_ones(model, X, y):
 @pytest.mark.usefixtures("quiet_fits")
 @pytest.mark.parametrize(
     "scoring",
-    [hits_of_ones, lambda model, X, y: 0.5, lambda model, X, y: np.ones((len(y), 1)), lambda model, X, y: []],
+    [
+        hits_of_ones,
+        lambda model, X, y: 0.5,
+        lambda model, X, y: np.ones((len(y), 1)),
+        lambda model, X, y: [],
+    ],
     ids=["some rows", "a mean", "a column", "nothing"],
 )
 def test_a_score_is_needed_for_every_record(scoring):
-    with pytest.raises(InvalidArgument, match="each of the 20 held-out rows, in their order, and did not"):
+    with pytest.raises(
+        InvalidArgument, match="each of the 20 held-out rows, in their order, and did not"
+    ):
         search(delta=1e-3, scoring=scoring).fit(*rows(100))
 
 
@@ -536,7 +666,14 @@ def test_a_search_is_refused_before_it_pays_or_by_the_one_who_would():
     ledger = Ledger(0.5, 1e-3)
     with pytest.raises(BudgetExceeded):
         search(delta=1e-3, ledger=ledger).fit(X, y)
-    for wrong in ({"holdout": 0.0}, {"stopping": "never"}, {"scoring": "f1"}, {"candidates": []}, {"candidates": 3}, {"ledger": 1}):
+    for wrong in (
+        {"holdout": 0.0},
+        {"stopping": "never"},
+        {"scoring": "f1"},
+        {"candidates": []},
+        {"candidates": 3},
+        {"ledger": 1},
+    ):
         with pytest.raises(InvalidArgument):
             search(ledger=ledger).set_params(**wrong).fit(X, y)
     with pytest.raises(TooFewRows):
@@ -577,7 +714,9 @@ BY_ROWS = ColumnTransformer([("some", BoundedScaler((-5, 5)), make_column_select
     ],
     ids=["nested", "nested candidate", "second payer", "columns by rows"],
 )
-def test_a_trial_that_would_pay_twice_or_decide_by_the_rows_is_refused_before_anything_is_paid(estimator, candidates, message):
+def test_a_trial_that_would_pay_twice_or_decide_by_the_rows_is_refused_before_anything_is_paid(
+    estimator, candidates, message
+):
     ledger = Ledger(2.0, 1e-3)
     with pytest.raises(InvalidArgument, match=message):
         PrivateSearchCV(estimator, candidates, delta=1e-3, ledger=ledger).fit(*rows(100))
@@ -619,7 +758,9 @@ def test_of_equal_scores_the_first_wins():
 def test_the_search_warns_of_classes_read_from_the_labels_before_it_pays():
     ledger = Ledger(2.0, 1e-4)
     with pytest.warns(PrivacyLeakWarning, match="classes=None"), pytest.raises(BudgetExceeded):
-        search(ledger=ledger, epsilon=5.0, random_state=None).set_params(estimator__classes=None).fit(*rows())
+        search(ledger=ledger, epsilon=5.0, random_state=None).set_params(
+            estimator__classes=None
+        ).fit(*rows())
     assert ledger.entries == ()
 
 

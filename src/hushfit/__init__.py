@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     )
     from hushfit.model_selection import PrivateSearchCV
     from hushfit.models import load_model, save_model
-    from hushfit.preprocessing import BoundedScaler, PrivatePipeline, PrivateQuantileScaler, SchemaEncoder, pipeline_guarantee
+    from hushfit.preprocessing import (
+        BoundedScaler,
+        PrivatePipeline,
+        PrivateQuantileScaler,
+        SchemaEncoder,
+        pipeline_guarantee,
+    )
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
 
 # Where each public name lives. Importing hushfit loads none of them until it is asked for.

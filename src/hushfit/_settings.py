@@ -9,9 +9,13 @@ from hushfit.errors import InvalidArgument
 
 
 def refuse_beyond_floats(settings: Any) -> None:
-    """Refuse a solver, loss or penalty with a whole number that no float holds, before anything is computed or paid with it."""
+    """Refuse a solver, loss or penalty with a whole number that no float holds, before anything
+    is computed or paid with it.
+    """
     for name in _beyond_floats(settings, type(settings).__name__):
-        raise InvalidArgument(f"{name} is a whole number beyond the largest float. Give a smaller one.")
+        raise InvalidArgument(
+            f"{name} is a whole number beyond the largest float. Give a smaller one."
+        )
 
 
 def _beyond_floats(value: Any, name: str) -> Iterator[str]:

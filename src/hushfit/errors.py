@@ -1,6 +1,7 @@
 """Everything hushfit raises or warns about.
 
-A message says what happened, names the value, and says what to do. No message is computed from private rows.
+A message says what happened, names the value, and says what to do. No message is computed from
+private rows.
 """
 
 
@@ -21,7 +22,9 @@ class BudgetExceeded(HushfitError):
 
 
 class LedgerError(HushfitError):
-    """The ledger cannot be used here, for instance in another process than the one that holds it."""
+    """The ledger cannot be used here, for instance in another process than the one that holds
+    it.
+    """
 
 
 class OldJournal(LedgerError):
@@ -65,4 +68,6 @@ class NotConvergedWarning(UserWarning):
 
 
 class InsecureNoiseWarning(UserWarning):
-    """Noise came from a seeded generator: reproducible, hence removable by whoever knows the seed."""
+    """Noise came from a seeded generator: reproducible, hence removable by whoever knows the
+    seed.
+    """

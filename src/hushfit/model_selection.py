@@ -1,4 +1,6 @@
-"""Tuning with a guarantee: the best of a random number of trials. Proof: docs/proofs/random_stopping.md."""
+"""Tuning with a guarantee: the best of a random number of trials. Proof:
+docs/proofs/random_stopping.md.
+"""
 
 import threading
 import warnings
@@ -29,8 +31,7 @@ from hushfit.errors import (
     WeakGuaranteeWarning,
 )
 from hushfit.estimators import public_classes
-from hushfit.preprocessing import PrivatePipeline
-from hushfit.preprocessing._parts import is_private, private_parts, refuse_choices_by_rows
+from hushfit.preprocessing import PrivatePipeline, is_private, private_parts, refuse_choices_by_rows
 from hushfit.privacy import (
     Budget,
     Cost,
@@ -44,10 +45,15 @@ from hushfit.privacy import (
     epsilon_of,
     usable,
 )
-from hushfit.privacy._ledger import ClosedAccount, Decide
-from hushfit.privacy._normal import normal_form
-from hushfit.privacy._random_stopping import StoppingRule, best_of_many, dearest, stopping_rule
-from hushfit.privacy._rdp import _lost
+from hushfit.privacy.accounting import (
+    StoppingRule,
+    best_of_many,
+    dearest,
+    lost_mass,
+    normal_form,
+    stopping_rule,
+)
+from hushfit.privacy.ledger import ClosedAccount, Decide
 from hushfit.release import (
     Contract,
     Plan,
@@ -97,8 +103,10 @@ class TrialAccount:
 
 def _unpriced(label: str) -> UndeclaredRelease:
     return UndeclaredRelease(
-        f"{label} would pay in a trial for more than the search was priced with. Nothing was released for it. Search over an estimator "
-        "that pays once, the same whatever the rows are; fit private preprocessing beforehand, with its own budget."
+        f"{label} would pay in a trial for more than the search was priced with. Nothing was "
+        "released for it. Search over an estimator "
+        "that pays once, the same whatever the rows are; fit private preprocessing beforehand, "
+        "with its own budget."
     )
 
 
@@ -112,21 +120,24 @@ class Trial:
 
 
 class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
-    """Choose settings privately: fit a random number of random candidates, score each privately, publish the best.
+    """Choose settings privately: fit a random number of random candidates, score each privately,
+    publish the best.
 
-    Trying settings on private rows and keeping the best spends privacy, also when only the best is shown. Here the number of trials is
-    random and stays secret, so that all of them together cost little more than one or two would, and are paid
-    once. ``solver="auto"`` needs no tuning: use this for what it does not choose, such as the weight of a penalty, and see
+    Trying settings on private rows and keeping the best spends privacy, also when only the best is
+    shown. Here the number of trials is random and stays secret, so that all of them together cost
+    little more than one or two would, and are paid once. ``solver="auto"`` needs no tuning: use
+    this for what it does not choose, such as the weight of a penalty, and see
     docs/model-selection.md for when it is worth the price.
 
     Parameters
     ----------
     estimator : private estimator
-        Such as `PrivateLogisticRegression`, or a scikit-learn pipeline with one such part. Its own epsilon, delta, adjacency, ledger
-        and random_state are set by the search.
+        Such as `PrivateLogisticRegression`, or a scikit-learn pipeline with one such part. Its own
+        epsilon, delta, adjacency, ledger and random_state are set by the search.
     candidates : mapping or sequence of mappings
-        A grid (parameter name to list of values), several grids, or, where a value has ``rvs``, distributions to draw
-        ``n_candidates`` settings from. Must be known without looking at the rows.
+        A grid (parameter name to list of values), several grids, or, where a value has ``rvs``,
+        distributions to draw ``n_candidates`` settings from. Must be known without looking at the
+        rows.
     expected_trials : float, default=10
         Mean number of trials.
     epsilon : float, default=1.0
@@ -134,13 +145,14 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     delta : float, default=1e-6
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
     stopping : {"geometric", "logarithmic", "poisson"}, default="geometric"
-        Law of the number of trials. "logarithmic" is the cheapest and often stops after one trial; "poisson" is the dearest and stays
-        near its mean.
+        Law of the number of trials. "logarithmic" is the cheapest and often stops after one trial;
+        "poisson" is the dearest and stays near its mean.
     holdout : float, default=0.2
         Share of the rows that score the candidates and are not fitted on.
     scoring : {"accuracy", "brier"} or callable, default="accuracy"
-        ``"brier"`` is one minus the mean squared error of the probability given to the true class. A callable takes
-        ``(model, X, y)`` and returns one number in [0, 1] for each row, of that row and the model alone.
+        ``"brier"`` is one minus the mean squared error of the probability given to the true class.
+        A callable takes ``(model, X, y)`` and returns one number in [0, 1] for each row, of that
+        row and the model alone.
     n_candidates : int, default=20
         Settings to draw where ``candidates`` has distributions.
     ledger : Ledger, optional
@@ -165,8 +177,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Nothing about the trials that lost is kept, nor how many there were. A search takes the longer the more trials it makes: do not let
-    people who may not know the rows measure its time.
+    Nothing about the trials that lost is kept, nor how many there were. A search takes the longer
+    the more trials it makes: do not let people who may not know the rows measure its time.
 
     Examples
     --------
@@ -217,7 +229,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        budget, relation, scorer = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), scorer_from(self.scoring)
+        budget, relation, scorer = (
+            Budget(self.epsilon, self.delta),
+            Relation.parse(self.adjacency),
+            scorer_from(self.scoring),
+        )
         require_payer(self.ledger)
         rule, n = stopping_rule(self.stopping, self.expected_trials), _num_samples(X)
         randomness = Randomness.of(self.random_state)
@@ -251,7 +267,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _keep(self, best: Trial, candidates: list[dict[str, Any]], guarantee: Guarantee) -> None:
-        # All at once, at the end: a search that was refused leaves what the one before found, and its promise.
+        # All at once, at the end: a search that was refused leaves what the one before found, and
+        # its promise.
         self.candidates_, self.guarantee_ = candidates, guarantee
         self.best_index_, self.best_score_ = best.candidate, best.score
         self.best_params_ = candidates[best.candidate]
@@ -259,8 +276,13 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         for _, part in payers(best.model):
             own: Guarantee = part.privacy_
             # All but its number of rows, which is that of the rows fitted on.
-            public, notes = (*self.guarantee_.public, *own.public[1:]), (*self.guarantee_.notes, *own.notes)
-            self.guarantee_ = self.privacy_ = part.privacy_ = replace(self.guarantee_, public=public, notes=notes)
+            public, notes = (
+                (*self.guarantee_.public, *own.public[1:]),
+                (*self.guarantee_.notes, *own.notes),
+            )
+            self.guarantee_ = self.privacy_ = part.privacy_ = replace(
+                self.guarantee_, public=public, notes=notes
+            )
             # The account of a trial belongs to the search.
             part.set_params(ledger=None)
 
@@ -278,7 +300,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             public=("the candidates, given by the caller",),
             notes=(
                 "The number of trials is secret; so is everything about those that lost.",
-                f"Each trial is fitted on some rows and scored on the others, {self.holdout:g} of all.",
+                f"Each trial is fitted on some rows and scored on the others, {self.holdout:g} of "
+                "all.",
             ),
         )
 
@@ -302,7 +325,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(self._best(), "score"))
     def score(self, X: Any, y: Any) -> float:
-        """Score of the best estimator by its own measure. On private rows this is a release of its own, which nobody paid for."""
+        """Score of the best estimator by its own measure. On private rows this is a release of
+        its own, which nobody paid for.
+        """
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y))
 
@@ -329,7 +354,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What trials have in common: the estimator, its settings, and how to price them before any row is looked at."""
+    """What trials have in common: the estimator, its settings, and how to price them before any
+    row is looked at.
+    """
 
     estimator: Any
     candidates: list[dict[str, Any]]
@@ -339,20 +366,40 @@ class Trials:
     def __post_init__(self) -> None:
         sole_payer(self.estimator)
 
-    def candidate(self, index: int, strength: float, seed: int | None, account: TrialAccount | None) -> Any:
-        """The estimator with its settings and terms: as revealing as a Gaussian mechanism of mu ``strength``."""
-        # A part among the settings must not be fitted itself: it would keep what a trial that lost has learnt.
-        settings = {name: clone(value, safe=False) for name, value in self.candidates[index].items()}
+    def candidate(
+        self, index: int, strength: float, seed: int | None, account: TrialAccount | None
+    ) -> Any:
+        """The estimator with its settings and terms: as revealing as a Gaussian mechanism of mu
+        ``strength``.
+        """
+        # A part among the settings must not be fitted itself: it would keep what a trial that lost
+        # has learnt.
+        settings = {
+            name: clone(value, safe=False) for name, value in self.candidates[index].items()
+        }
         model = clone(self.estimator).set_params(**settings)
         # A setting may have put another part in place.
         name = sole_payer(model)
-        epsilon = epsilon_of(GaussianCost(1 / strength), self.delta, self.relation) if np.isfinite(strength) else strength
-        terms = {"epsilon": epsilon, "delta": self.delta, "adjacency": str(self.relation), "random_state": seed}
+        epsilon = (
+            epsilon_of(GaussianCost(1 / strength), self.delta, self.relation)
+            if np.isfinite(strength)
+            else strength
+        )
+        terms = {
+            "epsilon": epsilon,
+            "delta": self.delta,
+            "adjacency": str(self.relation),
+            "random_state": seed,
+        }
         prefix = f"{name}__" if name else ""
         # What trials print would tell how many there are.
-        silent = dict.fromkeys((key for key in model.get_params() if key.rpartition("__")[2] == "verbose"), False)
+        silent = dict.fromkeys(
+            (key for key in model.get_params() if key.rpartition("__")[2] == "verbose"), False
+        )
         terms["ledger"] = None if account is None else Ledger.over(account)
-        return model.set_params(**silent, **{f"{prefix}{term}": value for term, value in terms.items()})
+        return model.set_params(
+            **silent, **{f"{prefix}{term}": value for term, value in terms.items()}
+        )
 
     def price(self, index: int, strength: float, X: Any, y: Any) -> Cost:
         """What the fit of one candidate costs, from the shape of what reaches its private part."""
@@ -365,7 +412,9 @@ class Trials:
         return tuple(self.price(index, strength, X, y) for index in range(len(self.candidates)))
 
     def one(self, strength: float, prices: tuple[Cost, ...]) -> Cost:
-        """Cost of one trial. A record is fitted on or scores, never both, so the dearer of the two decides; so with candidates."""
+        """Cost of one trial. A record is fitted on or scores, never both, so the dearer of the
+        two decides; so with candidates.
+        """
         return dearest([GaussianCost(1 / strength), *prices], self.relation)
 
     def settled(self, budget: Budget, rule: StoppingRule, X: Any, y: Any) -> "Settled":
@@ -379,13 +428,16 @@ class Trials:
         strength = calibrate(lambda mu: whole(GaussianCost(1 / mu)), budget, self.relation)
         prices = self.prices(strength, X, y)
         one = self.one(strength, prices)
-        # Any of the trials may lose its promise: then each has so small a delta that all of them leave half of it to the rest.
+        # Any of the trials may lose its promise: then each has so small a delta that all of them
+        # leave half of it to the rest.
         share = budget.delta / (2 * rule.mean)
-        if _lost(one) > share and self.delta > share:
+        if lost_mass(one) > share and self.delta > share:
             return replace(self, delta=share).settled(budget, rule, X, y)
         if not normal_form(one, self.relation).is_gaussian:
             # Candidates that are not Gaussian must be priced again and again.
-            strength = calibrate(lambda mu: whole(self.one(mu, self.prices(mu, X, y))), budget, self.relation)
+            strength = calibrate(
+                lambda mu: whole(self.one(mu, self.prices(mu, X, y))), budget, self.relation
+            )
             prices = self.prices(strength, X, y)
             one = self.one(strength, prices)
         return Settled(self, strength, prices, whole(one))
@@ -393,7 +445,9 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """Trials with their terms: how strong they are, what each candidate pays, and what the whole search costs."""
+    """Trials with their terms: how strong they are, what each candidate pays, and what the whole
+    search costs.
+    """
 
     trials: Trials
     strength: float
@@ -411,17 +465,21 @@ class Settled:
 
 
 def sole_payer(estimator: Any) -> str:
-    """Name of the one part that spends privacy; empty for the estimator itself. Refuses more, or none, or one that pays in parts."""
+    """Name of the one part that spends privacy; empty for the estimator itself. Refuses more, or
+    none, or one that pays in parts.
+    """
     found = payers(estimator)
     if len(found) != 1:
         raise InvalidArgument(
-            f"{type(estimator).__name__} has {len(found)} parts that spend privacy; a trial should have one. "
+            f"{type(estimator).__name__} has {len(found)} parts that spend privacy; a trial should "
+            "have one. "
             "Fit private preprocessing once, with its own budget, and search over the model alone."
         )
     ((name, part),) = found
     if isinstance(part, PrivatePipeline):
         raise InvalidArgument(
-            "A PrivatePipeline divides one budget among its steps, so a trial of it has no price before it runs. Fit private "
+            "A PrivatePipeline divides one budget among its steps, so a trial of it has no price "
+            "before it runs. Fit private "
             "preprocessing once, with its own budget, and search over the model alone."
         )
     return name
@@ -485,16 +543,21 @@ def best_of(one_trial: Callable[[], Trial], count: int) -> Trial:
 
 
 def one_per_record(scores: Vector, count: int) -> Vector:
-    """The scores, if there is one for each record; how many there are instead may tell of the rows, so it is not said."""
+    """The scores, if there is one for each record; how many there are instead may tell of the
+    rows, so it is not said.
+    """
     if np.shape(scores) != (count,):
         raise InvalidArgument(
-            f"scoring should return one number for each of the {count} held-out rows, in their order, and did not. Score every row, by "
+            f"scoring should return one number for each of the {count} held-out rows, in their "
+            "order, and did not. Score every row, by "
             "itself: give 0 to a row that does not count."
         )
     return scores
 
 
-def released_score(scores: Vector, strength: float, trials: Trials, randomness: Randomness, reserve: float) -> float:
+def released_score(
+    scores: Vector, strength: float, trials: Trials, randomness: Randomness, reserve: float
+) -> float:
     """The noisy mean of scores, released as strongly as a Gaussian mechanism of mu ``strength``."""
     source = as_source(np.zeros((len(scores), 1)), scores)
     multiplier = 1 / strength if np.isfinite(strength) else 0.0
@@ -513,7 +576,8 @@ def scorer_from(scoring: Any) -> Scorer:
     if scoring not in _SCORERS:
         names = ", ".join(map(repr, _SCORERS))
         raise InvalidArgument(
-            f"scoring={scoring!r} is not known. Use {names}, or a function of (model, X, y) with a score for each row."
+            f"scoring={scoring!r} is not known. Use {names}, or a function of (model, X, y) with a "
+            "score for each row."
         )
     return _SCORERS[scoring]
 
@@ -523,7 +587,8 @@ def _hits(model: Any, X: Any, y: AnyArray) -> Vector:
 
 
 def _brier(model: Any, X: Any, y: AnyArray) -> Vector:
-    # A label that is no class has probability 0; looking it up would raise an error that tells of its row.
+    # A label that is no class has probability 0; looking it up would raise an error that tells of
+    # its row.
     mine = np.asarray(y)[:, None] == np.asarray(model.classes_)[None, :]
     given = np.where(mine, model.predict_proba(X), 0.0).sum(axis=1)
     return np.asarray(1 - (1 - given) ** 2)
@@ -533,16 +598,31 @@ _SCORERS: dict[str, Scorer] = {"accuracy": _hits, "brier": _brier}
 
 
 def listed(candidates: Any, count: int, coins: Coins) -> list[dict[str, Any]]:
-    """All settings that may be tried; those from distributions are drawn here, and public from then on."""
-    grids = [candidates] if isinstance(candidates, Mapping) else list(candidates) if isinstance(candidates, Iterable) else []
+    """All settings that may be tried; those from distributions are drawn here, and public from
+    then on.
+    """
+    grids = (
+        [candidates]
+        if isinstance(candidates, Mapping)
+        else list(candidates)
+        if isinstance(candidates, Iterable)
+        else []
+    )
     if not grids or not all(isinstance(grid, Mapping) for grid in grids):
-        raise InvalidArgument(f"candidates={candidates!r} has no settings. Give a mapping from parameter names to lists of values.")
+        raise InvalidArgument(
+            f"candidates={candidates!r} has no settings. Give a mapping from parameter names to "
+            "lists of values."
+        )
     if any(hasattr(values, "rvs") for grid in grids for values in grid.values()):
         seed = int(coins.words(1)[0]) % 2**32
         return list(ParameterSampler(grids, count, random_state=seed))
-    found = list(ParameterGrid([{name: _values(values) for name, values in grid.items()} for grid in grids]))
+    found = list(
+        ParameterGrid([{name: _values(values) for name, values in grid.items()} for grid in grids])
+    )
     if len(found) > 1000:
-        raise InvalidArgument(f"{len(found)} candidates must all be priced first; give at most 1000.")
+        raise InvalidArgument(
+            f"{len(found)} candidates must all be priced first; give at most 1000."
+        )
     return found
 
 
@@ -554,10 +634,16 @@ def _values(values: Any) -> Any:
 def split(n_rows: int, share: float, coins: Coins) -> tuple[IntVector, IntVector]:
     """Rows to fit on and rows to score on, by coins that have nothing to do with the rows."""
     if not 0 < share < 1:
-        raise InvalidArgument(f"holdout={share!r} is not a share of the rows. Give a number between 0 and 1, such as 0.2.")
+        raise InvalidArgument(
+            f"holdout={share!r} is not a share of the rows. Give a number between 0 and 1, such as "
+            "0.2."
+        )
     count = round(share * n_rows)
     if not 1 <= count <= n_rows - 2:
-        raise TooFewRows(f"holdout={share:g} of {n_rows} rows leaves too few to score or to fit on. Give more rows.")
+        raise TooFewRows(
+            f"holdout={share:g} of {n_rows} rows leaves too few to score or to fit on. Give more "
+            "rows."
+        )
     scored_on = fixed_size_rows(n_rows, count, coins)
     return np.setdiff1d(np.arange(n_rows), scored_on), scored_on
 

@@ -8,7 +8,7 @@ from hushfit._settings import refuse_beyond_floats
 from hushfit._typing import Vector
 from hushfit.constraints import Constraint
 from hushfit.errors import InvalidArgument
-from hushfit.kernels._codes import CODES
+from hushfit.kernels.codes import CODES
 from hushfit.losses import Loss
 from hushfit.penalties import Penalty, check_penalty
 from hushfit.privacy import Relation
@@ -16,16 +16,19 @@ from hushfit.privacy import Relation
 
 @dataclass(frozen=True)
 class Problem:
-    """Minimise the mean loss over the records plus the penalty: of the weights, or of a public linear map of them.
+    """Minimise the mean loss over the records plus the penalty: of the weights, or of a public
+    linear map of them.
 
-    Weights have one entry for each column and, with ``fit_intercept``, a last one for the intercept, which no penalty
-    touches. With several outputs they are an array of shape (outputs, entries).
+    Weights have one entry for each column and, with ``fit_intercept``, a last one for the
+    intercept, which no penalty touches. With several outputs they are an array of shape (outputs,
+    entries).
 
     Parameters
     ----------
     loss : Loss
     penalty : Penalty
-        With several outputs, of their weights as an array of shape (outputs, columns); most penalties add up over outputs.
+        With several outputs, of their weights as an array of shape (outputs, columns); most
+        penalties add up over outputs.
     n_rows : int
         Taken as public under both relations; sums are divided by it.
     n_features : int
@@ -34,8 +37,9 @@ class Problem:
     outputs : int, default=1
         1 for two classes or regression, the number of classes otherwise.
     constraint : Constraint or None
-        Public ``A w + B z = c`` between the columns' weights and the variable ``z`` that the penalty is a function of; None
-        penalises the weights themselves. Only the ADMM solvers take one.
+        Public ``A w + B z = c`` between the columns' weights and the variable ``z`` that the
+        penalty is a function of; None penalises the weights themselves. Only the ADMM solvers take
+        one.
     """
 
     loss: Loss
@@ -55,19 +59,24 @@ class Problem:
         expected = self.loss.outputs
         if self.outputs != expected:
             raise InvalidArgument(
-                f"{self.loss!r} has {expected} outputs, not {self.outputs}. Give outputs={expected}, or a loss for several."
+                f"{self.loss!r} has {expected} outputs, not {self.outputs}. Give "
+                f"outputs={expected}, or a loss for several."
             )
         if self.loss.kernel.code not in CODES:
             # Noticed before anything is paid; the loops would only notice when they meet it.
             raise InvalidArgument(
-                f"{self.loss!r} has the code {self.loss.kernel.code!r}, which compiled code does not know. Use a loss of hushfit.losses."
+                f"{self.loss!r} has the code {self.loss.kernel.code!r}, which compiled code does "
+                "not know. Use a loss of hushfit.losses."
             )
         penalised = self.n_features if self.constraint is None else self.constraint.B.shape[1]
         try:
-            self.penalty.prox(np.zeros(penalised if self.outputs == 1 else (self.outputs, penalised)), 1.0)
+            self.penalty.prox(
+                np.zeros(penalised if self.outputs == 1 else (self.outputs, penalised)), 1.0
+            )
         except (IndexError, ValueError) as error:
             raise InvalidArgument(
-                f"penalty={self.penalty!r} does not suit {penalised} weights ({error}). Make it for that many."
+                f"penalty={self.penalty!r} does not suit {penalised} weights ({error}). Make it "
+                "for that many."
             ) from None
 
     @property

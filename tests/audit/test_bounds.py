@@ -1,6 +1,7 @@
 """Lower bounds are lower bounds, tests keep their level, and both come close to what is true.
 
-Statistical tests here fix their seeds; unfixed, each would fail by chance with probability below 1e-3.
+Statistical tests here fix their seeds; unfixed, each would fail by chance with probability below
+1e-3.
 """
 
 import math
@@ -12,7 +13,14 @@ from scipy.stats import binom, norm
 from hushfit.audit import Claim, Curve, Verdict, curve_p_value, lower_bound
 from hushfit.audit._bounds import Counted, verdict_of
 from hushfit.errors import InvalidArgument
-from hushfit.privacy import GaussianCost, PoissonGaussianCost, PureCost, Relation, epsilon_of, gaussian_mu
+from hushfit.privacy import (
+    GaussianCost,
+    PoissonGaussianCost,
+    PureCost,
+    Relation,
+    epsilon_of,
+    gaussian_mu,
+)
 
 
 def gaussian_scores(mu, trials, seed=0):
@@ -43,15 +51,21 @@ def test_clopper_pearson_bounds_are_the_exact_ones():
 
 
 @pytest.mark.parametrize(
-    ("rate", "curve"), [(0.02, Curve.of_point(1.0, 1e-3)), (0.3, Curve.of_point(0.5, 0.0))], ids=["rare", "common"]
+    ("rate", "curve"),
+    [(0.02, Curve.of_point(1.0, 1e-3)), (0.3, Curve.of_point(0.5, 0.0))],
+    ids=["rare", "common"],
 )
 def test_the_exact_test_of_a_curve_keeps_its_level(rate, curve):
-    """Counts drawn at the very edge of what the curve allows: p-values below 0.05 in no more than 5 % of cases, and not never."""
+    """Counts drawn at the very edge of what the curve allows: p-values below 0.05 in no more
+    than 5 % of cases, and not never.
+    """
     rng, n, runs = np.random.default_rng(1), 400, 400
     most = float(curve.most(np.array([rate]))[0])
     p_values = [
         curve_p_value(curve, hits, n, alarms, n)
-        for hits, alarms in zip(rng.binomial(n, most, runs), rng.binomial(n, rate, runs), strict=True)
+        for hits, alarms in zip(
+            rng.binomial(n, most, runs), rng.binomial(n, rate, runs), strict=True
+        )
     ]
     alarms = sum(p <= 0.05 for p in p_values)
     assert binom.sf(alarms - 1, runs, 0.05) > 1e-3
@@ -59,10 +73,15 @@ def test_the_exact_test_of_a_curve_keeps_its_level(rate, curve):
 
 
 def test_the_whole_bound_raises_false_alarms_no_more_often_than_it_says():
-    """A mechanism that is exactly as bad as it claims, 120 times at 90 % confidence: choosing events on other trials costs nothing."""
+    """A mechanism that is exactly as bad as it claims, 120 times at 90 % confidence: choosing
+    events on other trials costs nothing.
+    """
     mu = gaussian_mu(2.0, 1e-5)
     claim = Claim(2.0, 1e-5, cost=GaussianCost(1 / mu))
-    alarms = sum(lower_bound(*gaussian_scores(mu, 200, seed), claim, confidence=0.9).violated for seed in range(120))
+    alarms = sum(
+        lower_bound(*gaussian_scores(mu, 200, seed), claim, confidence=0.9).violated
+        for seed in range(120)
+    )
     assert binom.sf(alarms - 1, 120, 0.1) > 1e-3
 
 
@@ -88,7 +107,9 @@ def test_half_the_noise_is_a_violation_and_hardly_any_leak_has_no_power():
 
 
 def test_a_violation_at_a_single_rare_event_is_found_without_any_family():
-    """With probability 2 % everything is said aloud, against a claimed delta of 1e-5; typical scores say nothing."""
+    """With probability 2 % everything is said aloud, against a claimed delta of 1e-5; typical
+    scores say nothing.
+    """
     rng = np.random.default_rng(3)
     first, second = rng.normal(size=4000), rng.normal(size=4000)
     first[rng.random(4000) < 0.02] = 99.0
@@ -106,7 +127,9 @@ def test_sampled_claims_are_measured_in_their_own_family():
     score = np.log(1 - rate + rate * np.exp(x / z - 0.5 / z**2))
     cost = PoissonGaussianCost(z, rate)
     epsilon = epsilon_of(cost, 1e-5, "add-remove")
-    claim = Claim(epsilon, 1e-5, "add-remove", cost, lambda factor: PoissonGaussianCost(factor * z, rate))
+    claim = Claim(
+        epsilon, 1e-5, "add-remove", cost, lambda factor: PoissonGaussianCost(factor * z, rate)
+    )
     bound = lower_bound(*score, claim)
     assert 0.6 * epsilon < bound.family <= epsilon
     assert not bound.violated
@@ -115,7 +138,10 @@ def test_sampled_claims_are_measured_in_their_own_family():
 def test_randomised_response_is_measured_without_assumption():
     epsilon, rng = 1.5, np.random.default_rng(5)
     likely = math.exp(epsilon) / (1 + math.exp(epsilon))
-    first, second = (rng.random(6000) < likely).astype(float), (rng.random(6000) < 1 - likely).astype(float)
+    first, second = (
+        (rng.random(6000) < likely).astype(float),
+        (rng.random(6000) < 1 - likely).astype(float),
+    )
     bound = lower_bound(first, second, Claim(epsilon, 1e-9, cost=PureCost(epsilon)))
     assert 0.85 * epsilon < bound.direct <= epsilon
     assert lower_bound(first, second, Claim(0.8 * epsilon, 1e-9)).violated

@@ -1,4 +1,6 @@
-"""Fixtures of the command line's tests; their makers are in ``conftest_cli``, where tests can import them."""
+"""Fixtures of the command line's tests; their makers are in ``conftest_cli``, where tests can
+import them.
+"""
 
 from conftest_cli import folder, hushfit, model
 

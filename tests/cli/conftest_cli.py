@@ -52,7 +52,12 @@ def make_rows(count, seed=0):
     texts[3], texts[5], texts[7] = "", "unknown", "1e9"
     labels = ill.tolist()
     labels[11] = "maybe"
-    return {"age": texts, "city": [str(c) for c in cities], "name": [f'P "{k}"' for k in range(count)], "ill": labels}
+    return {
+        "age": texts,
+        "city": [str(c) for c in cities],
+        "name": [f'P "{k}"' for k in range(count)],
+        "ill": labels,
+    }
 
 
 def write_csv(path, columns, delimiter=","):
@@ -95,6 +100,13 @@ FIT = ("fit", "train.csv", "--schema", "schema.toml", "--epsilon", 2, "--delta",
 @pytest.fixture
 def model(hushfit, folder):
     """The same folder with a ledger and ``model.json``."""
-    assert hushfit("ledger", "init", "ledger.db", "--dataset", "people", "--epsilon", 2.5, "--delta", 1e-5).code == 0
-    assert hushfit(*FIT, "--ledger", "ledger.db", "--dataset", "people", "-o", "model.json").code == 0
+    assert (
+        hushfit(
+            "ledger", "init", "ledger.db", "--dataset", "people", "--epsilon", 2.5, "--delta", 1e-5
+        ).code
+        == 0
+    )
+    assert (
+        hushfit(*FIT, "--ledger", "ledger.db", "--dataset", "people", "-o", "model.json").code == 0
+    )
     return folder / "model.json"

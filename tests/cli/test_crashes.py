@@ -13,13 +13,24 @@ import pytest
 from conftest_cli import SCHEMA, make_rows, write_csv
 
 from hushfit import Ledger, load_model
-from hushfit.privacy._verify import verify_ledger
+from hushfit.privacy.ledger._verify import verify_ledger
 
 RUN = "import sys; from hushfit.cli import run; sys.exit(run(sys.argv[1:]))"
 
 
 def command(epsilon, output):
-    fit = ["fit", "train.csv", "--schema", "schema.toml", "--epsilon", epsilon, "--delta", 1e-5, "--dataset", "people"]
+    fit = [
+        "fit",
+        "train.csv",
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        epsilon,
+        "--delta",
+        1e-5,
+        "--dataset",
+        "people",
+    ]
     return [sys.executable, "-c", RUN, *map(str, fit), "--ledger", "ledger.db", "-o", output]
 
 
@@ -42,7 +53,8 @@ def check(folder):
     return len(models), len(charges)
 
 
-# Loads everything, rehearses once without a ledger, says so, then fits in earnest: so kills hit the fit and not the imports.
+# Loads everything, rehearses once without a ledger, says so, then fits in earnest: so kills hit the
+# fit and not the imports.
 REHEARSED = """
 import sys, time
 from hushfit.cli import run
@@ -63,7 +75,9 @@ def kill_many(folder, kills):
     ended = 0
     for k in range(kills):
         line = [sys.executable, "-c", REHEARSED, *command(0.1, f"killed-{k}.json")[3:]]
-        child = subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        child = subprocess.Popen(
+            line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         ready = next(line for line in child.stdout if line.startswith("ready"))
         time.sleep(float(ready.split()[1]) * generator.uniform(0, 1.5))
         child.send_signal(signal.SIGKILL)
@@ -84,7 +98,8 @@ def race(folder, processes, fits):
         "import sys\nfrom hushfit.cli import run\n"
         "args = sys.argv[3:]\n"
         "codes = [run([*args, '-o', f'{sys.argv[1]}-{k}.json']) for k in range(int(sys.argv[2]))]\n"
-        "assert set(codes) <= {0, 3}, codes\nopen(f'{sys.argv[1]}.codes', 'w').write(' '.join(map(str, codes)))"
+        "assert set(codes) <= {0, 3}, codes\nopen(f'{sys.argv[1]}.codes', 'w').write(' "
+        "'.join(map(str, codes)))"
     )
     arguments = command(0.3, "x")[3:-2]
     start = time.perf_counter()
@@ -102,9 +117,14 @@ def race(folder, processes, fits):
         _, told = child.communicate()
         assert child.returncode == 0, told
     seconds = time.perf_counter() - start
-    codes = [int(code) for k in range(processes) for code in (folder / f"p{k}.codes").read_text().split()]
+    codes = [
+        int(code) for k in range(processes) for code in (folder / f"p{k}.codes").read_text().split()
+    ]
     models, charges = check(folder)
-    print(f"\n{processes} processes x {fits} fits: {charges} paid in {seconds:.1f} s, {len(codes) / seconds:.1f} attempts a second")
+    print(
+        f"\n{processes} processes x {fits} fits: {charges} paid in {seconds:.1f} s, "
+        f"{len(codes) / seconds:.1f} attempts a second"
+    )
     assert len(codes) == processes * fits
     assert codes.count(0) == models == charges
     assert codes.count(3) == len(codes) - charges > 0
@@ -130,7 +150,9 @@ def test_sixteen_processes_times_twenty_fits(tmp_path):
 
 
 def test_a_crash_between_payment_and_model_leaves_the_charge(tmp_path):
-    """The moment that matters most, hit exactly: the process dies when the curator answers for the first time."""
+    """The moment that matters most, hit exactly: the process dies when the curator answers for
+    the first time.
+    """
     ledger = prepare(tmp_path, 1.0)
     die = (
         "import os, signal, sys\nfrom hushfit.release import Curator\n"
@@ -138,7 +160,9 @@ def test_a_crash_between_payment_and_model_leaves_the_charge(tmp_path):
         "from hushfit.cli import run\nrun(sys.argv[1:])"
     )
     arguments = command(0.3, "model.json")[3:]
-    done = subprocess.run([sys.executable, "-c", die, *arguments], cwd=tmp_path, capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", die, *arguments], cwd=tmp_path, capture_output=True, check=False
+    )
     assert done.returncode == -signal.SIGKILL
     assert len(ledger.entries) == 1
     assert not Path(tmp_path / "model.json").exists()

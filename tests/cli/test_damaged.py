@@ -1,4 +1,6 @@
-"""Damaged Arrow and Parquet files: read in processes of their own, so that one that dies is counted."""
+"""Damaged Arrow and Parquet files: read in processes of their own, so that one that dies is
+counted.
+"""
 
 import json
 import random
@@ -13,7 +15,8 @@ from conftest_cli import SCHEMA, make_rows, write_csv
 
 from hushfit import Ledger
 
-# One process fits many files, since starting one takes longer than a fit. It says each code as soon as it has it.
+# One process fits many files, since starting one takes longer than a fit. It says each code as soon
+# as it has it.
 BATCH = """
 import sys
 from pathlib import Path
@@ -22,13 +25,20 @@ for path in sys.argv[1:]:
     code = run(["fit", path, "--schema", "schema.toml", "--epsilon", "0.1", "--delta", "1e-5", "--ledger", "ledger.db",
                 "--dataset", "people", "-o", path + ".json", "--json"])
     print("\\ncode", code, Path(path + ".json").exists(), flush=True)
-"""
+"""  # noqa: E501
 
 
 def originals(folder):
     """Files of every layout: plain, dictionary, compressed; as a file and as a stream."""
     rows = make_rows(300)
-    table = pa.table({**rows, "age": [float(text) if text.replace(".", "").isdigit() else None for text in rows["age"]]})
+    table = pa.table(
+        {
+            **rows,
+            "age": [
+                float(text) if text.replace(".", "").isdigit() else None for text in rows["age"]
+            ],
+        }
+    )
     coded = table.set_column(1, "city", table["city"].dictionary_encode())
     for name, content, options in (
         ("plain", table, None),
@@ -40,7 +50,9 @@ def originals(folder):
     with pa.ipc.new_stream(folder / "stream.arrow", coded.schema) as writer:
         writer.write_table(coded, max_chunksize=100)
     pa.parquet.write_table(coded, folder / "plain.parquet", compression="none", row_group_size=100)
-    pa.parquet.write_table(table, folder / "packed.parquet", compression="snappy", use_dictionary=False)
+    pa.parquet.write_table(
+        table, folder / "packed.parquet", compression="snappy", use_dictionary=False
+    )
     return sorted([*folder.glob("*.arrow"), *folder.glob("*.parquet")])
 
 
@@ -59,7 +71,11 @@ def damaged(generator, raw):
         elif kind == 4:
             del raw[place : place + length]
         else:
-            raw = raw[: max(place, 1)] if generator.random() < 0.3 else raw[:place] + raw[place : place + length] + raw[place:]
+            raw = (
+                raw[: max(place, 1)]
+                if generator.random() < 0.3
+                else raw[:place] + raw[place : place + length] + raw[place:]
+            )
     return bytes(raw)
 
 
@@ -79,7 +95,12 @@ def campaign(folder, mutations, batch=50):
             (folder / names[-1]).write_bytes(damaged(generator, source.read_bytes()))
         paid = len(ledger.entries)
         done = subprocess.run(
-            [sys.executable, "-c", BATCH, *names], cwd=folder, capture_output=True, text=True, check=False, timeout=600
+            [sys.executable, "-c", BATCH, *names],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
         )
         told = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("code ")]
         died += done.returncode != 0
@@ -113,23 +134,45 @@ def run_in_process(folder, *arguments):
     """A whole run of the program, shutdown included."""
     code = "import sys; from hushfit.cli import main; main()"
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 
 @pytest.mark.parametrize("packing", ["gz", "xz"])
 def test_an_open_quotation_mark_in_a_packed_table_ends_cleanly(tmp_path, packing):
-    """pyarrow's threads read on while the interpreter shuts down; with a Python stream that aborted the process."""
+    """pyarrow's threads read on while the interpreter shuts down; with a Python stream that
+    aborted the process.
+    """
     import gzip
     import lzma
 
     write_csv(tmp_path / "t.csv", make_rows(60_000))
     lines = (tmp_path / "t.csv").read_bytes()
     opened = lines[:2000] + b'\n"open,' + lines * 3
-    packed = {"gz": lambda raw: gzip.compress(raw, 1), "xz": lambda raw: lzma.compress(raw, preset=0)}[packing](opened)
+    packed = {
+        "gz": lambda raw: gzip.compress(raw, 1),
+        "xz": lambda raw: lzma.compress(raw, preset=0),
+    }[packing](opened)
     (tmp_path / f"t.csv.{packing}").write_bytes(packed)
     (tmp_path / "schema.toml").write_text(SCHEMA)
-    fit = ("fit", f"t.csv.{packing}", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "-o", "m.json", "--json")
+    fit = (
+        "fit",
+        f"t.csv.{packing}",
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "-o",
+        "m.json",
+        "--json",
+    )
     told = run_in_process(tmp_path, *fit)
     assert told.returncode == 2, told.stderr[-300:]
     assert json.loads(told.stdout)["error"]["kind"] == "bad input"
@@ -141,8 +184,21 @@ def test_a_ragged_row_that_is_not_utf8_shows_none_of_its_bytes(tmp_path):
     with open(tmp_path / "t.csv", "ab") as file:
         file.write(b"1,\xe9\xff,secret,4,5,6\n")
     (tmp_path / "schema.toml").write_text(SCHEMA)
-    fit = ("fit", "t.csv", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "-o", "m.json")
+    fit = (
+        "fit",
+        "t.csv",
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "-o",
+        "m.json",
+    )
     told = run_in_process(tmp_path, *fit)
     assert told.returncode == 2
     assert "6 cells" in told.stderr
-    assert not {word for word in ("0xe9", "secret", "Exception ignored", "\ufffd") if word in told.stderr}
+    assert not {
+        word for word in ("0xe9", "secret", "Exception ignored", "\ufffd") if word in told.stderr
+    }

@@ -1,4 +1,6 @@
-"""The verbs `federate` and `owner`: kits, refusals and what they print. The engine itself runs in tests/federated."""
+"""The verbs `federate` and `owner`: kits, refusals and what they print. The engine itself runs
+in tests/federated.
+"""
 
 import json
 import shutil
@@ -21,7 +23,10 @@ def joined(tmp_path_factory):
     lines = [f"federate init {made}/fed --owners {','.join(OWNERS)} --port 19999"]
     for name in OWNERS:
         join = f"federate join {made}/fed/invitation.json --name {name} --folder {made}/{name}"
-        lines += [join, f"federate approve {made}/{name}/{name}.csr --folder {made}/fed -o {made}/{name}.crt"]
+        lines += [
+            join,
+            f"federate approve {made}/{name}/{name}.csr --folder {made}/fed -o {made}/{name}.crt",
+        ]
         lines += [f"{join} --certificate {made}/{name}.crt"]
     for line in lines:
         assert run(line.split()) == 0, line
@@ -37,13 +42,26 @@ def federation(joined, hushfit, folder):
             shutil.copy(folder / file, folder / name / file)
         settings = folder / name / "owner.toml"
         settings.write_text(settings.read_text().replace("rows.csv", "train.csv"))
-        assert hushfit("ledger", "init", f"{name}/ledger.db", "--dataset", name, "--epsilon", 2, "--delta", 1e-5).code == 0
+        assert (
+            hushfit(
+                "ledger",
+                "init",
+                f"{name}/ledger.db",
+                "--dataset",
+                name,
+                "--epsilon",
+                2,
+                "--delta",
+                1e-5,
+            ).code
+            == 0
+        )
     return folder
 
 
 def test_an_owner_joins_in_two_steps(hushfit, federation):
-    from hushfit.federated._deployment import OwnerConfig
-    from hushfit.federated._deployment_envelope import Identity
+    from hushfit.federated.deployment._envelope import Identity
+    from hushfit.federated.deployment._run_spec import OwnerConfig
 
     config = OwnerConfig.load(federation / "north" / "owner.toml")
     assert Identity.read("north", config.kit / "startup").name == "north"
@@ -51,13 +69,26 @@ def test_an_owner_joins_in_two_steps(hushfit, federation):
     shown = hushfit("owner", "show", "--config", "north/owner.toml")
     assert shown.code == 0
     assert "spent epsilon=0 of 2" in shown.out
-    assert hushfit("owner", "show", "--config", "north/owner.toml", "--json").json["spent"]["budget"] == 2
+    assert (
+        hushfit("owner", "show", "--config", "north/owner.toml", "--json").json["spent"]["budget"]
+        == 2
+    )
 
 
 def test_a_wrong_authority_is_noticed_before_a_key_is_made(hushfit, federation):
     told = json.loads((federation / "fed" / "invitation.json").read_text())
     assert "BEGIN CERTIFICATE" in told["authority"]
-    refused = hushfit("federate", "join", "fed/invitation.json", "--name", "north", "--folder", "new", "--authority", "00" * 32)
+    refused = hushfit(
+        "federate",
+        "join",
+        "fed/invitation.json",
+        "--name",
+        "north",
+        "--folder",
+        "new",
+        "--authority",
+        "00" * 32,
+    )
     assert refused.code == 2
     assert "Do not join" in refused.err
     assert not Path("new").exists()
@@ -73,7 +104,10 @@ def test_a_wrong_authority_is_noticed_before_a_key_is_made(hushfit, federation):
         ("federate join fed/invitation.json --name west --folder west", "not invited"),
         ("federate join fed/invitation.json --name north --folder north", "has a key already"),
         ("federate join schema.toml --name north --folder x", "no invitation"),
-        ("federate approve north/north.csr --folder fed -o again.crt", "somebody else may claim the name"),
+        (
+            "federate approve north/north.csr --folder fed -o again.crt",
+            "somebody else may claim the name",
+        ),
         ("federate approve schema.toml --folder fed -o x.crt", "no certificate request"),
         ("federate run fed run.toml", "cannot be read"),
         ("federate status north", "holds no federation"),
@@ -103,13 +137,17 @@ delta = 1e-6
 
 
 def test_a_run_file_is_read(federation):
-    from hushfit.cli.federate import read_run
+    from hushfit.cli.verbs.federate import read_run
     from hushfit.errors import InvalidArgument
 
     (federation / "run.toml").write_text(RUN)
     spec = read_run("run.toml")
     assert (spec.run, spec.algorithm, spec.budgets["south"].epsilon) == ("first", "shared", 0.5)
-    for change, words in (('name = "first"', "needs name"), ("rows = 1500", "needs name"), ('network = "ring"', "square")):
+    for change, words in (
+        ('name = "first"', "needs name"),
+        ("rows = 1500", "needs name"),
+        ('network = "ring"', "square"),
+    ):
         new = 'network = "square"' if "network" in change else ""
         (federation / "run.toml").write_text(RUN.replace(change, new))
         with pytest.raises(InvalidArgument, match=words):
@@ -122,8 +160,21 @@ def test_a_run_file_is_read(federation):
 def test_status_shows_rounds_and_who_is_silent(hushfit, federation):
     runs = federation / "fed" / "runs"
     runs.mkdir()
-    progress = {"run": "first", "attempt": 2, "owners": list(OWNERS), "state": "lost", "rounds": 7, "seconds": [0.25, 0.5, 0.125]}
-    progress |= {"silent": ["north"], "silences": {"north": 3}, "lost": ["south"], "reasons": {}, "at": time.time()}
+    progress = {
+        "run": "first",
+        "attempt": 2,
+        "owners": list(OWNERS),
+        "state": "lost",
+        "rounds": 7,
+        "seconds": [0.25, 0.5, 0.125],
+    }
+    progress |= {
+        "silent": ["north"],
+        "silences": {"north": 3},
+        "lost": ["south"],
+        "reasons": {},
+        "at": time.time(),
+    }
     (runs / "first.json").write_text(json.dumps(progress))
     shown = hushfit("federate", "status", "fed", "--follow")
     assert shown.code == 0
@@ -132,14 +183,16 @@ def test_status_shows_rounds_and_who_is_silent(hushfit, federation):
     assert hushfit("federate", "status", "fed", "--json").json["runs"] == [progress]
 
 
-@pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning", "ignore::hushfit.errors.WeakGuaranteeWarning")
+@pytest.mark.filterwarnings(
+    "ignore::hushfit.errors.InsecureNoiseWarning", "ignore::hushfit.errors.WeakGuaranteeWarning"
+)
 def test_a_finished_run_becomes_a_model_with_its_papers(hushfit, federation):
     """Owners and clock in this process; then `owner run` would do what is done here."""
-    from hushfit.cli.federate import read_run
-    from hushfit.cli.owner import write_model
-    from hushfit.federated._deployment import OwnerConfig
-    from hushfit.federated._deployment_clock import Clock
-    from hushfit.federated._deployment_owner import Participant
+    from hushfit.cli.verbs.federate import read_run
+    from hushfit.cli.verbs.owner import write_model
+    from hushfit.federated.deployment._coordinator import Clock
+    from hushfit.federated.deployment._owner_side import Participant
+    from hushfit.federated.deployment._run_spec import OwnerConfig
 
     (federation / "run.toml").write_text(RUN)
     spec = read_run("run.toml")
@@ -151,8 +204,14 @@ def test_a_finished_run_becomes_a_model_with_its_papers(hushfit, federation):
     configs = {name: OwnerConfig.load(federation / name / "owner.toml") for name in OWNERS}
     people = {}
     for name, config in configs.items():
-        people[name] = Participant(config, spec.packed(), lambda to, topic, message, _: people[to].received(topic, message))
-    progress = Clock(spec, lambda names, topic, body, _: {n: people[n].answer(topic, body) for n in names}, lambda _: None).lead()
+        people[name] = Participant(
+            config, spec.packed(), lambda to, topic, message, _: people[to].received(topic, message)
+        )
+    progress = Clock(
+        spec,
+        lambda names, topic, body, _: {n: people[n].answer(topic, body) for n in names},
+        lambda _: None,
+    ).lead()
     for person in people.values():
         person.close()
     assert (progress.state, progress.reasons) == ("finished", {})

@@ -11,9 +11,9 @@ from conftest_cli import FIT
 
 from hushfit import Ledger, load_model
 from hushfit.cli import _files
-from hushfit.data import _coded
+from hushfit.data.tables import _encoded_rows as _coded
 from hushfit.models import _file
-from hushfit.privacy._disk_ledger import DiskAccount
+from hushfit.privacy.ledger._disk_ledger import DiskAccount
 
 ACCOUNT = ("--ledger", "books/ledger.db", "--dataset", "people")
 
@@ -51,11 +51,17 @@ def test_room_for_the_model_is_kept_while_it_is_fitted(hushfit, account, folder,
     assert max(sizes) >= os.path.getsize(folder / "out" / "model.json")
 
 
-def test_a_model_whose_place_fills_up_after_payment_is_kept_beside_the_ledger(hushfit, account, folder, monkeypatch):
+def test_a_model_whose_place_fills_up_after_payment_is_kept_beside_the_ledger(
+    hushfit, account, folder, monkeypatch
+):
     honest = _file.tempfile.mkstemp
 
     def mkstemp(*, dir, prefix, suffix):
-        return full() if os.path.basename(dir) == "out" else honest(dir=dir, prefix=prefix, suffix=suffix)
+        return (
+            full()
+            if os.path.basename(dir) == "out"
+            else honest(dir=dir, prefix=prefix, suffix=suffix)
+        )
 
     monkeypatch.setattr(_file.tempfile, "mkstemp", mkstemp)
     told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
@@ -99,12 +105,18 @@ RUN = "import sys; from hushfit.cli import run; sys.exit(run(sys.argv[1:]))"
 def test_a_full_disk_is_refused_before_payment(account, folder):
     line = ["unshare", "-m" if os.getuid() == 0 else "-rm"]
     allowed = (
-        shutil.which("unshare") and subprocess.run([*line, "mount", "-t", "tmpfs", "tmpfs", "out"], check=False).returncode == 0
+        shutil.which("unshare")
+        and subprocess.run([*line, "mount", "-t", "tmpfs", "tmpfs", "out"], check=False).returncode
+        == 0
     )
     if not allowed:
-        pytest.skip("this system does not allow mount namespaces; the same is tested above without one")
+        pytest.skip(
+            "this system does not allow mount namespaces; the same is tested above without one"
+        )
     fit = [sys.executable, "-c", RUN, *map(str, FIT), *ACCOUNT, "-o", "out/model.json"]
-    done = subprocess.run([*line, "sh", "-c", SMALL_DISK, "sh", *fit], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*line, "sh", "-c", SMALL_DISK, "sh", *fit], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert "No space left on device" in done.stderr
     assert account.entries == ()
@@ -112,7 +124,9 @@ def test_a_full_disk_is_refused_before_payment(account, folder):
 
 @pytest.mark.parametrize("variable", ["TMPDIR", "TEMP", "TMP"])
 @pytest.mark.parametrize("place", ["nowhere", "train.csv"])
-def test_rows_go_nowhere_else_if_the_scratch_folder_cannot_be_used(hushfit, account, folder, monkeypatch, variable, place):
+def test_rows_go_nowhere_else_if_the_scratch_folder_cannot_be_used(
+    hushfit, account, folder, monkeypatch, variable, place
+):
     """Python alone would take another folder without a word, perhaps on a disk that is not
     encrypted."""
     for name in ("TMPDIR", "TEMP", "TMP"):

@@ -1,4 +1,6 @@
-"""Malformed schemas, tables and models: a sentence and an exit code, no traceback, no output file, no spend."""
+"""Malformed schemas, tables and models: a sentence and an exit code, no traceback, no output
+file, no spend.
+"""
 
 import os
 import random
@@ -10,9 +12,50 @@ from conftest_cli import FIT, SCHEMA, make_rows, write_csv
 from hushfit import Ledger
 
 PIECES = [
-    *(b"", b",", b'"', b"\n", b"\r", b"\x00", b"\xff\xfe", b"=", b"[", b"]", b"[[", b"{", b"}", b"'", b"\\", b"#", b"1e999", b"-"),
-    *(b"nan", b"inf", b"null", b"true", b'"""', b"confirm = 3", b"[columns]", b"unit = 7", b"low = 'x'", b"9" * 400, b"\xc3\x28"),
-    *("é".encode(), b"kind = 'numeric'", b"[target]", b"\t", b"categories = []", b"\xef\xbb\xbf", b"name = 5", b"0x1F", b'"a\nb"'),
+    *(
+        b"",
+        b",",
+        b'"',
+        b"\n",
+        b"\r",
+        b"\x00",
+        b"\xff\xfe",
+        b"=",
+        b"[",
+        b"]",
+        b"[[",
+        b"{",
+        b"}",
+        b"'",
+        b"\\",
+        b"#",
+        b"1e999",
+        b"-",
+    ),
+    *(
+        b"nan",
+        b"inf",
+        b"null",
+        b"true",
+        b'"""',
+        b"confirm = 3",
+        b"[columns]",
+        b"unit = 7",
+        b"low = 'x'",
+        b"9" * 400,
+        b"\xc3\x28",
+    ),
+    *(
+        "é".encode(),
+        b"kind = 'numeric'",
+        b"[target]",
+        b"\t",
+        b"categories = []",
+        b"\xef\xbb\xbf",
+        b"name = 5",
+        b"0x1F",
+        b'"a\nb"',
+    ),
 ]
 
 
@@ -31,7 +74,11 @@ def mangled(generator, original):
         elif kind == 3:
             raw[place:place] = raw[place : place + 30] * generator.randint(1, 3)
         else:
-            raw = bytearray(generator.choice(PIECES) * generator.randint(1, 3)) if generator.random() < 0.1 else raw
+            raw = (
+                bytearray(generator.choice(PIECES) * generator.randint(1, 3))
+                if generator.random() < 0.1
+                else raw
+            )
     return bytes(raw)
 
 
@@ -61,7 +108,10 @@ def fuzz(hushfit, inputs, files=FILES):
             ("fit", "bad", "--format", "parquet", *FIT[2:], *pay, "-o", "out"),
             ("fit", "bad", "--format", "arrow", *FIT[2:], *pay, "-o", "out"),
         ],
-        "model.json": [("predict", "bad", "train.csv", "-o", "out"), ("report", "bad", "-o", "out")],
+        "model.json": [
+            ("predict", "bad", "train.csv", "-o", "out"),
+            ("report", "bad", "-o", "out"),
+        ],
     }
     before = set(os.listdir())
     empty = Path("ledger.db").read_bytes()
@@ -76,7 +126,9 @@ def fuzz(hushfit, inputs, files=FILES):
         told = hushfit(*verb)
         codes[told.code] += 1
         assert told.code in (0, 2), (verb, told)
-        assert set(os.listdir()) - before == {"bad"} | ({"out"} if told.code == 0 and "out" in verb else set())
+        assert set(os.listdir()) - before == {"bad"} | (
+            {"out"} if told.code == 0 and "out" in verb else set()
+        )
         assert (told.code == 0 and verb[0] == "fit") or len(ledger.entries) == paid
         Path("out").unlink(missing_ok=True)
     print(f"\n{inputs} inputs: {codes}")

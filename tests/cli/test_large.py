@@ -1,4 +1,6 @@
-"""Tables larger than memory: resident memory stays flat, and the rate is told beside that of parsing alone."""
+"""Tables larger than memory: resident memory stays flat, and the rate is told beside that of
+parsing alone.
+"""
 
 import os
 import subprocess
@@ -10,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from hushfit.data._schema_file import SchemaFile, schema_to_toml
+from hushfit.data.schema._schema_file import SchemaFile, schema_to_toml
 from hushfit.datasets import ADULT_SCHEMA, load_adult
 
 RUN = (
@@ -20,7 +22,9 @@ RUN = (
 
 
 def make_large(path, size):
-    """The Adult table again and again until the file is large enough; returns the number of rows."""
+    """The Adult table again and again until the file is large enough; returns the number of
+    rows.
+    """
     adult = load_adult()
     table = pa.table({**adult.columns, "income": adult.target})
     shuffled = table.take(np.random.default_rng(0).permutation(len(table)))
@@ -45,20 +49,43 @@ def fit_large(folder, size):
     (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(ADULT_SCHEMA)))
     parsing, parsed = parse_only(path)
     assert parsed == rows
-    fit = ["fit", path, "--schema", "schema.toml", "--epsilon", 1, "--delta", 1e-9, "-o", "model.json"]
+    fit = [
+        "fit",
+        path,
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        1,
+        "--delta",
+        1e-9,
+        "-o",
+        "model.json",
+    ]
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", RUN, *map(str, fit)], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *map(str, fit)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     seconds = time.perf_counter() - start
     assert done.returncode == 0, done.stderr
     peak = int(done.stdout.split("peak")[1])
     mb = os.path.getsize(path) / 1e6
-    print(f"\n{mb:.0f} MB, {rows} rows: fit {seconds:.1f} s ({mb / seconds:.0f} MB/s), parsing alone {parsing:.1f} s", end=" ")
+    print(
+        f"\n{mb:.0f} MB, {rows} rows: fit {seconds:.1f} s ({mb / seconds:.0f} MB/s), parsing alone "
+        f"{parsing:.1f} s",
+        end=" ",
+    )
     print(f"({mb / parsing:.0f} MB/s), peak {peak / 1e6:.0f} MB resident")
     return peak
 
 
 def test_a_table_is_streamed(tmp_path):
-    """As a dense matrix the rows of this file would alone take 180 MB; the libraries take 350 MB."""
+    """As a dense matrix the rows of this file would alone take 180 MB; the libraries take 350
+    MB.
+    """
     assert fit_large(tmp_path, 24e6) < 900e6
 
 

@@ -1,4 +1,6 @@
-"""Tables as sources: packed rows answer every question as the encoded matrix would, one row at a time."""
+"""Tables as sources: packed rows answer every question as the encoded matrix would, one row at a
+time.
+"""
 
 import gc
 import os
@@ -10,8 +12,13 @@ import pytest
 from conftest_cli import SCHEMA, make_rows, write_csv
 
 from hushfit.data import as_source
-from hushfit.data._schema import encode
-from hushfit.data._schema_file import SchemaFile, parse_schema, rounded_outwards, schema_to_toml
+from hushfit.data.schema._schema import encode
+from hushfit.data.schema._schema_file import (
+    SchemaFile,
+    parse_schema,
+    rounded_outwards,
+    schema_to_toml,
+)
 from hushfit.data.tables import CodedRows, RowCodec, find_tables, table_batches
 from hushfit.datasets import ADULT_SCHEMA
 from hushfit.errors import InvalidArgument, TooFewRows
@@ -26,7 +33,9 @@ def columns():
 
 @pytest.fixture
 def rows(columns, tmp_path):
-    with CodedRows.from_tables(find_tables([write_csv(tmp_path / "t.csv", columns)]), PUBLIC) as packed:
+    with CodedRows.from_tables(
+        find_tables([write_csv(tmp_path / "t.csv", columns)]), PUBLIC
+    ) as packed:
         yield packed
 
 
@@ -46,14 +55,31 @@ def test_packed_rows_answer_as_the_matrix_does(rows, columns):
         return np.concatenate([question(block) for block in source.blocks(pick)])
 
     assert rows.n_rows == dense.n_rows
-    assert np.allclose(joined(rows, lambda b: b.margins(w)), joined(dense, lambda b: b.margins(w)), atol=1e-7, equal_nan=True)
-    assert np.allclose(joined(rows, lambda b: b.lengths(A)), joined(dense, lambda b: b.lengths(A)), atol=1e-6)
+    assert np.allclose(
+        joined(rows, lambda b: b.margins(w)),
+        joined(dense, lambda b: b.margins(w)),
+        atol=1e-7,
+        equal_nan=True,
+    )
+    assert np.allclose(
+        joined(rows, lambda b: b.lengths(A)), joined(dense, lambda b: b.lengths(A)), atol=1e-6
+    )
     moments = [sum(b.second_moment(2.0**20) for b in source.blocks()) for source in (rows, dense)]
     assert np.allclose(moments[0], moments[1], rtol=1e-6)
-    sums = [sum(b.gradient_sum(w, np.array([0.4]), 0, 0.0, 2.0**-30) for b in source.blocks()) for source in (rows, dense)]
+    sums = [
+        sum(b.gradient_sum(w, np.array([0.4]), 0, 0.0, 2.0**-30) for b in source.blocks())
+        for source in (rows, dense)
+    ]
     assert np.allclose(sums[0], sums[1], rtol=1e-5)
-    line = np.stack([w, A[0]]), np.array([[1.0, 0.0], [1.0, -0.5], [1.0, -2.0]]), np.array([0.3, 0.7])
-    drops = [sum(b.drop_sum(*line, 0, 0.0, np.full(2, 2.0**-30)) for b in source.blocks()) for source in (rows, dense)]
+    line = (
+        np.stack([w, A[0]]),
+        np.array([[1.0, 0.0], [1.0, -0.5], [1.0, -2.0]]),
+        np.array([0.3, 0.7]),
+    )
+    drops = [
+        sum(b.drop_sum(*line, 0, 0.0, np.full(2, 2.0**-30)) for b in source.blocks())
+        for source in (rows, dense)
+    ]
     assert np.allclose(drops[0], drops[1], rtol=1e-5)
 
 
@@ -63,7 +89,9 @@ def test_a_sample_of_packed_rows_is_that_sample(rows):
     chosen = np.array([39_999, 0, 20_000, 16_384, 16_383])
     blocks = list(rows.blocks(chosen))
     assert np.array_equal(np.concatenate([block.place for block in blocks]), np.sort(chosen))
-    assert np.array_equal(np.concatenate([block.margins(w) for block in blocks]), every[np.sort(chosen)])
+    assert np.array_equal(
+        np.concatenate([block.margins(w) for block in blocks]), every[np.sort(chosen)]
+    )
     assert list(rows.blocks(np.empty(0, dtype=np.int64))) == []
 
 
@@ -73,11 +101,29 @@ def test_a_row_is_packed_by_itself(columns):
     few = {name: cells[:200] for name, cells in columns.items()}
     together = codec.pack(pa.record_batch(few), np.ones(200))
     for k in range(200):
-        alone = codec.pack(pa.record_batch({name: cells[k : k + 1] for name, cells in few.items()}), np.ones(1))
+        alone = codec.pack(
+            pa.record_batch({name: cells[k : k + 1] for name, cells in few.items()}), np.ones(1)
+        )
         assert alone.tobytes() == together[k : k + 1].tobytes()
 
 
-CELLS = ["1", " 2 ", "+3", "4e0", "1_0", "0x10", "inf", "-inf", "nan", "NA", "", "1.5.2", "٣", "1e400", None]
+CELLS = [
+    "1",
+    " 2 ",
+    "+3",
+    "4e0",
+    "1_0",
+    "0x10",
+    "inf",
+    "-inf",
+    "nan",
+    "NA",
+    "",
+    "1.5.2",
+    "٣",
+    "1e400",
+    None,
+]
 
 
 def test_numbers_are_read_as_the_python_encoder_reads_them():
@@ -93,11 +139,17 @@ def test_numbers_are_read_as_the_python_encoder_reads_them():
 
 @pytest.mark.parametrize(
     "cells",
-    [pa.array([1, 50, None], pa.int16()), pa.array([1.0, 50.0, None]), pa.array(["1", "50", None]).dictionary_encode()],
+    [
+        pa.array([1, 50, None], pa.int16()),
+        pa.array([1.0, 50.0, None]),
+        pa.array(["1", "50", None]).dictionary_encode(),
+    ],
     ids=["int16", "double", "dictionary"],
 )
 def test_typed_columns_read_like_texts(cells):
-    batch = pa.record_batch({"age": cells, "city": pa.array(["Ulm", None, "Rom"]).dictionary_encode()})
+    batch = pa.record_batch(
+        {"age": cells, "city": pa.array(["Ulm", None, "Rom"]).dictionary_encode()}
+    )
     X = RowCodec(PUBLIC).matrix(batch).toarray()
     assert np.allclose(X, [[0.01, 0, 0, 1, 0], [0.5, 0, 0, 0, 1], [0.4, 0, 0, 0, 1]])
 
@@ -139,10 +191,17 @@ def test_headers_are_read_with_care(tmp_path):
 def test_schema_files_come_back_as_they_were():
     for schema in (ADULT_SCHEMA, PUBLIC):
         marked = SchemaFile(schema, (schema.columns[0].name, "the unit of privacy"))
-        assert parse_schema(schema_to_toml(marked, {"": "Top", schema.columns[0].name: "first\nsecond"})) == marked
+        assert (
+            parse_schema(
+                schema_to_toml(marked, {"": "Top", schema.columns[0].name: "first\nsecond"})
+            )
+            == marked
+        )
 
 
-@pytest.mark.parametrize("bounds", [(17, 90), (0, 99_999), (-3.21, 0.004), (5, 5), (0, 0), (1e-9, 2e-9)], ids=str)
+@pytest.mark.parametrize(
+    "bounds", [(17, 90), (0, 99_999), (-3.21, 0.004), (5, 5), (0, 0), (1e-9, 2e-9)], ids=str
+)
 def test_drafted_ranges_hold_the_values_and_look_round(bounds):
     low, high = rounded_outwards(*map(float, bounds))
     assert low <= bounds[0] <= bounds[1] <= high
@@ -151,14 +210,18 @@ def test_drafted_ranges_hold_the_values_and_look_round(bounds):
 
 @pytest.mark.parametrize("line", ['unit = "person"', 'kind = "numeric"', "low = 0"])
 def test_a_deeply_nested_schema_is_refused(line):
-    """Dotted keys nest without limit in the parser, and a message that quotes such a value cannot be written."""
+    """Dotted keys nest without limit in the parser, and a message that quotes such a value
+    cannot be written.
+    """
     nested = f"{line.split()[0]}.{'a.' * 1500}a = 1"
     with pytest.raises(InvalidArgument, match="too deeply"):
         parse_schema(SCHEMA.replace(line, nested))
 
 
 def test_a_header_of_many_columns_is_looked_through_once(tmp_path):
-    """Names are counted and looked up, not compared pair by pair: forty thousand would take minutes."""
+    """Names are counted and looked up, not compared pair by pair: forty thousand would take
+    minutes.
+    """
     names = [f"c{k}" for k in range(40_000)]
     path = tmp_path / "wide.csv"
     path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")

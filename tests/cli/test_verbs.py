@@ -16,8 +16,8 @@ from hushfit import load_model
 from hushfit.cli import _app
 from hushfit.cli._app import VERBS
 from hushfit.cli._manual import manual
-from hushfit.cli.predict import without_formula
-from hushfit.privacy._verify import verify_ledger
+from hushfit.cli.verbs.predict import without_formula
+from hushfit.privacy.ledger._verify import verify_ledger
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Verbs that are made of commands. `owner run` stays in the foreground and speaks to a person.
@@ -46,7 +46,10 @@ def test_help_loads_no_library():
         "import sys\nfrom hushfit.cli import run\nrun(['--help'])\n"
         "assert not {'numpy', 'sklearn', 'pyarrow', 'rich'} & set(sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def test_the_manual_page_is_up_to_date():
@@ -68,8 +71,24 @@ def test_a_draft_is_marked_and_refused_until_it_is_confirmed(hushfit, folder):
     assert told.code == 0
     assert "NOT private" in told.err
     assert "NOT private" in Path("draft.toml").read_text()
-    assert "name" in hushfit("schema", "train.csv", "--target", "ill", "-o", "b.toml", "--json").json["left_out"]
-    fit = ("fit", "train.csv", "--schema", "draft.toml", "--epsilon", 1, "--delta", 1e-5, "-o", "model.json")
+    assert (
+        "name"
+        in hushfit("schema", "train.csv", "--target", "ill", "-o", "b.toml", "--json").json[
+            "left_out"
+        ]
+    )
+    fit = (
+        "fit",
+        "train.csv",
+        "--schema",
+        "draft.toml",
+        "--epsilon",
+        1,
+        "--delta",
+        1e-5,
+        "-o",
+        "model.json",
+    )
     refused = hushfit(*fit)
     assert refused.code == 2
     assert "not confirmed" in refused.err
@@ -98,7 +117,9 @@ def test_a_draft_knows_numbers_from_labels(hushfit, folder):
 
 
 def test_a_unit_other_than_a_row_is_refused_and_never_promised(hushfit, folder):
-    refused = hushfit("schema", "train.csv", "--target", "ill", "--unit", "patient", "-o", "draft.toml")
+    refused = hushfit(
+        "schema", "train.csv", "--target", "ill", "--unit", "patient", "-o", "draft.toml"
+    )
     assert refused.code == 2
     assert "protects one row" in refused.err
     assert not Path("draft.toml").exists()
@@ -108,7 +129,12 @@ def test_a_unit_other_than_a_row_is_refused_and_never_promised(hushfit, folder):
 
 
 def test_check_tells_what_a_fit_could_not_use(hushfit, folder):
-    described = Path("schema.toml").read_text().replace('"yes", "no"', '"yes", "never"').replace('"Bern"', '"Paris"')
+    described = (
+        Path("schema.toml")
+        .read_text()
+        .replace('"yes", "no"', '"yes", "never"')
+        .replace('"Bern"', '"Paris"')
+    )
     Path("schema.toml").write_text(described.replace("high = 100", "high = 50"))
     write_csv("train.csv", {**make_rows(200), "name": [""] * 200})
     described += "[columns.name]\nkind = 'categorical'\ncategories = ['x']\n"
@@ -121,7 +147,9 @@ def test_check_tells_what_a_fit_could_not_use(hushfit, folder):
     assert target["unused"] == ["never"]
     assert target["unlisted"] == sum(label != "yes" for label in rows["ill"])
     assert (age["missing"], age["unreadable"]) == (1, 1)
-    assert age["outside"] == sum(text not in ("", "unknown") and float(text) > 50 for text in rows["age"])
+    assert age["outside"] == sum(
+        text not in ("", "unknown") and float(text) > 50 for text in rows["age"]
+    )
     assert city["unused"] == ["Paris"]
     assert city["unlisted"] == sum(text in ("Bern", "Rom") for text in rows["city"])
     shown = hushfit("schema", "--check", "train.csv", "other.toml")
@@ -207,15 +235,61 @@ def test_over_budget_is_code_3_and_leaves_nothing(hushfit, model):
 
 def test_ledger_trouble_is_code_4_and_leaves_nothing(hushfit, folder):
     for ledger in ("none.db", "train.csv"):
-        assert hushfit(*FIT, "--ledger", ledger, "--dataset", "people", "-o", "model.json").code == 4
+        assert (
+            hushfit(*FIT, "--ledger", ledger, "--dataset", "people", "-o", "model.json").code == 4
+        )
     assert not Path("model.json").exists()
 
 
 BAD = {
-    "no such table": ("fit", "none.csv", "--schema", "schema.toml", "--epsilon", 1, "--delta", 1e-5, "-o", "m.json"),
-    "no such schema": ("fit", "train.csv", "--schema", "none.toml", "--epsilon", 1, "--delta", 1e-5, "-o", "m.json"),
-    "epsilon": ("fit", "train.csv", "--schema", "schema.toml", "--epsilon", -1, "--delta", 1e-5, "-o", "m.json"),
-    "delta": ("fit", "train.csv", "--schema", "schema.toml", "--epsilon", 1, "--delta", 2, "-o", "m.json"),
+    "no such table": (
+        "fit",
+        "none.csv",
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        1,
+        "--delta",
+        1e-5,
+        "-o",
+        "m.json",
+    ),
+    "no such schema": (
+        "fit",
+        "train.csv",
+        "--schema",
+        "none.toml",
+        "--epsilon",
+        1,
+        "--delta",
+        1e-5,
+        "-o",
+        "m.json",
+    ),
+    "epsilon": (
+        "fit",
+        "train.csv",
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        -1,
+        "--delta",
+        1e-5,
+        "-o",
+        "m.json",
+    ),
+    "delta": (
+        "fit",
+        "train.csv",
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        1,
+        "--delta",
+        2,
+        "-o",
+        "m.json",
+    ),
     "solver": (*FIT, "--solver", "magic", "-o", "m.json"),
     "penalty": (*FIT, "--penalty", "l3", "-o", "m.json"),
     "place": (*FIT, "-o", "nowhere/m.json"),
@@ -249,7 +323,7 @@ def test_an_unexpected_error_is_code_1_and_quotes_nothing(hushfit, folder, monke
     def broken(*given, **more):
         raise RuntimeError("row 17: Jane Doe")
 
-    monkeypatch.setattr("hushfit.data._coded.CodedRows.from_tables", broken)
+    monkeypatch.setattr("hushfit.data.tables._encoded_rows.CodedRows.from_tables", broken)
     told = hushfit(*FIT, "-o", "m.json")
     assert told.code == 1
     assert "RuntimeError" in told.err
@@ -269,7 +343,11 @@ def test_a_ragged_row_is_named_but_not_quoted(hushfit, folder):
 def test_a_file_under_two_names_is_counted_once(hushfit, folder, link):
     link("train.csv", "again.csv")
     for tables in (("train.csv", "again.csv"), ("*a*n.csv",), ("-", "again.csv")):
-        told = hushfit("fit", *tables, *FIT[2:], "-o", "m.json") if "-" not in tables else piped(hushfit, tables)
+        told = (
+            hushfit("fit", *tables, *FIT[2:], "-o", "m.json")
+            if "-" not in tables
+            else piped(hushfit, tables)
+        )
         assert told.code == 2, tables
         assert "are the same file" in told.err
         assert not Path("m.json").exists()
@@ -313,14 +391,26 @@ def test_a_label_is_no_formula_in_a_spreadsheet(hushfit, folder):
     write_csv("train.csv", {**rows, "ill": [named.get(label, label) for label in rows["ill"]]})
     Path("schema.toml").write_text(SCHEMA.replace('"yes", "no"', '"=cmd()", "-1"'))
     assert hushfit(*FIT, "-o", "model.json").code == 0
-    safe, raw = (hushfit("predict", "model.json", "test.csv", *flag).out.splitlines()[1:] for flag in ((), ("--raw",)))
+    safe, raw = (
+        hushfit("predict", "model.json", "test.csv", *flag).out.splitlines()[1:]
+        for flag in ((), ("--raw",))
+    )
     assert {line.split(",")[0] for line in safe} == {"'=cmd()", "-1"}
     assert {line.split(",")[0] for line in raw} == {"=cmd()", "-1"}
 
 
 @pytest.mark.parametrize(
     ("label", "written"),
-    [("a", "a"), ("@x", "'@x"), ("+1", "+1"), ("-1.5e3", "-1.5e3"), ("-1+1", "'-1+1"), ("=1", "'=1"), ("\tx", "'\tx"), (-2, "-2")],
+    [
+        ("a", "a"),
+        ("@x", "'@x"),
+        ("+1", "+1"),
+        ("-1.5e3", "-1.5e3"),
+        ("-1+1", "'-1+1"),
+        ("=1", "'=1"),
+        ("\tx", "'\tx"),
+        (-2, "-2"),
+    ],
 )
 def test_numbers_stay_and_formulas_get_an_apostrophe(label, written):
     assert without_formula(label) == written
@@ -374,7 +464,9 @@ def test_a_support_vector_machine_has_labels_only(hushfit, folder):
 
 
 def test_plan_promises_less_loss_for_more_budget(hushfit):
-    told = hushfit("plan", "--rows", 50_000, "--columns", 100, "--epsilon-range", ".05:4", "--json").json
+    told = hushfit(
+        "plan", "--rows", 50_000, "--columns", 100, "--epsilon-range", ".05:4", "--json"
+    ).json
     losses = [plan["loss"] for plan in told["plans"]]
     assert losses == sorted(losses, reverse=True)
     assert all(plan["loss_low"] < plan["loss"] < plan["loss_high"] for plan in told["plans"])
@@ -392,7 +484,9 @@ def test_rows_needed_and_expected_loss_are_one_rule():
 
 
 def test_plan_noise_is_what_fit_uses(hushfit, model):
-    told = hushfit("plan", "--rows", 1500, "--columns", 5, "--epsilon-range", "2:2", "--delta", 1e-5, "--json").json
+    told = hushfit(
+        "plan", "--rows", 1500, "--columns", 5, "--epsilon-range", "2:2", "--delta", 1e-5, "--json"
+    ).json
     planned = {n["solver"]: {r[0]: r[2] for r in n["releases"]} for n in told["plans"][0]["noise"]}
     hushfit(*FIT, "--solver", "prox-newton", "-o", "second.json")
     used = {r.name: r.noise_multiplier for r in load_model("second.json").guarantee.releases}
@@ -423,15 +517,31 @@ def test_the_ledger_verbs_tell_one_story(hushfit, model):
 
 
 def test_a_ledger_without_limit_only_keeps_the_books(hushfit, folder):
-    hushfit("ledger", "init", "books.db", "--dataset", "people", "--epsilon", "inf", "--delta", 1e-5)
+    hushfit(
+        "ledger", "init", "books.db", "--dataset", "people", "--epsilon", "inf", "--delta", 1e-5
+    )
     for epsilon in (2, "inf"):
-        fit = ("fit", "train.csv", "--schema", "schema.toml", "--epsilon", epsilon, "--delta", 1e-5, "--ledger", "books.db")
+        fit = (
+            "fit",
+            "train.csv",
+            "--schema",
+            "schema.toml",
+            "--epsilon",
+            epsilon,
+            "--delta",
+            1e-5,
+            "--ledger",
+            "books.db",
+        )
         assert hushfit(*fit, "-o", f"{epsilon}.json", "--json").code == 0
     shown = hushfit("ledger", "show", "books.db", "--json").json["datasets"][0]
     assert (shown["budget"], shown["spent"], shown["payments"]) == ("inf", "inf", 2)
     for verb in ("show", "history", "export", "verify"):
         assert hushfit("ledger", verb, "books.db").code == 0
-    assert [p["total"] for p in hushfit("ledger", "history", "books.db", "--json").json["datasets"]["people"]][1] == "inf"
+    assert [
+        p["total"]
+        for p in hushfit("ledger", "history", "books.db", "--json").json["datasets"]["people"]
+    ][1] == "inf"
 
 
 def test_verify_finds_a_removed_payment(hushfit, model):
@@ -456,4 +566,6 @@ def test_a_model_pins_the_history_of_its_ledger(hushfit, model):
 def test_codes_are_those_of_the_manual():
     codes = (_app.OK, _app.UNEXPECTED, _app.BAD_INPUT, _app.OVER_BUDGET, _app.LEDGER_TROUBLE)
     assert codes == (0, 1, 2, 3, 4)
-    assert "0 done; 1 unexpected error; 2 bad input; 3 over budget;" in (DOCS / "cli.md").read_text()
+    assert (
+        "0 done; 1 unexpected error; 2 bad input; 3 over budget;" in (DOCS / "cli.md").read_text()
+    )

@@ -10,7 +10,18 @@ import pytest
 
 from hushfit import Ledger, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError, UnknownName
-from hushfit.federated import ALGORITHMS, PPADMM, Agreement, Network, Owner, Run, Seat, SharedSolver, fit_together, simulate
+from hushfit.federated import (
+    ALGORITHMS,
+    PPADMM,
+    Agreement,
+    Network,
+    Owner,
+    Run,
+    Seat,
+    SharedSolver,
+    fit_together,
+    simulate,
+)
 from hushfit.federated._protocol import received, sum_over_owners
 from hushfit.privacy import Budget, GaussianCost, Receipt, Relation, Spent
 from hushfit.release import ClippedGradient, Plan, Planned
@@ -53,7 +64,16 @@ def journals_are_closed():
         MADE.pop().close()
 
 
-def owners(algorithm=None, network="ring", folders=None, ledgers=None, epsilon=1.0, name="a-run", seed=5, n=60):
+def owners(
+    algorithm=None,
+    network="ring",
+    folders=None,
+    ledgers=None,
+    epsilon=1.0,
+    name="a-run",
+    seed=5,
+    n=60,
+):
     estimator = model(epsilon)
     prepared = {who: estimator.prepare(X, y) for who, (X, y) in tables(n).items()}
     sizes = {who: ready.problem.n_rows for who, ready in prepared.items()}
@@ -63,7 +83,16 @@ def owners(algorithm=None, network="ring", folders=None, ledgers=None, epsilon=1
     for place, (who, ready) in enumerate(prepared.items()):
         seat = Seat(who, NETWORKS[network], ready.problem, sizes, budgets)
         random_state = None if seed is None else seed + place
-        made.append(Owner(ready.source, seat, run, (ledgers or {}).get(who), (folders or {}).get(who), random_state))
+        made.append(
+            Owner(
+                ready.source,
+                seat,
+                run,
+                (ledgers or {}).get(who),
+                (folders or {}).get(who),
+                random_state,
+            )
+        )
         MADE.append(made[-1])
     return made
 
@@ -75,10 +104,18 @@ def test_sums_reach_every_owner(network):
     sizes = {who: ready.problem.n_rows for who, ready in prepared.items()}
     budgets = dict.fromkeys(prepared, Budget(1.0, 1e-5))
     vectors = {who: np.arange(3.0) + place**2 for place, who in enumerate(NAMES)}
-    talks = {who: sum_over_owners(Seat(who, network, prepared[who].problem, sizes, budgets), vectors[who], 1e9) for who in NAMES}
+    talks = {
+        who: sum_over_owners(
+            Seat(who, network, prepared[who].problem, sizes, budgets), vectors[who], 1e9
+        )
+        for who in NAMES
+    }
     said, totals = {who: next(talk) for who, talk in talks.items()}, {}
     while len(totals) < len(NAMES):
-        heard = {who: {n: said[n] for n in network.neighbours(who) if said[n] is not None} for who in NAMES}
+        heard = {
+            who: {n: said[n] for n in network.neighbours(who) if said[n] is not None}
+            for who in NAMES
+        }
         for who, talk in talks.items():
             try:
                 said[who] = talk.send(heard[who])
@@ -104,7 +141,12 @@ def test_words_travel_along_edges_only_and_all_owners_learn(algorithm):
 def test_without_noise_pp_admm_finds_the_minimum_of_all_rows(network):
     """Owners of different sizes: every row counts the same."""
     ridge = 0.05
-    together = fit_together(model(np.inf), tables(), NETWORKS[network], PPADMM(steps=400, eta=0.02, ridge=ridge, average_last=0.0))
+    together = fit_together(
+        model(np.inf),
+        tables(),
+        NETWORKS[network],
+        PPADMM(steps=400, eta=0.02, ridge=ridge, average_last=0.0),
+    )
     pooled = _pooled_optimum(ridge)
     for fitted in together.models.values():
         found = np.append(fitted.coef_[0], fitted.intercept_)
@@ -135,17 +177,23 @@ def test_without_noise_a_shared_solver_is_the_solver():
         np.testing.assert_allclose(fitted.coef_, alone.coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("algorithm", [PPADMM(steps=4), SharedSolver("proximal-gd")], ids=["pp-admm", "shared"])
+@pytest.mark.parametrize(
+    "algorithm", [PPADMM(steps=4), SharedSolver("proximal-gd")], ids=["pp-admm", "shared"]
+)
 @pytest.mark.parametrize("stop", [0, 1, 3])
 def test_a_run_goes_on_after_a_crash_as_if_nothing_had_happened(tmp_path, algorithm, stop):
-    """One owner's process dies after some rounds; it comes back with its journal, and its noise of these rounds stays."""
+    """One owner's process dies after some rounds; it comes back with its journal, and its noise
+    of these rounds stays.
+    """
     folders = {name: tmp_path / name for name in NAMES}
     ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
     first = owners(algorithm, folders=folders, ledgers=ledgers, seed=None)
     said, mail = [], {name: {} for name in NAMES}
     for number in range(stop):
         words = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
-        mail = {o.name: {n: words[n] for n in o.seat.neighbours if words[n] is not None} for o in first}
+        mail = {
+            o.name: {n: words[n] for n in o.seat.neighbours if words[n] is not None} for o in first
+        }
         said.append(words)
     for owner in first:
         owner.close()
@@ -192,17 +240,29 @@ def test_a_crash_between_paying_and_the_first_word_costs_nothing(tmp_path, monke
     folders = {name: tmp_path / name for name in NAMES}
     ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
     with monkeypatch.context() as patched:
-        patched.setattr(Journal, "note_receipt", lambda self, number: (_ for _ in ()).throw(OSError("disk full")))
+        patched.setattr(
+            Journal,
+            "note_receipt",
+            lambda self, number: (_ for _ in ()).throw(OSError("disk full")),
+        )
         with pytest.raises(OSError, match="disk full"):
             owners(folders=folders, ledgers=ledgers)
     simulate(owners(folders=folders, ledgers=ledgers))
     assert all(len(ledger.entries) == 1 for ledger in ledgers.values())
 
 
-@pytest.mark.parametrize("failure", [LedgerError("locked"), BudgetExceeded("another was faster")], ids=["locked", "refused"])
-def test_a_journal_that_failed_to_pay_does_not_speak_on_what_another_paid(tmp_path, monkeypatch, failure):
+@pytest.mark.parametrize(
+    "failure",
+    [LedgerError("locked"), BudgetExceeded("another was faster")],
+    ids=["locked", "refused"],
+)
+def test_a_journal_that_failed_to_pay_does_not_speak_on_what_another_paid(
+    tmp_path, monkeypatch, failure
+):
     """Both would draw noise of their own, and together tell more than one payment covers."""
-    first, second = ({name: tmp_path / place / name for name in NAMES} for place in ("first", "second"))
+    first, second = (
+        {name: tmp_path / place / name for name in NAMES} for place in ("first", "second")
+    )
     ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "charge", lambda *terms: (_ for _ in ()).throw(failure))
@@ -219,7 +279,9 @@ def test_a_journal_that_failed_to_pay_does_not_speak_on_what_another_paid(tmp_pa
 def test_journals_that_race_pay_each_for_itself(tmp_path, monkeypatch):
     from hushfit.federated._journal import Journal
 
-    first, second = ({name: tmp_path / place / name for name in NAMES} for place in ("first", "second"))
+    first, second = (
+        {name: tmp_path / place / name for name in NAMES} for place in ("first", "second")
+    )
     ledgers = {name: Ledger(3.0, 1e-5) for name in NAMES}
     honest = Journal.note_paying
     waiting = []
@@ -227,13 +289,17 @@ def test_journals_that_race_pay_each_for_itself(tmp_path, monkeypatch):
     def note_paying(self):
         if not waiting:
             waiting.append(self)
-            for owner in owners(folders=second, ledgers=ledgers):  # pays between the other's look at the ledger and its charge
+            for owner in owners(
+                folders=second, ledgers=ledgers
+            ):  # pays between the other's look at the ledger and its charge
                 owner.turn(0, {})
                 owner.close()
         return honest(self)
 
     monkeypatch.setattr(Journal, "note_paying", note_paying)
-    with pytest.raises(LedgerError, match="journal is gone"):  # the others of the first group find their runs paid for
+    with pytest.raises(
+        LedgerError, match="journal is gone"
+    ):  # the others of the first group find their runs paid for
         owners(folders=first, ledgers=ledgers)
     assert [len(ledger.entries) for ledger in ledgers.values()] == [2, 1, 1, 1]
     again = owners(folders=second, ledgers=ledgers)
@@ -245,7 +311,12 @@ def test_runs_with_alike_names_are_told_apart():
     labels = {"a": True, "a-b": False, "a.b": False, "b": False}
     for name, expected in labels.items():
         label = Run(name, PPADMM(steps=2)).paid_as("0f")
-        assert run.is_paid_by(Receipt(1, label, GaussianCost(1.0), Relation.REPLACE_ONE, Spent(1.0, 1e-5))) is expected
+        assert (
+            run.is_paid_by(
+                Receipt(1, label, GaussianCost(1.0), Relation.REPLACE_ONE, Spent(1.0, 1e-5))
+            )
+            is expected
+        )
 
 
 def test_a_turn_that_could_not_be_written_is_not_taken_again(tmp_path, monkeypatch):
@@ -255,7 +326,9 @@ def test_a_turn_that_could_not_be_written_is_not_taken_again(tmp_path, monkeypat
     owner = owners(folders=folders)[0]
     owner.turn(0, {})
     with monkeypatch.context() as patched:
-        patched.setattr(_journal, "_append", lambda path, line: (_ for _ in ()).throw(OSError("disk full")))
+        patched.setattr(
+            _journal, "_append", lambda path, line: (_ for _ in ()).throw(OSError("disk full"))
+        )
         with pytest.raises(OSError, match="disk full"):
             owner.turn(1, {})
     with pytest.raises(InvalidArgument, match="Start its process again"):
@@ -312,7 +385,9 @@ def test_an_empty_ledger_stops_an_owner_before_its_first_word(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "hostile", [np.full(5, np.nan), np.full(5, 1e300), np.zeros(3), np.full(5, np.inf)], ids=["nan", "huge", "short", "infinite"]
+    "hostile",
+    [np.full(5, np.nan), np.full(5, 1e300), np.zeros(3), np.full(5, np.inf)],
+    ids=["nan", "huge", "short", "infinite"],
 )
 def test_hostile_words_are_made_harmless(hostile):
     default = np.ones(5)
@@ -326,7 +401,9 @@ def test_hostile_words_are_made_harmless(hostile):
 
 
 def test_the_first_word_depends_on_no_other_owner():
-    """privacy_B 7, test 11: changing one owner's rows changes nothing at the others before they have heard of it."""
+    """privacy_B 7, test 11: changing one owner's rows changes nothing at the others before they
+    have heard of it.
+    """
     first, second = owners(n=60), owners(n=60)
     X, y = tables(60)["south"]
     changed = model().prepare(-X, 1 - y).source
@@ -337,7 +414,9 @@ def test_the_first_word_depends_on_no_other_owner():
 
 
 def test_bad_networks_are_refused():
-    with pytest.raises(InvalidArgument, match=r"not connected: south, west cannot be reached from north"):
+    with pytest.raises(
+        InvalidArgument, match=r"not connected: south, west cannot be reached from north"
+    ):
         Network(NAMES, [("north", "east"), ("south", "west")])
     with pytest.raises(InvalidArgument, match="not an edge"):
         Network(NAMES, [("north", "north")])
@@ -381,16 +460,32 @@ def test_bad_arguments_are_refused():
 def test_each_owner_spends_its_own_budget():
     ledgers = {name: Ledger(3.0, 1e-4) for name in NAMES}
     epsilons = {"north": 0.5, "east": 2.0}
-    together = fit_together(model(), tables(), "ring", PPADMM(steps=3), epsilons=epsilons, deltas={"west": 1e-7}, ledgers=ledgers)
+    together = fit_together(
+        model(),
+        tables(),
+        "ring",
+        PPADMM(steps=3),
+        epsilons=epsilons,
+        deltas={"west": 1e-7},
+        ledgers=ledgers,
+    )
     assert [g.epsilon for g in together.guarantees.values()] == [0.5, 2.0, 1.0, 1.0]
     assert together.guarantees["west"].delta == 1e-7
-    assert 0 < ledgers["north"].spent().epsilon < ledgers["south"].spent().epsilon < ledgers["east"].spent().epsilon
+    assert (
+        0
+        < ledgers["north"].spent().epsilon
+        < ledgers["south"].spent().epsilon
+        < ledgers["east"].spent().epsilon
+    )
 
 
 def test_several_classes_and_another_loss():
     rng = np.random.default_rng(0)
     parts = {name: (rng.normal(size=(80, 3)), rng.integers(0, 3, 80)) for name in NAMES}
-    for estimator in (PrivateLogisticRegression(classes=[0, 1, 2]), PrivateLinearSVC(classes=[0, 1, 2])):
+    for estimator in (
+        PrivateLogisticRegression(classes=[0, 1, 2]),
+        PrivateLinearSVC(classes=[0, 1, 2]),
+    ):
         for algorithm in (SharedSolver("proximal-gd"), PPADMM(steps=2)):
             if isinstance(algorithm, PPADMM) and isinstance(estimator, PrivateLinearSVC):
                 algorithm = PPADMM(steps=2, eta=0.2)
@@ -399,7 +494,10 @@ def test_several_classes_and_another_loss():
 
 
 def test_owners_must_agree_on_the_table():
-    columns = {"age": {"kind": "numeric", "low": 0, "high": 100}, "sex": {"kind": "categorical", "categories": ["f", "m"]}}
+    columns = {
+        "age": {"kind": "numeric", "low": 0, "high": 100},
+        "sex": {"kind": "categorical", "categories": ["f", "m"]},
+    }
     other = {**columns, "age": {"kind": "numeric", "low": 0, "high": 120}}
     here, there = Agreement({"schema": columns}), Agreement({"schema": other})
     here.require_same("north", Agreement({"schema": dict(columns)}), "south")
@@ -434,7 +532,9 @@ class FailsAfterLooking:
         return 1
 
     def converse(self, seat, curator):
-        drawn = curator.release("gradient", ClippedGradient(seat.problem, np.zeros(seat.problem.shape), 0.5))
+        drawn = curator.release(
+            "gradient", ClippedGradient(seat.problem, np.zeros(seat.problem.shape), 0.5)
+        )
         SEEN.append(drawn)
         raise InvalidArgument("no further")
         yield drawn

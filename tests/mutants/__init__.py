@@ -1,4 +1,5 @@
-"""Planted bugs: privacy mistakes that somebody could really have made, each a small patch of the library, and the checks that must notice.
+"""Planted bugs: privacy mistakes that somebody could really have made, each a small patch of the
+library, and the checks that must notice.
 
 They live here, outside the package, and are put in place for the length of a ``with`` block only.
 """
@@ -15,7 +16,16 @@ from .solvers import SOLVERS
 
 MUTANTS: dict[str, Mutant] = {
     mutant.name: mutant
-    for theme in (QUERIES, NOISE, SOLVERS, FEDERATED, SEARCH, ACCOUNTING, SIDE_CHANNELS, DISK_LEDGER)
+    for theme in (
+        QUERIES,
+        NOISE,
+        SOLVERS,
+        FEDERATED,
+        SEARCH,
+        ACCOUNTING,
+        SIDE_CHANNELS,
+        DISK_LEDGER,
+    )
     for mutant in theme
 }
 

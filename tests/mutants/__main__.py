@@ -1,6 +1,8 @@
-"""``make mutants``: plant every bug, see which checks notice, print the table and write it into docs/audit-mutants.md.
+"""``make mutants``: plant every bug, see which checks notice, print the table and write it into
+docs/audit-mutants.md.
 
-``make mutants ARGS="--clean 20"`` runs the same checks on the library as it is, so many times with different seeds, and counts alarms.
+``make mutants ARGS="--clean 20"`` runs the same checks on the library as it is, so many times with
+different seeds, and counts alarms.
 """
 
 import os
@@ -13,7 +15,7 @@ from pathlib import Path
 import click
 
 from hushfit.audit import ATTACK_LEVEL, FALSE_ALARMS, trimmed_checks
-from hushfit.audit._noise import LEVEL
+from hushfit.audit.checks._noise import LEVEL
 
 from . import MUTANTS, alarms_of, planted
 
@@ -30,7 +32,10 @@ def noticed(name: str) -> list[tuple[str, str]]:
         with planted(mutant):
             alarms = alarms_of(checks[check])
         # Of several the one that says it in the fewest words, but not in none.
-        found += [(check, _evidence(alarm)) for alarm in sorted(alarms, key=lambda alarm: len(alarm.evidence) or 10**6)[:1]]
+        found += [
+            (check, _evidence(alarm))
+            for alarm in sorted(alarms, key=lambda alarm: len(alarm.evidence) or 10**6)[:1]
+        ]
     return found
 
 
@@ -51,12 +56,20 @@ def _evidence(finding) -> str:
 
 def table(lines: dict[str, list[tuple[str, str]]]) -> str:
     """The registry as markdown, with what was seen."""
-    rows = ["| planted bug | what is wrong | found in | caught by | evidence |", "|---|---|---|---|---|"]
+    rows = [
+        "| planted bug | what is wrong | found in | caught by | evidence |",
+        "|---|---|---|---|---|",
+    ]
     for name, mutant in MUTANTS.items():
         seen = dict(lines[name])
-        caught = "; ".join(check if check in seen else f"**missed by** {check}" for check in mutant.caught_by)
+        caught = "; ".join(
+            check if check in seen else f"**missed by** {check}" for check in mutant.caught_by
+        )
         evidence = next(iter(seen.values()), "").replace("|", "\\|")[:160]
-        rows.append(f"| {name} | {mutant.wrong} (`{mutant.where}`) | {mutant.source} | {caught} | {evidence} |")
+        rows.append(
+            f"| {name} | {mutant.wrong} (`{mutant.where}`) | {mutant.source} | {caught} | "
+            f"{evidence} |"
+        )
     return "\n".join(rows)
 
 
@@ -82,11 +95,18 @@ def main(clean: int, workers: int, only: str) -> None:
     for name in names:
         for check, evidence in lines[name]:
             click.echo(f"{name:42} {check:58} {evidence[:150]}")
-    click.echo(f"{len(names)} planted bugs, {len(missed)} missed. {time.monotonic() - started:.0f} s.")
+    click.echo(
+        f"{len(names)} planted bugs, {len(missed)} missed. {time.monotonic() - started:.0f} s."
+    )
     for name in missed:
-        click.echo(f"  missed: {name} by {', '.join(set(MUTANTS[name].caught_by) - set(dict(lines[name])))}")
+        click.echo(
+            f"  missed: {name} by "
+            f"{', '.join(set(MUTANTS[name].caught_by) - set(dict(lines[name])))}"
+        )
     if not only:
-        PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8"), TABLE, table(lines)), encoding="utf-8")
+        PAGE.write_text(
+            rewritten(PAGE.read_text(encoding="utf-8"), TABLE, table(lines)), encoding="utf-8"
+        )
     sys.exit(1 if missed else 0)
 
 
@@ -98,10 +118,14 @@ def _clean(repeats: int, pool: ProcessPoolExecutor) -> int:
         click.echo(f"seed {seed}: {len(found)} alarms")
         for line in found:
             click.echo(f"  {line}")
-    attacks, tests = (sum(getattr(check, kind) for check in checks.values()) for kind in ("attacks", "tests"))
+    attacks, tests = (
+        sum(getattr(check, kind) for check in checks.values()) for kind in ("attacks", "tests")
+    )
     said = (
-        f"{repeats} repeats of all {len(checks)} checks on the library as it is, each with another seed: {total} alarms. In one repeat {attacks} attacks "
-        f"may be wrong with probability {ATTACK_LEVEL:.1g} each and {tests} tests of noise with {LEVEL:.0e} each: {attacks * ATTACK_LEVEL + tests * LEVEL:.1g} "
+        f"{repeats} repeats of all {len(checks)} checks on the library as it is, each with another "
+        f"seed: {total} alarms. In one repeat {attacks} attacks "
+        f"may be wrong with probability {ATTACK_LEVEL:.1g} each and {tests} tests of noise with "
+        f"{LEVEL:.0e} each: {attacks * ATTACK_LEVEL + tests * LEVEL:.1g} "
         f"in all, below the {FALSE_ALARMS:g} that is allowed."
     )
     click.echo(said)

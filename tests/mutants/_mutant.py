@@ -72,7 +72,9 @@ def together(*patches: AbstractContextManager[Any]) -> Iterator[None]:
 
 @contextmanager
 def planted(mutant: Mutant) -> Iterator[None]:
-    """The library with a bug in it; nothing that was computed with it, or without it, is kept on the other side."""
+    """The library with a bug in it; nothing that was computed with it, or without it, is kept on
+    the other side.
+    """
     _forget()
     try:
         with mutant.patch():

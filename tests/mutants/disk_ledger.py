@@ -1,7 +1,7 @@
 """Bugs in the ledger on disk: names, forks and forgeries that go unnoticed."""
 
 from hushfit.models import _verify as model_checks
-from hushfit.privacy import _chain, _sqlite, _transaction, _verify
+from hushfit.privacy.ledger import _chain, _sqlite, _transaction, _verify
 
 from ._mutant import Mutant, swapped
 
@@ -18,7 +18,9 @@ def later_entries_do_not_count():
     honest = _verify.Anchor.is_in
 
     def is_in(self, chains):
-        beyond = any(self.number is not None and self.number >= len(chain) for chain in chains.values())
+        beyond = any(
+            self.number is not None and self.number >= len(chain) for chain in chains.values()
+        )
         return beyond or honest(self, chains)
 
     return swapped(_verify.Anchor, is_in=is_in)
@@ -45,28 +47,29 @@ _CHECK = ("ledger on disk",)
 DISK_LEDGER = (
     Mutant(
         "ledger under two names",
-        "hushfit.privacy._sqlite",
-        "A ledger file that is itself a mount point is paid into, as if nobody used its other name.",
+        "hushfit.privacy.ledger._sqlite",
+        "A ledger file that is itself a mount point is paid into, as if it had no other name.",
         any_place_will_do,
         _CHECK,
     ),
     Mutant(
         "payment by a forked child",
-        "hushfit.privacy._transaction",
-        "A child that was forked in the middle of a payment commits it too, and both sides take it for theirs.",
+        "hushfit.privacy.ledger._transaction",
+        "A child that was forked in the middle of a payment commits it too, and both sides take it "
+        "for theirs.",
         the_child_goes_on,
         _CHECK,
     ),
     Mutant(
         "older copy believed",
-        "hushfit.privacy._verify",
+        "hushfit.privacy.ledger._verify",
         "Entries that an export has and the ledger has not are taken for entries to come.",
         later_entries_do_not_count,
         _CHECK,
     ),
     Mutant(
         "seals without the key",
-        "hushfit.privacy._chain",
+        "hushfit.privacy.ledger._chain",
         "The seal of an entry is its hash although there is a key, so that anybody can compute it.",
         seals_of_hashes,
         _CHECK,

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from hushfit.federated import _deployment as deployment
-from hushfit.federated import _ipp_admm as ipp_admm
 from hushfit.federated import _owner as owners
-from hushfit.federated import _pp_admm as pp_admm
-from hushfit.federated import _r_admm as r_admm
-from hushfit.federated import _shared as shared
-from hushfit.federated._subproblem import Words, dual_step
+from hushfit.federated.algorithms import _ipp_admm as ipp_admm
+from hushfit.federated.algorithms import _pp_admm as pp_admm
+from hushfit.federated.algorithms import _r_admm as r_admm
+from hushfit.federated.algorithms import _shared as shared
+from hushfit.federated.algorithms._subproblem import Words, dual_step
+from hushfit.federated.deployment import _run_spec as deployment
 
 from ._mutant import Mutant, swapped, together
 from .solvers import exact_gradient, rows_behind
@@ -57,12 +57,16 @@ def gate_without_noise():
 
 
 def noise_shared_among_owners():
-    """Each owner adds a part of the noise, as if nobody saw its own words, and sends them in the open."""
+    """Each owner adds a part of the noise, as if nobody saw its own words, and sends them in the
+    open.
+    """
     honest = shared.SharedSolver.converse
 
     class _Quieter:
         def __init__(self, curator, owners):
-            curator._multipliers = {name: m / np.sqrt(owners) for name, m in curator._multipliers.items()}
+            curator._multipliers = {
+                name: m / np.sqrt(owners) for name, m in curator._multipliers.items()
+            }
             self.curator = curator
 
         def release(self, name, query):
@@ -78,7 +82,9 @@ def noise_shared_among_owners():
 
 
 def drawn_again_after_a_crash():
-    """The journal is kept in memory, and an owner that finds its run paid for goes on without it."""
+    """The journal is kept in memory, and an owner that finds its run paid for goes on without
+    it.
+    """
     honest_pay, honest_journal = owners.Owner._pay, owners.Journal
 
     def _pay(self, ledger):
@@ -86,7 +92,9 @@ def drawn_again_after_a_crash():
             return honest_pay(self, ledger)
         return None
 
-    forgetful = SimpleNamespace(open=lambda name, folder, terms: honest_journal.open(name, None, terms))
+    forgetful = SimpleNamespace(
+        open=lambda name, folder, terms: honest_journal.open(name, None, terms)
+    )
     return together(swapped(owners.Owner, _pay=_pay), swapped(owners, Journal=forgetful))
 
 
@@ -112,14 +120,14 @@ def run_in_any_encoding():
 FEDERATED = (
     Mutant(
         "minimiser said aloud",
-        "hushfit.federated._pp_admm",
+        "hushfit.federated.algorithms._pp_admm",
         "An owner releases a noisy minimiser and sends its neighbours the exact one.",
         minimiser_said_aloud,
         ("conversation of pp-admm",),
     ),
     Mutant(
         "gradient recycled from the rows",
-        "hushfit.federated._r_admm",
+        "hushfit.federated.algorithms._r_admm",
         "Recycled steps follow the gradient at the rows, in place of the one that was released.",
         gradient_recycled_from_the_rows,
         ("conversation of r-admm",),
@@ -127,15 +135,16 @@ FEDERATED = (
     ),
     Mutant(
         "gate without noise",
-        "hushfit.federated._ipp_admm",
+        "hushfit.federated.algorithms._ipp_admm",
         "Whether an owner speaks depends on the exact norm of its gradient.",
         gate_without_noise,
         ("conversation of ipp-admm", "conversation of ipp-admm, laplace gate"),
     ),
     Mutant(
         "noise divided among owners",
-        "hushfit.federated._shared",
-        "Each owner adds its part of the noise, as with secure sums, and sends its words in the open.",
+        "hushfit.federated.algorithms._shared",
+        "Each owner adds its part of the noise, as with secure sums, and sends its words in the "
+        "open.",
         noise_shared_among_owners,
         ("attack on owner, shared (replace-one)", "attack on owner, shared (add-remove)"),
     ),
@@ -156,14 +165,15 @@ FEDERATED = (
     Mutant(
         "journal of yesterday",
         "hushfit.federated._owner",
-        "An owner goes on from a journal that was restored, and draws again what the ledger knows to be out.",
+        "An owner goes on from a journal that was restored, and draws again what the ledger knows "
+        "to be out.",
         lambda: swapped(owners.Owner, _refuse_old_journal=lambda self: None),
         ("books of an owner",),
         "hushfit 0.1",
     ),
     Mutant(
         "run without consent",
-        "hushfit.federated._deployment",
+        "hushfit.federated.deployment._run_spec",
         "An owner takes part in every run below its ceiling, whether it has approved it or not.",
         lambda: swapped(deployment.OwnerConfig, _require_approval=lambda self, spec: None),
         ("consent of an owner",),
@@ -171,16 +181,18 @@ FEDERATED = (
     ),
     Mutant(
         "run quoted in its refusal",
-        "hushfit.federated._deployment",
-        "A refusal repeats what came with the run, which the engine may have filled in at the owner.",
+        "hushfit.federated.deployment._run_spec",
+        "A refusal repeats what came with the run, which the engine may have filled in at the "
+        "owner.",
         lambda: swapped(deployment, told_to_others=str),
         ("consent of an owner",),
         "hushfit 0.1",
     ),
     Mutant(
         "run in any encoding",
-        "hushfit.federated._deployment",
-        "The description of a run is read as UTF-16 too, in which base64 around a secret is still a text.",
+        "hushfit.federated.deployment._run_spec",
+        "The description of a run is read as UTF-16 too, in which base64 around a secret is still "
+        "a text.",
         run_in_any_encoding,
         ("consent of an owner",),
         "hushfit 0.1",

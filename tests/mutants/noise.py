@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from hushfit.privacy import _sampler as samplers
-from hushfit.release import _batches as batches
-from hushfit.release import _difference as difference
-from hushfit.release import _gate as gate
-from hushfit.release import _gradient_norm as gradient_norm
-from hushfit.release import _mechanism as mechanism
-from hushfit.release import _minimiser as minimiser
-from hushfit.release import _selection as selection
+from hushfit.privacy.noise import _sampler as samplers
+from hushfit.release import mechanism
+from hushfit.release.mechanisms import _batches as batches
+from hushfit.release.mechanisms import _corner as selection
+from hushfit.release.mechanisms import _difference as difference
+from hushfit.release.mechanisms import _gate as gate
+from hushfit.release.mechanisms import _gradient_norm as gradient_norm
+from hushfit.release.mechanisms import perturbed_minimiser as minimiser
 
 from ._mutant import Mutant, swapped, together
 
@@ -35,7 +35,9 @@ def steps_below_floating_point():
 
 def rounded_normals():
     def gaussian(self, log2_variance, size):
-        return np.rint(np.random.default_rng().normal(scale=2 ** (log2_variance / 2), size=size)).astype(np.int64)
+        return np.rint(
+            np.random.default_rng().normal(scale=2 ** (log2_variance / 2), size=size)
+        ).astype(np.int64)
 
     return swapped(samplers.SecureSampler, gaussian=gaussian)
 
@@ -52,14 +54,19 @@ def no_tails():
 
 def seed_in_every_call():
     def gaussian(self, log2_variance, size):
-        return np.rint(np.random.default_rng(0).normal(scale=2.0 ** (log2_variance / 2), size=size)).astype(np.int64)
+        return np.rint(
+            np.random.default_rng(0).normal(scale=2.0 ** (log2_variance / 2), size=size)
+        ).astype(np.int64)
 
     return swapped(samplers.SeededSampler, gaussian=gaussian)
 
 
 def folded_laplace():
     honest = samplers.SecureSampler.laplace
-    return swapped(samplers.SecureSampler, laplace=lambda self, log2_scale, size: np.abs(honest(self, log2_scale, size)))
+    return swapped(
+        samplers.SecureSampler,
+        laplace=lambda self, log2_scale, size: np.abs(honest(self, log2_scale, size)),
+    )
 
 
 def variance_for_deviation():
@@ -102,7 +109,9 @@ def clip_what_is_noisy():
 
 def noise_for_the_mean():
     honest = mechanism.NoiseGrid.noisy
-    return swapped(mechanism.NoiseGrid, noisy=lambda self, answer, noise: honest(self, answer, noise // 3))
+    return swapped(
+        mechanism.NoiseGrid, noisy=lambda self, answer, noise: honest(self, answer, noise // 3)
+    )
 
 
 def drawn_once():
@@ -131,14 +140,22 @@ def laplace_in_the_euclidean_norm():
 
 
 def gate_noise(draw):
-    """A gate whose noise is drawn by ``draw``: sampler, exponent, count to threshold and noise on scores."""
+    """A gate whose noise is drawn by ``draw``: sampler, exponent, count to threshold and noise
+    on scores.
+    """
 
     def first_above(asked, source, rows, noise, threshold_multiplier, entropy):
         if threshold_multiplier == 0:
             return asked(source, rows)
-        grid = mechanism.NoiseGrid.of(asked, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=gate._FINEST)
+        grid = mechanism.NoiseGrid.of(
+            asked, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=gate._FINEST
+        )
         k = grid.log2_deviation
-        draws = entropy.sampler.laplace if noise == "laplace" else lambda e, n: entropy.sampler.gaussian(2 * e, n)
+        draws = (
+            entropy.sampler.laplace
+            if noise == "laplace"
+            else lambda e, n: entropy.sampler.gaussian(2 * e, n)
+        )
         threshold, on_scores = draw(draws, k, asked.drop.size)
         steps = np.rint(asked.scores(source, rows) / grid.step).astype(np.int64) + on_scores
         return gate._first(steps >= threshold)
@@ -187,7 +204,7 @@ def not_from_the_system():
     return swapped(samplers, SecureSampler=lambda: samplers.SeededSampler(0))
 
 
-_MECHANISM, _SAMPLER = "hushfit.release._mechanism", "hushfit.privacy._sampler"
+_MECHANISM, _SAMPLER = "hushfit.release.mechanism", "hushfit.privacy.noise._sampler"
 
 NOISE = (
     Mutant(
@@ -231,7 +248,11 @@ NOISE = (
         _MECHANISM,
         "The exponent of the variance is off by two.",
         variance_for_deviation,
-        ("noise of ss-admm", "noise on gradient, logistic (replace-one)", "attack on proximal-gd (add-remove)"),
+        (
+            "noise of ss-admm",
+            "noise on gradient, logistic (replace-one)",
+            "attack on proximal-gd (add-remove)",
+        ),
     ),
     Mutant(
         "one number for all coordinates",
@@ -263,29 +284,30 @@ NOISE = (
     ),
     Mutant(
         "noise drawn once",
-        "hushfit.release._minimiser",
-        "All rounds have the same noise in their objective: two of them give an equation without noise.",
+        "hushfit.release.mechanisms.perturbed_minimiser",
+        "All rounds have the same noise in their objective: two of them give an equation without "
+        "noise.",
         drawn_once,
         ("noise of dpsc",),
         "DPSC, DPLL, DPLH",
     ),
     Mutant(
         "Laplace noise of half the scale",
-        "hushfit.release._minimiser",
+        "hushfit.release.mechanisms.perturbed_minimiser",
         "The scale of Laplace noise is taken for its deviation.",
         laplace_of_half_the_scale,
         ("noise of dpsc, pure",),
     ),
     Mutant(
         "Laplace noise in the Euclidean norm",
-        "hushfit.release._minimiser",
+        "hushfit.release.mechanisms.perturbed_minimiser",
         "Noise whose privacy is in sums of absolute values is scaled by a Euclidean length.",
         laplace_in_the_euclidean_norm,
         ("price of dpsc, pure (replace-one)", "price of owner, dvp"),
     ),
     Mutant(
         "shared gate noise",
-        "hushfit.release._gate",
+        "hushfit.release.mechanisms._gate",
         "All scores of a gate get one and the same noise, of the threshold's size.",
         shared_gate_noise,
         ("law of gates, laplace", "law of gates, gaussian"),
@@ -293,7 +315,7 @@ NOISE = (
     ),
     Mutant(
         "gate without noise on scores",
-        "hushfit.release._gate",
+        "hushfit.release.mechanisms._gate",
         "Only the threshold is noisy; with many candidates their exact order shows.",
         gate_without_query_noise,
         ("law of gates, laplace", "law of gates, gaussian"),
@@ -301,7 +323,7 @@ NOISE = (
     ),
     Mutant(
         "redrawn threshold",
-        "hushfit.release._gradient_norm",
+        "hushfit.release.mechanisms._gradient_norm",
         "The threshold gets new noise in every round, so that every round leaks.",
         threshold_redrawn,
         ("law of gates that restart",),
@@ -309,14 +331,14 @@ NOISE = (
     ),
     Mutant(
         "exact choice",
-        "hushfit.release._gate",
+        "hushfit.release.mechanisms._gate",
         "The candidate with the largest exact score is chosen.",
         exact_choice,
         ("law of choices",),
     ),
     Mutant(
         "twice the utility",
-        "hushfit.release._selection",
+        "hushfit.release.mechanisms._corner",
         "The exponential mechanism without the factor two in its exponent.",
         twice_the_utility,
         ("law of corners",),
@@ -330,7 +352,7 @@ NOISE = (
     ),
     Mutant(
         "rounding outside the batch",
-        "hushfit.release._difference",
+        "hushfit.release.mechanisms._difference",
         "Rounding to the grid of the noise is inside what sampled records do, not what others do.",
         rounding_outside_the_batch,
         ("a record outside its anchored batch",),

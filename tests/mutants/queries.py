@@ -4,26 +4,26 @@ import math
 
 import numpy as np
 
-from hushfit.audit import _examples
-from hushfit.data import _source
+from hushfit.audit.checks import _examples
+from hushfit.data.rows import _source
 from hushfit.privacy import Relation
-from hushfit.release import _admm as admm
-from hushfit.release import _difference as difference
-from hushfit.release import _exact_sum as exact_sum
-from hushfit.release import _gate as gate
-from hushfit.release import _gradient as gradient
-from hushfit.release import _gradient_norm as gradient_norm
-from hushfit.release import _hessian as hessian
-from hushfit.release import _histogram as histogram
-from hushfit.release import _joint as joint
-from hushfit.release import _logistic as logistic
-from hushfit.release import _minimiser as minimiser
-from hushfit.release import _moment as moment
-from hushfit.release import _output as output
-from hushfit.release import _permuted as permuted
-from hushfit.release import _quantile as quantile
-from hushfit.release import _score as score
-from hushfit.release import _selection as selection
+from hushfit.release import exact_sum
+from hushfit.release.mechanisms import _corner as selection
+from hushfit.release.mechanisms import _difference as difference
+from hushfit.release.mechanisms import _gate as gate
+from hushfit.release.mechanisms import _gradient_norm as gradient_norm
+from hushfit.release.mechanisms import _permuted as permuted
+from hushfit.release.mechanisms import _regularised_minimiser as output
+from hushfit.release.mechanisms import perturbed_minimiser as minimiser
+from hushfit.release.queries import _admm as admm
+from hushfit.release.queries import _column_histogram as quantile
+from hushfit.release.queries import _gradient as gradient
+from hushfit.release.queries import _hessian as hessian
+from hushfit.release.queries import _joint as joint
+from hushfit.release.queries import _logistic_gradient as logistic
+from hushfit.release.queries import _margin_histogram as histogram
+from hushfit.release.queries import _score as score
+from hushfit.release.queries import _second_moment as moment
 
 from ._mutant import Mutant, Shadow, swapped, together
 
@@ -42,7 +42,9 @@ def clip_the_mean():
         length = np.linalg.norm(total / count)
         return total * min(1.0, self.clip / max(length, 1e-300))
 
-    return swapped(gradient.ClippedGradient, __call__=__call__, _caps=lambda self, source: np.array([np.inf]))
+    return swapped(
+        gradient.ClippedGradient, __call__=__call__, _caps=lambda self, source: np.array([np.inf])
+    )
 
 
 def by_the_realised_batch():
@@ -104,8 +106,13 @@ def moment_all_halved():
 
 
 def orthogonal_taken_as_worst():
-    """Matrices are furthest apart for orthogonal records, and gradients, which were forgotten, are not."""
-    return swapped(joint.GradientWithMoment, _replaced=lambda self, gradient, moment: math.sqrt(2 * (gradient**2 + moment**2)))
+    """Matrices are furthest apart for orthogonal records, and gradients, which were forgotten,
+    are not.
+    """
+    return swapped(
+        joint.GradientWithMoment,
+        _replaced=lambda self, gradient, moment: math.sqrt(2 * (gradient**2 + moment**2)),
+    )
 
 
 def curvature_of_both_taken_as_worst():
@@ -118,7 +125,11 @@ def curvature_of_both_taken_as_worst():
 
 def eta_dropped():
     def radius(self):
-        moved = 1 / (1 + self.eta * self.rho) * admm._gradient_radius(self.problem, self.state.x, self.clip)
+        moved = (
+            1
+            / (1 + self.eta * self.rho)
+            * admm._gradient_radius(self.problem, self.state.x, self.clip)
+        )
         return moved * math.sqrt(1 + max(1.0, self.rho**2))
 
     return swapped(admm.AdmmStep, radius=radius)
@@ -128,7 +139,9 @@ def released_together():
     """x alone is counted; z and y are released too."""
 
     def radius(self):
-        return admm.primal_step(self.eta, self.rho) * admm._gradient_radius(self.problem, self.state.x, self.clip)
+        return admm.primal_step(self.eta, self.rho) * admm._gradient_radius(
+            self.problem, self.state.x, self.clip
+        )
 
     return swapped(admm.AdmmStep, radius=radius)
 
@@ -153,22 +166,31 @@ def curvature_of_another_loss():
 
 def newton_by_the_gradient():
     """The direction's noise for a change of the target; it is the matrix that moves."""
-    return swapped(hessian.NewtonDirection, radius=lambda self: 1 / (self.problem.n_rows * self.ridge))
+    return swapped(
+        hessian.NewtonDirection, radius=lambda self: 1 / (self.problem.n_rows * self.ridge)
+    )
 
 
 def difference_not_clipped():
     def __call__(self, source, rows):
-        here, there = (gradient.ClippedGradient(self.problem, w, self.clip) for w in (self.w, self.snapshot))
+        here, there = (
+            gradient.ClippedGradient(self.problem, w, self.clip) for w in (self.w, self.snapshot)
+        )
         return here(source, rows) - there(source, rows)
 
     def bound(problem, w, snapshot, clip):
         return 0.02 * clip * min(1.0, float(np.linalg.norm(w - snapshot)))
 
-    return together(swapped(difference.GradientDifference, __call__=__call__), swapped(_examples, difference_bound=bound))
+    return together(
+        swapped(difference.GradientDifference, __call__=__call__),
+        swapped(_examples, difference_bound=bound),
+    )
 
 
 def batch_part_ignored():
-    return swapped(difference.VarianceReducedGradient, radius=lambda self: self.rate * self._full.radius())
+    return swapped(
+        difference.VarianceReducedGradient, radius=lambda self: self.rate * self._full.radius()
+    )
 
 
 def columns_not_composed():
@@ -201,7 +223,9 @@ def no_tolerance():
 
 
 def steps_of_another_schedule():
-    """eta_0/s over all epochs, where the run takes eta_0/h and starts afresh with every restart, and averages."""
+    """eta_0/s over all epochs, where the run takes eta_0/h and starts afresh with every restart,
+    and averages.
+    """
     honest = permuted.PermutedRun._shifts
 
     def _shifts(self, gradients):
@@ -230,7 +254,9 @@ def last_batch_taken_as_worst():
     honest = permuted.PermutedRun.sensitivity
 
     def sensitivity(self, relation):
-        return float(self.shifts[-1]) if relation is Relation.REPLACE_ONE else honest(self, relation)
+        return (
+            float(self.shifts[-1]) if relation is Relation.REPLACE_ONE else honest(self, relation)
+        )
 
     return swapped(permuted.PermutedRun, sensitivity=sensitivity)
 
@@ -275,7 +301,7 @@ def ranges_from_the_rows():
     return swapped(_source.FeatureBounds, apply=apply)
 
 
-_GRADIENT = "hushfit.release._gradient"
+_GRADIENT = "hushfit.release.queries._gradient"
 _RO, _AR = "(replace-one)", "(add-remove)"
 
 QUERIES = (
@@ -284,12 +310,17 @@ QUERIES = (
         _GRADIENT,
         "Under replace-one a record's gradient is counted once, though one goes and another comes.",
         one_sided(gradient.ClippedGradient),
-        (f"sensitivity of gradient, logistic {_RO}", f"attack on proximal-gd {_RO}", "sensitivity of gradient, softmax in batches"),
+        (
+            f"sensitivity of gradient, logistic {_RO}",
+            f"attack on proximal-gd {_RO}",
+            "sensitivity of gradient, softmax in batches",
+        ),
     ),
     Mutant(
         "plain sums",
-        "hushfit.release._exact_sum",
-        "Contributions are added up as plain floats, so that one record changes how all after it are rounded.",
+        "hushfit.release.exact_sum",
+        "Contributions are added up as plain floats, so that one record changes how all after it "
+        "are rounded.",
         plain_sums,
         (
             f"order of rows for gradient, softmax {_RO}",
@@ -300,7 +331,7 @@ QUERIES = (
     ),
     Mutant(
         "plain second moment",
-        "hushfit.release._moment",
+        "hushfit.release.queries._second_moment",
         "Outer products of unrounded records are added up, so that the sum depends on their order.",
         plain_moment,
         (f"order of rows for second moment {_RO}",),
@@ -323,7 +354,8 @@ QUERIES = (
     Mutant(
         "scale of the minibatch",
         _GRADIENT,
-        "Contributions are divided by their mean length in the minibatch, which one record changes for all.",
+        "Contributions are divided by their mean length in the minibatch, which one record changes "
+        "for all.",
         by_the_mean_of_the_batch,
         (f"sensitivity of gradient, hinge {_RO}", "sensitivity of gradient, hinge in batches"),
         "thesis ch. 6 (PrivBR)",
@@ -333,25 +365,28 @@ QUERIES = (
         _GRADIENT,
         "Gradients are clipped before they are multiplied by the metric that noise is measured in.",
         clip_before_the_metric,
-        (f"sensitivity of gradient in a metric {_RO}", "sensitivity of gradient in a metric in batches"),
+        (
+            f"sensitivity of gradient in a metric {_RO}",
+            "sensitivity of gradient in a metric in batches",
+        ),
     ),
     Mutant(
         "second moment, one record",
-        "hushfit.release._moment",
+        "hushfit.release.queries._second_moment",
         "Replacing a record is taken to move the second moment by one, not by the root of two.",
         moment_in_one,
         (f"sensitivity of second moment {_RO}",),
     ),
     Mutant(
         "second moment, diagonal as off-diagonal",
-        "hushfit.release._moment",
+        "hushfit.release.queries._second_moment",
         "Every entry gets the half variance that only entries off the diagonal may have.",
         moment_all_halved,
         (f"sensitivity of second moment {_RO}", f"sensitivity of second moment {_AR}"),
     ),
     Mutant(
         "missing eta",
-        "hushfit.release._admm",
+        "hushfit.release.queries._admm",
         "The step size is left out of how far x moves.",
         eta_dropped,
         (f"sensitivity of step of ADMM, long {_RO}",),
@@ -359,70 +394,76 @@ QUERIES = (
     ),
     Mutant(
         "x counted, z and y released",
-        "hushfit.release._admm",
+        "hushfit.release.queries._admm",
         "Noise is for x alone, while z and y are released with it.",
         released_together,
         (f"sensitivity of step of ADMM, long {_RO}",),
     ),
     Mutant(
         "inner steps for the price of one",
-        "hushfit.release._admm",
+        "hushfit.release.queries._admm",
         "Several steps are taken between releases, and a record's pull is counted in one of them.",
         inner_steps_for_one,
         (f"sensitivity of steps of ADMM {_RO}", f"attack on mp-admm, multi-step {_RO}"),
     ),
     Mutant(
         "diameter at the origin",
-        "hushfit.release._logistic",
-        "The distance of two logistic gradients is taken as it is at weights of zero, wherever the weights are.",
+        "hushfit.release.queries._logistic_gradient",
+        "The distance of two logistic gradients is taken as it is at weights of zero, wherever the "
+        "weights are.",
         diameter_at_the_origin,
         (f"sensitivity of gradient by its diameter {_RO}",),
     ),
     Mutant(
         "curvature of another loss",
-        "hushfit.release._hessian",
+        "hushfit.release.queries._hessian",
         "A quarter, which bounds the logistic curvature, is used for every loss.",
         curvature_of_another_loss,
         (f"sensitivity of majorant {_RO}",),
     ),
     Mutant(
         "orthogonal records taken as worst",
-        "hushfit.release._joint",
-        "Gradient and second moment get the noise that hides them for orthogonal records; others move them further together.",
+        "hushfit.release.queries._joint",
+        "Gradient and second moment get the noise that hides them for orthogonal records; others "
+        "move them further together.",
         orthogonal_taken_as_worst,
         (f"sensitivity of gradient with moment, softmax {_RO}",),
     ),
     Mutant(
         "curvature of both taken as worst",
-        "hushfit.release._joint",
-        "Gradient and curvature together, forgetting that one of two opposite records may lie where the loss is flat.",
+        "hushfit.release.queries._joint",
+        "Gradient and curvature together, forgetting that one of two opposite records may lie "
+        "where the loss is flat.",
         curvature_of_both_taken_as_worst,
         (f"sensitivity of gradient with curvature {_RO}",),
     ),
     Mutant(
         "direction as if the matrix stood still",
-        "hushfit.release._hessian",
-        "Newton's direction gets noise for a change of the gradient, and it is the Hessian that changes.",
+        "hushfit.release.queries._hessian",
+        "Newton's direction gets noise for a change of the gradient, and it is the Hessian that "
+        "changes.",
         newton_by_the_gradient,
         (f"sensitivity of newton direction {_RO}",),
     ),
     Mutant(
         "metric that can be changed",
-        "hushfit.release._gradient",
-        "The lengths of records in a metric are kept, and whoever gave the metric can still write into it.",
+        "hushfit.release.queries._gradient",
+        "The lengths of records in a metric are kept, and whoever gave the metric can still write "
+        "into it.",
         metric_kept_as_given,
         ("sensitivity of gradient in a metric after writing into it",),
     ),
     Mutant(
         "difference not clipped",
-        "hushfit.release._difference",
-        "The difference of two clipped gradients is taken to be as short as hoped, and not clipped to that.",
+        "hushfit.release.mechanisms._difference",
+        "The difference of two clipped gradients is taken to be as short as hoped, and not clipped "
+        "to that.",
         difference_not_clipped,
         (f"sensitivity of difference {_RO}", f"sensitivity of difference {_AR}"),
     ),
     Mutant(
         "batch part ignored",
-        "hushfit.release._difference",
+        "hushfit.release.mechanisms._difference",
         "Of the variance-reduced gradient only the full part is counted.",
         batch_part_ignored,
         (f"sensitivity of variance-reduced gradient {_AR}",),
@@ -430,58 +471,63 @@ QUERIES = (
     ),
     Mutant(
         "histogram, one cell",
-        "hushfit.release._histogram",
+        "hushfit.release.queries._margin_histogram",
         "A replaced record is taken to change one cell of a histogram, and it changes two.",
         one_sided(histogram.MarginHistogram),
         (f"sensitivity of margin histogram {_RO}",),
     ),
     Mutant(
         "columns not composed",
-        "hushfit.release._quantile",
+        "hushfit.release.queries._column_histogram",
         "A record counts once in the histograms of all columns, and it is in each of them.",
         columns_not_composed,
-        (f"sensitivity of histogram of columns {_RO}", f"sensitivity of histogram of columns {_AR}"),
+        (
+            f"sensitivity of histogram of columns {_RO}",
+            f"sensitivity of histogram of columns {_AR}",
+        ),
     ),
     Mutant(
         "scores not clipped",
-        "hushfit.release._score",
+        "hushfit.release.queries._score",
         "Scores are trusted to lie between 0 and 1.",
         scores_not_clipped,
         (f"sensitivity of total of scores {_RO}",),
     ),
     Mutant(
         "halved shift of the objective",
-        "hushfit.release._minimiser",
+        "hushfit.release.mechanisms.perturbed_minimiser",
         "Noise inside the objective hides one record's gradient, and replacing moves it by two.",
         halved_shift,
         (f"sensitivity of objective's gradient {_RO}",),
     ),
     Mutant(
         "halved AMP ball",
-        "hushfit.release._minimiser",
-        "An inexact minimiser is taken to be within beta/mu of its neighbour's, and each is within that of the exact one.",
+        "hushfit.release.mechanisms.perturbed_minimiser",
+        "An inexact minimiser is taken to be within beta/mu of its neighbour's, and each is within "
+        "that of the exact one.",
         halved_ball,
         (f"certificate {_RO}", f"certificate {_AR}"),
         "PP-ADMM, Theorem 1 (AMP)",
     ),
     Mutant(
         "halved output sensitivity",
-        "hushfit.release._output",
+        "hushfit.release.mechanisms._regularised_minimiser",
         "Output perturbation with L/(n mu) in place of 2L/(n mu) and the tolerance.",
         no_tolerance,
         (f"attack on output {_RO}",),
     ),
     Mutant(
         "eta0/s for eta0/h",
-        "hushfit.release._permuted",
-        "The bound shrinks its steps from epoch to epoch and does not average; the run restarts both.",
+        "hushfit.release.mechanisms._permuted",
+        "The bound shrinks its steps from epoch to epoch and does not average; the run restarts "
+        "both.",
         steps_of_another_schedule,
         (f"sensitivity of run with restarts {_RO}",),
         "thesis ch. 3, Algorithms 3.2 and 3.3",
     ),
     Mutant(
         "unequal batches",
-        "hushfit.release._permuted",
+        "hushfit.release.mechanisms._permuted",
         "Every batch is taken to have the average size; a record of a smaller one weighs more.",
         batches_taken_as_equal,
         (f"sensitivity of run in uneven batches {_RO}",),
@@ -489,7 +535,7 @@ QUERIES = (
     ),
     Mutant(
         "last batch taken as worst",
-        "hushfit.release._permuted",
+        "hushfit.release.mechanisms._permuted",
         "Noise is for a record of the last batch.",
         last_batch_taken_as_worst,
         (f"sensitivity of run with restarts {_RO}",),
@@ -497,7 +543,7 @@ QUERIES = (
     ),
     Mutant(
         "normalised gradient steps",
-        "hushfit.release._permuted",
+        "hushfit.release.mechanisms._permuted",
         "Steps follow the direction of the gradient, which is no Lipschitz function of anything.",
         normalised_steps,
         (f"sensitivity of run in batches {_RO}", f"sensitivity of run in one batch {_RO}"),
@@ -505,28 +551,29 @@ QUERIES = (
     ),
     Mutant(
         "drops not clipped",
-        "hushfit.release._gate",
+        "hushfit.release.mechanisms._gate",
         "Falls of the loss are divided by their bound and never held to it.",
         drops_not_clipped,
         (f"sensitivity of gate {_RO}", "sensitivity of loss drops in batches"),
     ),
     Mutant(
         "corner by one record",
-        "hushfit.release._selection",
-        "The utility of a corner is taken to move by one clipped gradient when a record is replaced.",
+        "hushfit.release.mechanisms._corner",
+        "The utility of a corner is taken to move by one clipped gradient when a record is "
+        "replaced.",
         one_sided(selection.SteepestCorner),
         (f"sensitivity of steepest corner {_RO}",),
     ),
     Mutant(
         "norm by one gradient",
-        "hushfit.release._gradient_norm",
+        "hushfit.release.mechanisms._gradient_norm",
         "The norm of a gradient is given half the sensitivity that replacing a record needs.",
         norm_by_one_gradient,
         (f"sensitivity of norm of a gradient {_RO}",),
     ),
     Mutant(
         "intercept after clipping",
-        "hushfit.data._source",
+        "hushfit.data.rows._source",
         "Rows are scaled to length one and the intercept's column is added afterwards.",
         intercept_after_clipping,
         ("sealed door of logistic regression, auto", f"sensitivity of second moment {_AR}"),
@@ -534,8 +581,9 @@ QUERIES = (
     ),
     Mutant(
         "ranges from the rows",
-        "hushfit.data._source",
-        "Columns are scaled by their smallest and largest value, which one outlier sets for everybody.",
+        "hushfit.data.rows._source",
+        "Columns are scaled by their smallest and largest value, which one outlier sets for "
+        "everybody.",
         ranges_from_the_rows,
         ("sealed door of logistic regression, bounded", "sealed door of bounded scaler"),
         "all the papers' experiments",

@@ -1,15 +1,17 @@
-"""Bugs in choosing: gates that open too often, searches that look twice, vocabularies that name too much."""
+"""Bugs in choosing: gates that open too often, searches that look twice, vocabularies that name
+too much.
+"""
 
 import numpy as np
 
 from hushfit import model_selection
-from hushfit.audit import _prices as prices
+from hushfit.audit.checks import _prices as prices
 from hushfit.preprocessing import _quantile_scaler as scalers
-from hushfit.privacy import _random_stopping as stopping
-from hushfit.release import _gate as gate
-from hushfit.release import _gradient_norm as gradient_norm
-from hushfit.release import _mechanism as mechanism
-from hushfit.release import _vocabulary as vocabulary
+from hushfit.privacy.accounting import _random_stopping as stopping
+from hushfit.release import mechanism
+from hushfit.release.mechanisms import _gate as gate
+from hushfit.release.mechanisms import _gradient_norm as gradient_norm
+from hushfit.release.mechanisms import _vocabulary as vocabulary
 
 from ._mutant import Mutant, swapped, together
 
@@ -23,7 +25,9 @@ def one_segment_too_many():
 
 def gate_at_the_exact_gradient():
     def answer(self, query, source, noise_multiplier, entropy):
-        rows = None if self.rate == 1 else gate.poisson_rows(source.n_rows, self.rate, entropy.coins)
+        rows = (
+            None if self.rate == 1 else gate.poisson_rows(source.n_rows, self.rate, entropy.coins)
+        )
         g = mechanism.gaussian_answer(query.gradient, source, rows, noise_multiplier, entropy)
         threshold, _ = self.gate_multipliers(noise_multiplier)
         exact = query.gradient(source, rows)
@@ -91,7 +95,10 @@ def texts_by_their_counts():
     def answer(self, query, source, noise_multiplier, entropy):
         named = vocabulary.vocabulary_of(honest(self, query, source, noise_multiplier, entropy))
         counts = vocabulary.counts_of(source)
-        ordered = [sorted(texts, key=lambda text: (-count[text], text)) for texts, count in zip(named, counts, strict=True)]
+        ordered = [
+            sorted(texts, key=lambda text: (-count[text], text))
+            for texts, count in zip(named, counts, strict=True)
+        ]
         return vocabulary.as_bytes(ordered)
 
     return swapped(vocabulary.Thresholded, answer=answer)
@@ -125,7 +132,7 @@ def ends_of_the_column():
 SEARCH = (
     Mutant(
         "off-by-one abort",
-        "hushfit.release._gradient_norm",
+        "hushfit.release.mechanisms._gradient_norm",
         "A gate stops when it has opened more often than paid for, in place of as often.",
         one_segment_too_many,
         ("law of gates that restart",),
@@ -133,21 +140,22 @@ SEARCH = (
     ),
     Mutant(
         "gate at the exact gradient",
-        "hushfit.release._gate",
-        "Candidates are made from the gradient before its noise, so that the number of the step tells about it.",
+        "hushfit.release.mechanisms._gate",
+        "Candidates are made from the gradient before its noise, so that the number of the step "
+        "tells about it.",
         gate_at_the_exact_gradient,
         ("law of gates with their gradient",),
     ),
     Mutant(
         "gate on another batch",
-        "hushfit.release._gate",
+        "hushfit.release.mechanisms._gate",
         "Gate and gradient draw a batch each, and the price is for one.",
         gate_on_another_batch,
         ("rows read by gated batches",),
     ),
     Mutant(
         "best priced as one",
-        "hushfit.privacy._random_stopping",
+        "hushfit.privacy.accounting._random_stopping",
         "The best of many trials is paid as one trial.",
         best_priced_as_one,
         ("price of a geometric search", "price of a poisson search"),
@@ -175,21 +183,21 @@ SEARCH = (
     ),
     Mutant(
         "texts by their counts",
-        "hushfit.release._vocabulary",
+        "hushfit.release.mechanisms._vocabulary",
         "Common texts are listed in the order of their exact counts.",
         texts_by_their_counts,
         ("attack on lists of texts",),
     ),
     Mutant(
         "threshold for one column",
-        "hushfit.release._vocabulary",
+        "hushfit.release.mechanisms._vocabulary",
         "A rare text may be named in each column, and the threshold is for one.",
         threshold_for_one_column,
         ("law of vocabularies", "price of vocabularies"),
     ),
     Mutant(
         "threshold without the text itself",
-        "hushfit.release._vocabulary",
+        "hushfit.release.mechanisms._vocabulary",
         "The threshold is for texts that nobody has, and the rare text has a count of one.",
         threshold_without_the_text_itself,
         ("law of vocabularies", "price of vocabularies"),

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from hushfit.data import _cells as cells
-from hushfit.data import _schema as schemas
-from hushfit.data import _source
+from hushfit.data import cells_of as cells
+from hushfit.data.rows import _source
+from hushfit.data.schema import _schema as schemas
 from hushfit.errors import WeakGuaranteeWarning
 from hushfit.estimators import _classifiers as classifiers
-from hushfit.estimators import _fit as fits
+from hushfit.estimators import _private_fit as fits
 from hushfit.solvers import Result
 
 from ._mutant import Mutant, Shadow, swapped, together
@@ -49,14 +49,21 @@ def stops_when_it_fits():
 
 
 def stops_at_a_small_loss():
-    """Training stops when the loss on the rows no longer falls; how many steps it took is n_iter_."""
+    """Training stops when the loss on the rows no longer falls; how many steps it took is
+    n_iter_.
+    """
     honest_fit = classifiers.private_fit
 
     def private_fit(source, problem, solver, terms, verbose=0):
         fitted = honest_fit(source, problem, solver, terms)
         result = fitted.result
         w = np.atleast_2d(result.w)[0]
-        margins = np.concatenate([block.margins(w if problem.fit_intercept else np.append(w, 0.0)) for block in source.blocks()])
+        margins = np.concatenate(
+            [
+                block.margins(w if problem.fit_intercept else np.append(w, 0.0))
+                for block in source.blocks()
+            ]
+        )
         loss = float(np.logaddexp(0.0, -source.y * np.nan_to_num(margins)).sum())
         return replace(fitted, result=Result(result.w, 1 + int(1e3 * loss) % 1000))
 
@@ -69,14 +76,18 @@ def says_how_large_the_rows_are():
     def private_fit(source, problem, solver, terms, verbose=0):
         largest = float(np.nanmax(np.abs(source.X)))
         if largest > 10:
-            warnings.warn(f"rows reach {largest:g} and were scaled", WeakGuaranteeWarning, stacklevel=2)
+            warnings.warn(
+                f"rows reach {largest:g} and were scaled", WeakGuaranteeWarning, stacklevel=2
+            )
         return honest(source, problem, solver, terms)
 
     return swapped(classifiers, private_fit=private_fit)
 
 
 def logs_the_loss(self, X, y):
-    logging.getLogger("hushfit").info("training accuracy %.4f", float((self.predict(np.nan_to_num(X)) == y).mean()))
+    logging.getLogger("hushfit").info(
+        "training accuracy %.4f", float((self.predict(np.nan_to_num(X)) == y).mean())
+    )
 
 
 def keeps_class_counts(self, X, y):
@@ -113,7 +124,9 @@ def fills_with_the_mean():
 
     def as_source(X, y, **more):
         X = np.asarray(X, dtype=np.float64)
-        return honest(np.where(np.isfinite(X), X, np.nanmean(X, axis=0)) - np.nanmean(X, axis=0), y, **more)
+        return honest(
+            np.where(np.isfinite(X), X, np.nanmean(X, axis=0)) - np.nanmean(X, axis=0), y, **more
+        )
 
     return swapped(classifiers, as_source=as_source)
 
@@ -153,7 +166,9 @@ def label_by_its_name():
 
 
 def dates_as_integers():
-    """Dates are listed as numpy lists them: some as integers, until a text turns the column into objects."""
+    """Dates are listed as numpy lists them: some as integers, until a text turns the column into
+    objects.
+    """
 
     def listed(values):
         return np.asarray(values).tolist()
@@ -166,14 +181,14 @@ _AUTO = "logistic regression, auto"
 SIDE_CHANNELS = (
     Mutant(
         "early stopping by the loss",
-        "hushfit.estimators._fit",
+        "hushfit.estimators._private_fit",
         "Training stops when the loss on the rows no longer falls, and n_iter_ says when.",
         stops_at_a_small_loss,
         (f"sealed door of {_AUTO}",),
     ),
     Mutant(
         "one step less for long rows",
-        "hushfit.estimators._fit",
+        "hushfit.estimators._private_fit",
         "A run that meets a row far out ends a step earlier.",
         stops_when_it_fits,
         (f"side channels of {_AUTO}",),
@@ -230,22 +245,23 @@ SIDE_CHANNELS = (
     ),
     Mutant(
         "scaled by the longest row",
-        "hushfit.data._source",
+        "hushfit.data.rows._source",
         "All rows are divided by the length of the longest, which one outlier sets for everybody.",
         scaled_by_the_longest,
         (f"sealed door of {_AUTO}", "sensitivity of second moment (add-remove)"),
     ),
     Mutant(
         "labels by all their digits",
-        "hushfit.data._schema",
-        "Whole numbers beyond 2**53 are labels as they stand, and others once a missing cell makes the column one of floats.",
+        "hushfit.data.schema._schema",
+        "Whole numbers beyond 2**53 are labels as they stand, and others once a missing cell makes "
+        "the column one of floats.",
         label_by_its_digits,
         ("cells of a table",),
         "earlier versions of hushfit",
     ),
     Mutant(
         "truth values by name",
-        "hushfit.data._schema",
+        "hushfit.data.schema._schema",
         "True is compared as a name, and as 1 once an integer makes the column one of integers.",
         label_by_its_name,
         ("cells of a table",),
@@ -253,8 +269,9 @@ SIDE_CHANNELS = (
     ),
     Mutant(
         "dates as integers",
-        "hushfit.data._schema",
-        "Dates and durations are read as integers, and as dates once a text makes the column one of objects.",
+        "hushfit.data.schema._schema",
+        "Dates and durations are read as integers, and as dates once a text makes the column one "
+        "of objects.",
         dates_as_integers,
         ("cells of a table",),
         "earlier versions of hushfit",

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from hushfit.release import ClippedGradient, Curator, GradientWithMoment, HessianSum, SecondMoment, _batches
-from hushfit.solvers import _bls as bls
-from hushfit.solvers import _dp_sgd as dp_sgd
-from hushfit.solvers import _newton as newton
-from hushfit.solvers import _private_graph as private_graph
-from hushfit.solvers import _proximal as proximal
-from hushfit.solvers import _vradmm as vradmm
+from hushfit.release import ClippedGradient, Curator, GradientWithMoment, HessianSum, SecondMoment
+from hushfit.release.mechanisms import _batches
+from hushfit.solvers.admm import _vradmm as vradmm
+from hushfit.solvers.gradient import _dp_sgd as dp_sgd
+from hushfit.solvers.gradient import _line_search as bls
+from hushfit.solvers.gradient import _proximal as proximal
+from hushfit.solvers.newton import _newton as newton
+from hushfit.solvers.wrappers import _private_graph as private_graph
 
 from ._mutant import Mutant, swapped, together
 
@@ -22,7 +23,10 @@ def rows_behind(curator):
 
 
 def exact_gradient(problem, curator, w, clip):
-    return ClippedGradient(problem, w, clip)(rows_behind(curator), None).reshape(problem.shape) / problem.n_rows
+    return (
+        ClippedGradient(problem, w, clip)(rows_behind(curator), None).reshape(problem.shape)
+        / problem.n_rows
+    )
 
 
 def dual_without_noise():
@@ -36,7 +40,9 @@ def dual_without_noise():
 
     return together(
         swapped(vradmm._TwoNoises, epoch=epoch),
-        swapped(vradmm.Splitting, dual_start=lambda splitting, x, g: honest(splitting, x, held["exact"])),
+        swapped(
+            vradmm.Splitting, dual_start=lambda splitting, x, g: honest(splitting, x, held["exact"])
+        ),
     )
 
 
@@ -57,7 +63,10 @@ def better_of_two_by_the_rows():
     """Average or last iterate, whichever has the smaller loss on the rows."""
 
     def finish(self, problem, curator, average):
-        here, there = (np.linalg.norm(exact_gradient(problem, curator, w, 1.0)) for w in (average, 0.5 * average))
+        here, there = (
+            np.linalg.norm(exact_gradient(problem, curator, w, 1.0))
+            for w in (average, 0.5 * average)
+        )
         return average if here <= there else 0.5 * average
 
     return swapped(dp_sgd.DPSGD, finish=finish)
@@ -108,7 +117,7 @@ def graph_of_the_rows():
 SOLVERS = (
     Mutant(
         "dual without noise",
-        "hushfit.solvers._vradmm",
+        "hushfit.solvers.admm._vradmm",
         "The dual variable starts from the exact gradient.",
         dual_without_noise,
         ("replay of dp-vradmm, strongly convex",),
@@ -116,42 +125,42 @@ SOLVERS = (
     ),
     Mutant(
         "stops by the exact gradient",
-        "hushfit.solvers._proximal",
+        "hushfit.solvers.gradient._proximal",
         "A solver compares the exact gradient with a tolerance and stops.",
         stops_by_the_exact_gradient,
         ("replay of proximal-gd",),
     ),
     Mutant(
         "better of two by the rows",
-        "hushfit.solvers._dp_sgd",
+        "hushfit.solvers.gradient._dp_sgd",
         "The result is the one of two iterates that fits the rows better.",
         better_of_two_by_the_rows,
         ("replay of dp-sgd",),
     ),
     Mutant(
         "curvature without noise",
-        "hushfit.solvers._newton",
+        "hushfit.solvers.newton._newton",
         "Newton steps take a noisy gradient through the exact Hessian.",
         curvature_without_noise,
         ("replay of newton",),
     ),
     Mutant(
         "second moment for nothing",
-        "hushfit.release._batches",
+        "hushfit.release.mechanisms._batches",
         "The second moment that whitens the columns gets no noise, as if it were preprocessing.",
         moment_for_nothing,
         ("noise of whitened-gd", "noise of prox-newton"),
     ),
     Mutant(
         "step size by the rows",
-        "hushfit.solvers._bls",
+        "hushfit.solvers.gradient._line_search",
         "A line search looks at the exact loss; only its gradients are noisy.",
         step_by_the_rows,
         ("replay of bls", "replay of bls, all rows"),
     ),
     Mutant(
         "graph of the rows",
-        "hushfit.solvers._private_graph",
+        "hushfit.solvers.wrappers._private_graph",
         "The graph over the columns is estimated from the exact second moment.",
         graph_of_the_rows,
         ("replay of private graph",),

@@ -1,6 +1,8 @@
-"""Every planted bug is noticed by every check that should, nothing of it stays, and the page lists them all.
+"""Every planted bug is noticed by every check that should, nothing of it stays, and the page lists
+them all.
 
-What chance decides is seeded, but for noise from the operating system, whose tests have a false-alarm rate of 1e-6 each.
+What chance decides is seeded, but for noise from the operating system, whose tests have a
+false-alarm rate of 1e-6 each.
 """
 
 import warnings
@@ -36,7 +38,10 @@ def test_bugs_are_many_and_each_is_named_once_and_told_in_a_sentence():
         assert mutant.where.startswith("hushfit.")
 
 
-@pytest.mark.parametrize("name", ["one gradient for two", "dual without noise", "ranges from the rows", "paid afterwards"])
+@pytest.mark.parametrize(
+    "name",
+    ["one gradient for two", "dual without noise", "ranges from the rows", "paid afterwards"],
+)
 def test_nothing_of_a_bug_stays(name):
     mutant = MUTANTS[name]
     with warnings.catch_warnings():
@@ -49,7 +54,11 @@ def test_nothing_of_a_bug_stays(name):
 
 def test_the_page_lists_exactly_the_bugs():
     listed = PAGE.read_text(encoding="utf-8").split(TABLE[0])[1].split(TABLE[1])[0]
-    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in listed.splitlines() if line.startswith("| ")][1:]
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in listed.splitlines()
+        if line.startswith("| ")
+    ][1:]
     assert [row[0] for row in rows] == list(MUTANTS)
     for row, mutant in zip(rows, MUTANTS.values(), strict=True):
         assert row[1] == f"{mutant.wrong} (`{mutant.where}`)"

@@ -29,7 +29,13 @@ FULL = Guarantee(
 
 texts = st.text(max_size=12)
 releases = st.builds(
-    ReleaseRecord, texts, texts, st.integers(1, 99), st.floats(0, 1e9) | st.just(math.inf), texts, st.floats(0.01, 1)
+    ReleaseRecord,
+    texts,
+    texts,
+    st.integers(1, 99),
+    st.floats(0, 1e9) | st.just(math.inf),
+    texts,
+    st.floats(0.01, 1),
 )
 guarantees = st.builds(
     Guarantee,

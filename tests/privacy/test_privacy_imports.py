@@ -11,7 +11,7 @@ Ledger(1.0, 1e-6).charge(GaussianCost(1 / strength, 50), "fit", "replace-one")
 slow_to_import = ("dp_accounting", "scipy.stats", "scipy.optimize", "pandas", "sklearn", "opendp")
 heavy = [name for name in slow_to_import if name in sys.modules]
 assert not heavy, heavy
-"""
+"""  # noqa: E501
 
 LOUD = """
 import sys
@@ -23,7 +23,9 @@ assert "dp_accounting" in sys.modules
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 def test_closed_forms_do_not_import_dp_accounting():

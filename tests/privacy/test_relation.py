@@ -10,7 +10,7 @@ import pytest
 
 import hushfit
 from hushfit import PrivateLogisticRegression
-from hushfit.audit._examples import example_queries
+from hushfit.audit.checks._examples import example_queries
 from hushfit.data import SeededCoins, as_source
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.losses import Logistic
@@ -39,9 +39,9 @@ from hushfit.privacy import (
     rdp_epsilon,
     replaces_one,
 )
-from hushfit.privacy._interpret import profile_of
-from hushfit.privacy._mixture_cost import MixtureGaussianCost
-from hushfit.privacy._normal import normal_form
+from hushfit.privacy.accounting._interpret import profile_of
+from hushfit.privacy.accounting._normal_form import normal_form
+from hushfit.privacy.costs._mixture_cost import MixtureGaussianCost
 from hushfit.problem import Problem
 from hushfit.release import Curator, Entropy
 from hushfit.solvers import ProximalGradient, run
@@ -66,7 +66,9 @@ READINGS = {
     "profile_of": lambda cost, relation: profile_of(cost, np.array([0.5, 1.0]), relation).tolist(),
     "normal_form": normal_form,
     "dominating_mu": lambda cost, relation: dominating_mu(cost, 1e-6, relation),
-    "filtered_epsilon": lambda cost, relation: filtered_epsilon([cost, cost], Budget(50.0, 1e-5), relation),
+    "filtered_epsilon": lambda cost, relation: filtered_epsilon(
+        [cost, cost], Budget(50.0, 1e-5), relation
+    ),
     "RdpFilter": lambda cost, relation: RdpFilter(50.0, 1e-5, relation).affords(cost),
 }
 NAMES_OF_NOTHING = ["replace_one", "REPLACE-ONE", "", "both", None, 2]
@@ -91,8 +93,15 @@ def test_a_price_by_name_is_the_price(cost, reading, relation):
 @pytest.mark.parametrize("name", example_queries("replace-one") | example_queries("add-remove"))
 def test_a_sensitivity_by_name_is_the_sensitivity(name, relation):
     query = (example_queries("replace-one") | example_queries("add-remove"))[name].query
-    by_member = answer_or_refusal(lambda query, relation: query.sensitivity(relation), query, relation)
-    assert answer_or_refusal(lambda query, relation: query.sensitivity(relation), query, relation.value) == by_member
+    by_member = answer_or_refusal(
+        lambda query, relation: query.sensitivity(relation), query, relation
+    )
+    assert (
+        answer_or_refusal(
+            lambda query, relation: query.sensitivity(relation), query, relation.value
+        )
+        == by_member
+    )
 
 
 @pytest.mark.parametrize("wrong", NAMES_OF_NOTHING, ids=repr)
@@ -123,13 +132,19 @@ def test_a_problem_by_name_draws_the_same_noise(relation):
     for given in (relation, relation.value):
         problem, solver = Problem(Logistic(), Zero(), 40, 3, given), ProximalGradient(steps=3)
         quote = solver.plan(problem).quote(problem, Budget(1.0, 1e-5))
-        curator = Curator(source, quote.plan, quote.multipliers, given, SeededSampler(1), SeededCoins(2))
-        found.append((quote.multipliers, run(solver, problem, curator).w.tolist(), curator.relation))
+        curator = Curator(
+            source, quote.plan, quote.multipliers, given, SeededSampler(1), SeededCoins(2)
+        )
+        found.append(
+            (quote.multipliers, run(solver, problem, curator).w.tolist(), curator.relation)
+        )
     assert found[0] == found[1]
 
 
 def restored_with_names(guarantee):
-    """What a format without enumerations gives back: a new object, its fields set, the relation a plain text."""
+    """What a format without enumerations gives back: a new object, its fields set, the relation
+    a plain text.
+    """
     empty = object.__new__(Guarantee)
     empty.__setstate__({**vars(guarantee), "relation": guarantee.relation.value})
     return empty
@@ -137,11 +152,15 @@ def restored_with_names(guarantee):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(
-    "restored", [restored_with_names, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))], ids=["by name", "copied", "pickled"]
+    "restored",
+    [restored_with_names, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))],
+    ids=["by name", "copied", "pickled"],
 )
 def test_a_guarantee_that_was_stored_elsewhere_prints_as_before(relation, restored):
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.tile([0, 1], 15)
-    model = PrivateLogisticRegression(adjacency=relation.value, solver="proximal-gd", classes=[0, 1], delta=1e-3).fit(X, y)
+    model = PrivateLogisticRegression(
+        adjacency=relation.value, solver="proximal-gd", classes=[0, 1], delta=1e-3
+    ).fit(X, y)
     again = restored(model.privacy_)
     assert again == model.privacy_
     assert again.relation is relation

@@ -26,7 +26,7 @@ from hushfit.privacy import (
     filtered_epsilon,
     gaussian_mu,
 )
-from hushfit.privacy._filter import filter_orders
+from hushfit.privacy.accounting._filter import filter_orders
 
 STEP, REACH = 0.01, 8.0
 LOSSES = STEP * np.arange(-int(REACH / STEP), int(REACH / STEP) + 1)

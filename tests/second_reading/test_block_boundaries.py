@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 from _support import problem_for, source_of
-from hushfit.audit import _examples
-from hushfit.audit._deterministic import _measured
+from hushfit.audit.checks import _examples
+from hushfit.audit.checks._deterministic import _measured
 from hushfit.data import FEWEST_BLOCK_ROWS, SeededCoins, as_source
-from hushfit.data._schema_file import parse_schema
+from hushfit.data.schema._schema_file import parse_schema
 from hushfit.data.tables import CodedRows, find_tables
 from hushfit.losses import Squared
 from hushfit.privacy import Relation, SeededSampler

@@ -9,7 +9,7 @@ from _support import labels_for, problem_for, records_of, source_of
 from hushfit.losses import HuberHinge, Logistic, Squared
 from hushfit.penalties import L1, MCP, SCAD, Box, L1Ball, L2Ball, LHalf, Zero
 from hushfit.release import PerturbedMinimiser
-from hushfit.release import _minimiser as minimiser
+from hushfit.release.mechanisms import perturbed_minimiser as minimiser
 
 LONG = np.longdouble
 COLUMNS = 6

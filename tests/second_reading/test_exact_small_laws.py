@@ -23,7 +23,7 @@ from hushfit.privacy import (
     rdp_curve,
 )
 from hushfit.release import NoiseGrid, Thresholded, Vocabulary
-from hushfit.release._gate import gate_multipliers
+from hushfit.release.mechanisms._gate import gate_multipliers
 
 QUADRATURE = 1 + 1e-5
 over_relations = pytest.mark.parametrize("relation", list(Relation), ids=str)

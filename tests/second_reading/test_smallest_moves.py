@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from _support import LOSSES, labels_for, problem_for, source_of
-from hushfit.audit._noise import steady_answers
+from hushfit.audit.checks._noise import steady_answers
 from hushfit.data import as_source
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Logistic, Squared

@@ -1,4 +1,6 @@
-"""``python -m hushfit.audit``: the whole audit. Exit code 1 if anything is violated, found or weaker than it should be."""
+"""``python -m hushfit.audit``: the whole audit. Exit code 1 if anything is violated, found or
+weaker than it should be.
+"""
 
 import json
 import os
@@ -11,8 +13,8 @@ from typing import Any
 import click
 
 from hushfit._version import __version__
-from hushfit.audit._noise import Finding
-from hushfit.audit._suite import (
+from hushfit.audit.checks import Finding
+from hushfit.audit.suite import (
     FALSE_ALARMS,
     alarm_level,
     attack_jobs,
@@ -30,18 +32,38 @@ _OPEN, _CLOSE = "<!-- measured: begin -->", "<!-- measured: end -->"
 @click.option("--workers", default=min(2, os.cpu_count() or 1), show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--only", default="", help="Attacks whose name contains this.")
-@click.option("-o", "--output", default="out/audit/audit.json", show_default=True, type=click.Path(dir_okay=False))
-@click.option("--keep", is_flag=True, help="Keep the results: in the package, and in the table of docs/audit.md.")
+@click.option(
+    "-o",
+    "--output",
+    default="out/audit/audit.json",
+    show_default=True,
+    type=click.Path(dir_okay=False),
+)
+@click.option(
+    "--keep",
+    is_flag=True,
+    help="Keep the results: in the package, and in the table of docs/audit.md.",
+)
 def main(trials: int, workers: int, seed: int, only: str, output: str, keep: bool) -> None:
     """Attack everything, then check everything that needs no chance."""
     started = time.monotonic()
     jobs = [job for job in attack_jobs() if only in job.name]
     alarm = alarm_level(attack_jobs())
-    click.echo(f"{len(jobs)} attacks of {trials} trials; false alarms of the whole audit: at most {FALSE_ALARMS:g}")
+    click.echo(
+        f"{len(jobs)} attacks of {trials} trials; false alarms of the whole audit: at most "
+        f"{FALSE_ALARMS:g}"
+    )
     lines: dict[int, dict[str, Any]] = {}
     with ProcessPoolExecutor(workers) as pool:
-        pending = {pool.submit(run_attack, job, trials, alarm, seed + place): place for place, job in enumerate(jobs)}
-        checks = [] if only else [pool.submit(deterministic_findings, seed), pool.submit(noise_findings_of_all)]
+        pending = {
+            pool.submit(run_attack, job, trials, alarm, seed + place): place
+            for place, job in enumerate(jobs)
+        }
+        checks = (
+            []
+            if only
+            else [pool.submit(deterministic_findings, seed), pool.submit(noise_findings_of_all)]
+        )
         for done in as_completed(pending):
             line = lines[pending[done]] = done.result()
             click.echo(_line(line))
@@ -50,10 +72,18 @@ def main(trials: int, workers: int, seed: int, only: str, output: str, keep: boo
     broken = [line for line in ordered if line["verdict"] == "violated"]
     weak = [line for line in ordered if line["ratio"] < line["goal"]]
     failed = [finding for finding in findings if not finding.passed]
-    click.echo(f"\n{len(ordered)} attacks: {len(broken)} violated, {len(weak)} weaker than they should be.")
-    click.echo(f"{len(findings)} checks without attack: {len(failed)} failed. {time.monotonic() - started:.0f} s.")
+    click.echo(
+        f"\n{len(ordered)} attacks: {len(broken)} violated, {len(weak)} weaker than they should be."
+    )
+    click.echo(
+        f"{len(findings)} checks without attack: {len(failed)} failed. "
+        f"{time.monotonic() - started:.0f} s."
+    )
     for line in weak:
-        click.echo(f"  weak: {line['name']} ({line['view']}, {line['relation']}) {line['ratio']:.2f}, wanted {line['goal']}")
+        click.echo(
+            f"  weak: {line['name']} ({line['view']}, {line['relation']}) {line['ratio']:.2f}, "
+            f"wanted {line['goal']}"
+        )
     for finding in failed:
         click.echo(f"  failed: {finding.check}: {finding.evidence}")
     _write(Path(output), ordered, findings, trials)
@@ -64,7 +94,8 @@ def main(trials: int, workers: int, seed: int, only: str, output: str, keep: boo
 
 def _line(line: dict[str, Any]) -> str:
     return (
-        f"{line['name']:28} {line['relation']:12} {line['view']:10} claimed {line['claimed']:g} measured {line['measured']:6.2f} "
+        f"{line['name']:28} {line['relation']:12} {line['view']:10} claimed {line['claimed']:g} "
+        f"measured {line['measured']:6.2f} "
         f"ratio {line['ratio']:5.2f}  {line['verdict']}"
     )
 
@@ -73,7 +104,10 @@ def _write(path: Path, lines: list[dict[str, Any]], findings: list[Finding], tri
     path.parent.mkdir(parents=True, exist_ok=True)
     checks = [{"check": f.check, "passed": f.passed, "evidence": f.evidence} for f in findings]
     path.write_text(
-        json.dumps({"version": __version__, "trials": trials, "attacks": lines, "checks": checks}, indent=1), encoding="utf-8"
+        json.dumps(
+            {"version": __version__, "trials": trials, "attacks": lines, "checks": checks}, indent=1
+        ),
+        encoding="utf-8",
     )
 
 
@@ -86,7 +120,9 @@ def _keep(lines: list[dict[str, Any]], trials: int) -> None:
     if page.is_file():
         before, rest = page.read_text(encoding="utf-8").split(_OPEN)
         after = rest.split(_CLOSE)[1]
-        page.write_text(f"{before}{_OPEN}\n{markdown_tables(lines)}\n{_CLOSE}{after}", encoding="utf-8")
+        page.write_text(
+            f"{before}{_OPEN}\n{markdown_tables(lines)}\n{_CLOSE}{after}", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

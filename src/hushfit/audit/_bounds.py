@@ -1,7 +1,9 @@
-"""What two samples of scores prove about epsilon: tests of a claimed trade-off curve, and lower bounds that follow.
+"""What two samples of scores prove about epsilon: tests of a claimed trade-off curve, and lower
+bounds that follow.
 
-A claim bounds how often an event may happen on one table by how often it happens on its neighbour. Events are chosen on a part of
-the trials and counted on the rest, so that looking for the most telling one costs nothing. See docs/audit.md.
+A claim bounds how often an event may happen on one table by how often it happens on its neighbour.
+Events are chosen on a part of the trials and counted on the rest, so that looking for the most
+telling one costs nothing. See docs/audit.md.
 """
 
 import math
@@ -18,8 +20,7 @@ from scipy.stats import beta, binom
 from hushfit._typing import AnyArray, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, GaussianCost, Relation, delta_of, epsilon_of, gaussian_mu
-from hushfit.privacy._exact import exact_delta, is_exact, is_single_objective
-from hushfit.privacy._normal import normal_form
+from hushfit.privacy.accounting import exact_delta, is_exact, is_single_objective, normal_form
 
 # Part of the trials on which events are chosen.
 CHOOSING_SHARE = 0.25
@@ -47,7 +48,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Points of a privacy profile: the claim that no event is more than ``exp(epsilon)`` times as likely, up to ``delta``."""
+    """Points of a privacy profile: the claim that no event is more than ``exp(epsilon)`` times
+    as likely, up to ``delta``.
+    """
 
     epsilons: Vector
     deltas: Vector
@@ -71,12 +74,16 @@ class Curve:
         return Curve(np.append(self.epsilons, epsilon), np.append(self.deltas, delta))
 
     def epsilon(self, delta: float) -> float:
-        """The last of its points, rising, at which it says more than ``delta``: a lower bound on where it says that."""
+        """The last of its points, rising, at which it says more than ``delta``: a lower bound on
+        where it says that.
+        """
         above = self.epsilons[self.deltas > delta]
         return float(above.max()) if len(above) else 0.0
 
     def most(self, rate: Vector) -> Vector:
-        """Largest probability on one table of an event that has probability ``rate`` on the other."""
+        """Largest probability on one table of an event that has probability ``rate`` on the
+        other.
+        """
         ratio = np.exp(self.epsilons)[:, None]
         delta = self.deltas[:, None]
         # The second bound is the first for the complement, with the tables exchanged.
@@ -96,8 +103,8 @@ class Claim:
     cost : Cost or None
         What was paid; its whole profile is tested then, not only the point (epsilon, delta).
     scaled : callable or None
-        Noise factor to cost, or to the curve itself: the family in which the family estimator looks. Give it only where the true
-        law, whatever its noise, belongs to the family.
+        Noise factor to cost, or to the curve itself: the family in which the family estimator
+        looks. Give it only where the true law, whatever its noise, belongs to the family.
     """
 
     epsilon: float
@@ -108,14 +115,24 @@ class Claim:
 
     def __post_init__(self) -> None:
         if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:
-            raise InvalidArgument(f"epsilon={self.epsilon} and delta={self.delta} claim nothing that could be tested.")
+            raise InvalidArgument(
+                f"epsilon={self.epsilon} and delta={self.delta} claim nothing that could be tested."
+            )
         object.__setattr__(self, "relation", Relation.parse(self.relation))
 
     @classmethod
-    def gaussian(cls, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE_ONE) -> "Claim":
+    def gaussian(
+        cls, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE_ONE
+    ) -> "Claim":
         """That of a Gaussian mechanism calibrated to (epsilon, delta)."""
         multiplier = 1 / gaussian_mu(epsilon, delta)
-        return cls(epsilon, delta, relation, GaussianCost(multiplier), lambda factor: GaussianCost(factor * multiplier))
+        return cls(
+            epsilon,
+            delta,
+            relation,
+            GaussianCost(multiplier),
+            lambda factor: GaussianCost(factor * multiplier),
+        )
 
     @cached_property
     def curve(self) -> Curve:
@@ -133,15 +150,19 @@ class Claim:
     def _epsilon_at(self, factor: float) -> float:
         assert self.scaled is not None
         made = self.scaled(factor)
-        return made.epsilon(self.delta) if isinstance(made, Curve) else epsilon_of(made, self.delta, Relation(self.relation))
+        return (
+            made.epsilon(self.delta)
+            if isinstance(made, Curve)
+            else epsilon_of(made, self.delta, Relation(self.relation))
+        )
 
 
 @dataclass(frozen=True)
 class Counted:
     """How often an event happened: on the table that it speaks for, and on the other.
 
-    ``above`` says whether the event is a score of at least ``threshold``, which speaks for the first table, or one below it, which
-    speaks for the second.
+    ``above`` says whether the event is a score of at least ``threshold``, which speaks for the
+    first table, or one below it, which speaks for the second.
     """
 
     threshold: float
@@ -154,8 +175,22 @@ class Counted:
     @classmethod
     def of(cls, first: Vector, second: Vector, threshold: float, above: bool) -> "Counted":
         if above:
-            return cls(threshold, above, int((first >= threshold).sum()), len(first), int((second >= threshold).sum()), len(second))
-        return cls(threshold, above, int((second < threshold).sum()), len(second), int((first < threshold).sum()), len(first))
+            return cls(
+                threshold,
+                above,
+                int((first >= threshold).sum()),
+                len(first),
+                int((second >= threshold).sum()),
+                len(second),
+            )
+        return cls(
+            threshold,
+            above,
+            int((second < threshold).sum()),
+            len(second),
+            int((first < threshold).sum()),
+            len(first),
+        )
 
     def at_least(self, level: float) -> float:
         """Clopper-Pearson bound: the event is at least so likely on its own table."""
@@ -166,7 +201,9 @@ class Counted:
         return float(_largest_rate(np.array([self.alarms]), self.alarm_trials, level)[0])
 
     def p_value(self, curve: Curve) -> float:
-        """Probability, if the curve is kept, of counts that speak against it as loudly as these, or more."""
+        """Probability, if the curve is kept, of counts that speak against it as loudly as these,
+        or more.
+        """
         return curve_p_value(curve, self.hits, self.hit_trials, self.alarms, self.alarm_trials)
 
     def direct_epsilon(self, delta: float, level: float) -> float:
@@ -184,7 +221,8 @@ class Bound:
     direct : float
         Lower bound on epsilon at the claimed delta, whatever the mechanism is (Clopper-Pearson).
     family : float or None
-        The same if the mechanism is the claimed one up to the size of its noise: the least epsilon that was not rejected.
+        The same if the mechanism is the claimed one up to the size of its noise: the least epsilon
+        that was not rejected.
     p_value : float
         Of the counts under the claim, all events taken into account.
     level : float
@@ -210,8 +248,15 @@ class Bound:
         return self.p_value <= self.alarm
 
 
-def lower_bound(first: Vector, second: Vector, claim: Claim, confidence: float = 0.999, alarm: float | None = None) -> Bound:
-    """Test a claim against scores of trials on two neighbouring tables, and bound epsilon from below.
+def lower_bound(
+    first: Vector,
+    second: Vector,
+    claim: Claim,
+    confidence: float = 0.999,
+    alarm: float | None = None,
+) -> Bound:
+    """Test a claim against scores of trials on two neighbouring tables, and bound epsilon from
+    below.
 
     Parameters
     ----------
@@ -221,7 +266,8 @@ def lower_bound(first: Vector, second: Vector, claim: Claim, confidence: float =
     confidence : float, default=0.999
         Of the bounds.
     alarm : float, optional
-        Chance of a false alarm; one minus the confidence unless given. Where many audits run together, smaller.
+        Chance of a false alarm; one minus the confidence unless given. Where many audits run
+        together, smaller.
 
     Returns
     -------
@@ -240,18 +286,23 @@ def lower_bound(first: Vector, second: Vector, claim: Claim, confidence: float =
 
 
 def verdict_of(bound: Bound, claim: Claim, power: float = 0.5) -> Verdict:
-    """*violated* if the claim was rejected, *no power* if less than ``power`` of it was measured, else *consistent*."""
+    """*violated* if the claim was rejected, *no power* if less than ``power`` of it was
+    measured, else *consistent*.
+    """
     if bound.violated:
         return Verdict.VIOLATED
     return Verdict.CONSISTENT if bound.epsilon >= power * claim.epsilon else Verdict.NO_POWER
 
 
-def curve_p_value(curve: Curve, hits: int, hit_trials: int, alarms: int, alarm_trials: int) -> float:
+def curve_p_value(
+    curve: Curve, hits: int, hit_trials: int, alarms: int, alarm_trials: int
+) -> float:
     r"""Exact test of a whole trade-off curve by two counts.
 
-    If the event has probability q on the other table, it has at most ``curve.most(q)`` on its own. For each q the two tail
-    probabilities are independent p-values, and their product c has a tail of :math:`c (1 - \log c)` (Fisher); the worst q
-    counts. Between the points of a grid over q the tails are bounded by their monotonicity.
+    If the event has probability q on the other table, it has at most ``curve.most(q)`` on its own.
+    For each q the two tail probabilities are independent p-values, and their product c has a tail
+    of :math:`c (1 - \log c)` (Fisher); the worst q counts. Between the points of a grid over q the
+    tails are bounded by their monotonicity.
     """
     q = _rates_around(alarms, alarm_trials)
     few = binom.cdf(alarms, alarm_trials, q[:-1])  # falls in q: largest at the left end of a cell
@@ -261,37 +312,54 @@ def curve_p_value(curve: Curve, hits: int, hit_trials: int, alarms: int, alarm_t
 
 
 def _profile(cost: Cost, relation: Relation, epsilons: Vector) -> Vector:
-    """Delta at each epsilon, as `delta_of` has it, by one interpreter: a Renyi curve at every point would take long."""
+    """Delta at each epsilon, as `delta_of` has it, by one interpreter: a Renyi curve at every
+    point would take long.
+    """
     form = normal_form(cost, relation)
     if is_single_objective(form):
         return np.array([exact_delta(form, float(epsilon)) for epsilon in epsilons])
     if is_exact(form) or form.by_curve or form.reveals_all:
         return np.array([delta_of(cost, float(epsilon), relation) for epsilon in epsilons])
-    from hushfit.privacy._accounting import pld_delta
+    from hushfit.privacy.accounting.pld import pld_delta
 
     return np.array([pld_delta(form, float(epsilon), relation) for epsilon in epsilons])
 
 
 def _rates_around(count: int, trials: int) -> Vector:
     """A grid over all rates, fine where the count makes them likely."""
-    centre, spread = (count + 0.5) / (trials + 1), math.sqrt((count + 1) * (trials - count + 1)) / (trials + 2) ** 1.5
-    # In units where cells are equally wide: arcsine of the root makes the spread the same everywhere.
+    centre, spread = (
+        (count + 0.5) / (trials + 1),
+        math.sqrt((count + 1) * (trials - count + 1)) / (trials + 2) ** 1.5,
+    )
+    # In units where cells are equally wide: arcsine of the root makes the spread the same
+    # everywhere.
     middle, half = math.asin(math.sqrt(centre)), 9 * spread / (2 * math.sqrt(centre * (1 - centre)))
-    inner = np.sin(np.clip(np.linspace(middle - half, middle + half, _CELLS), 0.0, math.pi / 2)) ** 2
+    inner = (
+        np.sin(np.clip(np.linspace(middle - half, middle + half, _CELLS), 0.0, math.pi / 2)) ** 2
+    )
     return np.unique(np.concatenate([[0.0], inner, np.linspace(0.0, 1.0, 41)]))
 
 
 def _split(scores: Vector) -> tuple[Vector, Vector]:
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or len(scores) < 20 or np.isnan(scores).any():
-        raise InvalidArgument(f"An audit needs at least 20 scores, all numbers, for each table; got shape {scores.shape}.")
+        raise InvalidArgument(
+            "An audit needs at least 20 scores, all numbers, for each table; got shape "
+            f"{scores.shape}."
+        )
     cut = int(CHOOSING_SHARE * len(scores))
     return scores[:cut], scores[cut:]
 
 
-def _chosen_events(first: Vector, second: Vector, delta: float, level: float) -> list[tuple[float, bool]]:
-    """Thresholds that promise most, in either direction: for the Gaussian distance, and for epsilon at delta."""
-    thresholds = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.0, 1.0, _CANDIDATES)))
+def _chosen_events(
+    first: Vector, second: Vector, delta: float, level: float
+) -> list[tuple[float, bool]]:
+    """Thresholds that promise most, in either direction: for the Gaussian distance, and for
+    epsilon at delta.
+    """
+    thresholds = np.unique(
+        np.quantile(np.concatenate([first, second]), np.linspace(0.0, 1.0, _CANDIDATES))
+    )
     chosen = []
     for above in (True, False):
         hit, alarm = _bounded_rates(first, second, thresholds, above, level)
@@ -301,10 +369,18 @@ def _chosen_events(first: Vector, second: Vector, delta: float, level: float) ->
     return chosen
 
 
-def _bounded_rates(first: Vector, second: Vector, thresholds: Vector, above: bool, level: float) -> tuple[Vector, Vector]:
-    below = [np.searchsorted(np.sort(scores), thresholds, side="left") for scores in (first, second)]
+def _bounded_rates(
+    first: Vector, second: Vector, thresholds: Vector, above: bool, level: float
+) -> tuple[Vector, Vector]:
+    below = [
+        np.searchsorted(np.sort(scores), thresholds, side="left") for scores in (first, second)
+    ]
     if above:
-        hits, alarms, trials = len(first) - below[0], len(second) - below[1], (len(first), len(second))
+        hits, alarms, trials = (
+            len(first) - below[0],
+            len(second) - below[1],
+            (len(first), len(second)),
+        )
     else:
         hits, alarms, trials = below[1], below[0], (len(second), len(first))
     return _least_rate(hits, trials[0], level / 2), _largest_rate(alarms, trials[1], level / 2)
@@ -315,11 +391,15 @@ def _least_rate(counts: AnyArray, trials: int, level: float) -> Vector:
 
 
 def _largest_rate(counts: AnyArray, trials: int, level: float) -> Vector:
-    return np.where(counts < trials, beta.ppf(1 - level, counts + 1, np.maximum(trials - counts, 1)), 1.0)
+    return np.where(
+        counts < trials, beta.ppf(1 - level, counts + 1, np.maximum(trials - counts, 1)), 1.0
+    )
 
 
 def _family_epsilon(events: tuple[Counted, ...], claim: Claim, level: float) -> float:
-    """Epsilon at the least noise factor whose curve is rejected: the true noise is smaller than that."""
+    """Epsilon at the least noise factor whose curve is rejected: the true noise is smaller than
+    that.
+    """
 
     def rejected(factor: float) -> bool:
         curve = claim._at_factor(factor)

@@ -1,8 +1,10 @@
-"""The law of each released answer, given a table: what an attacker who sees every release computes with.
+"""The law of each released answer, given a table: what an attacker who sees every release computes
+with.
 
-`log_density` knows every mechanism of the library. The laws are exact for tables whose rows, but for one, contribute nothing or are
-all the same, as those of `hushfit.audit` are; for others they are scores like any other, and an audit stays valid with any score.
-A new mechanism registers its own: ``@log_density.register``.
+`log_density` knows every mechanism of the library. The laws are exact for tables whose rows, but
+for one, contribute nothing or are all the same, as those of `hushfit.audit` are; for others they
+are scores like any other, and an audit stays valid with any score. A new mechanism registers its
+own: ``@log_density.register``.
 """
 
 import math
@@ -47,7 +49,7 @@ from hushfit.release import (
     Thresholded,
     vocabulary_of,
 )
-from hushfit.release._vocabulary import counts_of
+from hushfit.release.mechanisms import counts_of
 
 NOBODY: IntVector = np.empty(0, dtype=np.int64)
 # Points and reach, in scales of the noise, of the integrals over a threshold or a winning score.
@@ -79,13 +81,16 @@ class Release:
 
     @cached_property
     def scale(self) -> float:
-        """Standard deviation of additive noise, as paid for; how it is rounded does not matter here."""
+        """Standard deviation of additive noise, as paid for; how it is rounded does not matter
+        here.
+        """
         return float(self.noise_multiplier * self.query.sensitivity(self.relation))
 
 
 @singledispatch
 def log_density(mechanism: Any, release: Release, source: DataSource) -> float:
-    """Logarithm of the density of an answer if the rows were those of ``source``, up to a constant that no row changes.
+    """Logarithm of the density of an answer if the rows were those of ``source``, up to a constant
+    that no row changes.
 
     Parameters
     ----------
@@ -97,7 +102,10 @@ def log_density(mechanism: Any, release: Release, source: DataSource) -> float:
     -------
     float
     """
-    raise InvalidArgument(f"{type(mechanism).__name__} has no law in hushfit.audit yet. Register one, or audit the model alone.")
+    raise InvalidArgument(
+        f"{type(mechanism).__name__} has no law in hushfit.audit yet. Register one, or audit the "
+        "model alone."
+    )
 
 
 def log_ratio(
@@ -108,7 +116,9 @@ def log_ratio(
     tables: tuple[DataSource, DataSource],
     row: int,
 ) -> float:
-    """Logarithm of how much more likely all the answers of a run are on the first table than on the second."""
+    """Logarithm of how much more likely all the answers of a run are on the first table than on
+    the second.
+    """
     mechanisms = {part.name: part.sampling for part in parts}
     total = 0.0
     for one in asked:
@@ -121,16 +131,21 @@ def log_ratio(
 # Additive Gaussian noise
 
 
-def _normal(answer: Vector, centre: Vector, scale: float, doubled: BoolVector | None = None) -> float:
+def _normal(
+    answer: Vector, centre: Vector, scale: float, doubled: BoolVector | None = None
+) -> float:
     miss = (answer - centre) / scale
     squares = miss * miss if doubled is None else miss * miss * np.where(doubled, 2.0, 1.0)
     return -0.5 * float(squares.sum())
 
 
-def _mixture(release: Release, source: DataSource, batches: Sequence[tuple[float, IntVector | None]]) -> float:
+def _mixture(
+    release: Release, source: DataSource, batches: Sequence[tuple[float, IntVector | None]]
+) -> float:
     """Gaussian noise on the answer over one of several batches, each with its probability."""
     return _log_sum(
-        math.log(share) + _normal(release.answer, release.query(source, rows), release.scale, release.query.doubled)
+        math.log(share)
+        + _normal(release.answer, release.query(source, rows), release.scale, release.query.doubled)
         for share, rows in batches
         if share > 0
     )
@@ -183,12 +198,20 @@ def _with_and_without(rate: float, row: int) -> list[tuple[float, IntVector | No
 # Noise inside an objective: the optimality condition tells it
 
 
-def _inside(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple[Vector, float]:
-    """The noise that makes ``w`` the minimiser, and the logarithm of the volume that a unit of weights takes of it."""
+def inside_of(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple[Vector, float]:
+    """The noise that makes ``w`` the minimiser, and the logarithm of the volume that a unit of
+    weights takes of it.
+    """
     problem, w = query.problem, w.reshape(query.problem.shape)
     if problem.penalty.ridge is None:
-        raise InvalidArgument(f"With {problem.penalty!r} a minimiser does not tell its noise. Audit it without the penalty.")
-    whole = ClippedGradient(problem, w, 2 * problem.loss.slope_bound)(source, None).reshape(w.shape) / problem.n_rows
+        raise InvalidArgument(
+            f"With {problem.penalty!r} a minimiser does not tell its noise. Audit it without the "
+            "penalty."
+        )
+    whole = (
+        ClippedGradient(problem, w, 2 * problem.loss.slope_bound)(source, None).reshape(w.shape)
+        / problem.n_rows
+    )
     linear = 0.0 if query.linear is None else query.linear
     ridge = np.full(problem.shape, query.mu)
     ridge[..., : problem.n_features] += problem.penalty.ridge
@@ -203,14 +226,16 @@ def _inside(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple[V
 @log_density.register(GaussianInside)
 @log_density.register(ClassicInside)
 def _(mechanism: Any, release: Release, source: DataSource) -> float:
-    noise, volume = _inside(release.query, release.answer, source)
+    noise, volume = inside_of(release.query, release.answer, source)
     return _normal(noise, np.zeros_like(noise), _inside_scale(release)) + volume
 
 
 @log_density.register
 def _(mechanism: LaplaceInside, release: Release, source: DataSource) -> float:
-    noise, volume = _inside(release.query, release.answer, source)
-    return volume - float(np.abs(noise).sum()) / (mechanism.stretch(noise.size) * _inside_scale(release))
+    noise, volume = inside_of(release.query, release.answer, source)
+    return volume - float(np.abs(noise).sum()) / (
+        mechanism.stretch(noise.size) * _inside_scale(release)
+    )
 
 
 def _inside_scale(release: Release) -> float:
@@ -227,7 +252,9 @@ def _(mechanism: Thresholded, release: Release, source: DataSource) -> float:
     for counts, named in zip(counts_of(source), vocabulary_of(release.answer), strict=True):
         above = (np.fromiter(counts.values(), dtype=np.float64) - least) / release.scale
         told = np.fromiter((text in named for text in counts), dtype=bool)
-        total += float(log_ndtr(np.where(told, above, -above)).sum()) + _IMPOSSIBLE * len(set(named) - set(counts))
+        total += float(log_ndtr(np.where(told, above, -above)).sum()) + _IMPOSSIBLE * len(
+            set(named) - set(counts)
+        )
     return total
 
 
@@ -240,7 +267,9 @@ def _(mechanism: NoisyCorner, release: Release, source: DataSource) -> float:
     assert isinstance(query, SteepestCorner)
     scale = release.scale * _UTILITY_STEPS
     total = 0.0
-    for chosen, utilities in zip(release.answer, query.utilities(query.sums(source), _UTILITY_STEPS), strict=True):
+    for chosen, utilities in zip(
+        release.answer, query.utilities(query.sums(source), _UTILITY_STEPS), strict=True
+    ):
         place = 2 * (int(abs(chosen)) - 1) + (chosen < 0)
         total += float(utilities[place]) / scale - float(logsumexp(utilities / scale))
     return total
@@ -258,7 +287,13 @@ def _(mechanism: NoisyChoice, release: Release, source: DataSource) -> float:
 
 
 def _gate(
-    gate: Gate, index: float, noise: str, multiplier: float, release: Release, source: DataSource, rows: IntVector | None
+    gate: Gate,
+    index: float,
+    noise: str,
+    multiplier: float,
+    release: Release,
+    source: DataSource,
+    rows: IntVector | None,
 ) -> float:
     """Log-probability that a gate stops at ``index``."""
     scores = gate.scores(source, rows) / (multiplier * gate.sensitivity(release.relation))
@@ -276,7 +311,15 @@ def _gate(
 @log_density.register
 def _(mechanism: FreshGate, release: Release, source: DataSource) -> float:
     def of(rows: IntVector | None) -> float:
-        return _gate(release.query, release.answer[0], mechanism.noise, release.noise_multiplier, release, source, rows)
+        return _gate(
+            release.query,
+            release.answer[0],
+            mechanism.noise,
+            release.noise_multiplier,
+            release,
+            source,
+            rows,
+        )
 
     return _over_batches(mechanism.rate, release.row, of)
 
@@ -308,14 +351,18 @@ def _(mechanism: AdaptiveRun, release: Release, source: DataSource) -> float:
     assert isinstance(priced, Priced)
     inner: Query = priced.query
     return log_density(
-        priced.sampling, Release(inner, release.answer, priced.noise_multiplier, release.relation, release.row), source
+        priced.sampling,
+        Release(inner, release.answer, priced.noise_multiplier, release.relation, release.row),
+        source,
     )
 
 
 def _around(centre: float, scores: Vector) -> Vector:
     """Where to integrate: with a point at each kink of Laplace noise."""
     reach = _REACH + float(np.abs(scores - centre).max(initial=0.0))
-    return np.unique(np.concatenate([np.linspace(centre - reach, centre + reach, _POINTS), scores, [centre]]))
+    return np.unique(
+        np.concatenate([np.linspace(centre - reach, centre + reach, _POINTS), scores, [centre]])
+    )
 
 
 def _log_integral(t: Vector, log_values: Vector) -> float:
@@ -327,7 +374,9 @@ def _log_integral(t: Vector, log_values: Vector) -> float:
 
 
 def _log_laplace_cdf(x: Vector) -> Vector:
-    return np.where(x < 0, math.log(0.5) + np.minimum(x, 0.0), np.log1p(-0.5 * np.exp(-np.maximum(x, 0.0))))
+    return np.where(
+        x < 0, math.log(0.5) + np.minimum(x, 0.0), np.log1p(-0.5 * np.exp(-np.maximum(x, 0.0)))
+    )
 
 
 def _log_normal_cdf(x: Vector) -> Vector:

@@ -1,4 +1,6 @@
-"""The door of the command line: finds the verb, runs it, and turns every error into one sentence and an exit code."""
+"""The door of the command line: finds the verb, runs it, and turns every error into one sentence
+and an exit code.
+"""
 
 import os
 import sys
@@ -10,7 +12,7 @@ from typing import Any
 import click
 
 from hushfit._version import __version__
-from hushfit.cli._output import complain, print_json
+from hushfit.cli._printing import complain, print_json
 from hushfit.errors import BudgetExceeded, HushfitError, LedgerError
 
 OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_TROUBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -55,7 +57,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"hushfit.cli.{cmd_name}").command
+        command: click.Command = import_module(f"hushfit.cli.verbs.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -63,7 +65,11 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
-@click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Verbs,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="hushfit")
 def app() -> None:
     """Fit models on sensitive rows and release only what a differential-privacy proof allows."""
@@ -108,9 +114,13 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
     except click.exceptions.Exit as stop:
         return int(stop.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        return _refused("interrupted", "Interrupted. What had been paid stays paid.", INTERRUPTED, as_json)
+        return _refused(
+            "interrupted", "Interrupted. What had been paid stays paid.", INTERRUPTED, as_json
+        )
     except click.ClickException as error:
-        return _refused("usage", f"{error.format_message()} See `hushfit --help`.", BAD_INPUT, as_json)
+        return _refused(
+            "usage", f"{error.format_message()} See `hushfit --help`.", BAD_INPUT, as_json
+        )
     except BudgetExceeded as error:
         return _refused("over budget", str(error), OVER_BUDGET, as_json)
     except LedgerError as error:
@@ -127,7 +137,10 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         if os.environ.get("HUSHFIT_TRACEBACK"):
             raise
         # The text of an unexpected error might quote a row, so only its type is shown.
-        text = f"Unexpected {type(error).__name__}. Please report it; HUSHFIT_TRACEBACK=1 shows the details."
+        text = (
+            f"Unexpected {type(error).__name__}. Please report it; HUSHFIT_TRACEBACK=1 shows the "
+            "details."
+        )
         return _refused("unexpected", text, UNEXPECTED, as_json)
     return OK
 
@@ -143,7 +156,11 @@ def _refused(kind: str, text: str, code: int, as_json: bool) -> int:
 def _own_warnings() -> list[type[Warning]]:
     from hushfit import errors
 
-    return [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Warning)]
+    return [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, Warning)
+    ]
 
 
 def _show_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:

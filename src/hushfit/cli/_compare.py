@@ -1,4 +1,6 @@
-"""How a schema suits the rows of a table, counted exactly. Not private, and said to be so wherever its result goes."""
+"""How a schema suits the rows of a table, counted exactly. Not private, and said to be so
+wherever its result goes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -7,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import IntVector
-from hushfit.data._schema import CategoricalColumn, Column, NumericColumn, Schema
+from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 from hushfit.data.tables import Table, codes_of, numbers_of, table_batches
 
 
@@ -59,7 +61,9 @@ class _Tally:
 
     column: Column
     counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("rows", "missing", "unreadable", "outside", "unlisted"), 0)
+        default_factory=lambda: dict.fromkeys(
+            ("rows", "missing", "unreadable", "outside", "unlisted"), 0
+        )
     )
     seen: set[int] = field(default_factory=set)
 
@@ -69,7 +73,9 @@ class _Tally:
         if isinstance(self.column, NumericColumn):
             numbers = numbers_of(cells, self.column)
             outside = (numbers < self.column.low) | (numbers > self.column.high)
-            self._add(unreadable=int((np.isnan(numbers) & ~missing).sum()), outside=int(outside.sum()))
+            self._add(
+                unreadable=int((np.isnan(numbers) & ~missing).sum()), outside=int(outside.sum())
+            )
         else:
             codes: IntVector = codes_of(cells, self.column)
             self._add(unlisted=int(((codes == len(self.column.categories)) & ~missing).sum()))
@@ -89,7 +95,13 @@ def _missing(cells: Any) -> Any:
     """Which cells are null, NaN or blank."""
     if str(cells.type) in ("float", "double", "halffloat"):
         return np.isnan(np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64))
-    return np.array([cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells.to_pylist()], dtype=bool)
+    return np.array(
+        [
+            cell is None or (isinstance(cell, str) and not cell.strip())
+            for cell in cells.to_pylist()
+        ],
+        dtype=bool,
+    )
 
 
 def compare(tables: Sequence[Table], schema: Schema, watch: Any = None) -> list[ColumnCounts]:

@@ -1,4 +1,6 @@
-"""The verbs one after the other on the bundled Adult table: ``python -m hushfit.cli._demo FOLDER``."""
+"""The verbs one after the other on the bundled Adult table:
+``python -m hushfit.cli._demo FOLDER``.
+"""
 
 import os
 import shlex
@@ -11,7 +13,9 @@ from hushfit.cli._app import run
 
 
 def demo(folder: Path) -> int:
-    """Run schema, ledger, fit, evaluate and report in a folder; returns the first exit code that is not 0."""
+    """Run schema, ledger, fit, evaluate and report in a folder; returns the first exit code that
+    is not 0.
+    """
     from hushfit.data.tables import SchemaFile, schema_to_toml
     from hushfit.datasets import ADULT_SCHEMA
 
@@ -26,7 +30,8 @@ def demo(folder: Path) -> int:
     steps = [
         "schema train.csv --target income --unit person -o draft.toml --overwrite",
         "ledger init ledger.db --dataset adult --epsilon 2 --delta 1e-6",
-        "fit train.csv --schema schema.toml --epsilon 1 --delta 1e-6 --ledger ledger.db --dataset adult -o model.json --overwrite",
+        "fit train.csv --schema schema.toml --epsilon 1 --delta 1e-6 --ledger ledger.db --dataset "
+        "adult -o model.json --overwrite",
         "evaluate model.json test.csv",
         "report model.json --held-out test.csv -o report.html --overwrite",
     ]

@@ -1,6 +1,8 @@
-"""Four hospitals fit one model over real connections on this machine: ``python -m hushfit.cli._demo_federated FOLDER [HEART]``.
+"""Four hospitals fit one model over real connections on this machine: ``python -m
+hushfit.cli._demo_federated FOLDER [HEART]``.
 
-HEART is a folder with the four files of the UCI heart-disease data. Without it, the patients are invented.
+HEART is a folder with the four files of the UCI heart-disease data. Without it, the patients are
+invented.
 """
 
 import csv
@@ -30,9 +32,15 @@ def demo(folder: Path, heart: str | None) -> int:
     hospitals = load_heart(heart) if heart else simulate_heart()
     click.echo(
         "Patients: "
-        + (f"UCI heart disease, from {heart}" if heart else "INVENTED; `make demo-federated HEART=folder` takes the UCI files")
+        + (
+            f"UCI heart disease, from {heart}"
+            if heart
+            else "INVENTED; `make demo-federated HEART=folder` takes the UCI files"
+        )
     )
-    parts = {name: _split(patients, place) for place, (name, patients) in enumerate(hospitals.items())}
+    parts = {
+        name: _split(patients, place) for place, (name, patients) in enumerate(hospitals.items())
+    }
     for name, (train, test) in parts.items():
         _write(folder / name / "rows.csv", train)
         _write(folder / name / "held-out.csv", test)
@@ -65,32 +73,45 @@ def _write(path: Path, patients: Any) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*patients.columns, "disease"])
-        columns = [[("" if cell != cell else cell) for cell in column.tolist()] for column in patients.columns.values()]
+        columns = [
+            [("" if cell != cell else cell) for cell in column.tolist()]
+            for column in patients.columns.values()
+        ]
         writer.writerows(zip(*columns, patients.target.tolist(), strict=True))
 
 
 def _prepare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> int:
-    """Everything before the run: each line is what a person would type, on the machine that it names."""
-    from hushfit.cli.federate import read_run
+    """Everything before the run: each line is what a person would type, on the machine that it
+    names.
+    """
+    from hushfit.cli.verbs.federate import read_run
     from hushfit.data.tables import SchemaFile, schema_to_toml
     from hushfit.datasets import HEART_SCHEMA
 
     schema = schema_to_toml(SchemaFile(HEART_SCHEMA))
     (folder / "schema.toml").write_text(schema, encoding="utf-8")
     owners = "".join(
-        f"[owners.{n}]\nrows = {len(train.target)}\nepsilon = {EPSILON}\ndelta = {DELTA}\n" for n, (train, _) in parts.items()
+        f"[owners.{n}]\nrows = {len(train.target)}\nepsilon = {EPSILON}\ndelta = {DELTA}\n"
+        for n, (train, _) in parts.items()
     )
     (folder / "run.toml").write_text(
-        f'name = "heart"\nschema = "schema.toml"\nalgorithm = "shared"\nnetwork = "complete"\n{owners}', encoding="utf-8"
+        'name = "heart"\nschema = "schema.toml"\nalgorithm = "shared"\nnetwork = '
+        f'"complete"\n{owners}',
+        encoding="utf-8",
     )
     federation = f"{folder}/federation"
     steps = [f"federate init {federation} --owners {','.join(parts)} --port {_free_port()}"]
     for name in parts:
         home = f"{folder}/{name}"
         joined = f"federate join {federation}/invitation.json --name {name} --folder {home}"
-        steps += [joined, f"federate approve {home}/{name}.csr --folder {federation} -o {home}/{name}.crt"]
+        steps += [
+            joined,
+            f"federate approve {home}/{name}.csr --folder {federation} -o {home}/{name}.crt",
+        ]
         steps += [f"{joined} --certificate {home}/{name}.crt"]
-        steps += [f"ledger init {home}/ledger.db --dataset {name} --epsilon {EPSILON} --delta {DELTA}"]
+        steps += [
+            f"ledger init {home}/ledger.db --dataset {name} --epsilon {EPSILON} --delta {DELTA}"
+        ]
     for step in steps:
         code = _verb(step)
         if code:
@@ -128,8 +149,10 @@ def _free_port() -> int:
 
 
 def _compare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> None:
-    """The federated model beside what pooled rows, and each hospital alone, would have given at the same budget."""
-    from hushfit.cli._output import print_table
+    """The federated model beside what pooled rows, and each hospital alone, would have given at
+    the same budget.
+    """
+    from hushfit.cli._printing import print_table
     from hushfit.models import load_model
 
     held = {name: test for name, (_, test) in parts.items()}
@@ -137,20 +160,32 @@ def _compare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> None:
 
     def accuracy(predict: Any) -> list[str]:
         right = {name: predict(test.columns) == test.target for name, test in held.items()}
-        return [f"{np.mean(np.concatenate(list(right.values()))):.3f}", *(f"{np.mean(hits):.3f}" for hits in right.values())]
+        return [
+            f"{np.mean(np.concatenate(list(right.values()))):.3f}",
+            *(f"{np.mean(hits):.3f}" for hits in right.values()),
+        ]
 
     repeats = 20
     pooled = [_fitted([train for train, _ in parts.values()], seed) for seed in range(repeats)]
-    alone = {name: [_fitted([train], seed) for seed in range(repeats)] for name, (train, _) in parts.items()}
+    alone = {
+        name: [_fitted([train], seed) for seed in range(repeats)]
+        for name, (train, _) in parts.items()
+    }
     rows = [["federated, this run", *accuracy(together.predict)]]
     rows += [[f"pooled (mean of {repeats})", *_mean([accuracy(model) for model in pooled])]]
-    rows += [[f"{name} alone (mean of {repeats})", *_mean([accuracy(model) for model in models])] for name, models in alone.items()]
-    rows += [["pooled, no privacy", *accuracy(_fitted([train for train, _ in parts.values()], None))]]
+    rows += [
+        [f"{name} alone (mean of {repeats})", *_mean([accuracy(model) for model in models])]
+        for name, models in alone.items()
+    ]
+    rows += [
+        ["pooled, no privacy", *accuracy(_fitted([train for train, _ in parts.values()], None))]
+    ]
     click.echo()
     title = f"Accuracy on held-out patients, epsilon={EPSILON:g}, delta={DELTA:g}, replace-one"
     print_table(title, ["model", "all", *held], rows)
     click.echo(
-        f"What each hospital saw is in {folder}/*/owner.txt; `hushfit owner show --config {folder}/cleveland/owner.toml` tells what was asked."
+        f"What each hospital saw is in {folder}/*/owner.txt; `hushfit owner show --config "
+        f"{folder}/cleveland/owner.toml` tells what was asked."
     )
 
 
@@ -159,17 +194,24 @@ def _mean(rows: list[list[str]]) -> list[str]:
 
 
 def _fitted(trains: list[Any], seed: int | None) -> Any:
-    """A private model of some hospitals' pooled rows; without a seed, one without privacy. The seed makes this table repeatable."""
+    """A private model of some hospitals' pooled rows; without a seed, one without privacy. The
+    seed makes this table repeatable.
+    """
     import warnings
 
     from hushfit import PrivateLogisticRegression
-    from hushfit.data._schema import encode
+    from hushfit.data.schema import encode
     from hushfit.datasets import HEART_SCHEMA
 
-    table = {name: np.concatenate([train.columns[name] for train in trains]) for name in trains[0].columns}
+    table = {
+        name: np.concatenate([train.columns[name] for train in trains])
+        for name in trains[0].columns
+    }
     target = np.concatenate([train.target for train in trains])
     epsilon = EPSILON if seed is not None else np.inf
-    model = PrivateLogisticRegression(epsilon=epsilon, delta=DELTA, classes=["absent", "present"], random_state=seed)
+    model = PrivateLogisticRegression(
+        epsilon=epsilon, delta=DELTA, classes=["absent", "present"], random_state=seed
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(encode(table, HEART_SCHEMA)[0], target)

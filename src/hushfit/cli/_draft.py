@@ -5,10 +5,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hushfit.data._cells import label_of, number_of
-from hushfit.data._schema import OTHER, CategoricalColumn, Column, NumericColumn, Schema
-from hushfit.data._schema_file import SchemaFile, rounded_outwards
-from hushfit.data._tables import Table, Watch, table_batches
+from hushfit.data.schema import (
+    OTHER,
+    CategoricalColumn,
+    Column,
+    NumericColumn,
+    Schema,
+    SchemaFile,
+    label_of,
+    number_of,
+    rounded_outwards,
+)
+from hushfit.data.tables import Table, Watch, table_batches
 from hushfit.errors import InvalidArgument
 
 _MOST_CATEGORIES = 50
@@ -27,7 +35,8 @@ class Remarks:
 class Sketch:
     """What has been seen of one column."""
 
-    # By what they are compared with, since categories that no table tells apart may not be listed twice.
+    # By what they are compared with, since categories that no table tells apart may not be listed
+    # twice.
     labels: dict[str | None, str] = field(default_factory=dict)
     low: float = np.inf
     high: float = -np.inf
@@ -50,14 +59,20 @@ class Sketch:
         if len(self.labels) <= _MOST_CATEGORIES:
             self.labels.setdefault(label_of(text), text)
         if np.isfinite(number):
-            self.low, self.high, self.numbers = min(self.low, number), max(self.high, number), self.numbers + count
+            self.low, self.high, self.numbers = (
+                min(self.low, number),
+                max(self.high, number),
+                self.numbers + count,
+            )
         else:
             self.others += count
 
     @property
     def is_numeric(self) -> bool:
         # A stray mark such as "?" among thousands of numbers does not make them labels.
-        return self.numbers > 50 * self.others and (len(self.labels) >= _FEWEST_NUMBERS or self.low < 0)
+        return self.numbers > 50 * self.others and (
+            len(self.labels) >= _FEWEST_NUMBERS or self.low < 0
+        )
 
     def column(self, name: str) -> Column | None:
         """A column of the schema, or None for free text and identifiers."""
@@ -65,10 +80,14 @@ class Sketch:
             low, high = rounded_outwards(float(self.low), float(self.high))
             return NumericColumn(name, low, high)
         labels = sorted(set(self.labels.values()) - {OTHER})
-        return CategoricalColumn(name, tuple(labels)) if 0 < len(labels) <= _MOST_CATEGORIES else None
+        return (
+            CategoricalColumn(name, tuple(labels)) if 0 < len(labels) <= _MOST_CATEGORIES else None
+        )
 
 
-def draft_schema(tables: Sequence[Table], target: str, watch: Watch | None) -> tuple[SchemaFile, Remarks]:
+def draft_schema(
+    tables: Sequence[Table], target: str, watch: Watch | None
+) -> tuple[SchemaFile, Remarks]:
     """A schema with everything in it marked as unconfirmed."""
     sketches: dict[str, Sketch] = {}
     for table in tables:
@@ -77,7 +96,9 @@ def draft_schema(tables: Sequence[Table], target: str, watch: Watch | None) -> t
                 sketches.setdefault(name, Sketch()).see(batch.column(name))
     if target not in sketches:
         known = ", ".join(sketches) or "none, since there are no rows"
-        raise InvalidArgument(f"the table has no column {target!r} to predict. Its columns: {known}.")
+        raise InvalidArgument(
+            f"the table has no column {target!r} to predict. Its columns: {known}."
+        )
     return _assembled(sketches, target)
 
 
@@ -91,15 +112,23 @@ def _assembled(sketches: dict[str, Sketch], target: str) -> tuple[SchemaFile, Re
             remarks.kept[name] = _remark(sketch)
         elif name != target:
             empty = not sketch.labels
-            remarks.dropped[name] = "it is empty" if empty else f"more than {_MOST_CATEGORIES} labels, like text or an identifier"
+            remarks.dropped[name] = (
+                "it is empty"
+                if empty
+                else f"more than {_MOST_CATEGORIES} labels, like text or an identifier"
+            )
     labels = tuple(sorted(sketches[target].labels.values()))
     if not 2 <= len(labels) <= _MOST_CATEGORIES:
         raise InvalidArgument(
-            f"the target {target!r} has {len(labels) if len(labels) <= _MOST_CATEGORIES else 'too many'} different labels; "
-            f"hushfit tells 2 to {_MOST_CATEGORIES} classes apart. Choose another column, or group its values."
+            f"the target {target!r} has "
+            f"{len(labels) if len(labels) <= _MOST_CATEGORIES else 'too many'} different labels; "
+            f"hushfit tells 2 to {_MOST_CATEGORIES} classes apart. Choose another column, or group "
+            "its values."
         )
     if not columns:
-        raise InvalidArgument("no column is left to learn from: each looks like text or an identifier. Prepare some.")
+        raise InvalidArgument(
+            "no column is left to learn from: each looks like text or an identifier. Prepare some."
+        )
     schema = Schema(tuple(columns), CategoricalColumn(target, labels))
     return SchemaFile(schema, (target, *(column.name for column in columns))), remarks
 
@@ -107,4 +136,6 @@ def _assembled(sketches: dict[str, Sketch], target: str) -> tuple[SchemaFile, Re
 def _remark(sketch: Sketch) -> str:
     if not sketch.missing:
         return ""
-    return "Some cells are missing: " + ("they become `fill`." if sketch.is_numeric else "they become <other>.")
+    return "Some cells are missing: " + (
+        "they become `fill`." if sketch.is_numeric else "they become <other>."
+    )

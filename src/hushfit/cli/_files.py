@@ -11,7 +11,9 @@ from hushfit.errors import InvalidArgument
 
 
 def refuse_to_overwrite(output: str, allowed: bool) -> None:
-    """Nothing that was paid for is replaced by accident, and no fit is paid for that could not be saved."""
+    """Nothing that was paid for is replaced by accident, and no fit is paid for that could not
+    be saved.
+    """
     path = Path(output)
     if path.exists() and not allowed:
         raise InvalidArgument(f"{output} exists. Choose another name, or say --overwrite.")
@@ -32,13 +34,16 @@ def reserved_room(output: str, size: int) -> Iterator[None]:
             reserve.flush()
             os.fsync(reserve.fileno())
         except OSError as error:
-            raise InvalidArgument(f"{output} cannot be written ({os.strerror(error.errno or 0)}). Choose another place.") from None
+            raise InvalidArgument(
+                f"{output} cannot be written ({os.strerror(error.errno or 0)}). Choose another "
+                "place."
+            ) from None
         yield
 
 
 def kept_elsewhere(name: str, text: str, folders: Iterable[Path]) -> Path | None:
     """Save what was paid for in the first folder that takes it; None if none does."""
-    from hushfit.models._file import write_whole
+    from hushfit.models import write_whole
 
     for folder in folders:
         place = folder / name

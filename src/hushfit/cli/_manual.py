@@ -15,12 +15,14 @@ This page is made from the program's own help texts (`python -m hushfit.cli._man
 _PLAN = """
 ## The rule behind `hushfit plan`
 
-With `x = s * sqrt(d + 1) / (n * mu)`, where n is the number of rows, d of encoded columns, s is 2 for replace-one and 1 for
-add-remove, and mu is the Gaussian parameter of (epsilon, delta), the default solver is expected to lose `0.24 * x**0.69` of accuracy
-against a fit without privacy, and nine cases in ten lie within a factor of 2.7 of that. The rule is a least-squares line, in logarithms,
-through 61 measurements: eight tables of 6,500 to 80,000 rows and 33 to 301 columns, epsilon from 0.05 to 1.6 at delta 1e-8, both relations
-on three of them. It knows nothing about your labels: a rare class or a very easy problem can lie outside. The noise that
-`plan` prints is not a rule but the exact calibration.
+With `x = s * sqrt(d + 1) / (n * mu)`, where n is the number of rows, d of encoded columns, s is 2
+for replace-one and 1 for add-remove, and mu is the Gaussian parameter of (epsilon, delta), the
+default solver is expected to lose `0.24 * x**0.69` of accuracy against a fit without privacy, and
+nine cases in ten lie within a factor of 2.7 of that. The rule is a least-squares line, in
+logarithms, through 61 measurements: eight tables of 6,500 to 80,000 rows and 33 to 301 columns,
+epsilon from 0.05 to 1.6 at delta 1e-8, both relations on three of them. It knows nothing about your
+labels: a rare class or a very easy problem can lie outside. The noise that `plan` prints is not a
+rule but the exact calibration.
 """
 
 
@@ -38,11 +40,19 @@ def _commands() -> Iterator[tuple[str, click.Command]]:
         assert command is not None
         yield verb, command
         if isinstance(command, click.Group):
-            yield from ((f"{verb} {name}", command.commands[name]) for name in sorted(command.commands))
+            yield from (
+                (f"{verb} {name}", command.commands[name]) for name in sorted(command.commands)
+            )
 
 
 def _entry(title: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=title, max_content_width=100, terminal_width=100, help_option_names=["-h", "--help"])
+    context = click.Context(
+        command,
+        info_name=title,
+        max_content_width=100,
+        terminal_width=100,
+        help_option_names=["-h", "--help"],
+    )
     return f"## `{title}`\n\n```text\n{command.get_help(context)}\n```\n"
 
 

@@ -19,12 +19,14 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    r"""The constraint :math:`A x + B z = c`, public: nothing in it may come from private rows without being paid for.
+    r"""The constraint :math:`A x + B z = c`, public: nothing in it may come from private rows
+    without being paid for.
 
     Parameters
     ----------
     A, B : array or scipy.sparse array
-        Matrices with as many rows as ``c`` has entries. Sparse ones are kept as CSR arrays, dense ones as they are.
+        Matrices with as many rows as ``c`` has entries. Sparse ones are kept as CSR arrays, dense
+        ones as they are.
     c : array
         Right-hand side.
 
@@ -45,10 +47,13 @@ class Constraint:
         object.__setattr__(self, "B", _as_map("B", self.B))
         object.__setattr__(self, "c", np.asarray(self.c, dtype=np.float64))
         if self.c.ndim != 1:
-            raise InvalidArgument(f"c has shape {self.c.shape}. Give a vector with one entry per equation.")
+            raise InvalidArgument(
+                f"c has shape {self.c.shape}. Give a vector with one entry per equation."
+            )
         if not self.A.shape[0] == self.B.shape[0] == len(self.c):
             raise InvalidArgument(
-                f"A, B and c have {self.A.shape[0]}, {self.B.shape[0]} and {len(self.c)} rows. Give one row of each per equation."
+                f"A, B and c have {self.A.shape[0]}, {self.B.shape[0]} and {len(self.c)} rows. "
+                "Give one row of each per equation."
             )
 
     def residual(self, x: Vector, z: Vector) -> Vector:
@@ -60,9 +65,10 @@ class Constraint:
     def gram_bound(self) -> float:
         """A number that the largest eigenvalue of A'A does not exceed, for step sizes.
 
-        It is that eigenvalue but for rounding if A is dense or has at most 500 rows or columns. For larger sparse
-        matrices it comes close to the eigenvalue for the absolute values of the entries, which is the same for graphs
-        without odd cycles (chains, trees, grids) and for entries of one sign.
+        It is that eigenvalue but for rounding if A is dense or has at most 500 rows or columns. For
+        larger sparse matrices it comes close to the eigenvalue for the absolute values of the
+        entries, which is the same for graphs without odd cycles (chains, trees, grids) and for
+        entries of one sign.
         """
         return gram_bound(self.A)
 
@@ -75,8 +81,9 @@ class Constraint:
     def z_weight(self) -> float:
         """The b for which B'B is b times the identity.
 
-        With it the z-step of ADMM is a prox: of all ``z``, ``penalty.prox(-B'(A x - c + u) / b, 1 / (rho b))`` minimises
-        ``penalty(z) + rho / 2 * ||A x + B z - c + u||^2``. It is 1 where ``z`` is ``A x``.
+        With it the z-step of ADMM is a prox: of all ``z``, ``penalty.prox(-B'(A x - c + u) / b, 1 /
+        (rho b))`` minimises ``penalty(z) + rho / 2 * ||A x + B z - c + u||^2``. It is 1 where ``z``
+        is ``A x``.
 
         Raises
         ------
@@ -88,8 +95,10 @@ class Constraint:
         excess = abs(gram - weight * sparse.eye_array(gram.shape[0], format="csr")).max()
         if not (weight > 0 and excess <= _ROUNDING * weight):
             raise InvalidArgument(
-                f"B of shape {self.B.shape} has columns that are not orthogonal and of equal length, so that no prox gives "
-                "the z-step. Make z a copy of what the penalty sees, for instance with hushfit.constraints.generalised."
+                f"B of shape {self.B.shape} has columns that are not orthogonal and of equal "
+                "length, so that no prox gives "
+                "the z-step. Make z a copy of what the penalty sees, for instance with "
+                "hushfit.constraints.generalised."
             )
         return weight
 
@@ -98,7 +107,9 @@ def _as_map(name: str, matrix: LinearMap) -> LinearMap:
     """A CSR array or a plain array of floats; refuse what is not a finite matrix."""
     kept: LinearMap = sparse.csr_array(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
     if kept.ndim != 2:
-        raise InvalidArgument(f"{name} has shape {kept.shape}. Give a matrix with one row per equation.")
+        raise InvalidArgument(
+            f"{name} has shape {kept.shape}. Give a matrix with one row per equation."
+        )
     kept = kept.astype(np.float64, copy=False)
     if not np.isfinite(kept.data if sparse.issparse(kept) else kept).all():
         raise InvalidArgument(f"{name} has entries that are NaN or infinite. Give finite numbers.")

@@ -1,4 +1,6 @@
-"""The constraints that structured penalties need, by name. All are sparse and of the form A x - z = 0 but for `consensus`."""
+"""The constraints that structured penalties need, by name. All are sparse and of the form A x -
+z = 0 but for `consensus`.
+"""
 
 from collections.abc import Sequence
 
@@ -45,26 +47,33 @@ def chain(d: int) -> Constraint:
     return graph(np.column_stack([np.arange(d - 1), np.arange(1, d)]), d)
 
 
-def graph(edges: ArrayLike, d: int, signs: ArrayLike | None = None, *, with_identity: bool = False) -> Constraint:
-    """Tie ``z`` to the differences of coefficients along the edges of a graph, for the graph-guided fused lasso.
+def graph(
+    edges: ArrayLike, d: int, signs: ArrayLike | None = None, *, with_identity: bool = False
+) -> Constraint:
+    """Tie ``z`` to the differences of coefficients along the edges of a graph, for the graph-guided
+    fused lasso.
 
     Parameters
     ----------
     edges : array of int, shape (n_edges, 2)
-        Pairs of different coefficients, each pair once, in either order. The graph must be public or paid for.
+        Pairs of different coefficients, each pair once, in either order. The graph must be public
+        or paid for.
     d : int
         Number of coefficients.
     signs : array of shape (n_edges,), optional
-        +1 for coefficients that should be equal (the default), -1 for coefficients that should be opposite.
+        +1 for coefficients that should be equal (the default), -1 for coefficients that should be
+        opposite.
     with_identity : bool, default=False
-        Whether to put the identity below the edges, so that ``z`` also holds the coefficients themselves and one lasso
-        on ``z`` makes them both smooth along the graph and sparse. This is the ``A = [phi; I]`` of the papers on
-        stochastic ADMM. It has more rows than columns, hence never full row rank.
+        Whether to put the identity below the edges, so that ``z`` also holds the coefficients
+        themselves and one lasso on ``z`` makes them both smooth along the graph and sparse. This is
+        the ``A = [phi; I]`` of the papers on stochastic ADMM. It has more rows than columns, hence
+        never full row rank.
 
     Returns
     -------
     Constraint
-        ``x[j] - sign * x[i] - z[e] = 0`` for every edge e = (i, j), then ``x - z[n_edges:] = 0`` if asked for.
+        ``x[j] - sign * x[i] - z[e] = 0`` for every edge e = (i, j), then ``x - z[n_edges:] = 0`` if
+        asked for.
 
     Examples
     --------
@@ -77,7 +86,10 @@ def graph(edges: ArrayLike, d: int, signs: ArrayLike | None = None, *, with_iden
     kept = _checked_signs(signs, len(pairs))
     rows = np.arange(len(pairs))
     entries = np.concatenate([-kept, np.ones(len(pairs))])
-    differences = sparse.csr_array((entries, (np.tile(rows, 2), np.concatenate([pairs[:, 0], pairs[:, 1]]))), shape=(len(pairs), d))
+    differences = sparse.csr_array(
+        (entries, (np.tile(rows, 2), np.concatenate([pairs[:, 0], pairs[:, 1]]))),
+        shape=(len(pairs), d),
+    )
     if not with_identity:
         return generalised(differences)
     return generalised(sparse.vstack([differences, sparse.eye_array(d)], format="csr"))
@@ -98,7 +110,9 @@ def generalised(D: LinearMap) -> Constraint:
     """
     D = D if sparse.issparse(D) else np.asarray(D)
     if D.ndim != 2 or D.shape[0] == 0:
-        raise InvalidArgument(f"D has shape {D.shape}, which is no equation. Give a matrix with at least one row.")
+        raise InvalidArgument(
+            f"D has shape {D.shape}, which is no equation. Give a matrix with at least one row."
+        )
     rows = D.shape[0]
     return Constraint(D, -sparse.eye_array(rows, format="csr"), np.zeros(rows))
 
@@ -130,11 +144,16 @@ def group(groups: Sequence[Sequence[int]], d: int) -> Constraint:
     ([0, 1, 1, 2], ((0, 1), (2, 3)))
     """
     if not groups or not all(len(set(members)) == len(members) > 0 for members in groups):
-        raise InvalidArgument(f"groups={groups} are not non-empty sets of coefficients. Name every index once in a group.")
+        raise InvalidArgument(
+            f"groups={groups} are not non-empty sets of coefficients. Name every index once in a "
+            "group."
+        )
     members = np.array([i for some in groups for i in some], dtype=np.int64)
     _check_indices("groups", members, d)
     rows = np.arange(len(members))
-    return generalised(sparse.csr_array((np.ones(len(members)), (rows, members)), shape=(len(members), d)))
+    return generalised(
+        sparse.csr_array((np.ones(len(members)), (rows, members)), shape=(len(members), d))
+    )
 
 
 def copied_groups(groups: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
@@ -151,7 +170,10 @@ def copied_groups(groups: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...
         Consecutive runs, one for each group and as long.
     """
     ends = np.cumsum([len(members) for members in groups], dtype=np.int64)
-    return tuple(tuple(range(int(end) - len(members), int(end))) for members, end in zip(groups, ends, strict=True))
+    return tuple(
+        tuple(range(int(end) - len(members), int(end)))
+        for members, end in zip(groups, ends, strict=True)
+    )
 
 
 def consensus(n_blocks: int, d: int) -> Constraint:
@@ -178,17 +200,29 @@ def consensus(n_blocks: int, d: int) -> Constraint:
 def _checked_edges(edges: ArrayLike, d: int) -> IntVector:
     """Edges as pairs of indices; refuse loops, repetitions and indices out of range."""
     pairs = np.asarray(edges)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0 or not np.issubdtype(pairs.dtype, np.integer):
-        raise InvalidArgument(f"edges have shape {pairs.shape} and type {pairs.dtype}. Give at least one pair of integers.")
+    if (
+        pairs.ndim != 2
+        or pairs.shape[1] != 2
+        or len(pairs) == 0
+        or not np.issubdtype(pairs.dtype, np.integer)
+    ):
+        raise InvalidArgument(
+            f"edges have shape {pairs.shape} and type {pairs.dtype}. Give at least one pair of "
+            "integers."
+        )
     _check_indices("edges", pairs, d)
     either_way = np.sort(pairs, axis=1)
     if (either_way[:, 0] == either_way[:, 1]).any():
         loop = pairs[np.argmax(either_way[:, 0] == either_way[:, 1])]
-        raise InvalidArgument(f"edge {tuple(loop.tolist())} ties a coefficient to itself. Leave it out.")
+        raise InvalidArgument(
+            f"edge {tuple(loop.tolist())} ties a coefficient to itself. Leave it out."
+        )
     different, counts = np.unique(either_way, axis=0, return_counts=True)
     if len(different) < len(pairs):
         twice = different[np.argmax(counts)]
-        raise InvalidArgument(f"edge {tuple(twice.tolist())} is listed {counts.max()} times. Name every pair once.")
+        raise InvalidArgument(
+            f"edge {tuple(twice.tolist())} is listed {counts.max()} times. Name every pair once."
+        )
     return pairs.astype(np.int64)
 
 
@@ -196,7 +230,9 @@ def _checked_signs(signs: ArrayLike | None, count: int) -> Vector:
     """One sign per edge; all +1 if not given."""
     kept = np.ones(count) if signs is None else np.asarray(signs, dtype=np.float64)
     if kept.shape != (count,) or not (np.abs(kept) == 1).all():
-        raise InvalidArgument(f"signs={kept} are not {count} numbers +1 or -1. Give one for each edge.")
+        raise InvalidArgument(
+            f"signs={kept} are not {count} numbers +1 or -1. Give one for each edge."
+        )
     return kept
 
 
@@ -204,7 +240,9 @@ def _check_indices(name: str, indices: IntVector, d: int) -> None:
     """Refuse indices that name no coefficient."""
     outside = indices[(indices < 0) | (indices >= d)]
     if outside.size:
-        raise InvalidArgument(f"{name} name coefficient {outside[0]}, but with d={d} they are 0 to {d - 1}.")
+        raise InvalidArgument(
+            f"{name} name coefficient {outside[0]}, but with d={d} they are 0 to {d - 1}."
+        )
 
 
 def _check_count(name: str, value: int, least: int) -> None:

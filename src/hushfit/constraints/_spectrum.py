@@ -12,7 +12,8 @@ from hushfit._typing import Matrix
 
 LinearMap: TypeAlias = Any
 
-# With at most so many rows or columns the Gram matrix of the shorter side is made dense and its eigenvalues are computed.
+# With at most so many rows or columns the Gram matrix of the shorter side is made dense and its
+# eigenvalues are computed.
 _FEW = 500
 # A sparse matrix with at most so many entries, zeros included, is made dense to find its rank.
 _SMALL = 10**6
@@ -24,7 +25,9 @@ _NO_PIVOT = 1e-12
 
 
 def gram_bound(A: LinearMap) -> float:
-    """An upper bound of the largest eigenvalue of A'A: exact but for rounding if A is dense or small."""
+    """An upper bound of the largest eigenvalue of A'A: exact but for rounding if A is dense or
+    small.
+    """
     if 0 in A.shape:
         return 0.0
     if not sparse.issparse(A) or min(A.shape) <= _FEW:
@@ -36,8 +39,9 @@ def gram_bound(A: LinearMap) -> float:
 def _ratio_bound(A: LinearMap) -> float:
     """Bound for a matrix without negative entries, by Collatz and Wielandt.
 
-    For *any* positive v the largest eigenvalue of A'A is at most the largest ratio of an entry of A'A v to that of v. At v = 1
-    this is at most the product of the largest row sum and the largest column sum; power iteration improves v.
+    For *any* positive v the largest eigenvalue of A'A is at most the largest ratio of an entry of
+    A'A v to that of v. At v = 1 this is at most the product of the largest row sum and the largest
+    column sum; power iteration improves v.
     """
     v, best = np.ones(A.shape[1]), np.inf
     for _ in range(_STEPS):
@@ -62,7 +66,9 @@ def has_full_row_rank(A: LinearMap) -> bool:
 
 
 def _is_positive(A: LinearMap) -> bool:
-    """Whether no pivot of AA' vanishes; rows are scaled to length 1 first, which changes no rank."""
+    """Whether no pivot of AA' vanishes; rows are scaled to length 1 first, which changes no
+    rank.
+    """
     lengths = sparse.linalg.norm(A, axis=1)
     if not lengths.all():
         return False

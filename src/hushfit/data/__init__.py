@@ -1,15 +1,24 @@
-"""Private rows and the secret coins that choose among them."""
+"""Private rows and the secret coins that choose among them.
 
-from hushfit.data._sampling import Coins, SecureCoins, SeededCoins, fixed_size_rows, poisson_rows
-from hushfit.data._source import (
+rows/    Rows in memory, in blocks, and the secret coins that choose among them
+schema/  The public description of a table
+tables/  Tables in files: read in record batches, encoded by a schema, kept small
+"""
+
+from hushfit.data.rows import (
     FEWEST_BLOCK_ROWS,
     MOST_BLOCK_ROWS,
     Block,
+    Coins,
     DataSource,
     DenseRows,
     FeatureBounds,
+    SecureCoins,
+    SeededCoins,
     SparseRows,
     as_source,
+    fixed_size_rows,
+    poisson_rows,
 )
 
 __all__ = [

@@ -1,4 +1,18 @@
-"""Data that comes with the library, real and simulated, for examples, tests and benchmarks."""
+"""Data that comes with the library, real and simulated, for examples, tests and benchmarks.
+
+ADULT_SCHEMA                Vocabularies as printed in the documentation of the UCI data set, in
+                            its order
+Adult                       The Adult census table, raw and encoded
+load_adult                  Load the Adult census table that comes with the library
+HEART_SCHEMA                Codes as the UCI page explains them
+Heart                       The patients of one hospital
+load_heart                  Read the four hospitals from the files of the UCI page
+simulate_heart              Invent four hospitals with the columns and sizes of the heart-disease
+                            data
+SparseClassification        Simulated rows and the truth about them
+make_sparse_classification  Simulate two classes of which a few features tell everything there is
+                            to tell
+"""
 
 from hushfit.datasets._adult import ADULT_SCHEMA, Adult, load_adult
 from hushfit.datasets._heart import HEART_SCHEMA, Heart, load_heart, simulate_heart

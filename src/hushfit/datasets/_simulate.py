@@ -1,7 +1,8 @@
-"""Simulated rows with few relevant features: the two designs on which private feature selection is measured.
+"""Simulated rows with few relevant features: the two designs on which private feature selection is
+measured.
 
-Rows are Gaussian with covariance ``0.5**|i - j|`` in both. The designs differ in the true coefficients and in the labels.
-Nothing here is private: whoever simulates knows the truth.
+Rows are Gaussian with covariance ``0.5**|i - j|`` in both. The designs differ in the true
+coefficients and in the labels. Nothing here is private: whoever simulates knows the truth.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
-from hushfit.data._sampling import Coins, SecureCoins, SeededCoins
+from hushfit.data.rows import Coins, SecureCoins, SeededCoins
 from hushfit.errors import InvalidArgument
 
 CORRELATION = 0.5
@@ -52,16 +53,17 @@ def make_sparse_classification(
     Parameters
     ----------
     design : {"correlated", "threshold"}, default="correlated"
-        ``"correlated"`` is the design of [1]_, section 5.3: coefficients 0.5, 1, ..., 5 and then -0.5, -1, ..., -5; labels
-        drawn with probability ``1 / (1 + exp(-x'w + e))``. ``"threshold"`` is that of [2]_, section 4.1: coefficients 10,
-        9, 8, 7, 6, 5, 4 and 0.5; the label is the sign of ``x'w + e``. In both, e is standard normal and drawn for each
-        row.
+        ``"correlated"`` is the design of [1]_, section 5.3: coefficients 0.5, 1, ..., 5 and then
+        -0.5, -1, ..., -5; labels drawn with probability ``1 / (1 + exp(-x'w + e))``.
+        ``"threshold"`` is that of [2]_, section 4.1: coefficients 10, 9, 8, 7, 6, 5, 4 and 0.5; the
+        label is the sign of ``x'w + e``. In both, e is standard normal and drawn for each row.
     n_rows : int, optional
         As in the paper if not given: 40,000 and 11,000 (of which it tests on the last 1,000).
     n_features : int, default=100
     n_informative : int, optional
-        As in the paper if not given: 20 and 8. Other numbers continue the pattern of ``"correlated"``, the second half being
-        minus the first, and spread those of ``"threshold"`` evenly from 10 to 4 before the last one.
+        As in the paper if not given: 20 and 8. Other numbers continue the pattern of
+        ``"correlated"``, the second half being minus the first, and spread those of ``"threshold"``
+        evenly from 10 to 4 before the last one.
     random_state : int, optional
         Seed. None draws from the operating system and cannot be repeated.
 
@@ -72,15 +74,18 @@ def make_sparse_classification(
 
     Notes
     -----
-    The second paper speaks of a standard normal error but prints a formula without it, and lets the indices of the
-    covariance run to n. Here the error is added to ``x'w``, as in the first paper, which follows the second; and the
-    indices run over features. Both papers then scale the table, columns to [0, 1] or rows to norm at most 1. That is not
-    done here: the estimators scale rows by themselves.
+    The second paper speaks of a standard normal error but prints a formula without it, and lets the
+    indices of the covariance run to n. Here the error is added to ``x'w``, as in the first paper,
+    which follows the second; and the indices run over features. Both papers then scale the table,
+    columns to [0, 1] or rows to norm at most 1. That is not done here: the estimators scale rows by
+    themselves.
 
     References
     ----------
-    .. [1] "Renyi differentially private ADMM for non-smooth regularized optimization", CODASPY 2020.
-    .. [2] P. Wang and H. Zhang, "Differential privacy for sparse classification learning", 2019, arXiv:1908.00780.
+    .. [1] "Renyi differentially private ADMM for non-smooth regularized optimization",
+           CODASPY 2020.
+    .. [2] P. Wang and H. Zhang, "Differential privacy for sparse classification learning", 2019,
+           arXiv:1908.00780.
 
     Examples
     --------
@@ -90,7 +95,9 @@ def make_sparse_classification(
     ((50, 100), [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 0.5])
     """
     if design not in _DESIGNS:
-        raise InvalidArgument(f"design={design!r} is not known. Choose one of {', '.join(map(repr, _DESIGNS))}.")
+        raise InvalidArgument(
+            f"design={design!r} is not known. Choose one of {', '.join(map(repr, _DESIGNS))}."
+        )
     made = _DESIGNS[design]
     rows = made.n_rows if n_rows is None else n_rows
     informative = made.n_informative if n_informative is None else n_informative
@@ -126,13 +133,17 @@ def _falling_then_small(count: int) -> Vector:
 
 _DESIGNS = {
     # The sign of e is immaterial: it is symmetric.
-    "correlated": _Design(40_000, 20, _rising_then_opposite, lambda t, coins: _uniform(len(t), coins) < expit(t)),
+    "correlated": _Design(
+        40_000, 20, _rising_then_opposite, lambda t, coins: _uniform(len(t), coins) < expit(t)
+    ),
     "threshold": _Design(11_000, 8, _falling_then_small, lambda t, coins: t >= 0),
 }
 
 
 def _correlated_rows(n_rows: int, n_features: int, coins: Coins) -> Matrix:
-    """Gaussian rows of unit variance, each feature correlated with its neighbour: an autoregression from left to right."""
+    """Gaussian rows of unit variance, each feature correlated with its neighbour: an
+    autoregression from left to right.
+    """
     X = _normal(n_rows * n_features, coins).reshape(n_rows, n_features)
     fresh = np.sqrt(1 - CORRELATION**2)
     for j in range(1, n_features):
@@ -156,5 +167,6 @@ def _check_sizes(n_rows: int, n_features: int, n_informative: int) -> None:
         raise InvalidArgument(f"n_rows={n_rows} leaves no table. Give at least 1.")
     if not 1 <= n_informative <= n_features:
         raise InvalidArgument(
-            f"n_informative={n_informative} is not between 1 and n_features={n_features}. Ask for fewer, or for more features."
+            f"n_informative={n_informative} is not between 1 and n_features={n_features}. Ask for "
+            "fewer, or for more features."
         )

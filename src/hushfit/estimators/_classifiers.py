@@ -12,9 +12,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import DataSource, FeatureBounds, as_source
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._fit import private_fit, quote_for
 from hushfit.estimators._labels import encode_labels, public_classes
-from hushfit.estimators._linear import in_original_units, in_record_units, no_cell_quoted, penalty_of, refuse_extras, validated_rows
+from hushfit.estimators._linear import (
+    in_original_units,
+    in_record_units,
+    no_cell_quoted,
+    penalty_of,
+    refuse_extras,
+    validated_rows,
+)
+from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
@@ -86,7 +93,9 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         refuse_extras(unsupported)
         budget = Budget(self.epsilon, self.delta)
         prepared = self.prepare(X, y)
-        fit = private_fit(prepared.source, prepared.problem, self.solver, self._terms(budget), self.verbose)
+        fit = private_fit(
+            prepared.source, prepared.problem, self.solver, self._terms(budget), self.verbose
+        )
         return self.accept(fit.result, fit.guarantee, prepared)
 
     def quote(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Quote:
@@ -106,7 +115,9 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         if n_classes is None:
             if self.classes is None:
-                raise InvalidArgument("The price depends on the number of classes. Set classes, or give n_classes.")
+                raise InvalidArgument(
+                    "The price depends on the number of classes. Set classes, or give n_classes."
+                )
             n_classes = len(self.classes)
         problem = self.problem(n_rows, n_features, n_classes)
         return quote_for(problem, self.solver, Budget(self.epsilon, self.delta))
@@ -123,7 +134,15 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         Problem
         """
         relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
-        return Problem(self._loss(n_classes), self._penalty(), n_rows, n_features, relation, bool(self.fit_intercept), outputs)
+        return Problem(
+            self._loss(n_classes),
+            self._penalty(),
+            n_rows,
+            n_features,
+            relation,
+            bool(self.fit_intercept),
+            outputs,
+        )
 
     def prepare(self, X: Any, y: Any) -> "Prepared":
         """Check rows and labels and make them what a solver's curator takes; nothing is spent.
@@ -136,7 +155,8 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         Prepared
-            With the private rows inside: it is for code that fits them in another way, as `hushfit.federated` does.
+            With the private rows inside: it is for code that fits them in another way, as
+            `hushfit.federated` does.
         """
         Relation.parse(self.adjacency)
         self._penalty()
@@ -145,7 +165,11 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             check_classification_targets(y)
         classes = public_classes(self.classes, y)
         labels = encode_labels(y, classes)
-        bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
+        bounds = (
+            None
+            if self.feature_bounds is None
+            else FeatureBounds.parse(self.feature_bounds, X.shape[1])
+        )
         problem = self.problem(X.shape[0], X.shape[1], len(classes))
         source = as_source(X, labels, fit_intercept=problem.fit_intercept, bounds=bounds)
         return Prepared(source, problem, classes, bounds)
@@ -171,11 +195,13 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> Vector:
-        """Signed margin of each row: above zero speaks for ``classes_[1]``; one column for each of more classes.
+        """Signed margin of each row: above zero speaks for ``classes_[1]``; one column for each of
+        more classes.
 
-        Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)`` divided by each row's length
-        (with the intercept's 1 in it, after ``feature_bounds``). A row with a missing or infinite value is the zero record here
-        too: it lies on every boundary, unless ``nonfinite="raise"``.
+        Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)``
+        divided by each row's length (with the intercept's 1 in it, after ``feature_bounds``). A row
+        with a missing or infinite value is the zero record here too: it lies on every boundary,
+        unless ``nonfinite="raise"``.
 
         Parameters
         ----------
@@ -195,8 +221,14 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=self.nonfinite == "raise",
             )
-        bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
-        source = as_source(X, np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds)
+        bounds = (
+            None
+            if self.feature_bounds is None
+            else FeatureBounds.parse(self.feature_bounds, X.shape[1])
+        )
+        source = as_source(
+            X, np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds
+        )
         weights = in_record_units(self.coef_, self.intercept_, bounds)
         margins = np.empty((X.shape[0], len(weights)))
         for block in source.blocks():
@@ -231,11 +263,18 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _terms(self, budget: Budget) -> Terms:
         given = "given by the caller"
-        public = [f"the classes, {given}" if self.classes is not None else "the classes, READ FROM THE ROWS"]
+        public = [
+            f"the classes, {given}"
+            if self.classes is not None
+            else "the classes, READ FROM THE ROWS"
+        ]
         public.append("the names and number of the columns")
         if self.feature_bounds is not None:
             public.append(f"the range of every column, {given}")
-        notes = ["Records are scaled to unit length; one with a missing or infinite value counts as the zero record."]
+        notes = [
+            "Records are scaled to unit length; one with a missing or infinite value counts as the "
+            "zero record."
+        ]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")
         return Terms(
@@ -274,17 +313,21 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         Share of L1 in "elasticnet".
     solver : "auto", another name, or a solver of ``hushfit.solvers``
     feature_bounds : (low, high), or one pair per column, or None
-        Public ranges: values are clipped to them and mapped to [0, 1]. None uses the rows as they are. Write down what is
-        known without looking at the rows; a range read from the rows is a leak.
+        Public ranges: values are clipped to them and mapped to [0, 1]. None uses the rows as they
+        are. Write down what is known without looking at the rows; a range read from the rows is a
+        leak.
     classes : sequence, optional
-        Public label set. None reads it from ``y`` and warns: a label that only one row has would be revealed.
+        Public label set. None reads it from ``y`` and warns: a label that only one row has would be
+        revealed.
     fit_intercept : bool, default=True
     nonfinite : {"zero", "raise"}, default="zero"
-        What becomes of a record with a NaN or infinite value: it counts as the zero record, or the fit is refused.
+        What becomes of a record with a NaN or infinite value: it counts as the zero record, or the
+        fit is refused.
     ledger : Ledger, optional
         The account of the data set; charged before the rows are looked at.
     random_state : None or int, default=None
-        None is the only secure setting. A seed makes the noise reproducible and the guarantee say ``secure=False``.
+        None is the only secure setting. A seed makes the noise reproducible and the guarantee say
+        ``secure=False``.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -349,8 +392,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
 class PrivateLinearSVC(_PrivateLinearClassifier):
     """Linear support vector machine (huberised hinge loss) with a differential-privacy guarantee.
 
-    More than two classes are fitted one against the rest, in one model with one budget. Parameters and attributes are those of
-    `PrivateLogisticRegression`; there is no ``predict_proba``.
+    More than two classes are fitted one against the rest, in one model with one budget. Parameters
+    and attributes are those of `PrivateLogisticRegression`; there is no ``predict_proba``.
 
     Examples
     --------

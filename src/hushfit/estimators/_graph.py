@@ -12,7 +12,7 @@ from hushfit.penalties import L1, Penalty
 from hushfit.privacy import Budget
 from hushfit.release import Terms
 from hushfit.solvers import DPSADMM, DPVRADMM, PrivateGraph, PublicGraph
-from hushfit.solvers._private_graph import Graph
+from hushfit.solvers.wrappers import Graph
 
 _SOLVERS = {"dp-sadmm": DPSADMM, "dp-vradmm": DPVRADMM}
 
@@ -20,20 +20,23 @@ _SOLVERS = {"dp-sadmm": DPSADMM, "dp-vradmm": DPVRADMM}
 class PrivateGraphLogisticRegression(PrivateLogisticRegression):
     r"""Logistic regression with a graph-guided fused lasso and a differential-privacy guarantee.
 
-    The penalty is :math:`\alpha (\sum_{(i,j)} |w_j - s_{ij} w_i| + \sum_i |w_i|)` over the edges of the graph.
+    The penalty is :math:`\alpha (\sum_{(i,j)} |w_j - s_{ij} w_i| + \sum_i |w_i|)` over the edges of
+    the graph.
 
     Parameters
     ----------
     graph : sequence of pairs of int, or "private"
-        Edges between columns, as you know them without looking at the rows (an ontology, a grid, a chain). ``"private"``
-        estimates them from a noisy second moment, which ``graph_share`` of the budget pays for. A graph computed from the same
-        rows in any other way would be a release without privacy.
+        Edges between columns, as you know them without looking at the rows (an ontology, a grid, a
+        chain). ``"private"`` estimates them from a noisy second moment, which ``graph_share`` of
+        the budget pays for. A graph computed from the same rows in any other way would be a release
+        without privacy.
     graph_share : float, default=0.1
         Part of the budget (of mu squared) for a private graph.
     alpha : float, default=1e-4
         Weight of the penalty, against the mean loss.
     admm : "dp-sadmm", "dp-vradmm", or a solver of ``hushfit.solvers`` that takes a constraint
-    epsilon, delta, adjacency, feature_bounds, classes, fit_intercept, nonfinite, ledger, random_state, verbose
+    epsilon, delta, adjacency, feature_bounds, classes, fit_intercept, nonfinite, ledger,
+    random_state, verbose
         As for `PrivateLogisticRegression`.
 
     Attributes
@@ -87,9 +90,15 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
     @property
     def solver(self) -> PublicGraph | PrivateGraph:
         """What `fit` runs: the ADMM solver, told of the graph."""
-        inner = _SOLVERS[self.admm]() if isinstance(self.admm, str) and self.admm in _SOLVERS else self.admm
+        inner = (
+            _SOLVERS[self.admm]()
+            if isinstance(self.admm, str) and self.admm in _SOLVERS
+            else self.admm
+        )
         if isinstance(inner, str):
-            raise InvalidArgument(f"admm={inner!r} takes no graph. Use {' or '.join(map(repr, _SOLVERS))}.")
+            raise InvalidArgument(
+                f"admm={inner!r} takes no graph. Use {' or '.join(map(repr, _SOLVERS))}."
+            )
         if isinstance(self.graph, str) and self.graph == "private":
             return PrivateGraph(inner, self.graph_share, watch=self._keep)
         return PublicGraph(inner, _edges(self.graph), watch=self._keep)
@@ -116,7 +125,9 @@ def _edges(graph: Any) -> IntVector:
         pairs = np.empty(0)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
         raise InvalidArgument(
-            f"graph={graph!r} is not a list of pairs of columns. A graph estimated from the rows is a release: use "
-            "graph='private', which pays for it, or give edges that you know without looking at the rows."
+            f"graph={graph!r} is not a list of pairs of columns. A graph estimated from the rows "
+            "is a release: use "
+            "graph='private', which pays for it, or give edges that you know without looking at "
+            "the rows."
         )
     return pairs

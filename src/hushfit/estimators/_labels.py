@@ -13,7 +13,8 @@ def public_classes(classes: Any, y: AnyArray) -> AnyArray:
     """The label set, sorted: as given, or read from the labels with a warning."""
     if classes is None:
         warnings.warn(
-            "classes=None: the label set is read from y, outside the guarantee. A label that a single row has would be "
+            "classes=None: the label set is read from y, outside the guarantee. A label that a "
+            "single row has would be "
             "revealed. Give classes=[...] as you know them without looking.",
             PrivacyLeakWarning,
             stacklevel=4,
@@ -25,7 +26,8 @@ def public_classes(classes: Any, y: AnyArray) -> AnyArray:
             raise InvalidArgument(f"classes={classes!r} names a label twice. Name each once.")
     if len(found) < 2:
         raise InvalidArgument(
-            f"Classification needs at least 2 classes; got {len(found)} class. If the rows happen to have one label only, "
+            f"Classification needs at least 2 classes; got {len(found)} class. If the rows happen "
+            "to have one label only, "
             "give all possible labels in classes=[...]."
         )
     return found
@@ -37,7 +39,8 @@ def encode_labels(y: AnyArray, classes: AnyArray) -> Vector:
     known = classes[np.minimum(place, len(classes) - 1)] == y
     if not np.all(known):
         raise InvalidArgument(
-            f"y has a label that is not in classes={list(classes)!r}. Add it to classes if it is publicly possible, or map it "
+            f"y has a label that is not in classes={list(classes)!r}. Add it to classes if it is "
+            "publicly possible, or map it "
             "to one of them."
         )
     numbers = place.astype(np.float64)

@@ -28,7 +28,9 @@ def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> 
 def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray]:
     """Rows and labels as arrays, with nothing about any value in a message."""
     if estimator.nonfinite not in _NONFINITE:
-        raise InvalidArgument(f"nonfinite={estimator.nonfinite!r} is not known. Use 'zero' or 'raise'.")
+        raise InvalidArgument(
+            f"nonfinite={estimator.nonfinite!r} is not known. Use 'zero' or 'raise'."
+        )
     with no_cell_quoted():
         X, y = validate_data(
             estimator,
@@ -43,24 +45,31 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
         )
     if estimator.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
         raise NonFiniteRecords(
-            "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so that such a record "
-            "counts as the zero record. (That this error appears tells whoever sees it something about the rows.)"
+            "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so "
+            "that such a record "
+            "counts as the zero record. (That this error appears tells whoever sees it something "
+            "about the rows.)"
         )
     return X, y
 
 
 @contextmanager
 def no_cell_quoted() -> Iterator[None]:
-    """Say what is wrong with a cell that does not become a float, and not what it holds, as numpy does."""
+    """Say what is wrong with a cell that does not become a float, and not what it holds, as
+    numpy does.
+    """
     try:
         yield
     except OverflowError:
-        raise InvalidArgument("X or y has a whole number beyond the largest float. Scale that column first.") from None
+        raise InvalidArgument(
+            "X or y has a whole number beyond the largest float. Scale that column first."
+        ) from None
     except ValueError as error:
         if "convert string" not in str(error):
             raise
         raise InvalidArgument(
-            "X has a value that is no number. Encode text columns first, with categories that are publicly known."
+            "X has a value that is no number. Encode text columns first, with categories that are "
+            "publicly known."
         ) from None
 
 
@@ -68,7 +77,8 @@ def refuse_extras(unsupported: dict[str, Any]) -> None:
     """Say why weights are refused; anything else was a slip."""
     if unsupported.get("sample_weight") is not None:
         raise InvalidArgument(
-            "sample_weight is refused: a weight multiplies what one row can change, and the guarantee holds for rows of "
+            "sample_weight is refused: a weight multiplies what one row can change, and the "
+            "guarantee holds for rows of "
             "weight one. Leave it out."
         )
     unknown = sorted(name for name in unsupported if name != "sample_weight")
@@ -76,10 +86,16 @@ def refuse_extras(unsupported: dict[str, Any]) -> None:
         raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
 
 
-def in_original_units(w: Vector, problem: Problem, bounds: FeatureBounds | None) -> tuple[Matrix, Vector]:
+def in_original_units(
+    w: Vector, problem: Problem, bounds: FeatureBounds | None
+) -> tuple[Matrix, Vector]:
     """Coefficients and intercepts for columns as the caller has them."""
     coef = np.atleast_2d(problem.columns(w)).copy()
-    intercept = np.atleast_2d(w)[:, problem.n_features].copy() if problem.fit_intercept else np.zeros(len(coef))
+    intercept = (
+        np.atleast_2d(w)[:, problem.n_features].copy()
+        if problem.fit_intercept
+        else np.zeros(len(coef))
+    )
     if bounds is not None:
         coef /= bounds.high - bounds.low
         intercept -= coef @ bounds.low

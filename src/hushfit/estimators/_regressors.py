@@ -12,8 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import Vector
 from hushfit.data import FeatureBounds, as_source
 from hushfit.errors import InvalidArgument, PrivacyLeakWarning
-from hushfit.estimators._fit import private_fit, quote_for
-from hushfit.estimators._linear import in_original_units, in_record_units, no_cell_quoted, refuse_extras, validated_rows
+from hushfit.estimators._linear import (
+    in_original_units,
+    in_record_units,
+    no_cell_quoted,
+    refuse_extras,
+    validated_rows,
+)
+from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.losses import Squared
 from hushfit.penalties import L1, ElasticNet, Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
@@ -23,7 +29,9 @@ from hushfit.release import Quote, Randomness, Terms
 
 @dataclass(frozen=True)
 class TargetScale:
-    """Public map of the target to [-1, 1]: clip, shift, shrink. Without an intercept nothing may be shifted."""
+    """Public map of the target to [-1, 1]: clip, shift, shrink. Without an intercept nothing may
+    be shifted.
+    """
 
     low: float
     high: float
@@ -35,7 +43,8 @@ class TargetScale:
         """From public bounds; from the targets themselves, with a warning, when there are none."""
         if bounds is None:
             warnings.warn(
-                "target_bounds=None: the range of the target is read from y, outside the guarantee. Give (low, high) as you "
+                "target_bounds=None: the range of the target is read from y, outside the "
+                "guarantee. Give (low, high) as you "
                 "know them without looking; values outside are clipped.",
                 PrivacyLeakWarning,
                 stacklevel=4,
@@ -53,9 +62,14 @@ class TargetScale:
         try:
             low, high = (float(end) for end in bounds)
         except (TypeError, ValueError, OverflowError):
-            raise InvalidArgument(f"target_bounds={bounds!r} is not a pair of numbers. Give (low, high).") from None
+            raise InvalidArgument(
+                f"target_bounds={bounds!r} is not a pair of numbers. Give (low, high)."
+            ) from None
         if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low) and low < high):
-            raise InvalidArgument(f"target_bounds=({low:g}, {high:g}) is not a range. Give finite numbers with low < high.")
+            raise InvalidArgument(
+                f"target_bounds=({low:g}, {high:g}) is not a range. Give finite numbers with low < "
+                "high."
+            )
         return low, high
 
     def __call__(self, y: Vector) -> Vector:
@@ -113,10 +127,16 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         Relation.parse(self.adjacency)
         self._penalty()
         X, y = validated_rows(self, X, y, y_numeric=True)
-        bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, X.shape[1])
+        bounds = (
+            None
+            if self.feature_bounds is None
+            else FeatureBounds.parse(self.feature_bounds, X.shape[1])
+        )
         scale = TargetScale.of(self.target_bounds, y, bool(self.fit_intercept))
         problem = self._problem(*X.shape)
-        source = as_source(X, scale(y), fit_intercept=problem.fit_intercept, bounds=bounds, scaled_labels=True)
+        source = as_source(
+            X, scale(y), fit_intercept=problem.fit_intercept, bounds=bounds, scaled_labels=True
+        )
         fit = private_fit(source, problem, self.solver, self._terms(budget), self.verbose)
         coef, intercept = in_original_units(fit.result.w, problem, bounds)
         self.coef_ = coef[0] * scale.half_width
@@ -146,7 +166,8 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         return Problem(Squared(), self._penalty(), n_rows, n_features, relation, intercept)
 
     def predict(self, X: Any) -> Vector:
-        """The expected target of each row: ``X @ coef_ + intercept_``, columns clipped to ``feature_bounds`` first.
+        """The expected target of each row: ``X @ coef_ + intercept_``, columns clipped to
+        ``feature_bounds`` first.
 
         Parameters
         ----------
@@ -173,7 +194,9 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
             weights = in_record_units(coef[None], np.array([intercept]), bounds)[0]
             coef, intercept = weights[:-1], weights[-1]
         predicted = np.asarray(X @ coef + intercept)
-        return np.where(np.isfinite(predicted), predicted, self.intercept_)  # an empty record, as in training
+        return np.where(
+            np.isfinite(predicted), predicted, self.intercept_
+        )  # an empty record, as in training
 
     @property
     def support_(self) -> Any:
@@ -184,11 +207,15 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
     def _terms(self, budget: Budget) -> Terms:
         given = "given by the caller"
         public = ["the names and number of the columns"]
-        public.append(f"the range of the target, {given if self.target_bounds is not None else 'READ FROM THE ROWS'}")
+        public.append(
+            "the range of the target, "
+            f"{given if self.target_bounds is not None else 'READ FROM THE ROWS'}"
+        )
         if self.feature_bounds is not None:
             public.append(f"the range of every column, {given}")
         notes = (
-            "Records are scaled to unit length and their targets with them, so long rows weigh less; one with a missing or "
+            "Records are scaled to unit length and their targets with them, so long rows weigh "
+            "less; one with a missing or "
             "infinite value counts as the zero record.",
         )
         return Terms(
@@ -211,15 +238,17 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
 class PrivateLasso(_PrivateLinearRegressor):
     r"""Linear regression with an L1 penalty and a differential-privacy guarantee.
 
-    Minimises :math:`\frac1n \sum_i h\bigl((x_i \cdot w + b - t_i) / |(x_i, 1)|\bigr) + \alpha \|w\|_1`, where t is the target mapped to
-    [-1, 1] by its public bounds and h is the squared loss with slope at most one (Huber's). Dividing by the length of a row is
-    what bounds the influence of each; it weighs long rows less.
+    Minimises :math:`\frac1n \sum_i h\bigl((x_i \cdot w + b - t_i) / |(x_i, 1)|\bigr) + \alpha
+    \|w\|_1`, where t is the target mapped to [-1, 1] by its public bounds and h is the squared loss
+    with slope at most one (Huber's). Dividing by the length of a row is what bounds the influence
+    of each; it weighs long rows less.
 
     Parameters
     ----------
     alpha : float, default=1e-3
         Weight of the penalty, in the units of the mapped target.
-    epsilon, delta, adjacency, solver, feature_bounds, fit_intercept, nonfinite, ledger, random_state, verbose
+    epsilon, delta, adjacency, solver, feature_bounds, fit_intercept, nonfinite, ledger,
+    random_state, verbose
         As for `PrivateLogisticRegression`.
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped. None reads it from ``y`` and warns.

@@ -15,14 +15,15 @@ from hushfit.estimators._linear import in_record_units
 from hushfit.privacy import Budget, Guarantee
 from hushfit.release import Quote
 from hushfit.solvers import SSADMM
-from hushfit.solvers._auto import MOST_WHITENED_COLUMNS
-from hushfit.solvers._screening import Screening
+from hushfit.solvers.auto import MOST_WHITENED_COLUMNS
+from hushfit.solvers.newton import Screening
 
 
 class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
     """Keep the columns with the largest coefficients of a private logistic regression.
 
-    It spends a budget of its own: in a pipeline, the model that follows pays for itself. Give both the same ledger.
+    It spends a budget of its own: in a pipeline, the model that follows pays for itself. Give both
+    the same ledger.
 
     Parameters
     ----------
@@ -31,8 +32,9 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
     epsilon, delta, adjacency, feature_bounds, classes, ledger, random_state
         As for `PrivateLogisticRegression`.
     solver : name or solver, optional
-        None ranks by a few gradient steps without a penalty, the more the less noise there is: a ranking needs no zeros, and
-        is clearest before a fit is. Without ``n_features_to_select`` it is ``"auto"`` with the penalty.
+        None ranks by a few gradient steps without a penalty, the more the less noise there is: a
+        ranking needs no zeros, and is clearest before a fit is. Without ``n_features_to_select`` it
+        is ``"auto"`` with the penalty.
     alpha : float, default=1e-3
         Weight of the L1 penalty, for ``n_features_to_select=None`` or a ``solver`` of your own.
 
@@ -92,7 +94,11 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
         # In the units of the fit, where columns with public ranges are comparable.
-        bounds = None if self.feature_bounds is None else FeatureBounds.parse(self.feature_bounds, model.n_features_in_)
+        bounds = (
+            None
+            if self.feature_bounds is None
+            else FeatureBounds.parse(self.feature_bounds, model.n_features_in_)
+        )
         weights = in_record_units(model.coef_, model.intercept_, bounds)[:, :-1]
         self.scores_ = np.linalg.norm(weights, axis=0)
         self.ranking_ = np.argsort(-self.scores_, kind="stable")
@@ -109,7 +115,8 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
             return self._sparse_model()
         if not 1 <= wanted <= n_columns:
             raise InvalidArgument(
-                f"n_features_to_select={wanted!r} is not between 1 and the {n_columns} columns. Give such a number, or None."
+                f"n_features_to_select={wanted!r} is not between 1 and the {n_columns} columns. "
+                "Give such a number, or None."
             )
         return self._ranking_model(n_columns)
 

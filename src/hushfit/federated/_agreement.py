@@ -1,4 +1,6 @@
-"""What owners must agree on before the first word: columns, ranges, classes, model. Compared by hash, explained by difference."""
+"""What owners must agree on before the first word: columns, ranges, classes, model. Compared by
+hash, explained by difference.
+"""
 
 import hashlib
 import json
@@ -18,7 +20,8 @@ class Agreement:
     Parameters
     ----------
     terms : mapping
-        For instance a schema's ``to_dict()`` under ``"schema"`` and the loss and penalty under ``"model"``.
+        For instance a schema's ``to_dict()`` under ``"schema"`` and the loss and penalty under
+        ``"model"``.
     """
 
     terms: Mapping[str, Any]
@@ -26,7 +29,9 @@ class Agreement:
     @property
     def fingerprint(self) -> str:
         """Equal for equal terms, whoever computes it; the order of columns counts."""
-        return hashlib.sha256(json.dumps(self.terms, separators=(",", ":"), allow_nan=False).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps(self.terms, separators=(",", ":"), allow_nan=False).encode()
+        ).hexdigest()
 
     def require_same(self, mine: str, theirs: "Agreement", other: str) -> None:
         """Refuse terms that differ, naming the first places and both values."""
@@ -35,10 +40,15 @@ class Agreement:
         found = list(_differences("", self.terms, theirs.terms)) or ["the order of the columns"]
         shown = "; ".join(_told(difference, mine, other) for difference in found[:3])
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
-        raise InvalidArgument(f"The owners do not agree on the table: {shown}{more}. Give all of them the same schema.")
+        raise InvalidArgument(
+            f"The owners do not agree on the table: {shown}{more}. Give all of them the same "
+            "schema."
+        )
 
     def own_differences(self, theirs: "Agreement") -> list[tuple[str, str]]:
-        """Places of these terms that differ in the others, with the values here: nothing of the others is in them."""
+        """Places of these terms that differ in the others, with the values here: nothing of the
+        others is in them.
+        """
         found = _differences("", self.terms, theirs.terms)
         return [(where, own) for where, own, _ in found if own != _MISSING]
 
@@ -53,7 +63,11 @@ def _told(difference: Any, mine: str, other: str) -> str:
 def _differences(where: str, a: Any, b: Any) -> Iterator[Any]:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         for key in [*a, *(key for key in b if key not in a)]:
-            yield from _differences(f"{where}.{key}" if where else str(key), a.get(key, "missing"), b.get(key, "missing"))
+            yield from _differences(
+                f"{where}.{key}" if where else str(key),
+                a.get(key, "missing"),
+                b.get(key, "missing"),
+            )
     elif isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
         for place, (one, other) in enumerate(zip(a, b, strict=True)):
             yield from _differences(f"{where}[{place}]", one, other)

@@ -1,9 +1,11 @@
-"""An owner's memory of a run on its own disk, so that a run goes on after a crash without a second draw of anything.
+"""An owner's memory of a run on its own disk, so that a run goes on after a crash without a second
+draw of anything.
 
-A journal holds what was released and what was heard: both public, so the file holds nothing private. A release is on the disk before
-anything is made of it: if the rest of its turn fails, whoever sees the failure has learnt something of it, and a second draw would tell
-more. A word is on the disk before it leaves the owner. Holding the conversation again from the journal gives the same words.
-Proof: docs/proofs/federated.md.
+A journal holds what was released and what was heard: both public, so the file holds nothing
+private. A release is on the disk before anything is made of it: if the rest of its turn fails,
+whoever sees the failure has learnt something of it, and a second draw would tell more. A word is on
+the disk before it leaves the owner. Holding the conversation again from the journal gives the same
+words. Proof: docs/proofs/federated.md.
 """
 
 import base64
@@ -59,9 +61,9 @@ class Standing:
 class Journal:
     """The turns of a run, in memory and, with a path, in a file that is only ever appended to.
 
-    While it is open no other process can open it: two of them would draw different noise for the same statistic. It also says how far
-    its owner's payment has come: an owner that has paid, but whose journal does not know of it, must have lost the journal in which it
-    spoke.
+    While it is open no other process can open it: two of them would draw different noise for the
+    same statistic. It also says how far its owner's payment has come: an owner that has paid, but
+    whose journal does not know of it, must have lost the journal in which it spoke.
     """
 
     run: str
@@ -73,8 +75,12 @@ class Journal:
     lock: IO[bytes] | None = field(default=None, repr=False)
 
     @classmethod
-    def open(cls, run: str, folder: str | os.PathLike[str] | None, terms: Mapping[str, Any]) -> "Journal":
-        """The journal of a run on given terms: its own file in the folder, read if it is there; in memory without a folder."""
+    def open(
+        cls, run: str, folder: str | os.PathLike[str] | None, terms: Mapping[str, Any]
+    ) -> "Journal":
+        """The journal of a run on given terms: its own file in the folder, read if it is there;
+        in memory without a folder.
+        """
         if folder is None:
             return cls(run)
         path = _path(run, folder)
@@ -85,10 +91,19 @@ class Journal:
             header = {"format": _FORMAT, "run": run, "terms": terms}
             if not lines:
                 _append(path, header)
-            elif {name: lines[0].get(name) for name in ("format", "run")} != {"format": _FORMAT, "run": run}:
-                raise InvalidArgument(f"{path.name} is not the journal of run {run}. Move it away, and start a new run.")
+            elif {name: lines[0].get(name) for name in ("format", "run")} != {
+                "format": _FORMAT,
+                "run": run,
+            }:
+                raise InvalidArgument(
+                    f"{path.name} is not the journal of run {run}. Move it away, and start a new "
+                    "run."
+                )
             elif lines[0] != header:
-                raise InvalidArgument(f"Run {run} was begun with other settings or another budget. Start a run with a new name.")
+                raise InvalidArgument(
+                    f"Run {run} was begun with other settings or another budget. Start a run with "
+                    "a new name."
+                )
             journal = cls(run, path, lock=lock)
             for line in lines[1:]:
                 journal._take_in(line)
@@ -127,7 +142,9 @@ class Journal:
         return [released for turn in self.turns for released in turn.released] + self.begun
 
     def note_paying(self) -> str:
-        """About to pay: nothing has been released yet. The token tells its payment from that of any other journal."""
+        """About to pay: nothing has been released yet. The token tells its payment from that of
+        any other journal.
+        """
         token = secrets.token_hex(8)
         self._write({"paying": token})
         self.token = token
@@ -149,7 +166,9 @@ class Journal:
         self.begun.append(released)
 
     def note_turn(self, heard: Mapping[str, Vector], said: Vector | None) -> None:
-        """Remember what was heard and said in the turn whose releases were noted; on disk, before this returns."""
+        """Remember what was heard and said in the turn whose releases were noted; on disk,
+        before this returns.
+        """
         words = {name: packed(vector) for name, vector in heard.items()}
         self._write({"heard": words, "said": None if said is None else packed(said)})
         self._close_turn(heard, said)
@@ -160,7 +179,9 @@ class Journal:
 
 
 def standing_on_disk(run: str, folder: str | os.PathLike[str]) -> Standing:
-    """How far the journal of a run in a folder has come, whether or not a process has it open; nothing is written."""
+    """How far the journal of a run in a folder has come, whether or not a process has it open;
+    nothing is written.
+    """
     path = _path(run, folder)
     lines = list(_parsed(path, _whole(path.read_bytes()))) if path.exists() else []
     return _standing([line["heard"] for line in lines if "heard" in line])
@@ -184,7 +205,8 @@ def _locked(path: Path, run: str) -> IO[bytes]:
     except OSError:
         file.close()
         raise InvalidArgument(
-            f"Another process on this machine has the journal of run {run} open: the owner is running already. Stop it first."
+            f"Another process on this machine has the journal of run {run} open: the owner is "
+            "running already. Stop it first."
         ) from None
     return file
 
@@ -197,7 +219,9 @@ def _append(path: Path, line: Mapping[str, Any]) -> None:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Whole lines only: a last one that a crash cut short was never acted upon, and is taken away."""
+    """Whole lines only: a last one that a crash cut short was never acted upon, and is taken
+    away.
+    """
     content = path.read_bytes()
     whole = _whole(content)
     if len(whole) < len(content):
@@ -223,7 +247,10 @@ def _parsed(path: Path, lines: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _changed(path: Path) -> InvalidArgument:
-    return InvalidArgument(f"{path.name} has a line that no owner has written. It was changed by hand: start a new run.")
+    return InvalidArgument(
+        f"{path.name} has a line that no owner has written. It was changed by hand: start a new "
+        "run."
+    )
 
 
 def _turn(line: Mapping[str, Any]) -> tuple[dict[str, Vector], Vector | None]:

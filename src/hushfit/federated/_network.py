@@ -39,14 +39,17 @@ class Network:
         unreached = set(self.names) - set(self._parents)
         if unreached:
             raise InvalidArgument(
-                f"The network is not connected: {', '.join(sorted(unreached))} cannot be reached from {self.root}. Add edges until "
+                f"The network is not connected: {', '.join(sorted(unreached))} cannot be reached "
+                f"from {self.root}. Add edges until "
                 "it is one piece."
             )
 
     @classmethod
     def ring(cls, names: Sequence[str]) -> "Network":
         """Each owner beside the next one, and the last beside the first."""
-        return cls(names, [(a, b) for a, b in zip(names, [*names[1:], names[0]], strict=True) if a != b])
+        return cls(
+            names, [(a, b) for a, b in zip(names, [*names[1:], names[0]], strict=True) if a != b]
+        )
 
     @classmethod
     def star(cls, names: Sequence[str]) -> "Network":
@@ -60,7 +63,9 @@ class Network:
 
     @classmethod
     def random(cls, names: Sequence[str], mean_degree: float = 4.0, seed: int = 0) -> "Network":
-        """A random tree, so that it is connected, and further random edges up to a mean degree. The seed is public."""
+        """A random tree, so that it is connected, and further random edges up to a mean degree.
+        The seed is public.
+        """
         rng = np.random.default_rng(seed)
         order = [names[i] for i in rng.permutation(len(names))]
         edges = {_sorted(order[i], order[int(rng.integers(i))]) for i in range(1, len(order))}
@@ -72,17 +77,21 @@ class Network:
 
     @classmethod
     def parse(cls, shape: Any, names: Sequence[str]) -> "Network":
-        """What a user's argument stands for: a `Network`, the name of a shape, or a list of edges."""
+        """What a user's argument stands for: a `Network`, the name of a shape, or a list of
+        edges.
+        """
         if isinstance(shape, Network):
             if set(shape.names) != set(names):
                 raise InvalidArgument(
-                    f"The network is of {list(shape.names)}, but the owners are {list(names)}. Make them the same."
+                    f"The network is of {list(shape.names)}, but the owners are {list(names)}. "
+                    "Make them the same."
                 )
             return shape
         if isinstance(shape, str):
             if shape not in (*_SHAPES, "random"):
                 raise InvalidArgument(
-                    f"network={shape!r} is not known. Use 'complete', 'ring', 'star', 'random' or a list of edges."
+                    f"network={shape!r} is not known. Use 'complete', 'ring', 'star', 'random' or "
+                    "a list of edges."
                 )
             made: Network = getattr(cls, shape)(names)
             return made
@@ -155,11 +164,16 @@ def _checked_names(names: Iterable[str]) -> tuple[str, ...]:
     return checked
 
 
-def _checked_edges(edges: Iterable[tuple[str, str]], names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _checked_edges(
+    edges: Iterable[tuple[str, str]], names: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
     checked = set()
     for edge in edges:
         a, b = edge
         if a == b or a not in names or b not in names:
-            raise InvalidArgument(f"{edge!r} is not an edge between two of the owners {list(names)}. Name two different owners.")
+            raise InvalidArgument(
+                f"{edge!r} is not an edge between two of the owners {list(names)}. Name two "
+                "different owners."
+            )
         checked.add(_sorted(a, b))
     return tuple(sorted(checked))

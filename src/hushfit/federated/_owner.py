@@ -1,7 +1,9 @@
-"""A data owner: rows, ledger and journal of its own; it pays before it speaks, and never says anything twice in two ways.
+"""A data owner: rows, ledger and journal of its own; it pays before it speaks, and never says
+anything twice in two ways.
 
-It knows nothing of how messages travel. Whatever calls `Owner.turn` may be broken or hostile: a round is answered once, a
-repeated question gets the recorded answer, and any other question is refused. Proof: docs/proofs/federated.md.
+It knows nothing of how messages travel. Whatever calls `Owner.turn` may be broken or hostile: a
+round is answered once, a repeated question gets the recorded answer, and any other question is
+refused. Proof: docs/proofs/federated.md.
 """
 
 import os
@@ -17,7 +19,7 @@ from hushfit.errors import InvalidArgument, LedgerError, OldJournal
 from hushfit.federated._journal import Journal, Standing, digest_of
 from hushfit.federated._protocol import Algorithm, Conversation, Seat
 from hushfit.privacy import Cost, Guarantee, Ledger, Receipt, Relation
-from hushfit.privacy._disk_ledger import DiskAccount
+from hushfit.privacy.ledger import DiskAccount
 from hushfit.release import Contract, Payer, Randomness, Released, Terms
 
 _LONGEST_NAME = 100  # it becomes part of file names
@@ -41,7 +43,8 @@ class Run:
         plain = all(c.isascii() and (c.isalnum() or c in "-._") for c in self.name)
         if not plain or not 1 <= len(self.name) <= _LONGEST_NAME or self.name.startswith("."):
             raise InvalidArgument(
-                f"{self.name[:_LONGEST_NAME]!r} does not name a run. Use letters, digits, dots and dashes, at most {_LONGEST_NAME}."
+                f"{self.name[:_LONGEST_NAME]!r} does not name a run. Use letters, digits, dots and "
+                f"dashes, at most {_LONGEST_NAME}."
             )
 
     @property
@@ -54,7 +57,9 @@ class Run:
         return f"{self.label} (journal {token})"
 
     def is_paid_by(self, receipt: Receipt) -> bool:
-        """Whether a payment is for this run, whichever journal made it. Names of runs have no spaces."""
+        """Whether a payment is for this run, whichever journal made it. Names of runs have no
+        spaces.
+        """
         return receipt.label.startswith(f"{self.label} ")
 
 
@@ -87,9 +92,13 @@ class Owner:
     _paid: Receipt | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.source.n_rows != self.seat.problem.n_rows or self.seat.sizes[self.seat.name] != self.source.n_rows:
+        if (
+            self.source.n_rows != self.seat.problem.n_rows
+            or self.seat.sizes[self.seat.name] != self.source.n_rows
+        ):
             raise InvalidArgument(
-                f"{self.seat.name} has {self.source.n_rows} rows, but the run counts on {self.seat.sizes[self.seat.name]}. The number "
+                f"{self.seat.name} has {self.source.n_rows} rows, but the run counts on "
+                f"{self.seat.sizes[self.seat.name]}. The number "
                 "of rows is public: state it correctly."
             )
         self._quote = self.run.algorithm.plan(self.seat).quote(self.seat.problem, self.seat.budget)
@@ -141,50 +150,74 @@ class Owner:
 
     def _pay(self, ledger: Ledger) -> Receipt:
         """Once for a run, however often its process is started."""
-        journal, paid = self._journal, [receipt for receipt in ledger.entries if self.run.is_paid_by(receipt)]
+        journal, paid = (
+            self._journal,
+            [receipt for receipt in ledger.entries if self.run.is_paid_by(receipt)],
+        )
         if not paid:
             label = self.run.paid_as(journal.note_paying())
             paid = [ledger.charge(self._quote.cost, label, self.seat.problem.relation)]
             journal.note_receipt(paid[0].number)
-        # What another journal paid for, that one may have released: only a payment that carries this journal's token is its own.
-        own = [receipt for receipt in paid if journal.token and receipt.label == self.run.paid_as(journal.token)]
+        # What another journal paid for, that one may have released: only a payment that carries
+        # this journal's token is its own.
+        own = [
+            receipt
+            for receipt in paid
+            if journal.token and receipt.label == self.run.paid_as(journal.token)
+        ]
         if own and journal.receipt is None and not journal.releases:
-            journal.note_receipt(own[0].number)  # it crashed between paying and saying so, before its first word
+            journal.note_receipt(
+                own[0].number
+            )  # it crashed between paying and saying so, before its first word
         if not own or journal.receipt != own[0].number:
             raise LedgerError(
-                f"The ledger has paid for run {self.run.name}, but its journal is gone: what it released may be out, and drawing it "
-                "again would not be paid for. Bring the journal back, or start a run with a new name."
+                f"The ledger has paid for run {self.run.name}, but its journal is gone: what it "
+                "released may be out, and drawing it "
+                "again would not be paid for. Bring the journal back, or start a run with a new "
+                "name."
             )
         if [receipt.cost for receipt in own] != [self._quote.cost]:
-            raise LedgerError(f"The ledger has paid for run {self.run.name} with other settings. Start a run with a new name.")
+            raise LedgerError(
+                f"The ledger has paid for run {self.run.name} with other settings. Start a run "
+                "with a new name."
+            )
         self._paid = own[0]
         self._refuse_old_journal()
         return own[0]
 
     def _refuse_old_journal(self) -> None:
-        """What was released after an old copy of the journal was made, or by another copy, would be drawn again."""
+        """What was released after an old copy of the journal was made, or by another copy, would
+        be drawn again.
+        """
         account, here = self._account(), self._journal.releases
         if account is None or self._paid is None:
             return
         recorded, digest = account.releases_recorded(self._paid)
         if len(here) < recorded:
             raise OldJournal(
-                f"The journal of run {self.run.name} holds {len(here)} releases, but the ledger has recorded "
-                f"{recorded}: it is an old copy. Bring the last one back, or start a run with a new name."
+                f"The journal of run {self.run.name} holds {len(here)} releases, but the ledger "
+                "has recorded "
+                f"{recorded}: it is an old copy. Bring the last one back, or start a run with a "
+                "new name."
             )
         if recorded and digest_of(here[:recorded]) != digest:
             raise OldJournal(
-                f"The journal of run {self.run.name} holds other releases than the ledger has recorded: another "
+                f"The journal of run {self.run.name} holds other releases than the ledger has "
+                "recorded: another "
                 "copy of it has spoken. Bring that one back, or start a run with a new name."
             )
 
     def _account(self) -> DiskAccount | None:
-        """Where releases are counted beside the payment; an account in memory does not outlive the process."""
+        """Where releases are counted beside the payment; an account in memory does not outlive
+        the process.
+        """
         account = None if self.ledger is None else self.ledger.account
         return account if isinstance(account, DiskAccount) else None
 
     def _keep(self, released: Released) -> None:
-        """In the journal first, then in the ledger: a crash between the two leaves no journal that seems old."""
+        """In the journal first, then in the ledger: a crash between the two leaves no journal
+        that seems old.
+        """
         self._journal.note_release(released)
         account = self._account()
         if account is not None and self._paid is not None:
@@ -198,7 +231,10 @@ class Owner:
         for place, turn in enumerate(past):
             said = self._advance(turn.heard, first=place == 0)
             if not _same(said, turn.said):
-                raise InvalidArgument(f"The journal of run {self.run.name} does not fit its settings. Start a new run.")
+                raise InvalidArgument(
+                    f"The journal of run {self.run.name} does not fit its settings. Start a new "
+                    "run."
+                )
 
     def turn(self, number: int, heard: Mapping[str, Vector]) -> Vector | None:
         """What this owner says in a round, given what its neighbours said in the round before.
@@ -213,17 +249,29 @@ class Owner:
         Returns
         -------
         array or None
-            None is silence. After the last round there is one more turn, which is silent and leaves ``weights``.
+            None is silence. After the last round there is one more turn, which is silent and leaves
+            ``weights``.
         """
         taken = self.turns_taken
         if 0 <= number < taken:
             return self._journal.turns[number].said
         if number != taken or self.weights is not None:
-            raise InvalidArgument(f"{self.name} is asked for round {number} but is at round {taken}. Ask in order.")
+            raise InvalidArgument(
+                f"{self.name} is asked for round {number} but is at round {taken}. Ask in order."
+            )
         if self._broken:
-            raise InvalidArgument(f"{self.name} failed in round {number}. Start its process again: it will go on from its journal.")
-        heard = {name: np.array(heard[name], dtype=np.float64) for name in self.seat.neighbours if name in heard}
-        self._broken = True  # until the turn is in the journal: it cannot be taken again from the middle
+            raise InvalidArgument(
+                f"{self.name} failed in round {number}. Start its process again: it will go on "
+                "from its journal."
+            )
+        heard = {
+            name: np.array(heard[name], dtype=np.float64)
+            for name in self.seat.neighbours
+            if name in heard
+        }
+        self._broken = (
+            True  # until the turn is in the journal: it cannot be taken again from the middle
+        )
         said = self._advance(heard, first=number == 0)
         self._journal.note_turn(heard, said)
         self._broken = False
@@ -269,8 +317,10 @@ def _terms(seat: Seat, run: Run, payer: Payer | None, random_state: Any) -> Term
             "the network, the settings of the algorithm, and who is silent when",
         ),
         notes=(
-            f"It holds for the rows of {seat.name} against everybody who sees every message, and against {others} acting together.",
-            "A person is taken to be in one owner's table; where one is in several, their epsilons and deltas add up.",
+            f"It holds for the rows of {seat.name} against everybody who sees every message, and "
+            f"against {others} acting together.",
+            "A person is taken to be in one owner's table; where one is in several, their epsilons "
+            "and deltas add up.",
         ),
         warn=False,  # whoever starts the owners warns once
     )

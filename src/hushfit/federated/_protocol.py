@@ -1,8 +1,10 @@
-"""What an algorithm for several owners is: a conversation that each of them holds with its neighbours.
+"""What an algorithm for several owners is: a conversation that each of them holds with its
+neighbours.
 
-A conversation is a generator. It yields what its owner says to all its neighbours in this round, or None to be silent, and is sent
-what they said. Whatever it says must be a function of the curator's answers and of what it was sent, so it needs no privacy proof of
-its own; and from the journal of both it can be held again, word for word, after a crash. Proof: docs/proofs/federated.md.
+A conversation is a generator. It yields what its owner says to all its neighbours in this round, or
+None to be silent, and is sent what they said. Whatever it says must be a function of the curator's
+answers and of what it was sent, so it needs no privacy proof of its own; and from the journal of
+both it can be held again, word for word, after a crash. Proof: docs/proofs/federated.md.
 """
 
 from collections.abc import Generator, Mapping
@@ -26,7 +28,8 @@ Conversation: TypeAlias = Generator[Vector | None, Inbox, Vector]
 
 @dataclass(frozen=True)
 class Seat:
-    """An owner's place at the table: all that it may know before the first word, and all of it public.
+    """An owner's place at the table: all that it may know before the first word, and all of it
+    public.
 
     Parameters
     ----------
@@ -66,12 +69,16 @@ class Seat:
 
     @property
     def weight(self) -> float:
-        """How much this owner's mean loss counts, so that every row counts the same; 1 on average."""
+        """How much this owner's mean loss counts, so that every row counts the same; 1 on
+        average.
+        """
         return len(self.sizes) * self.problem.n_rows / self.n_total
 
 
 class Algorithm(Protocol):
-    """One way for owners to fit a model together; a frozen dataclass of settings that all owners share."""
+    """One way for owners to fit a model together; a frozen dataclass of settings that all owners
+    share.
+    """
 
     def plan(self, seat: Seat) -> Plan:
         """All releases that an owner will make, whatever it hears."""
@@ -84,9 +91,11 @@ class Algorithm(Protocol):
 
 
 def received(inbox: Inbox, name: str, default: Vector, bound: float) -> Vector:
-    """What a neighbour said, made harmless: the default if it was silent or not finite, and no longer than a bound.
+    """What a neighbour said, made harmless: the default if it was silent or not finite, and no
+    longer than a bound.
 
-    Privacy does not depend on it: whatever a neighbour sends is public. The bound keeps the owner's own arithmetic sound.
+    Privacy does not depend on it: whatever a neighbour sends is public. The bound keeps the owner's
+    own arithmetic sound.
     """
     said = inbox.get(name)
     if said is None or said.shape != (default.size,) or not np.all(np.isfinite(said)):
@@ -96,8 +105,12 @@ def received(inbox: Inbox, name: str, default: Vector, bound: float) -> Vector:
     return (said if length <= bound else said * (bound / length)).reshape(default.shape)
 
 
-def sum_over_owners(seat: Seat, own: Vector, bound: float) -> Generator[Vector | None, Inbox, Vector]:
-    """Sum of one vector per owner, up a tree to the root and down again; every owner gets the same sum."""
+def sum_over_owners(
+    seat: Seat, own: Vector, bound: float
+) -> Generator[Vector | None, Inbox, Vector]:
+    """Sum of one vector per owner, up a tree to the root and down again; every owner gets the
+    same sum.
+    """
     network, name = seat.network, seat.name
     depth, total = network.depth(name), own
     children = [other for other in seat.neighbours if network.parent(other) == name]
@@ -105,7 +118,9 @@ def sum_over_owners(seat: Seat, own: Vector, bound: float) -> Generator[Vector |
     for level in range(network.height, 0, -1):
         inbox = yield total if level == depth else None
         if level == depth + 1:
-            total = total + sum((received(inbox, child, zero, bound) for child in children), start=zero)
+            total = total + sum(
+                (received(inbox, child, zero, bound) for child in children), start=zero
+            )
     for level in range(network.height):
         inbox = yield total if level == depth else None
         above = network.parent(name)

@@ -42,16 +42,23 @@ class Talk:
     @property
     def bytes(self) -> int:
         """Of the vectors, each counted along every edge that it travels."""
-        return sum(self.edges_of[name] * vector.nbytes for words in self.said for name, vector in words.items())
+        return sum(
+            self.edges_of[name] * vector.nbytes
+            for words in self.said
+            for name, vector in words.items()
+        )
 
 
-def simulate(owners: Sequence[Owner], watch: Callable[[int], None] | None = None, workers: int = 2) -> Talk:
+def simulate(
+    owners: Sequence[Owner], watch: Callable[[int], None] | None = None, workers: int = 2
+) -> Talk:
     """Hold a run among owners in this process, along the edges of their network only.
 
     Parameters
     ----------
     owners : sequence of Owner
-        Of one run, each with its own rows, ledger and journal. Some may have taken turns already: they repeat themselves.
+        Of one run, each with its own rows, ledger and journal. Some may have taken turns already:
+        they repeat themselves.
     watch : callable, optional
         Called after each round with the number of rounds done.
     workers : int, default=2
@@ -66,9 +73,18 @@ def simulate(owners: Sequence[Owner], watch: Callable[[int], None] | None = None
     with ThreadPoolExecutor(workers) as pool:
         while any(owner.weights is None for owner in owners):
             number = len(said)
-            words = list(pool.map(_take_turn, owners, repeat(number), [mail[owner.name] for owner in owners]))
-            spoken = {owner.name: word for owner, word in zip(owners, words, strict=True) if word is not None}
-            mail = {owner.name: {n: spoken[n] for n in owner.seat.neighbours if n in spoken} for owner in owners}
+            words = list(
+                pool.map(_take_turn, owners, repeat(number), [mail[owner.name] for owner in owners])
+            )
+            spoken = {
+                owner.name: word
+                for owner, word in zip(owners, words, strict=True)
+                if word is not None
+            }
+            mail = {
+                owner.name: {n: spoken[n] for n in owner.seat.neighbours if n in spoken}
+                for owner in owners
+            }
             said.append(spoken)
             if watch is not None:
                 watch(len(said))

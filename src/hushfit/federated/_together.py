@@ -9,11 +9,11 @@ from typing import Any
 from sklearn.base import clone
 
 from hushfit.errors import InvalidArgument, UnknownName
-from hushfit.federated._algorithms import ALGORITHMS
 from hushfit.federated._network import Network
 from hushfit.federated._owner import Owner, Run
 from hushfit.federated._protocol import Algorithm, Seat
 from hushfit.federated._simulation import Talk, simulate
+from hushfit.federated.algorithms import ALGORITHMS
 from hushfit.privacy import Budget, Guarantee, Ledger
 from hushfit.solvers import Result
 
@@ -42,7 +42,9 @@ class Together:
         return next(iter(self.models.values()))
 
     def epsilon(self, person_in_one_table: bool = True) -> float:
-        """For a person in one owner's table the largest epsilon; for one who may be in all of them, the sum."""
+        """For a person in one owner's table the largest epsilon; for one who may be in all of
+        them, the sum.
+        """
         epsilons = [guarantee.epsilon for guarantee in self.guarantees.values()]
         return max(epsilons) if person_in_one_table else sum(epsilons)
 
@@ -61,12 +63,14 @@ def fit_together(
     random_state: int | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Together:
-    """Fit one model on the rows of several owners, all in this process; only noisy messages pass between them.
+    """Fit one model on the rows of several owners, all in this process; only noisy messages pass
+    between them.
 
     Parameters
     ----------
     estimator : PrivateLogisticRegression or PrivateLinearSVC
-        Not fitted: the model, its public classes and ranges, and the budget of an owner that states none of its own.
+        Not fitted: the model, its public classes and ranges, and the budget of an owner that states
+        none of its own.
     tables : mapping from name to (X, y)
         Each owner's rows.
     network : {"complete", "ring", "star", "random"}, Network, or list of edges, default="complete"
@@ -94,7 +98,10 @@ def fit_together(
     >>> from hushfit import PrivateLogisticRegression
     >>> from hushfit.datasets import load_adult
     >>> adult = load_adult()
-    >>> parts = {"north": (adult.X[:9000], adult.y[:9000]), "south": (adult.X[9000:18000], adult.y[9000:18000])}
+    >>> parts = {
+    ...     "north": (adult.X[:9000], adult.y[:9000]),
+    ...     "south": (adult.X[9000:18000], adult.y[9000:18000]),
+    ... }
     >>> together = fit_together(PrivateLogisticRegression(classes=[0, 1]), parts)
     >>> together.epsilon()
     1.0
@@ -102,13 +109,21 @@ def fit_together(
     if not tables:
         raise InvalidArgument("tables is empty. Give at least one owner's rows, as {name: (X, y)}.")
     epsilons, deltas = epsilons or {}, deltas or {}
-    _refuse_strangers(tables, epsilons=epsilons, deltas=deltas, ledgers=ledgers or {}, folders=folders or {})
+    _refuse_strangers(
+        tables, epsilons=epsilons, deltas=deltas, ledgers=ledgers or {}, folders=folders or {}
+    )
     run = Run(name or secrets.token_hex(8), algorithm_from(algorithm))
     graph = Network.parse(network, list(tables))
     prepared = {owner: estimator.prepare(X, y) for owner, (X, y) in tables.items()}
     sizes = {owner: ready.problem.n_rows for owner, ready in prepared.items()}
-    budgets = {owner: Budget(epsilons.get(owner, estimator.epsilon), deltas.get(owner, estimator.delta)) for owner in tables}
-    seats = {owner: Seat(owner, graph, ready.problem, sizes, budgets) for owner, ready in prepared.items()}
+    budgets = {
+        owner: Budget(epsilons.get(owner, estimator.epsilon), deltas.get(owner, estimator.delta))
+        for owner in tables
+    }
+    seats = {
+        owner: Seat(owner, graph, ready.problem, sizes, budgets)
+        for owner, ready in prepared.items()
+    }
     owners = [
         Owner(
             prepared[owner].source,
@@ -137,10 +152,15 @@ def algorithm_from(algorithm: Any) -> Algorithm:
     """What a user's argument stands for: a name, or an object with settings."""
     if isinstance(algorithm, str):
         if algorithm not in ALGORITHMS:
-            raise UnknownName(f"algorithm={algorithm!r} is not known. Use one of {', '.join(map(repr, ALGORITHMS))}, or an object.")
+            raise UnknownName(
+                f"algorithm={algorithm!r} is not known. Use one of "
+                f"{', '.join(map(repr, ALGORITHMS))}, or an object."
+            )
         return ALGORITHMS[algorithm]()
     if not hasattr(algorithm, "converse"):
-        raise InvalidArgument(f"algorithm={algorithm!r} is neither a name nor an algorithm of hushfit.federated.")
+        raise InvalidArgument(
+            f"algorithm={algorithm!r} is neither a name nor an algorithm of hushfit.federated."
+        )
     chosen: Algorithm = algorithm
     return chosen
 
@@ -149,4 +169,7 @@ def _refuse_strangers(tables: Mapping[str, Any], **given: Mapping[str, Any]) -> 
     for argument, values in given.items():
         strangers = sorted(set(values) - set(tables))
         if strangers:
-            raise InvalidArgument(f"{argument} names {strangers}, but the owners are {list(tables)}. Name owners only.")
+            raise InvalidArgument(
+                f"{argument} names {strangers}, but the owners are {list(tables)}. Name owners "
+                "only."
+            )

@@ -7,9 +7,11 @@ from numba import njit
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Numba's ``njit`` that keeps its machine code for the next process, or compiles anew where nothing can be written.
+    """Numba's ``njit`` that keeps its machine code for the next process, or compiles anew where
+    nothing can be written.
 
-    A service may own neither the folder of the package nor a home, and numba refuses to define a cached function there.
+    A service may own neither the folder of the package nor a home, and numba refuses to define a
+    cached function there.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

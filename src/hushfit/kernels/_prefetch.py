@@ -12,7 +12,9 @@ _READ, _KEEP_IN_ALL_CACHES, _DATA = 0, 3, 1
 
 @intrinsic
 def prefetch(typingctx: Any, array: Any, element: Any) -> Any:
-    """Fetch the cache line of ``array.flat[element]`` (C order). Reads nothing, so it may point past the end."""
+    """Fetch the cache line of ``array.flat[element]`` (C order). Reads nothing, so it may point
+    past the end.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = context.make_array(signature.args[0])(context, builder, args[0]).data

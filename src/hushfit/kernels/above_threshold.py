@@ -1,4 +1,6 @@
-"""The growth of a moment over the queries of an above-threshold gate. Proof: docs/proofs/above_threshold.md."""
+"""The growth of a moment over the queries of an above-threshold gate. Proof:
+docs/proofs/above_threshold.md.
+"""
 
 import math
 
@@ -9,10 +11,12 @@ from hushfit.kernels._compile import compiled
 
 @compiled(nogil=True, error_model="numpy")
 def log_growth(stop, go, queries, slack):
-    """Logarithm of V_k, where V_0 = 1 and V_k is the largest of V_{k-1} and of exp(stop_i) + exp(go_i) V_{k-1}.
+    """Logarithm of V_k, where V_0 = 1 and V_k is the largest of V_{k-1} and of exp(stop_i) +
+    exp(go_i) V_{k-1}.
 
-    The points must be sorted by ``go``. The largest line at V is never less steep than the largest one at a smaller V, so the
-    search starts where the last one ended. ``slack`` covers what lies between two points.
+    The points must be sorted by ``go``. The largest line at V is never less steep than the largest
+    one at a smaller V, so the search starts where the last one ended. ``slack`` covers what lies
+    between two points.
     """
     value, first = 0.0, 0
     for _ in range(queries):
@@ -33,7 +37,9 @@ def log_growth(stop, go, queries, slack):
 
 @compiled(nogil=True, error_model="numpy")
 def not_dominated(stop, go):
-    """Which points, sorted by ``go`` from the top down, no earlier one exceeds in ``stop`` as well."""
+    """Which points, sorted by ``go`` from the top down, no earlier one exceeds in ``stop`` as
+    well.
+    """
     kept = np.zeros(stop.shape[0], np.bool_)
     best = -math.inf
     for i in range(stop.shape[0]):

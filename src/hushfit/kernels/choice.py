@@ -1,7 +1,9 @@
-"""An exact choice among many with probabilities in proportion to exp(-gap), from random bits and integer arithmetic only.
+"""An exact choice among many with probabilities in proportion to exp(-gap), from random bits and
+integer arithmetic only.
 
-Candidates are proposed uniformly and accepted with probability exp(-gap); ``docs/proofs/selection.md`` has the proof. As in
-``kernels/noise.py`` the bits are a stream: a try that runs out of them starts again *from its own first bit* when there are more.
+Candidates are proposed uniformly and accepted with probability exp(-gap);
+``docs/proofs/selection.md`` has the proof. As in ``kernels/noise.py`` the bits are a stream: a try
+that runs out of them starts again *from its own first bit* when there are more.
 """
 
 import numpy as np
@@ -36,7 +38,8 @@ def _choose(words, at, gaps, bits):
     while True:
         start = at[0]
         candidate = _uniform(words, at, gaps.shape[0])
-        # The order of evaluation matters: a candidate drawn past the end of the words is no candidate.
+        # The order of evaluation matters: a candidate drawn past the end of the words is no
+        # candidate.
         accepted = at[0] != _RAN_OUT and _accepted(words, at, gaps[candidate], bits)
         if at[0] == _RAN_OUT:
             at[0] = start

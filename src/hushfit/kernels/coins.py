@@ -4,7 +4,8 @@ import numpy as np
 
 from hushfit.kernels._compile import compiled
 
-# Multiplied by a power of two, it has a different number in its top six bits for each (a de Bruijn sequence).
+# Multiplied by a power of two, it has a different number in its top six bits for each (a de Bruijn
+# sequence).
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
 _SHIFT = np.uint64(58)
 _PLACES = np.empty(64, dtype=np.int64)
@@ -15,9 +16,13 @@ _AT_ONCE = 3
 
 @compiled(nogil=True)
 def _ones(word):
-    """How many bits are one: added up in pairs, in fours, in bytes, and all bytes by one product."""
+    """How many bits are one: added up in pairs, in fours, in bytes, and all bytes by one
+    product.
+    """
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word & np.uint64(0x3333333333333333)) + (
+        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
+    )
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
@@ -37,7 +42,8 @@ def zero_in_all(planes, count):
             zeros[place] &= ~planes[plane, place]
     if count % 64:
         zeros[-1] &= (np.uint64(1) << np.uint64(count % 64)) - np.uint64(1)
-    # Counted first: an array for all rows would be fresh memory from the system, which costs more than the count.
+    # Counted first: an array for all rows would be fresh memory from the system, which costs more
+    # than the count.
     total = 0
     for word in zeros:
         total += _ones(word)
@@ -45,7 +51,8 @@ def zero_in_all(planes, count):
     taken = 0
     for place in range(zeros.shape[0]):
         word = zeros[place]
-        # A word of a small rate has a bit or two. Writing the places of a few, there or not, leaves no branch to guess wrong.
+        # A word of a small rate has a bit or two. Writing the places of a few, there or not, leaves
+        # no branch to guess wrong.
         for k in range(_AT_ONCE):
             found[taken + k] = 64 * place + _lowest(word)
             word &= word - np.uint64(1)
@@ -61,9 +68,11 @@ def zero_in_all(planes, count):
 
 @compiled(nogil=True)
 def below(rows, heads, head, words, tail):
-    """Keep, at the front of ``rows``, those whose digits lie below a bound; their number is returned.
+    """Keep, at the front of ``rows``, those whose digits lie below a bound; their number is
+    returned.
 
-    The first eight digits of each are compared with ``head``; where they are equal, the next 56, from a word of their own, with ``tail``.
+    The first eight digits of each are compared with ``head``; where they are equal, the next 56,
+    from a word of their own, with ``tail``.
     """
     taken = tied = 0
     for k in range(rows.shape[0]):
@@ -78,10 +87,12 @@ def below(rows, heads, head, words, tail):
 
 @compiled(nogil=True)
 def walk(words, beyond, guide, row, n_rows, rows):
-    """Go from one taken row to the next, a word for each gap between them, and write the taken ones into ``rows``.
+    """Go from one taken row to the next, a word for each gap between them, and write the taken ones
+    into ``rows``.
 
-    Gap ``k`` belongs to the words from ``beyond[k]`` to ``beyond[k - 1]``. A word below all bounds passes over as many rows as there are
-    bounds and takes none. One that lies at a bound, or just above it, is left to the caller, because more digits are needed.
+    Gap ``k`` belongs to the words from ``beyond[k]`` to ``beyond[k - 1]``. A word below all bounds
+    passes over as many rows as there are bounds and takes none. One that lies at a bound, or just
+    above it, is left to the caller, because more digits are needed.
 
     Returns how many rows were taken, which row is next, and how many words were used.
     """

@@ -1,7 +1,9 @@
-"""Fused passes over the rows for differences of gradients: two margins, two slopes, their clipped difference, accumulation.
+"""Fused passes over the rows for differences of gradients: two margins, two slopes, their clipped
+difference, accumulation.
 
-The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and what a record contributes does not depend
-on the records around it. Both margins of every row come from the same call site. A loss without a branch in ``_slope`` raises.
+The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and what a record
+contributes does not depend on the records around it. Both margins of every row come from the same
+call site. A loss without a branch in ``_slope`` raises.
 """
 
 import math
@@ -58,10 +60,11 @@ def _weight(code, parameter, margin, other, y, scale, cap, bound):
 
 @compiled(**_STRICT)
 def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
-    """Put the sum, over ``rows`` or over all when empty, of clipped gradients at ``w`` less those at ``v`` into ``total``.
+    """Put the sum, over ``rows`` or over all when empty, of clipped gradients at ``w`` less those
+    at ``v`` into ``total``.
 
-    ``w``, ``v`` and ``total`` have one entry more than X has columns: the intercept. ``cap`` bounds each slope and ``bound``
-    their difference.
+    ``w``, ``v`` and ``total`` have one entry more than X has columns: the intercept. ``cap`` bounds
+    each slope and ``bound`` their difference.
     """
     width = X.shape[1]
     chosen = np.empty(_CHUNK, np.int64)
@@ -83,7 +86,9 @@ def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
                 margin += unit * w[width]
                 other += unit * v[width]
                 chosen[filled] = i
-                weights[filled] = _weight(code, parameter, margin, other, y[i], scale[i], cap, bound)
+                weights[filled] = _weight(
+                    code, parameter, margin, other, y[i], scale[i], cap, bound
+                )
                 filled += 1
         _add_chunk(X, chosen, weights, filled, unit, total)
         k = stop
@@ -91,7 +96,9 @@ def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
 
 
 @compiled(**_STRICT)
-def scalar_csr(data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
+def scalar_csr(
+    data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total
+):
     """As ``scalar_dense`` for rows in compressed sparse form."""
     last = w.shape[0] - 1
     total[:] = ROUNDER * grid
@@ -110,7 +117,9 @@ def scalar_csr(data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, co
 
 @compiled(**_STRICT)
 def _subtract_outputs(code, parameter, t, other, label, scale, cap, bound):
-    """Turn one row's margins at two places into the clipped difference of what multiplies it, left in ``t``."""
+    """Turn one row's margins at two places into the clipped difference of what multiplies it,
+    left in ``t``.
+    """
     _weigh_outputs(code, parameter, t, label, scale, cap)
     _weigh_outputs(code, parameter, other, label, scale, cap)
     square = 0.0
@@ -125,7 +134,9 @@ def _subtract_outputs(code, parameter, t, other, label, scale, cap, bound):
 
 @compiled(**_STRICT)
 def vector_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
-    """As ``scalar_dense`` for a loss with several outputs: ``w``, ``v`` and ``total`` are (outputs, columns + 1)."""
+    """As ``scalar_dense`` for a loss with several outputs: ``w``, ``v`` and ``total`` are
+    (outputs, columns + 1).
+    """
     outputs, last = w.shape[0], w.shape[1] - 1
     t, other = np.empty(outputs), np.empty(outputs)
     total[:] = ROUNDER * grid
@@ -143,7 +154,9 @@ def vector_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
 
 
 @compiled(**_STRICT)
-def vector_csr(data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
+def vector_csr(
+    data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total
+):
     """As ``vector_dense`` for rows in compressed sparse form."""
     outputs, last = w.shape[0], w.shape[1] - 1
     t, other = np.empty(outputs), np.empty(outputs)

@@ -1,30 +1,36 @@
-"""Fused passes over the rows: margin, slope, clip and accumulation while a row is still in the cache.
+"""Fused passes over the rows: margin, slope, clip and accumulation while a row is still in the
+cache.
 
-Accumulators start at ``ROUNDER * grid``, where neighbouring floats are exactly ``grid`` apart, so that adding a contribution
-rounds it to a multiple of ``grid`` and the sum itself is exact. Two neighbouring tables therefore differ by one record's
-contribution and a few grid steps per coordinate, whatever the floating-point unit does (docs/proofs/gradient.md, lemma 1).
+Accumulators start at ``ROUNDER * grid``, where neighbouring floats are exactly ``grid`` apart, so
+that adding a contribution rounds it to a multiple of ``grid`` and the sum itself is exact. Two
+neighbouring tables therefore differ by one record's contribution and a few grid steps per
+coordinate, whatever the floating-point unit does (docs/proofs/gradient.md, lemma 1).
 
-Two rules keep that true. What a record contributes must not depend on the records around it: every margin comes from the
-same machine code (one call site), and accumulation is plain IEEE multiply-then-add in the order of the rows, so that it
-does not matter how rows are grouped. Only the dot product may be reassociated or contracted.
+Two rules keep that true. What a record contributes must not depend on the records around it: every
+margin comes from the same machine code (one call site), and accumulation is plain IEEE
+multiply-then-add in the order of the rows, so that it does not matter how rows are grouped. Only
+the dot product may be reassociated or contracted.
 
-A record is ``scale * [x, unit]``: ``unit`` is 1 with an intercept and 0 without; ``scale`` makes it a unit vector, or is 0
-for a record that counts as the zero record (its values, which may be nan, are then never touched).
+A record is ``scale * [x, unit]``: ``unit`` is 1 with an intercept and 0 without; ``scale`` makes it
+a unit vector, or is 0 for a record that counts as the zero record (its values, which may be nan,
+are then never touched).
 """
 
 import math
 
 import numpy as np
 
-from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
 from hushfit.kernels._compile import compiled
 from hushfit.kernels._prefetch import prefetch
+from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
 
-# In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units either way.
+# In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units
+# either way.
 ROUNDER = 1.5 * 2.0**52
 HEADROOM = 2.0**51
 
-_CHUNK = 16  # rows whose margins are taken before any of them is added: small enough for the first-level cache
+# rows whose margins are taken before any of them is added: small enough for the first-level cache
+_CHUNK = 16
 _LINE = 8  # float64 values in a cache line
 
 _STRICT = {"nogil": True, "error_model": "numpy"}
@@ -35,7 +41,8 @@ _ANY_ORDER = {**_STRICT, "fastmath": {"contract", "reassoc", "nsz"}}
 def _slope(code, parameter, t, y):
     """Slope dl/dt of the pointwise loss named by ``code``."""
     if code == LOGISTIC:
-        # exp of minus the size cannot overflow; choosing the numerator afterwards needs no branch to guess
+        # exp of minus the size cannot overflow; choosing the numerator afterwards needs no branch
+        # to guess
         e = math.exp(-abs(t))
         return -y * ((e if y * t >= 0.0 else 1.0) / (1.0 + e))
     if code == HUBER_HINGE:
@@ -113,7 +120,9 @@ def _add_chunk(X, chosen, weights, count, unit, total):
     k = 0
     while k + 4 <= count:
         a, b, c, d = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
-        _add_four(X, a, b, c, d, weights[k], weights[k + 1], weights[k + 2], weights[k + 3], unit, total)
+        _add_four(
+            X, a, b, c, d, weights[k], weights[k + 1], weights[k + 2], weights[k + 3], unit, total
+        )
         k += 4
     while k < count:
         _add(X, chosen[k], weights[k], unit, total)
@@ -124,7 +133,8 @@ def _add_chunk(X, chosen, weights, count, unit, total):
 def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
     """Put the sum of the clipped gradients of ``rows`` (of all rows when empty) into ``total``.
 
-    ``w`` and ``total`` have one entry more than X has columns: the intercept. ``caps`` bounds |slope|, per row or for all.
+    ``w`` and ``total`` have one entry more than X has columns: the intercept. ``caps``
+    bounds |slope|, per row or for all.
     """
     width = X.shape[1]
     intercept = unit * w[width]
@@ -171,7 +181,9 @@ def scalar_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, param
 
 @compiled(**_STRICT)
 def _weigh_outputs(code, parameter, t, label, scale, cap):
-    """Turn one row's unscaled margins ``t`` into what multiplies it in each output's gradient, clipped as one vector."""
+    """Turn one row's unscaled margins ``t`` into what multiplies it in each output's gradient,
+    clipped as one vector.
+    """
     if code == SOFTMAX:
         top = t.max()
         mass = 0.0
@@ -188,7 +200,9 @@ def _weigh_outputs(code, parameter, t, label, scale, cap):
     for o in range(t.shape[0]):
         square += t[o] * t[o]
     length = math.sqrt(square)
-    if not length < math.inf:  # the margins overflowed; a nan here would erase the sum of all records
+    if (
+        not length < math.inf
+    ):  # the margins overflowed; a nan here would erase the sum of all records
         t[:] = 0.0
         return
     factor = scale * (cap / length) if length > cap else scale
@@ -198,7 +212,9 @@ def _weigh_outputs(code, parameter, t, label, scale, cap):
 
 @compiled(**_STRICT)
 def vector_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
-    """As ``scalar_dense`` for a loss with several outputs: ``w`` and ``total`` are (outputs, columns + 1)."""
+    """As ``scalar_dense`` for a loss with several outputs: ``w`` and ``total`` are (outputs,
+    columns + 1).
+    """
     outputs, last = w.shape[0], w.shape[1] - 1
     t = np.empty(outputs)
     total[:] = ROUNDER * grid

@@ -1,16 +1,18 @@
-"""Fused passes over the rows for line searches: how much each record's loss falls at every candidate, in one visit to the row.
+"""Fused passes over the rows for line searches: how much each record's loss falls at every
+candidate, in one visit to the row.
 
-The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and what a record contributes does not depend
-on the records around it. Candidates are combinations of a few vectors (a line needs two), so a row is multiplied with those
-vectors only. The first combination is the point that the others are compared with.
+The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and what a record
+contributes does not depend on the records around it. Candidates are combinations of a few vectors
+(a line needs two), so a row is multiplied with those vectors only. The first combination is the
+point that the others are compared with.
 """
 
 import math
 
 import numpy as np
 
-from hushfit.kernels._codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
 from hushfit.kernels._compile import compiled
+from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
 from hushfit.kernels.gradient import _STRICT, ROUNDER, _count, _dot, _dot_sparse, _pick
 
 
@@ -47,13 +49,17 @@ def _value_of_outputs(code, parameter, t, label):
 
 @compiled(**_STRICT)
 def _clipped(drop, bound):
-    """Within the bound; a record whose margins overflow, so that its drop is not a number, counts for nothing."""
+    """Within the bound; a record whose margins overflow, so that its drop is not a number,
+    counts for nothing.
+    """
     return min(bound, max(-bound, drop)) if drop == drop else 0.0
 
 
 @compiled(**_STRICT)
 def _add_drops(code, parameter, margins, mixes, y, bounds, total):
-    """Add one record of one output: ``margins`` are its products with the vectors that ``mixes`` combines."""
+    """Add one record of one output: ``margins`` are its products with the vectors that ``mixes``
+    combines.
+    """
     start = 0.0
     for k in range(mixes.shape[0]):
         t = 0.0
@@ -84,9 +90,11 @@ def _add_drops_of_outputs(code, parameter, margins, mixes, label, bounds, t, tot
 
 @compiled(**_STRICT)
 def scalar_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
-    """Put into ``total`` the sums, over ``rows`` or over all when empty, of clipped drops from the first mix to each other one.
+    """Put into ``total`` the sums, over ``rows`` or over all when empty, of clipped drops from the
+    first mix to each other one.
 
-    ``vectors`` is (vectors, columns + 1), ``mixes`` (1 + candidates, vectors); the rest has one entry for each candidate.
+    ``vectors`` is (vectors, columns + 1), ``mixes`` (1 + candidates, vectors); the rest has one
+    entry for each candidate.
     """
     last = X.shape[1]
     margins = np.empty(vectors.shape[0])
@@ -102,7 +110,22 @@ def scalar_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, paramete
 
 
 @compiled(**_STRICT)
-def scalar_csr(data, indices, indptr, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
+def scalar_csr(
+    data,
+    indices,
+    indptr,
+    rows,
+    y,
+    scale,
+    unit,
+    vectors,
+    mixes,
+    bounds,
+    code,
+    parameter,
+    grids,
+    total,
+):
     """As ``scalar_dense`` for rows in compressed sparse form."""
     last = vectors.shape[1] - 1
     margins = np.empty(vectors.shape[0])
@@ -113,14 +136,18 @@ def scalar_csr(data, indices, indptr, rows, y, scale, unit, vectors, mixes, boun
             continue
         start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         for b in range(vectors.shape[0]):
-            margins[b] = scale[i] * (_dot_sparse(data, indices, start, stop, vectors[b]) + unit * vectors[b, last])
+            margins[b] = scale[i] * (
+                _dot_sparse(data, indices, start, stop, vectors[b]) + unit * vectors[b, last]
+            )
         _add_drops(code, parameter, margins, mixes, y[i], bounds, total)
     total -= ROUNDER * grids
 
 
 @compiled(**_STRICT)
 def vector_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
-    """As ``scalar_dense`` for a loss with several outputs: ``vectors`` is (vectors, outputs, columns + 1)."""
+    """As ``scalar_dense`` for a loss with several outputs: ``vectors`` is (vectors, outputs,
+    columns + 1).
+    """
     outputs, last = vectors.shape[1], X.shape[1]
     margins, t = np.empty(vectors.shape[:2]), np.empty(outputs)
     total[:] = ROUNDER * grids
@@ -136,7 +163,22 @@ def vector_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, paramete
 
 
 @compiled(**_STRICT)
-def vector_csr(data, indices, indptr, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
+def vector_csr(
+    data,
+    indices,
+    indptr,
+    rows,
+    y,
+    scale,
+    unit,
+    vectors,
+    mixes,
+    bounds,
+    code,
+    parameter,
+    grids,
+    total,
+):
     """As ``vector_dense`` for rows in compressed sparse form."""
     outputs, last = vectors.shape[1], vectors.shape[2] - 1
     margins, t = np.empty(vectors.shape[:2]), np.empty(outputs)

@@ -1,18 +1,31 @@
-"""Exact discrete Gaussian and Laplace noise on the integers, from random bits and integer arithmetic only.
+"""Exact discrete Gaussian and Laplace noise on the integers, from random bits and integer
+arithmetic only.
 
-The Laplace is that of Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020): all parameters are powers of
-two, so every exponent is a dyadic rational and every trial compares fresh bits with an integer. The Gaussian is proposed from a table of
-dyadic probabilities and accepted by one comparison of random digits with an exponential, known to 31 digits but for a few units of the
-last. Where the digits lie so close that this does not tell, the kernel says so and leaves that try to ``privacy/_close_calls.py``.
-``docs/proofs/noise.md`` has the algebra and the proof.
+The Laplace is that of Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy"
+(2020): all parameters are powers of two, so every exponent is a dyadic rational and every trial
+compares fresh bits with an integer. The Gaussian is proposed from a table of dyadic probabilities
+and accepted by one comparison of random digits with an exponential, known to 31 digits but for a
+few units of the last. Where the digits lie so close that this does not tell, the kernel says so and
+leaves that try to ``privacy/noise/_exact_gaussian.py``. ``docs/proofs/noise.md`` has the algebra
+and the proof.
 
-The bits are a stream: ``at[0]`` is the position of the next one. Whatever a read past the end returns, the coordinate
-it belongs to is thrown away and computed again *from the same bits*, followed by fresh ones, so that the output is a
-function of the stream alone and the size of the buffer cannot bias it.
+The bits are a stream: ``at[0]`` is the position of the next one. Whatever a read past the end
+returns, the coordinate it belongs to is thrown away and computed again *from the same bits*,
+followed by fresh ones, so that the output is a function of the stream alone and the size of the
+buffer cannot bias it.
 """
 
 from collections.abc import Callable
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, Overflow, localcontext
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    InvalidOperation,
+    Overflow,
+    localcontext,
+)
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -24,15 +37,16 @@ from hushfit.kernels._compile import compiled
 Words: TypeAlias = NDArray[np.uint32]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# Positions that no stream reaches: the first marks "ran out", and every later read sees it; from the second on, "too close to tell", with
-# the position where that try starts added to it.
+# Positions that no stream reaches: the first marks "ran out", and every later read sees it; from
+# the second on, "too close to tell", with the position where that try starts added to it.
 _RAN_OUT = 1 << 62
 _TOO_CLOSE = _RAN_OUT + 1
 # Width of the first look in a comparison: one trial in 256 has to look further.
 _LOOK = 8
 
-# Of 64 proposals so many are 0, 1 and 2 widths, for even and odd exponents; the last is 3 and a geometric number more. Beside the first
-# share they are at least exp(-V^2/2) and exp(-V^2), so that no chance of acceptance exceeds one.
+# Of 64 proposals so many are 0, 1 and 2 widths, for even and odd exponents; the last is 3 and a
+# geometric number more. Beside the first share they are at least exp(-V^2/2) and exp(-V^2), so that
+# no chance of acceptance exceeds one.
 SHARES = ((36, 22, 5), (45, 17, 1))
 WIDTHS = np.array([np.repeat([0, 1, 2, 3], [*shares, 1]) for shares in SHARES])
 COMPARED = 24  # digits of a random number that are compared with a chance
@@ -43,11 +57,22 @@ CHANCE_ERROR = 16
 
 def _exact(digits: int) -> Context:
     """Decimal arithmetic of so many digits, whatever the application has set for its own."""
-    return Context(digits, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, capitals=1, clamp=0, flags=[], traps=[InvalidOperation, Overflow])
+    return Context(
+        digits,
+        ROUND_HALF_EVEN,
+        MIN_EMIN,
+        MAX_EMAX,
+        capitals=1,
+        clamp=0,
+        flags=[],
+        traps=[InvalidOperation, Overflow],
+    )
 
 
 def chance_in_units(V: int, U: int, k: int, odd: int, digits: int) -> int:
-    """The chance of accepting V + U / 2**k widths, in units of 2**-digits; cut, so too large by next to nothing and too small by less than one and that."""
+    """The chance of accepting V + U / 2**k widths, in units of 2**-digits; cut, so too large by
+    next to nothing and too small by less than one and that.
+    """
     with localcontext(_exact(digits + 100)):  # enough for the square to be exact
         square = (V + Decimal(U) / 2**k) ** 2
         share = Decimal(SHARES[odd][V] if V < 3 else Decimal(2) ** (2 - V))
@@ -59,7 +84,9 @@ def _exp_in_units(numerator: int, denominator: int) -> int:
         return int((Decimal(-numerator) / denominator).exp() * 2**31)
 
 
-_CHANCES: IntVector = np.array([[chance_in_units(V, 0, 0, odd, 31) for V in range(_FAR)] for odd in (0, 1)])
+_CHANCES: IntVector = np.array(
+    [[chance_in_units(V, 0, 0, odd, 31) for V in range(_FAR)] for odd in (0, 1)]
+)
 # exp(-x) for whole x, 64ths and 4096ths.
 _EXP: IntVector = np.array([[_exp_in_units(i, part) for i in range(64)] for part in (1, 64, 4096)])
 
@@ -74,19 +101,24 @@ def _compiled(function: _Function) -> _Function:
 def take(words: Words, at: IntVector, bits: int) -> int:
     """Return the next ``bits`` (at most 31) bits of the stream as an integer."""
     start = at[0]
-    # The last word only completes reads that begin before it, so that two words can always be fetched.
+    # The last word only completes reads that begin before it, so that two words can always be
+    # fetched.
     if start + bits >= 32 * (words.size - 1):
         at[0] = _RAN_OUT
         return 0
     at[0] = start + bits
-    word = np.uint64(start >> 5)  # unsigned, so that no time goes into asking whether it is negative
+    word = np.uint64(
+        start >> 5
+    )  # unsigned, so that no time goes into asking whether it is negative
     pair = np.int64(words[word]) | (np.int64(words[word + np.uint64(1)]) << 32)
     return int((pair >> (start & 31)) & ((1 << bits) - 1))
 
 
 @_compiled
 def _below(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
-    """Bernoulli(numerator / 2**bits): are ``bits`` fresh bits, most significant first, below the numerator?"""
+    """Bernoulli(numerator / 2**bits): are ``bits`` fresh bits, most significant first, below the
+    numerator?
+    """
     if numerator >> bits:
         return True
     while bits > 0:
@@ -113,7 +145,9 @@ def _one_in(words: Words, at: IntVector, sides: int) -> bool:
 
 @_compiled
 def _exp_minus(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
-    """Bernoulli(exp(-x)), x = numerator / 2**bits in [0, 1]: of Bernoulli(x/K), K = 1, 2, ..., an odd K fails first."""
+    """Bernoulli(exp(-x)), x = numerator / 2**bits in [0, 1]: of Bernoulli(x/K), K = 1, 2, ...,
+    an odd K fails first.
+    """
     K = 1
     while at[0] != _RAN_OUT and _one_in(words, at, K) and _below(words, at, numerator, bits):
         K += 1
@@ -148,7 +182,9 @@ def _laplace(words: Words, at: IntVector, k: int) -> int:
 
 @_compiled
 def _chance(V: int, U: int, k: int, odd: int) -> int:
-    """The chance of accepting V + u widths, u = U / 2**k, in units of 2**-31: exp(-c V^2) / share times exp(-c (2 V u + u^2))."""
+    """The chance of accepting V + u widths, u = U / 2**k, in units of 2**-31: exp(-c V^2) /
+    share times exp(-c (2 V u + u^2)).
+    """
     if V >= _FAR:
         return 0
     u = U << (31 - k)
@@ -162,7 +198,9 @@ def _chance(V: int, U: int, k: int, odd: int) -> int:
 
 @_compiled
 def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
-    """One discrete Gaussian draw, of |V + u| widths of 2**k each; where a comparison is too close to tell, ``at`` is marked."""
+    """One discrete Gaussian draw, of |V + u| widths of 2**k each; where a comparison is too
+    close to tell, ``at`` is marked.
+    """
     while at[0] < _RAN_OUT:
         first = at[0]
         U = take(words, at, k)
@@ -185,10 +223,12 @@ def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
 
 @_compiled
 def _fill(words: Words, at: IntVector, out: IntVector, done: int, k: int, odd: int) -> int:
-    """Fill ``out[done:]`` as far as it goes; Laplace noise for a negative ``odd``. ``at`` is left where the first missing coordinate starts.
+    """Fill ``out[done:]`` as far as it goes; Laplace noise for a negative ``odd``. ``at`` is left
+    where the first missing coordinate starts.
 
-    Or, where a comparison was too close, at the start of that very try. Tries before it are rejected by their own bits and done with:
-    reading them again, by a rule that looks at more digits, would read the bits after them as something else.
+    Or, where a comparison was too close, at the start of that very try. Tries before it are
+    rejected by their own bits and done with: reading them again, by a rule that looks at more
+    digits, would read the bits after them as something else.
     """
     while done < out.size:
         start = at[0]
@@ -203,7 +243,9 @@ def _fill(words: Words, at: IntVector, out: IntVector, done: int, k: int, odd: i
 
 
 @_compiled
-def fill_gaussian(words: Words, at: IntVector, out: IntVector, done: int, log2_variance: int) -> int:
+def fill_gaussian(
+    words: Words, at: IntVector, out: IntVector, done: int, log2_variance: int
+) -> int:
     """Write discrete Gaussians of variance parameter ``2**log2_variance`` into ``out[done:]``.
 
     Parameters
@@ -222,8 +264,9 @@ def fill_gaussian(words: Words, at: IntVector, out: IntVector, done: int, log2_v
     Returns
     -------
     int
-        How many coordinates are now filled; fewer than ``out.size`` if the words ran out. If a comparison was too close to tell, the
-        complement ``~filled``, which is negative: ``exact_gaussian`` goes on with the try that ``at`` points to.
+        How many coordinates are now filled; fewer than ``out.size`` if the words ran out. If a
+        comparison was too close to tell, the complement ``~filled``, which is negative:
+        ``exact_gaussian`` goes on with the try that ``at`` points to.
     """
     return _fill(words, at, out, done, (log2_variance + 1) // 2, log2_variance % 2)
 

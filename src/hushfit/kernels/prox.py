@@ -1,6 +1,7 @@
 """Proxes that need a loop: one row of coefficients after the other, in place of a formula.
 
-Every function takes rows of shape (outputs, features), C-contiguous float64, and returns a new array of that shape.
+Every function takes rows of shape (outputs, features), C-contiguous float64, and returns a new
+array of that shape.
 """
 
 import numpy as np
@@ -14,8 +15,8 @@ _OPTIONS = {"nogil": True, "error_model": "numpy"}
 def _power_root(size, weight, q, start):
     """Larger root z of ``z + weight * q * z**(q - 1) = size``, which is at least ``start``.
 
-    On [start, size] the left side is convex and increasing and at ``size`` it is too large, so Newton's method comes down
-    from there monotonically. It ends when rounding stops it.
+    On [start, size] the left side is convex and increasing and at ``size`` it is too large, so
+    Newton's method comes down from there monotonically. It ends when rounding stops it.
     """
     z = size
     while True:
@@ -30,8 +31,9 @@ def _power_root(size, weight, q, start):
 def power_threshold(v, weight, q):
     """Minimise ``weight * |z|**q + (z - v)**2 / 2`` for each entry, 0 < q < 1.
 
-    A nonzero minimiser must beat 0. Where the two tie, ``z = start`` and ``|v| = threshold``; both follow from setting
-    the derivative and the difference to zero. Below the threshold the answer is 0, above it the larger stationary point.
+    A nonzero minimiser must beat 0. Where the two tie, ``z = start`` and ``|v| = threshold``; both
+    follow from setting the derivative and the difference to zero. Below the threshold the answer is
+    0, above it the larger stationary point.
     """
     z = np.zeros_like(v)
     start = (2.0 * weight * (1.0 - q)) ** (1.0 / (2.0 - q))
@@ -47,18 +49,21 @@ def power_threshold(v, weight, q):
 
 @compiled(**_OPTIONS)
 def _fuse(y, weight, z, at, slope, offset, low, high):
-    """Minimise ``weight * sum |z[i + 1] - z[i]| + ||z - y||**2 / 2`` by dynamic programming, in time O(n).
+    """Minimise ``weight * sum |z[i + 1] - z[i]| + ||z - y||**2 / 2`` by dynamic programming, in
+    time O(n).
 
-    Let D_k(t) be the derivative of the best cost of entries 0..k given ``z[k] = t``. It is increasing and piecewise
-    linear, and D_{k+1}(t) is t - y[k + 1] plus D_k(t) clipped to [-weight, weight]. Clipping cuts off both ends, at
-    ``low[k]`` and ``high[k]``: the best ``z[k]`` given ``z[k + 1]`` is the latter moved into [low[k], high[k]]. The knots
-    of the clipped D_k lie at ``at[first:last]``; passing one from left to right adds (slope, offset) to the line. A knot
-    is put in once and taken out at most once.
+    Let D_k(t) be the derivative of the best cost of entries 0..k given ``z[k] = t``. It is
+    increasing and piecewise linear, and D_{k+1}(t) is t - y[k + 1] plus D_k(t) clipped to [-weight,
+    weight]. Clipping cuts off both ends, at ``low[k]`` and ``high[k]``: the best ``z[k]`` given
+    ``z[k + 1]`` is the latter moved into [low[k], high[k]]. The knots of the clipped D_k lie at
+    ``at[first:last]``; passing one from left to right adds (slope, offset) to the line. A knot is
+    put in once and taken out at most once.
     """
     n = y.shape[0]
     first = last = n  # two knots are added per entry, one at either end
     for k in range(n - 1):
-        # Left of all knots the clipped part is constantly -weight, right of them it is +weight (0 for the first entry).
+        # Left of all knots the clipped part is constantly -weight, right of them it is +weight (0
+        # for the first entry).
         edge = weight if k > 0 else 0.0
         a, b = 1.0, -edge - y[k]
         while first < last and a * at[first] + b <= -weight:
@@ -104,7 +109,8 @@ def fuse(v, weight):
 def decreasing(v):
     """Nearest row with entries that never increase and never fall below zero, for each row.
 
-    Pools adjacent violators: a block that would exceed the mean of the one before it is merged with it.
+    Pools adjacent violators: a block that would exceed the mean of the one before it is merged with
+    it.
     """
     z = np.empty_like(v)
     total, length = np.empty(v.shape[1]), np.empty(v.shape[1], dtype=np.int64)
@@ -112,7 +118,10 @@ def decreasing(v):
         blocks = 0
         for j in range(v.shape[1]):
             total[blocks], length[blocks] = v[i, j], 1
-            while blocks > 0 and total[blocks] * length[blocks - 1] >= total[blocks - 1] * length[blocks]:
+            while (
+                blocks > 0
+                and total[blocks] * length[blocks - 1] >= total[blocks - 1] * length[blocks]
+            ):
                 total[blocks - 1] += total[blocks]
                 length[blocks - 1] += length[blocks]
                 blocks -= 1

@@ -14,7 +14,8 @@ _SMALLEST_SQUARE = 1e-280
 @compiled(**_OPTIONS)
 def _inverse_length(square):
     """1 / length; 0 for the empty record and for one with a value that is not a finite number."""
-    # Squares of smaller entries underflow one by one, and the record would come out longer than one.
+    # Squares of smaller entries underflow one by one, and the record would come out longer than
+    # one.
     if square > _SMALLEST_SQUARE and square < math.inf:
         return 1.0 / math.sqrt(square)
     return 0.0
@@ -54,7 +55,9 @@ def unit_scales_csr(data, indptr, unit, scale):
 
 @compiled(**_OPTIONS)
 def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
-    """Add the outer products of the records, each entry first rounded to a multiple of 1 / ``steps``, in units of steps^-2."""
+    """Add the outer products of the records, each entry first rounded to a multiple of 1 /
+    ``steps``, in units of steps^-2.
+    """
     last = total.shape[0] - 1
     for i in range(indptr.shape[0] - 1):
         if scale[i] == 0.0:
@@ -83,7 +86,9 @@ def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
             image[j] = scale[i] * unit * A[last, j]
         for p in range(indptr[i], indptr[i + 1]):
             row = A[indices[p]]
-            entry = scale[i] * data[p]  # scaled first: the square of an unscaled image may underflow
+            entry = (
+                scale[i] * data[p]
+            )  # scaled first: the square of an unscaled image may underflow
             for j in range(A.shape[0]):
                 image[j] += entry * row[j]
         square = 0.0

@@ -34,12 +34,18 @@ def parallel_map(function: Callable[[In], Out], items: Iterable[In]) -> Iterator
     for first in items:
         for second in items:
             several = chain((first, second), items)
-            return map(function, several) if thread_count() == 1 else _a_few_at_a_time(function, several)
+            return (
+                map(function, several)
+                if thread_count() == 1
+                else _a_few_at_a_time(function, several)
+            )
         return map(function, (first,))
     return iter(())
 
 
-def parallel_sum(function: Callable[[In], Vector], items: Iterable[In], shape: tuple[int, ...]) -> Vector:
+def parallel_sum(
+    function: Callable[[In], Vector], items: Iterable[In], shape: tuple[int, ...]
+) -> Vector:
     """Sum of arrays of that shape on all cores, in order; zeros where there is no item."""
     parts = parallel_map(function, items)
     first = next(parts, None)
@@ -47,7 +53,9 @@ def parallel_sum(function: Callable[[In], Vector], items: Iterable[In], shape: t
 
 
 def _a_few_at_a_time(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:
-    """Items may be copies of rows: taking all of them before the first is done would copy the whole table."""
+    """Items may be copies of rows: taking all of them before the first is done would copy the
+    whole table.
+    """
     pool, waiting = _pool(os.getpid()), deque[Future[Out]]()
     for item in items:
         waiting.append(pool.submit(function, item))

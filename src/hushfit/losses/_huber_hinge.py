@@ -6,7 +6,7 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.kernels._codes import HUBER_HINGE
+from hushfit.kernels.codes import HUBER_HINGE
 from hushfit.losses._loss import KernelLoss
 
 
@@ -14,8 +14,8 @@ from hushfit.losses._loss import KernelLoss
 class HuberHinge:
     r"""Hinge loss with its corner rounded, for labels -1 and +1.
 
-    With the margin :math:`m = y t` and the bend :math:`h`, the loss is :math:`1 - m` below :math:`1 - h`, zero above
-    :math:`1 + h` and the parabola :math:`(1 + h - m)^2 / (4 h)` between.
+    With the margin :math:`m = y t` and the bend :math:`h`, the loss is :math:`1 - m` below
+    :math:`1 - h`, zero above :math:`1 + h` and the parabola :math:`(1 + h - m)^2 / (4 h)` between.
 
     Parameters
     ----------
@@ -29,7 +29,10 @@ class HuberHinge:
 
     def __post_init__(self) -> None:
         if not self.bend > 0:
-            raise InvalidArgument(f"bend={self.bend} is not positive. Use 0.5, or a smaller bend for a sharper corner.")
+            raise InvalidArgument(
+                f"bend={self.bend} is not positive. Use 0.5, or a smaller bend for a sharper "
+                "corner."
+            )
 
     @property
     def smoothness(self) -> float:

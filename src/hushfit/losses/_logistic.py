@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from hushfit._typing import Vector
-from hushfit.kernels._codes import LOGISTIC
+from hushfit.kernels.codes import LOGISTIC
 from hushfit.losses._loss import KernelLoss
 
 

@@ -11,7 +11,7 @@ class KernelLoss(NamedTuple):
     Attributes
     ----------
     code : int
-        One of the constants of ``hushfit.kernels._codes``.
+        One of the constants of ``hushfit.kernels.codes``.
     parameter : float
         The number that shapes the loss; 0 when it has none.
     """
@@ -23,8 +23,8 @@ class KernelLoss(NamedTuple):
 class Loss(Protocol):
     """A pointwise loss l(t, y) of a margin ``t`` and a label ``y``: it never owns data.
 
-    Losses of one margin take ``t`` and ``y`` of length n. Losses of several margins take ``t`` of shape (n, K) and
-    labels 0, ..., K - 1, and their slope has the shape of ``t``.
+    Losses of one margin take ``t`` and ``y`` of length n. Losses of several margins take ``t`` of
+    shape (n, K) and labels 0, ..., K - 1, and their slope has the shape of ``t``.
 
     Attributes
     ----------
@@ -38,7 +38,8 @@ class Loss(Protocol):
         them are then no further
         apart than the larger. False is always right.
     slope_bound : float
-        Supremum of the absolute slope, in the Euclidean norm when there are several margins. Sensitivities rest on it.
+        Supremum of the absolute slope, in the Euclidean norm when there are several margins.
+        Sensitivities rest on it.
     smoothness : float
         Supremum of the second derivative, of its largest eigenvalue when there are several margins.
     kernel : KernelLoss

@@ -14,7 +14,8 @@ from hushfit.losses._loss import KernelLoss, Loss
 class OneVsRest:
     """Sum of K binary losses, the k-th of which sees +1 for class k and -1 for all others.
 
-    All K problems are answered from one gradient of K blocks, so that one budget serves the whole model.
+    All K problems are answered from one gradient of K blocks, so that one budget serves the whole
+    model.
 
     Parameters
     ----------
@@ -30,7 +31,10 @@ class OneVsRest:
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
-            raise InvalidArgument(f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes.")
+            raise InvalidArgument(
+                f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public "
+                "classes."
+            )
 
     @property
     def outputs(self) -> int:

@@ -8,7 +8,7 @@ from scipy.special import logsumexp, softmax
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.kernels._codes import SOFTMAX
+from hushfit.kernels.codes import SOFTMAX
 from hushfit.losses._loss import KernelLoss
 
 
@@ -24,18 +24,22 @@ class Softmax:
 
     n_classes: int
 
-    # The slope is p - e_y with p = softmax(t): ||p - e_y||^2 = (1 - p_y)^2 + sum_{k != y} p_k^2 <= 2 (1 - p_y)^2 <= 2,
-    # approached when all of p sits on one wrong class.
+    # The slope is p - e_y with p = softmax(t): ||p - e_y||^2 = (1 - p_y)^2 + sum_{k != y} p_k^2 <=
+    # 2 (1 - p_y)^2 <= 2, approached when all of p sits on one wrong class.
     slope_bound = math.sqrt(2)
-    # v' (diag(p) - p p') v is the variance of v_k under p. A variance is at most a quarter of the squared range, and
-    # (v_a - v_b)^2 <= 2 ||v||^2, so the largest eigenvalue is at most 1/2: attained for p on two classes evenly.
+    # v' (diag(p) - p p') v is the variance of v_k under p. A variance is at most a quarter of the
+    # squared range, and (v_a - v_b)^2 <= 2 ||v||^2, so the largest eigenvalue is at most 1/2:
+    # attained for p on two classes evenly.
     smoothness = 0.5
     kernel = KernelLoss(SOFTMAX, 0.0)
     one_sign = False
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
-            raise InvalidArgument(f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public classes.")
+            raise InvalidArgument(
+                f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public "
+                "classes."
+            )
 
     @property
     def outputs(self) -> int:

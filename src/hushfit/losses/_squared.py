@@ -6,15 +6,17 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.kernels._codes import SQUARED
+from hushfit.kernels.codes import SQUARED
 from hushfit.losses._loss import KernelLoss
 
 
 @dataclass(frozen=True)
 class Squared:
-    r"""Squared loss :math:`(t - y)^2 / 2` whose slope is clipped: absolute loss beyond ``slope_bound`` (Huber's loss).
+    r"""Squared loss :math:`(t - y)^2 / 2` whose slope is clipped: absolute loss beyond
+    ``slope_bound`` (Huber's loss).
 
-    Without the bound one row could move the gradient arbitrarily far, and no finite noise would hide it.
+    Without the bound one row could move the gradient arbitrarily far, and no finite noise would
+    hide it.
 
     Parameters
     ----------
@@ -28,7 +30,9 @@ class Squared:
 
     def __post_init__(self) -> None:
         if not self.slope_bound > 0:
-            raise InvalidArgument(f"slope_bound={self.slope_bound} is not positive. Use the size of a usual residual.")
+            raise InvalidArgument(
+                f"slope_bound={self.slope_bound} is not positive. Use the size of a usual residual."
+            )
 
     @property
     def kernel(self) -> KernelLoss:

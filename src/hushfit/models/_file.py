@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hushfit.data._schema import Schema
+from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.models._model import Model, PaidReceipt, Provenance
@@ -20,7 +20,10 @@ from hushfit.privacy import Budget, Guarantee, Relation
 
 FORMAT = "hushfit-model"
 VERSION = 1
-_KINDS: dict[str, Any] = {"logistic-regression": PrivateLogisticRegression, "linear-svc": PrivateLinearSVC}
+_KINDS: dict[str, Any] = {
+    "logistic-regression": PrivateLogisticRegression,
+    "linear-svc": PrivateLinearSVC,
+}
 _SETTINGS = (
     *("epsilon", "delta", "adjacency", "penalty", "alpha", "l1_ratio", "solver"),
     *("feature_bounds", "fit_intercept", "nonfinite"),
@@ -36,7 +39,17 @@ _SETTING_TYPES: dict[str, Any] = {
     "nonfinite": str,
 }
 _FIELDS = (
-    *("format", "version", "kind", "settings", "classes", "features", "coef", "intercept", "standard_error"),
+    *(
+        "format",
+        "version",
+        "kind",
+        "settings",
+        "classes",
+        "features",
+        "coef",
+        "intercept",
+        "standard_error",
+    ),
     *("steps", "schema", "guarantee", "receipt", "provenance", "hash"),
 )
 _MOST_BYTES = 1 << 30
@@ -66,7 +79,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> str:
     >>> load_model("model.json").estimator.coef_.shape  # doctest: +SKIP
     (1, 112)
     """
-    text, digest = model_json(model if isinstance(model, Model) else Model(model, provenance=Provenance.now()))
+    text, digest = model_json(
+        model if isinstance(model, Model) else Model(model, provenance=Provenance.now())
+    )
     write_whole(Path(path), text)
     return digest
 
@@ -85,7 +100,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises
     ------
     InvalidArgument
-        If the file cannot be read, is of another version, does not match its hash, or is not a model.
+        If the file cannot be read, is of another version, does not match its hash, or is not a
+        model.
     """
     return read_model(path)[0]
 
@@ -95,13 +111,17 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Model, str]:
     checked."""
     try:
         if os.stat(path).st_size > _MOST_BYTES:
-            raise InvalidArgument(f"{os.fspath(path)} is larger than any model file. Check the path.")
+            raise InvalidArgument(
+                f"{os.fspath(path)} is larger than any model file. Check the path."
+            )
         return _parsed(Path(path).read_bytes())
     except InvalidArgument as error:
         raise InvalidArgument(f"{os.fspath(path)}: {error}") from None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or type(error).__name__
-        raise InvalidArgument(f"the model {os.fspath(path)} cannot be read ({said}). Check the path.") from None
+        raise InvalidArgument(
+            f"the model {os.fspath(path)} cannot be read ({said}). Check the path."
+        ) from None
 
 
 def model_json(model: Model) -> tuple[str, str]:
@@ -121,7 +141,9 @@ def model_json(model: Model) -> tuple[str, str]:
     fitted = model.estimator
     kind = next((kind for kind, cls in _KINDS.items() if type(fitted) is cls), None)
     if kind is None or not hasattr(fitted, "coef_"):
-        raise InvalidArgument(f"{type(fitted).__name__} is not a fitted hushfit classifier. Fit one, then save it.")
+        raise InvalidArgument(
+            f"{type(fitted).__name__} is not a fitted hushfit classifier. Fit one, then save it."
+        )
     contents = {
         "format": FORMAT,
         "version": VERSION,
@@ -149,27 +171,38 @@ def parse_model(raw: bytes) -> Model:
 
 def _parsed(raw: bytes) -> tuple[Model, str]:
     try:
-        contents = json.loads(raw, parse_constant=_no_constants, parse_int=_whole, parse_float=_real)
+        contents = json.loads(
+            raw, parse_constant=_no_constants, parse_int=_whole, parse_float=_real
+        )
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidArgument):
             raise
-        raise InvalidArgument("this is not JSON, so not a model file. Use what save_model wrote.") from None
+        raise InvalidArgument(
+            "this is not JSON, so not a model file. Use what save_model wrote."
+        ) from None
     if not _is_unicode(contents):
-        raise InvalidArgument("the model file has text that is not Unicode. Use what save_model wrote.")
+        raise InvalidArgument(
+            "the model file has text that is not Unicode. Use what save_model wrote."
+        )
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
         raise InvalidArgument("this is JSON, but not a model file. Use what save_model wrote.")
     if contents.get("version") != VERSION:
         raise InvalidArgument(
-            f"the model file has version {contents.get('version')!r}, this hushfit reads version {VERSION}. Use the hushfit "
+            f"the model file has version {contents.get('version')!r}, this hushfit reads version "
+            f"{VERSION}. Use the hushfit "
             "that wrote it, or a newer one."
         )
     if sorted(contents) != sorted(_FIELDS):
         odd = sorted(set(contents) ^ set(_FIELDS))
-        raise InvalidArgument(f"the model file has missing or unknown fields {odd}. Use what save_model wrote, unedited.")
+        raise InvalidArgument(
+            f"the model file has missing or unknown fields {odd}. Use what save_model wrote, "
+            "unedited."
+        )
     stated = contents.pop("hash")
     if stated != (found := _digest(contents)):
         raise InvalidArgument(
-            f"the model file was changed after it was written: it states the hash {str(stated)[:12]}..., its contents have "
+            "the model file was changed after it was written: it states the hash "
+            f"{str(stated)[:12]}..., its contents have "
             f"{found[:12]}.... Get the original, or fit again."
         )
     try:
@@ -177,13 +210,19 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
     except InvalidArgument:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        raise InvalidArgument(f"the model file has a field of the wrong type ({type(error).__name__}).") from None
+        raise InvalidArgument(
+            f"the model file has a field of the wrong type ({type(error).__name__})."
+        ) from None
 
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
-    """Replace a file so that a reader, or a crash, sees the old one or the new one and nothing between."""
+    """Replace a file so that a reader, or a crash, sees the old one or the new one and nothing
+    between.
+    """
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        handle, temporary = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
+        )
     except OSError as error:
         raise _unwritable(path, error) from None
     try:
@@ -203,7 +242,9 @@ def write_whole(path: Path, text: str | Iterable[str]) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidArgument:
-    return InvalidArgument(f"{path} cannot be written ({error.strerror}). Choose another place with -o.")
+    return InvalidArgument(
+        f"{path} cannot be written ({error.strerror}). Choose another place with -o."
+    )
 
 
 def _umask() -> int:
@@ -226,7 +267,9 @@ def _digest(contents: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON has it; an object is described, and a model that is read back cannot be refitted with it."""
+    """A setting as JSON has it; an object is described, and a model that is read back cannot be
+    refitted with it.
+    """
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(item) for item in np.asarray(value).tolist()]
     if isinstance(value, np.generic):
@@ -239,14 +282,20 @@ def _plain(value: Any) -> Any:
 def _model(contents: dict[str, Any]) -> Model:
     kind = contents["kind"]
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InvalidArgument(f"the model file has kind={kind!r}. Known kinds: {', '.join(_KINDS)}.")
+        raise InvalidArgument(
+            f"the model file has kind={kind!r}. Known kinds: {', '.join(_KINDS)}."
+        )
     schema = None if contents["schema"] is None else Schema.from_dict(contents["schema"])
     estimator = _estimator(_KINDS[kind], contents)
     features = contents["features"]
     if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
         raise InvalidArgument("the features of the model file are not a list of names.")
-    if len(features) != estimator.n_features_in_ or (schema is not None and schema.feature_names != features):
-        raise InvalidArgument("the features, coefficients and schema of the model file do not belong together.")
+    if len(features) != estimator.n_features_in_ or (
+        schema is not None and schema.feature_names != features
+    ):
+        raise InvalidArgument(
+            "the features, coefficients and schema of the model file do not belong together."
+        )
     return Model(
         estimator,
         schema,
@@ -259,10 +308,14 @@ def _model(contents: dict[str, Any]) -> Model:
 def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     settings = contents["settings"]
     if not isinstance(settings, dict) or sorted(settings) != sorted(_SETTINGS):
-        raise InvalidArgument("the settings of the model file are incomplete. Use what save_model wrote, unedited.")
+        raise InvalidArgument(
+            "the settings of the model file are incomplete. Use what save_model wrote, unedited."
+        )
     classes = contents["classes"]
     if not isinstance(classes, list) or len(classes) < 2 or not _one_type(classes):
-        raise InvalidArgument("the classes of the model file are not a list of at least two labels of one type.")
+        raise InvalidArgument(
+            "the classes of the model file are not a list of at least two labels of one type."
+        )
     fitted = cls(**_settings(settings), classes=classes)
     outputs = 1 if len(classes) == 2 else len(classes)
     fitted.coef_ = _numbers(contents["coef"], "coef", outputs, None)
@@ -279,11 +332,14 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings of an estimator, each of a type that it can have."""
-    budget = Budget(math.inf if settings["epsilon"] == "inf" else settings["epsilon"], settings["delta"])
+    budget = Budget(
+        math.inf if settings["epsilon"] == "inf" else settings["epsilon"], settings["delta"]
+    )
     for name, kinds in _SETTING_TYPES.items():
         if not isinstance(settings[name], kinds):
             raise InvalidArgument(
-                f"the settings of the model file have {name} of the wrong type ({type(settings[name]).__name__})."
+                f"the settings of the model file have {name} of the wrong type "
+                f"({type(settings[name]).__name__})."
             )
     Relation.parse(settings["adjacency"])
     return {**settings, "epsilon": budget.epsilon, "delta": budget.delta}
@@ -296,11 +352,20 @@ def _one_type(labels: list[Any]) -> bool:
 
 def _numbers(value: Any, name: str, rows: int, columns: int | None) -> Any:
     array = np.array(value, dtype=object)
-    if array.ndim != 2 or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in array.flat):
+    if array.ndim != 2 or not all(
+        isinstance(x, int | float) and not isinstance(x, bool) for x in array.flat
+    ):
         raise InvalidArgument(f"{name} of the model file is not a table of numbers.")
     numbers = array.astype(np.float64)
-    if numbers.shape[0] != rows or (columns is not None and numbers.shape[1] != columns) or numbers.size == 0:
-        raise InvalidArgument(f"{name} of the model file has the shape {numbers.shape}, which does not fit its classes.")
+    if (
+        numbers.shape[0] != rows
+        or (columns is not None and numbers.shape[1] != columns)
+        or numbers.size == 0
+    ):
+        raise InvalidArgument(
+            f"{name} of the model file has the shape {numbers.shape}, which does not fit its "
+            "classes."
+        )
     if not np.isfinite(numbers).all():
         raise InvalidArgument(f"{name} of the model file has a number that is not finite.")
     return numbers
@@ -315,7 +380,11 @@ def _standard_error(value: Any, estimator: Any) -> Any:
 
 def _receipt(value: Any) -> PaidReceipt:
     receipt = PaidReceipt(**value)
-    if not (isinstance(receipt.dataset, str) and isinstance(receipt.number, int) and isinstance(receipt.hash, str)):
+    if not (
+        isinstance(receipt.dataset, str)
+        and isinstance(receipt.number, int)
+        and isinstance(receipt.hash, str)
+    ):
         raise InvalidArgument("the receipt of the model file has a field of the wrong type.")
     return receipt
 
@@ -341,14 +410,18 @@ def _whole(digits: str) -> int:
     """No count, label or class in a model needs more than 64 bits, and larger ones break arithmetic
     far from here."""
     if len(digits) > 20 or not -(2**63) <= (number := int(digits)) < 2**63:
-        raise InvalidArgument(f"{digits[:20]}... is too large a number for a model file. Use what save_model wrote.")
+        raise InvalidArgument(
+            f"{digits[:20]}... is too large a number for a model file. Use what save_model wrote."
+        )
     return number
 
 
 def _real(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise InvalidArgument(f"{digits[:20]} is too large a number for a model file. Use what save_model wrote.")
+        raise InvalidArgument(
+            f"{digits[:20]} is too large a number for a model file. Use what save_model wrote."
+        )
     return number
 
 

@@ -1,4 +1,6 @@
-"""A fitted model with everything that belongs to it: what it was told, what it promises, and who paid."""
+"""A fitted model with everything that belongs to it: what it was told, what it promises, and who
+paid.
+"""
 
 import platform
 from dataclasses import dataclass, field
@@ -10,7 +12,7 @@ import numpy as np
 
 from hushfit._typing import AnyArray, Matrix
 from hushfit._version import __version__
-from hushfit.data._schema import Schema, encode
+from hushfit.data.schema import Schema, encode
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Guarantee
 
@@ -148,7 +150,9 @@ class Model:
             If the model gives no probabilities, as a support vector machine does not.
         """
         if not hasattr(self.estimator, "predict_proba"):
-            raise InvalidArgument(f"{type(self.estimator).__name__} gives labels but no probabilities. Use predict.")
+            raise InvalidArgument(
+                f"{type(self.estimator).__name__} gives labels but no probabilities. Use predict."
+            )
         return np.asarray(self.estimator.predict_proba(self._features(table)))
 
     def _features(self, table: Any) -> Any:

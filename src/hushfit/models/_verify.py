@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from hushfit.models._file import read_model
 from hushfit.models._model import Model
 from hushfit.privacy import epsilon_of
-from hushfit.privacy._chain import Entry
-from hushfit.privacy._reserve import RESERVED_SHARE
-from hushfit.privacy._verify import Verdict
+from hushfit.privacy.ledger import RESERVED_SHARE, Entry, Verdict
 
 
 def model_problems(path: str | os.PathLike[str], verdict: Verdict) -> list[str]:
@@ -43,7 +41,9 @@ def _problems(model: Model, digest: str, verdict: Verdict) -> Iterator[str]:
         yield f"the data set {receipt.dataset!r} that paid for it is missing or broken"
         return
     chain = verdict.chains[receipt.dataset]
-    charge = next((entry for entry in chain if entry.kind == "charge" and entry.hash == receipt.hash), None)
+    charge = next(
+        (entry for entry in chain if entry.kind == "charge" and entry.hash == receipt.hash), None
+    )
     if charge is None or charge.body["receipt"] != receipt.number:
         yield f"its payment {receipt.number} is not in the ledger any more"
         return
@@ -56,15 +56,25 @@ def _problems(model: Model, digest: str, verdict: Verdict) -> Iterator[str]:
 
 
 def _recorded(chain: tuple[Entry, ...], number: int) -> set[str]:
-    return {entry.body["model"] for entry in chain if entry.kind == "model" and entry.body["receipt"] == number}
+    return {
+        entry.body["model"]
+        for entry in chain
+        if entry.kind == "model" and entry.body["receipt"] == number
+    }
 
 
 def _promise_problems(model: Model, charge: Entry, opening: Entry) -> Iterator[str]:
     """Whether what the file promises is what was paid for."""
     promise = model.guarantee
-    if promise.cost.to_dict() != charge.body["cost"] or str(promise.relation) != opening.body["relation"]:
+    if (
+        promise.cost.to_dict() != charge.body["cost"]
+        or str(promise.relation) != opening.body["relation"]
+    ):
         yield f"its guarantee is for other releases than payment {charge.body['receipt']} was for"
         return
     needed = epsilon_of(promise.cost, promise.delta, promise.relation)
     if not needed <= promise.epsilon * (1 + RESERVED_SHARE):
-        yield f"its guarantee says epsilon={promise.epsilon:g}, what was paid for is epsilon={needed:g} at delta={promise.delta:g}"
+        yield (
+            f"its guarantee says epsilon={promise.epsilon:g}, what was paid for is "
+            f"epsilon={needed:g} at delta={promise.delta:g}"
+        )

@@ -1,4 +1,6 @@
-"""Models as ONNX graphs, for serving without Python. Imported by name: needs ``pip install hushfit[onnx]``."""
+"""Models as ONNX graphs, for serving without Python. Imported by name: needs
+``pip install hushfit[onnx]``.
+"""
 
 import os
 from pathlib import Path
@@ -26,9 +28,9 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    The input ``X`` has one float column for each of ``model.feature_names``. The outputs are ``margins`` of shape (n, 1) for two
-    classes or (n, classes), and for a model with probabilities ``probabilities`` of shape (n, classes). The guarantee goes along
-    as metadata.
+    The input ``X`` has one float column for each of ``model.feature_names``. The outputs are
+    ``margins`` of shape (n, 1) for two classes or (n, classes), and for a model with probabilities
+    ``probabilities`` of shape (n, classes). The guarantee goes along as metadata.
     """
     fitted = model.estimator
     nodes, constants = _margins(fitted)
@@ -41,24 +43,40 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
         nodes,
         "hushfit",
         [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", int(fitted.n_features_in_)])],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width[name]]) for name in outputs],
-        [numpy_helper.from_array(np.asarray(value, dtype=np.float32), name) for name, value in constants.items()],
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width[name]])
+            for name in outputs
+        ],
+        [
+            numpy_helper.from_array(np.asarray(value, dtype=np.float32), name)
+            for name, value in constants.items()
+        ],
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=9)
-    papers = {"guarantee": model.guarantee.to_json(), "classes": repr(model.classes), "features": repr(model.feature_names)}
+    papers = {
+        "guarantee": model.guarantee.to_json(),
+        "classes": repr(model.classes),
+        "features": repr(model.feature_names),
+    }
     helper.set_model_props(made, papers)
     onnx.checker.check_model(made)
     Path(path).write_bytes(made.SerializeToString())
 
 
 def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
-    """The margin of a record of length one: scaled features, a product, and a division by the record's length."""
+    """The margin of a record of length one: scaled features, a product, and a division by the
+    record's length.
+    """
     coef, intercept = fitted.coef_, fitted.intercept_
     nodes, record = [], "X"
     constants: dict[str, Any] = {"unit": [[float(bool(fitted.fit_intercept))]], "tiny": [[1e-30]]}
     if fitted.feature_bounds is not None:
         bounds = FeatureBounds.parse(fitted.feature_bounds, coef.shape[1])
-        constants |= {"low": bounds.low[None], "high": bounds.high[None], "width": (bounds.high - bounds.low)[None]}
+        constants |= {
+            "low": bounds.low[None],
+            "high": bounds.high[None],
+            "width": (bounds.high - bounds.low)[None],
+        }
         nodes += [
             helper.make_node("Max", ["X", "low"], ["raised"]),
             helper.make_node("Min", ["raised", "high"], ["clipped"]),

@@ -1,8 +1,10 @@
-"""Non-convex penalties that hardly bias large coefficients: p(|z_1|) + p(|z_2|) + ... with p concave.
+"""Non-convex penalties that hardly bias large coefficients: p(|z_1|) + p(|z_2|) + ... with p
+concave.
 
-With p concave, ``step * p + (z - v)^2 / 2`` may have two local minima. Every prox here is the global one, for every step;
-where zero and a nonzero value tie it is zero. References: Fan and Li (2001) for SCAD, Zhang (2010) for MCP, Xu, Chang, Xu and
-Zhang (2012) for half thresholding, Zou and Li (2008) for the linearisation.
+With p concave, ``step * p + (z - v)^2 / 2`` may have two local minima. Every prox here is the
+global one, for every step; where zero and a nonzero value tie it is zero. References: Fan and Li
+(2001) for SCAD, Zhang (2010) for MCP, Xu, Chang, Xu and Zhang (2012) for half thresholding, Zou and
+Li (2008) for the linearisation.
 """
 
 import math
@@ -19,7 +21,8 @@ from hushfit.penalties._sparse import WeightedL1, soft_threshold
 
 @dataclass(frozen=True)
 class LHalf:
-    r"""The :math:`L_{1/2}` penalty :math:`g(z) = \alpha \sum_j |z_j|^{1/2}`; its prox is half thresholding.
+    r"""The :math:`L_{1/2}` penalty :math:`g(z) = \alpha \sum_j |z_j|^{1/2}`; its prox is half
+    thresholding.
 
     Parameters
     ----------
@@ -28,7 +31,8 @@ class LHalf:
 
     Notes
     -----
-    With :math:`t = \alpha \cdot step` the prox is 0 up to :math:`|v| = \frac{3}{2} t^{2/3}` and beyond it
+    With :math:`t = \alpha \cdot step` the prox is 0 up to :math:`|v| = \frac{3}{2} t^{2/3}` and
+    beyond it
 
     .. math:: \tfrac{2}{3} v \left(1 + \cos\left(\tfrac{2 \pi}{3} - \tfrac{2}{3} \arccos\left(
               \tfrac{t}{4} (|v| / 3)^{-3/2}\right)\right)\right).
@@ -83,9 +87,9 @@ class Lq:
 
     Notes
     -----
-    With :math:`t = \alpha \cdot step` and :math:`b = (2 t (1 - q))^{1 / (2 - q)}` the prox is 0 up to
-    :math:`|v| = b \, (2 - q) / (2 - 2 q)` and beyond it the larger root of :math:`z + t q z^{q - 1} = |v|`, found by a
-    monotone Newton iteration to the last digits.
+    With :math:`t = \alpha \cdot step` and :math:`b = (2 t (1 - q))^{1 / (2 - q)}` the prox is 0 up
+    to :math:`|v| = b \, (2 - q) / (2 - 2 q)` and beyond it the larger root of
+    :math:`z + t q z^{q - 1} = |v|`, found by a monotone Newton iteration to the last digits.
     """
 
     alpha: float
@@ -95,7 +99,9 @@ class Lq:
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
         if not 0 < self.q < 1:
-            raise InvalidArgument(f"q={self.q} is not strictly between 0 and 1. For q = 1 use L1, for q = 2 ScaledL2.")
+            raise InvalidArgument(
+                f"q={self.q} is not strictly between 0 and 1. For q = 1 use L1, for q = 2 ScaledL2."
+            )
 
     def value(self, z: Vector) -> float:
         return self.alpha * float((np.abs(z) ** self.q).sum())
@@ -129,19 +135,21 @@ class SCAD:
     Parameters
     ----------
     alpha : float
-        Slope at zero, at least 0. It also sets the scale of the coefficients: they are free of bias from
-        :math:`a \alpha` on.
+        Slope at zero, at least 0. It also sets the scale of the coefficients: they are free of bias
+        from :math:`a \alpha` on.
     a : float, default=3.7
         Where it becomes constant, in units of alpha; above 2.
 
     Notes
     -----
-    The slope is :math:`\alpha` up to :math:`\alpha`, :math:`(a \alpha - |z|) / (a - 1)` up to :math:`a \alpha`, 0 beyond.
-    For ``step < a - 1`` the prox is the textbook one: continuous, soft-thresholding up to
-    :math:`\alpha (1 + step)`, the identity from :math:`a \alpha` on, linear in between. For longer steps the middle part of
-    the prox objective is concave and the prox jumps: it is soft-thresholding up to :math:`\alpha (a + 1 + step) / 2`
-    (:math:`\alpha \sqrt{step \, (a + 1)}` if ``step > a + 1``) and the identity beyond. The textbook formula would return
-    something else than the minimiser there. To keep the prox continuous at a long step, raise ``a`` above ``1 + step``.
+    The slope is :math:`\alpha` up to :math:`\alpha`, :math:`(a \alpha - |z|) / (a - 1)` up to
+    :math:`a \alpha`, 0 beyond. For ``step < a - 1`` the prox is the textbook one: continuous,
+    soft-thresholding up to :math:`\alpha (1 + step)`, the identity from :math:`a \alpha` on, linear
+    in between. For longer steps the middle part of the prox objective is concave and the prox
+    jumps: it is soft-thresholding up to :math:`\alpha (a + 1 + step) / 2`
+    (:math:`\alpha \sqrt{step \, (a + 1)}` if ``step > a + 1``) and the identity beyond. The
+    textbook formula would return something else than the minimiser there. To keep the prox
+    continuous at a long step, raise ``a`` above ``1 + step``.
     """
 
     alpha: float
@@ -151,25 +159,45 @@ class SCAD:
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
         if not 2 < self.a < math.inf:
-            raise InvalidArgument(f"a={self.a} is not a finite number > 2. The usual choice is 3.7; large a is nearly L1.")
+            raise InvalidArgument(
+                f"a={self.a} is not a finite number > 2. The usual choice is 3.7; large a is "
+                "nearly L1."
+            )
 
     def value(self, z: Vector) -> float:
         # alpha min(|z|, alpha), and beyond alpha the integral of the falling slope
         size, fall = np.abs(z), (self.a - 1) * self.alpha
         over = np.clip(size - self.alpha, 0.0, fall)
-        return float((self.alpha * np.minimum(size, self.alpha) + over * (self.alpha - 0.5 * over / (self.a - 1))).sum())
+        return float(
+            (
+                self.alpha * np.minimum(size, self.alpha)
+                + over * (self.alpha - 0.5 * over / (self.a - 1))
+            ).sum()
+        )
 
     def prox(self, v: Vector, step: float) -> Vector:
         soft = soft_threshold(v, step * self.alpha)
         if step >= self.a - 1:
             return np.where(np.abs(v) <= self._jump(step), soft, v)
-        middle = np.sign(v) * ((self.a - 1) * np.abs(v) - step * self.a * self.alpha) / (self.a - 1 - step)
-        return np.select([np.abs(v) <= self.alpha * (1 + step), np.abs(v) <= self.a * self.alpha], [soft, middle], v)
+        middle = (
+            np.sign(v)
+            * ((self.a - 1) * np.abs(v) - step * self.a * self.alpha)
+            / (self.a - 1 - step)
+        )
+        return np.select(
+            [np.abs(v) <= self.alpha * (1 + step), np.abs(v) <= self.a * self.alpha],
+            [soft, middle],
+            v,
+        )
 
     def _jump(self, step: float) -> float:
-        """Where the soft-thresholded value and v itself have the same prox objective, for long steps."""
+        """Where the soft-thresholded value and v itself have the same prox objective, for long
+        steps.
+        """
         # Up to a + 1 the rival of v is nonzero, beyond it is zero.
-        return self.alpha * ((self.a + 1 + step) / 2 if step <= self.a + 1 else math.sqrt(step * (self.a + 1)))
+        return self.alpha * (
+            (self.a + 1 + step) / 2 if step <= self.a + 1 else math.sqrt(step * (self.a + 1))
+        )
 
     def linearised(self, w: Vector, floor: float = 1e-2) -> WeightedL1:
         """Weighted lasso with the slopes of the penalty at ``w`` as weights.
@@ -185,27 +213,31 @@ class SCAD:
         -------
         WeightedL1
         """
-        return WeightedL1(np.clip((self.a * self.alpha - np.abs(w)) / (self.a - 1), 0.0, self.alpha))
+        return WeightedL1(
+            np.clip((self.a * self.alpha - np.abs(w)) / (self.a - 1), 0.0, self.alpha)
+        )
 
 
 @dataclass(frozen=True)
 class MCP:
-    r"""Minimax concave penalty: slope :math:`\alpha - |z| / \gamma` up to :math:`\gamma \alpha`, constant beyond.
+    r"""Minimax concave penalty: slope :math:`\alpha - |z| / \gamma` up to :math:`\gamma \alpha`,
+    constant beyond.
 
     Parameters
     ----------
     alpha : float
-        Slope at zero, at least 0. It also sets the scale of the coefficients: they are free of bias from
-        :math:`\gamma \alpha` on.
+        Slope at zero, at least 0. It also sets the scale of the coefficients: they are free of bias
+        from :math:`\gamma \alpha` on.
     gamma : float, default=3.0
         Where it becomes constant, in units of alpha; above 0.
 
     Notes
     -----
-    For ``step < gamma`` the prox is continuous: 0 up to :math:`\alpha \cdot step`,
-    :math:`(|v| - \alpha \cdot step) / (1 - step / \gamma)` up to :math:`\gamma \alpha`, the identity beyond. For longer steps
-    the prox objective is concave up to :math:`\gamma \alpha` and the prox is the hard threshold at
-    :math:`\alpha \sqrt{\gamma \cdot step}`. To keep it continuous at a long step, raise ``gamma`` above ``step``.
+    For ``step < gamma`` the prox is continuous: 0 up to :math:`\alpha \cdot step`, :math:`(|v| -
+    \alpha \cdot step) / (1 - step / \gamma)` up to :math:`\gamma \alpha`, the identity beyond. For
+    longer steps the prox objective is concave up to :math:`\gamma \alpha` and the prox is the hard
+    threshold at :math:`\alpha \sqrt{\gamma \cdot step}`. To keep it continuous at a long step,
+    raise ``gamma`` above ``step``.
     """
 
     alpha: float
@@ -215,7 +247,10 @@ class MCP:
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
         if not 0 < self.gamma < math.inf:
-            raise InvalidArgument(f"gamma={self.gamma} is not a finite number > 0. The usual choice is 3; large is nearly L1.")
+            raise InvalidArgument(
+                f"gamma={self.gamma} is not a finite number > 0. The usual choice is 3; large is "
+                "nearly L1."
+            )
 
     def value(self, z: Vector) -> float:
         size = np.minimum(np.abs(z), self.gamma * self.alpha)

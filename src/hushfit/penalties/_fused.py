@@ -12,7 +12,8 @@ from hushfit.penalties._sparse import soft_threshold
 
 @dataclass(frozen=True)
 class TotalVariation:
-    r"""Total variation :math:`g(z) = \alpha \sum_i |z_{i+1} - z_i|`: coefficients are constant in stretches.
+    r"""Total variation :math:`g(z) = \alpha \sum_i |z_{i+1} - z_i|`: coefficients are constant in
+    stretches.
 
     Its prox is exact and takes time proportional to the number of coefficients.
 
@@ -43,8 +44,9 @@ class TotalVariation:
 class FusedLasso:
     r"""Fused lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_i |z_{i+1} - z_i|)`.
 
-    Coefficients are constant in stretches, and many stretches are zero. The prox fuses and then soft-thresholds: in this
-    order the two proxes compose exactly (Friedman, Hastie, Hoefling and Tibshirani, 2007).
+    Coefficients are constant in stretches, and many stretches are zero. The prox fuses and then
+    soft-thresholds: in this order the two proxes compose exactly (Friedman, Hastie, Hoefling and
+    Tibshirani, 2007).
 
     Parameters
     ----------
@@ -64,7 +66,9 @@ class FusedLasso:
 
     def value(self, z: Vector) -> float:
         variation = float(np.abs(np.diff(z, axis=-1)).sum())
-        return self.alpha * (self.l1_ratio * float(np.abs(z).sum()) + (1 - self.l1_ratio) * variation)
+        return self.alpha * (
+            self.l1_ratio * float(np.abs(z).sum()) + (1 - self.l1_ratio) * variation
+        )
 
     def prox(self, v: Vector, step: float) -> Vector:
         weight = step * self.alpha

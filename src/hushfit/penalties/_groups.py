@@ -16,7 +16,8 @@ Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class GroupLasso:
-    r"""Group lasso :math:`g(z) = \alpha \sum_G \sqrt{|G|} \, \|z_G\|`: a group enters or leaves the model as a whole.
+    r"""Group lasso :math:`g(z) = \alpha \sum_G \sqrt{|G|} \, \|z_G\|`: a group enters or leaves the
+    model as a whole.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ class GroupLasso:
 class SparseGroup:
     r"""Sparse group lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_G \sqrt{|G|} \, \|z_G\|)`.
 
-    Groups leave as a whole, and the groups that stay are sparse inside. The prox thresholds the entries and then shortens
-    the groups: in this order the two proxes compose exactly.
+    Groups leave as a whole, and the groups that stay are sparse inside. The prox thresholds the
+    entries and then shortens the groups: in this order the two proxes compose exactly.
 
     Parameters
     ----------
@@ -86,11 +87,15 @@ class SparseGroup:
 
     def prox(self, v: Vector, step: float) -> Vector:
         weight = step * self.alpha
-        return _shorten(soft_threshold(v, weight * self.l1_ratio), self._layout, weight * (1 - self.l1_ratio))
+        return _shorten(
+            soft_threshold(v, weight * self.l1_ratio), self._layout, weight * (1 - self.l1_ratio)
+        )
 
 
 class _Layout(NamedTuple):
-    """Groups as flat arrays: all members, where each group starts among them, how many members it has."""
+    """Groups as flat arrays: all members, where each group starts among them, how many members
+    it has.
+    """
 
     members: IntVector
     starts: IntVector
@@ -118,7 +123,9 @@ def _sum_of_lengths(z: Vector, layout: _Layout) -> float:
 def _shorten(v: Vector, layout: _Layout, weight: float) -> Vector:
     """Shorten each group by ``weight`` times the root of its size, stopping at zero."""
     length, threshold = _lengths(v, layout), weight * np.sqrt(layout.sizes)
-    share = np.divide(length - threshold, length, out=np.zeros_like(length), where=length > threshold)
+    share = np.divide(
+        length - threshold, length, out=np.zeros_like(length), where=length > threshold
+    )
     z = v.copy()
     z[..., layout.members] *= np.repeat(share, layout.sizes, axis=-1)
     return z
@@ -129,6 +136,7 @@ def _check_groups(groups: Groups) -> None:
     members = [i for group in groups for i in group]
     if not all(groups) or len(set(members)) < len(members) or min(members, default=0) < 0:
         raise InvalidArgument(
-            f"groups={groups} are not disjoint, non-empty sets of indices >= 0. Name every index at most once; "
+            f"groups={groups} are not disjoint, non-empty sets of indices >= 0. Name every index "
+            "at most once; "
             "for groups that overlap see hushfit.constraints.group."
         )

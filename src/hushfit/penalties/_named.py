@@ -25,8 +25,9 @@ def penalty_from_name(name: str | None, alpha: float, l1_ratio: float) -> Penalt
     Parameters
     ----------
     name : {None, "l1", "l2", "elasticnet", "l1/2", "scad", "mcp"}
-        None is no penalty. The last three are not convex. Names exist where alpha (and `l1_ratio`) says everything; SCAD and
-        MCP get their usual second parameter, a = 3.7 and gamma = 3. For the others make the object.
+        None is no penalty. The last three are not convex. Names exist where alpha (and `l1_ratio`)
+        says everything; SCAD and MCP get their usual second parameter, a = 3.7 and gamma = 3. For
+        the others make the object.
     alpha : float
         Weight of the penalty.
     l1_ratio : float
@@ -44,5 +45,7 @@ def penalty_from_name(name: str | None, alpha: float, l1_ratio: float) -> Penalt
     """
     if name not in _BY_NAME:
         names = ", ".join(repr(known) for known in _BY_NAME)
-        raise UnknownName(f"penalty={name!r} is not known. Use one of {names}, or an object of hushfit.penalties.")
+        raise UnknownName(
+            f"penalty={name!r} is not known. Use one of {names}, or an object of hushfit.penalties."
+        )
     return _BY_NAME[name](alpha, l1_ratio)

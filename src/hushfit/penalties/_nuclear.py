@@ -10,7 +10,8 @@ from hushfit.penalties._penalty import check_alpha
 
 @dataclass(frozen=True)
 class Nuclear:
-    r"""Nuclear norm :math:`g(Z) = \alpha \sum_i \sigma_i(Z)`: coefficients of low rank, for several outputs.
+    r"""Nuclear norm :math:`g(Z) = \alpha \sum_i \sigma_i(Z)`: coefficients of low rank, for several
+    outputs.
 
     Its prox soft-thresholds the singular values.
 
@@ -21,7 +22,8 @@ class Nuclear:
 
     Notes
     -----
-    Coefficients have shape (outputs, features). A vector is one row: its only singular value is its norm.
+    Coefficients have shape (outputs, features). A vector is one row: its only singular value is its
+    norm.
     """
 
     alpha: float

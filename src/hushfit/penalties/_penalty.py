@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 class Penalty(Protocol):
     """A function g of the coefficients that enters a fit through its value and its prox.
 
-    ``prox(v, step)`` is a minimiser over z of ``step * g(z) + ||z - v||^2 / 2``: the only one if g is convex, a global one
-    in any case. An array of shape (outputs, features) holds the coefficients of several outputs, one in each row: every
-    penalty acts on each row by itself and adds up the values, except `Nuclear`, which ties the rows together.
+    ``prox(v, step)`` is a minimiser over z of ``step * g(z) + ||z - v||^2 / 2``: the only one if g
+    is convex, a global one in any case. An array of shape (outputs, features) holds the
+    coefficients of several outputs, one in each row: every penalty acts on each row by itself and
+    adds up the values, except `Nuclear`, which ties the rows together.
 
     Attributes
     ----------
@@ -51,17 +52,20 @@ def check_penalty(penalty: object) -> None:
     missing = [name for name in _MEMBERS if not hasattr(penalty, name)]
     if missing:
         raise InvalidArgument(
-            f"penalty={penalty!r} is no penalty: it does not declare {', '.join(missing)}. Use a name, "
+            f"penalty={penalty!r} is no penalty: it does not declare {', '.join(missing)}. Use a "
+            "name, "
             "an object of hushfit.penalties, or a class with all members of penalties.Penalty."
         )
 
 
 @runtime_checkable
 class FoldedConcave(Penalty, Protocol):
-    """A non-convex penalty p(|z_1|) + p(|z_2|) + ... with p concave, so that every tangent of p lies above it.
+    """A non-convex penalty p(|z_1|) + p(|z_2|) + ... with p concave, so that every tangent of p
+    lies above it.
 
-    ``linearised(w, floor)`` is the convex upper bound that touches g near ``w``, up to a constant: the weighted lasso of one
-    stage of local linear approximation. The slope of p at 0 may be infinite; ``floor`` is what keeps the weights finite.
+    ``linearised(w, floor)`` is the convex upper bound that touches g near ``w``, up to a constant:
+    the weighted lasso of one stage of local linear approximation. The slope of p at 0 may be
+    infinite; ``floor`` is what keeps the weights finite.
     """
 
     def linearised(self, w: Vector, floor: float = 1e-2) -> "WeightedL1": ...
@@ -81,29 +85,43 @@ def check_alpha(alpha: float) -> None:
 def check_ratio(l1_ratio: float, other: str) -> None:
     """Refuse a mixture that is not between the lasso and the other penalty."""
     if not 0 <= l1_ratio <= 1:
-        raise InvalidArgument(f"l1_ratio={l1_ratio} is outside [0, 1]. Use 1 for the lasso and 0 for {other}.")
+        raise InvalidArgument(
+            f"l1_ratio={l1_ratio} is outside [0, 1]. Use 1 for the lasso and 0 for {other}."
+        )
 
 
 def check_radius(radius: float) -> None:
     """Refuse an empty or unbounded ball."""
     if not 0 < radius < float("inf"):
-        raise InvalidArgument(f"radius={radius} is not a finite number > 0. For no bound use the penalty Zero().")
+        raise InvalidArgument(
+            f"radius={radius} is not a finite number > 0. For no bound use the penalty Zero()."
+        )
 
 
 def check_floor(floor: float) -> None:
     """Refuse a floor that leaves a slope infinite."""
     if not 0 < floor < float("inf"):
-        raise InvalidArgument(f"floor={floor} is not a finite number > 0. It is added to |w| where the slope may be infinite.")
+        raise InvalidArgument(
+            f"floor={floor} is not a finite number > 0. It is added to |w| where the slope may be "
+            "infinite."
+        )
 
 
 def checked_weights(weights: Vector) -> Vector:
-    """A copy of the weights that nobody can change any more; refuse negative and non-finite ones."""
+    """A copy of the weights that nobody can change any more; refuse negative and non-finite
+    ones.
+    """
     try:
         kept = np.array(weights, dtype=np.float64)
     except OverflowError:
-        raise InvalidArgument("weights have a whole number beyond the largest float. Give smaller ones.") from None
+        raise InvalidArgument(
+            "weights have a whole number beyond the largest float. Give smaller ones."
+        ) from None
     if not (kept.ndim > 0 and np.isfinite(kept).all() and (kept >= 0).all()):
-        raise InvalidArgument(f"weights={weights} are not an array of finite numbers >= 0. Give one for each coefficient.")
+        raise InvalidArgument(
+            f"weights={weights} are not an array of finite numbers >= 0. Give one for each "
+            "coefficient."
+        )
     kept.flags.writeable = False
     return kept
 
@@ -112,6 +130,7 @@ def check_fits(weights: Vector, z: Vector) -> None:
     """Refuse coefficients that are not as many as there are weights: broadcasting would hide it."""
     if z.shape[-weights.ndim :] != weights.shape:
         raise InvalidArgument(
-            f"There are weights for coefficients of shape {weights.shape}, but these have shape {z.shape}. "
+            f"There are weights for coefficients of shape {weights.shape}, but these have shape "
+            f"{z.shape}. "
             "Give one weight for each coefficient."
         )

@@ -1,4 +1,6 @@
-"""Indicators of convex sets: 0 inside, infinite outside. The prox is the projection, whatever the step."""
+"""Indicators of convex sets: 0 inside, infinite outside. The prox is the projection, whatever
+the step.
+"""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +12,8 @@ from hushfit.errors import InvalidArgument
 from hushfit.penalties._penalty import check_radius
 from hushfit.penalties._sparse import soft_threshold
 
-# A projection computed in floating point may end a little outside its set; it still counts as inside.
+# A projection computed in floating point may end a little outside its set; it still counts as
+# inside.
 FEASIBILITY_TOLERANCE = 1e-9
 
 
@@ -21,7 +24,8 @@ class Box:
     Parameters
     ----------
     low, high : float
-        Bounds, ``low <= high``; either may be infinite. ``Box(0, inf)`` keeps coefficients non-negative.
+        Bounds, ``low <= high``; either may be infinite. ``Box(0, inf)`` keeps coefficients
+        non-negative.
     """
 
     low: float
@@ -83,8 +87,9 @@ class L1Ball:
         return _indicator(float(np.abs(z).sum(axis=-1).max()) - self.radius, self.radius)
 
     def prox(self, v: Vector, step: float) -> Vector:
-        # The projection soft-thresholds. With the i largest entries left, the threshold that makes them sum to the
-        # radius is (their sum - radius) / i; the right i gives the largest of these. Inside the ball none is positive.
+        # The projection soft-thresholds. With the i largest entries left, the threshold that makes
+        # them sum to the radius is (their sum - radius) / i; the right i gives the largest of
+        # these. Inside the ball none is positive.
         largest = -np.sort(-np.abs(v), axis=-1)
         thresholds = (np.cumsum(largest, axis=-1) - self.radius) / np.arange(1, v.shape[-1] + 1)
         return soft_threshold(v, np.maximum(thresholds.max(axis=-1, keepdims=True), 0.0))

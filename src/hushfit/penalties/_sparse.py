@@ -7,7 +7,13 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.prox import decreasing
-from hushfit.penalties._penalty import as_rows, check_alpha, check_fits, check_ratio, checked_weights
+from hushfit.penalties._penalty import (
+    as_rows,
+    check_alpha,
+    check_fits,
+    check_ratio,
+    checked_weights,
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,8 @@ class WeightedL1:
     Parameters
     ----------
     weights : array
-        Finite and at least 0; 0 leaves a coefficient free. Either one for each feature, the same for all outputs, or an
-        array of the shape of the coefficients. A copy is kept.
+        Finite and at least 0; 0 leaves a coefficient free. Either one for each feature, the same
+        for all outputs, or an array of the shape of the coefficients. A copy is kept.
 
     See Also
     --------
@@ -65,7 +71,8 @@ class WeightedL1:
 
 @dataclass(frozen=True)
 class ElasticNet:
-    r"""Mixture of lasso and ridge, :math:`g(z) = \alpha (r \|z\|_1 + \frac{1 - r}{2} \|z\|^2)`, as in scikit-learn.
+    r"""Mixture of lasso and ridge, :math:`g(z) = \alpha (r \|z\|_1 + \frac{1 - r}{2} \|z\|^2)`, as
+    in scikit-learn.
 
     Parameters
     ----------
@@ -84,7 +91,9 @@ class ElasticNet:
         check_ratio(self.l1_ratio, "ridge")
 
     def value(self, z: Vector) -> float:
-        return self.alpha * float(self.l1_ratio * np.abs(z).sum() + 0.5 * (1 - self.l1_ratio) * np.vdot(z, z))
+        return self.alpha * float(
+            self.l1_ratio * np.abs(z).sum() + 0.5 * (1 - self.l1_ratio) * np.vdot(z, z)
+        )
 
     def prox(self, v: Vector, step: float) -> Vector:
         weight = step * self.alpha
@@ -93,7 +102,8 @@ class ElasticNet:
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    r"""Ordered lasso :math:`g(z) = \sum_i \omega_i |z|_{(i)}`: the largest coefficient pays the largest weight.
+    r"""Ordered lasso :math:`g(z) = \sum_i \omega_i |z|_{(i)}`: the largest coefficient pays the
+    largest weight.
 
     Coefficients that are nearly equal in size become equal.
 
@@ -104,8 +114,9 @@ class Slope:
 
     Notes
     -----
-    The prox keeps signs and order. On sorted sizes it subtracts ``step * weights`` and takes the nearest vector that
-    never increases and never falls below zero, found by pooling adjacent violators.
+    The prox keeps signs and order. On sorted sizes it subtracts ``step * weights`` and takes the
+    nearest vector that never increases and never falls below zero, found by pooling adjacent
+    violators.
     """
 
     weights: Vector
@@ -114,7 +125,10 @@ class Slope:
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", checked_weights(self.weights))
         if self.weights.ndim > 1 or (np.diff(self.weights) > 0).any():
-            raise InvalidArgument(f"weights={self.weights} are not a vector that never increases. Sort them, largest first.")
+            raise InvalidArgument(
+                f"weights={self.weights} are not a vector that never increases. Sort them, largest "
+                "first."
+            )
 
     def value(self, z: Vector) -> float:
         check_fits(self.weights, z)

@@ -12,14 +12,16 @@ from hushfit.preprocessing._rows import certified_norm, check_settings, filled, 
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Clip every column to its public range and map it to [0, 1]. Nothing is learnt from the rows, so it costs nothing.
+    """Clip every column to its public range and map it to [0, 1]. Nothing is learnt from the rows,
+    so it costs nothing.
 
     Parameters
     ----------
     bounds : (low, high), or one pair per column
         As you know them without looking at the rows. A sparse matrix needs ranges that start at 0.
     missing : {"keep", "middle"}, default="keep"
-        What becomes of a missing value: it stays, and the estimators count its row as the zero record; or it becomes 0.5.
+        What becomes of a missing value: it stays, and the estimators count its row as the zero
+        record; or it becomes 0.5.
     max_row_norm : float, optional
         Rows longer than this are shrunk to it. None lets them be as long as their entries allow.
 
@@ -36,7 +38,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[0.5, 1.0], [0.0, 1.0]]
     """
 
-    def __init__(self, bounds: Any = (0.0, 1.0), missing: str = "keep", max_row_norm: float | None = None) -> None:
+    def __init__(
+        self, bounds: Any = (0.0, 1.0), missing: str = "keep", max_row_norm: float | None = None
+    ) -> None:
         self.bounds = bounds
         self.missing = missing
         self.max_row_norm = max_row_norm
@@ -77,7 +81,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = read_rows(self, X, reset=False)
         bounds = FeatureBounds(self.low_, self.high_)
         scaled = bounds.apply_sparse(X) if issparse(X) else bounds.apply(X)
-        return shortened(filled(scaled, np.full(len(self.low_), 0.5), self.missing), self.max_row_norm)
+        return shortened(
+            filled(scaled, np.full(len(self.low_), 0.5), self.missing), self.max_row_norm
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,6 @@
-"""Tables of texts and numbers as features, by a public schema or a private vocabulary. Proof: docs/proofs/quantiles.md."""
+"""Tables of texts and numbers as features, by a public schema or a private vocabulary. Proof:
+docs/proofs/quantiles.md.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,8 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hushfit._typing import AnyArray, Matrix
-from hushfit.data._cells import label_of, listed
-from hushfit.data._schema import OTHER, CategoricalColumn, Schema, _cells, encode
+from hushfit.data.schema import OTHER, CategoricalColumn, Schema, cells_of, encode, label_of, listed
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.preprocessing._rows import column_terms
 from hushfit.privacy import Budget, Guarantee, Relation
@@ -26,29 +27,33 @@ from hushfit.release import (
 )
 
 # Part of delta for naming a text that only one record has; the noise has the rest.
-_LOST_SHARE = 0.25
+LOST_SHARE_OF_VOCABULARIES = 0.25
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
-    """Encode a table with a public schema: numbers in [0, 1], one indicator per category and one for everything else.
+    """Encode a table with a public schema: numbers in [0, 1], one indicator per category and one
+    for everything else.
 
-    Categories that nobody can write down beforehand are found privately: those common enough to be named in spite of noise become
-    indicators, all others share ``<other>``. That costs ``epsilon`` and ``delta``; the schema costs nothing.
+    Categories that nobody can write down beforehand are found privately: those common enough to be
+    named in spite of noise become indicators, all others share ``<other>``. That costs ``epsilon``
+    and ``delta``; the schema costs nothing.
 
     Parameters
     ----------
     schema : Schema, optional
         Columns with public ranges and vocabularies.
     discover : sequence of str, default=()
-        Further columns, of texts, whose vocabulary is to be found. A text needs about ``7 sqrt(2 d) / mu`` rows to be named, d being
-        the number of these columns and mu the Gaussian parameter of the budget: at epsilon 0.3, delta 1e-6 and d = 8, 350 rows.
+        Further columns, of texts, whose vocabulary is to be found. A text needs about
+        ``7 sqrt(2 d) / mu`` rows to be named, d being the number of these columns and mu the
+        Gaussian parameter of the budget: at epsilon 0.3, delta 1e-6 and d = 8, 350 rows.
     epsilon, delta, adjacency, ledger, random_state
         For ``discover`` only; as for `PrivateQuantileScaler`.
 
     Attributes
     ----------
     schema_ : Schema
-        With the vocabularies that were found. A column of which no text was common enough is not in it.
+        With the vocabularies that were found. A column of which no text was common enough is not in
+        it.
     row_norm_ : float
         Length that no encoded row exceeds: the root of the number of columns.
     privacy_ : Guarantee or None
@@ -57,9 +62,11 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from hushfit.data._schema import CategoricalColumn, NumericColumn, Schema
+    >>> from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
     >>> from hushfit.preprocessing import SchemaEncoder
-    >>> schema = Schema((NumericColumn("age", 0, 100), CategoricalColumn("sex", ("Female", "Male"))))
+    >>> schema = Schema(
+    ...     (NumericColumn("age", 0, 100), CategoricalColumn("sex", ("Female", "Male")))
+    ... )
     >>> SchemaEncoder(schema).fit_transform({"age": [50, 120], "sex": ["Male", "?"]}).tolist()
     [[0.5, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]]
     """
@@ -99,12 +106,17 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         columns = () if self.schema is None else self.schema.columns
         guarantee: Guarantee | None = None
         if names:
-            texts = TextColumns(tuple(_texts(_cells(table, name)) for name in names))
+            texts = TextColumns(tuple(_texts(cells_of(table, name)) for name in names))
             named, guarantee = self._named(texts)
-            columns += tuple(CategoricalColumn(name, tuple(found)) for name, found in zip(names, named, strict=True) if found)
+            columns += tuple(
+                CategoricalColumn(name, tuple(found))
+                for name, found in zip(names, named, strict=True)
+                if found
+            )
         if not columns:
             raise InvalidArgument(
-                f"No text of {list(names)} is common enough to be named at epsilon={self.epsilon:g}. The budget is spent. Write the "
+                f"No text of {list(names)} is common enough to be named at "
+                f"epsilon={self.epsilon:g}. The budget is spent. Write the "
                 "categories that you know into a schema."
             )
         self.schema_ = Schema(columns)
@@ -116,15 +128,29 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
     def _discovered(self) -> tuple[str, ...]:
         if not isinstance(self.schema, Schema | None):
-            raise InvalidArgument(f"schema={self.schema!r} is not a Schema. Build one, or give None and discover=[...].")
-        if isinstance(self.discover, str) or not all(isinstance(name, str) for name in self.discover):
-            raise InvalidArgument(f"discover={self.discover!r} is not a list of column names. Give, say, ['occupation'].")
+            raise InvalidArgument(
+                f"schema={self.schema!r} is not a Schema. Build one, or give None and "
+                "discover=[...]."
+            )
+        if isinstance(self.discover, str) or not all(
+            isinstance(name, str) for name in self.discover
+        ):
+            raise InvalidArgument(
+                f"discover={self.discover!r} is not a list of column names. Give, say, "
+                "['occupation']."
+            )
         names = tuple(self.discover)
         known = [] if self.schema is None else [column.name for column in self.schema.columns]
         if len({*names, *known}) < len(names) + len(known):
-            raise InvalidArgument(f"discover={list(names)} names a column twice, or one of the schema. Name each once.")
+            raise InvalidArgument(
+                f"discover={list(names)} names a column twice, or one of the schema. Name each "
+                "once."
+            )
         if not names and self.schema is None:
-            raise InvalidArgument("There is nothing to encode. Give a schema, or discover=[...] with columns of texts.")
+            raise InvalidArgument(
+                "There is nothing to encode. Give a schema, or discover=[...] with columns of "
+                "texts."
+            )
         return names
 
     def _named(self, texts: TextColumns) -> tuple[list[list[str]], Guarantee]:
@@ -132,7 +158,8 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         n, d = texts.n_rows, texts.n_features
         if n < 2 or len({len(column) for column in texts.columns}) > 1:
             raise TooFewRows(
-                f"A vocabulary needs at least 2 rows in columns of one length; the first column has {n}. Check the table."
+                "A vocabulary needs at least 2 rows in columns of one length; the first column "
+                f"has {n}. Check the table."
             )
         terms = column_terms(self, "A missing text is not counted.")
         quote, relation = self.quote(n, d), Relation.parse(self.adjacency)
@@ -157,7 +184,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         d = len(self._discovered())
         if d == 0:
             return Quote.at(Plan(()), {}, n_rows)
-        mechanism = Thresholded(_LOST_SHARE * self.delta, d)
+        mechanism = Thresholded(LOST_SHARE_OF_VOCABULARIES * self.delta, d)
         plan = Plan((Planned("vocabulary", Vocabulary, 1, sampling=mechanism),))
         budget, relation = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency)
         return plan.quote_for(n_rows, relation, budget, 2 * d)
@@ -178,7 +205,9 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         table = _table(X)
         found = [column.name for column in self.schema_.columns if column.name in self._names]
         # Texts as they were counted: a column may come as floats here and as whole numbers there.
-        return encode({**table, **{name: list(_texts(_cells(table, name))) for name in found}}, self.schema_)[0]
+        return encode(
+            {**table, **{name: list(_texts(cells_of(table, name))) for name in found}}, self.schema_
+        )[0]
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
         """Names of the encoded features.
@@ -207,10 +236,15 @@ def _table(X: Any) -> Mapping[str, Any]:
     if isinstance(X, Mapping):
         return X
     if not hasattr(X, "columns"):
-        raise InvalidArgument(f"{type(X).__name__} has no column names. Give a data frame, or a mapping from names to arrays.")
+        raise InvalidArgument(
+            f"{type(X).__name__} has no column names. Give a data frame, or a mapping from names "
+            "to arrays."
+        )
     return {str(name): X[name] for name in X.columns}
 
 
 def _texts(cells: AnyArray) -> tuple[str | None, ...]:
-    """Cells as the texts that the encoding compares, each by itself alone; None for a missing one."""
+    """Cells as the texts that the encoding compares, each by itself alone; None for a missing
+    one.
+    """
     return tuple(None if label == OTHER else label for label in map(label_of, listed(cells)))

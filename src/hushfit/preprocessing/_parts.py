@@ -21,7 +21,8 @@ from hushfit.privacy import Guarantee
 # What a part must let its owner settle, so that the owner can pay for it.
 TERMS = ("epsilon", "delta", "adjacency", "ledger", "random_state")
 _NOTHING = (None, "passthrough", "drop")
-# Parts that keep nothing of the rows. By exact type: the tag ``requires_fit=False`` is also on models that keep all of them.
+# Parts that keep nothing of the rows. By exact type: the tag ``requires_fit=False`` is also on
+# models that keep all of them.
 _ROW_BY_ROW = (Normalizer, Binarizer, AdditiveChi2Sampler, BoundedScaler)
 _FREE = (*_ROW_BY_ROW, FunctionTransformer, FeatureHasher, HashingVectorizer)
 # Rows leave these sparse only if they entered so.
@@ -34,7 +35,8 @@ def is_private(part: Any) -> bool:
 
 
 def private_parts(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The parts that pay, under the names that ``set_params`` knows them by; in the order in which they are fitted.
+    """The parts that pay, under the names that ``set_params`` knows them by; in the order in which
+    they are fitted.
 
     Raises
     ------
@@ -49,26 +51,34 @@ def private_parts(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Any]]
             yield from private_parts(part, f"{path}__")
         elif not _learns_nothing(part):
             raise InvalidArgument(
-                f"The part {path!r} ({type(part).__name__}) learns from the rows and pays nothing for it: one row could change how "
-                "all others are transformed. Use BoundedScaler, PrivateQuantileScaler, SchemaEncoder, or a part without state such "
+                f"The part {path!r} ({type(part).__name__}) learns from the rows and pays nothing "
+                "for it: one row could change how "
+                "all others are transformed. Use BoundedScaler, PrivateQuantileScaler, "
+                "SchemaEncoder, or a part without state such "
                 "as Normalizer or FunctionTransformer."
             )
 
 
 def inner_parts(estimator: Any) -> list[tuple[str, Any]]:
-    """What a pipeline, column transformer or feature union is made of; other things that look like one are not looked into."""
+    """What a pipeline, column transformer or feature union is made of; other things that look
+    like one are not looked into.
+    """
     if not isinstance(estimator, Pipeline | ColumnTransformer | FeatureUnion):
         return []
     for attribute in ("steps", "transformers", "transformer_list"):
         entries = getattr(estimator, attribute, None)
         if isinstance(entries, list):
-            left_over = [("remainder", estimator.remainder)] if hasattr(estimator, "remainder") else []
+            left_over = (
+                [("remainder", estimator.remainder)] if hasattr(estimator, "remainder") else []
+            )
             return [(entry[0], entry[1]) for entry in entries] + left_over
     return []
 
 
 def fitted_parts(estimator: Any) -> list[tuple[str, Any]]:
-    """The same after fitting: a column transformer keeps fitted copies elsewhere, and one for the columns left over."""
+    """The same after fitting: a column transformer keeps fitted copies elsewhere, and one for
+    the columns left over.
+    """
     if hasattr(estimator, "transformers_"):
         return [(entry[0], entry[1]) for entry in estimator.transformers_]
     return inner_parts(estimator)
@@ -79,7 +89,8 @@ def _learns_nothing(part: Any) -> bool:
 
 
 def refuse_choices_by_rows(estimator: Any, X: Any) -> None:
-    """Refuse a column transformer whose columns or layout the rows would decide: one row could change what all others become.
+    """Refuse a column transformer whose columns or layout the rows would decide: one row could
+    change what all others become.
 
     Parameters
     ----------
@@ -90,12 +101,16 @@ def refuse_choices_by_rows(estimator: Any, X: Any) -> None:
 
 
 def _is_sparse(X: Any) -> bool:
-    """Whether rows come sparse, or may once columns are taken from them; a frame may have sparse columns."""
+    """Whether rows come sparse, or may once columns are taken from them; a frame may have sparse
+    columns.
+    """
     return issparse(X) or any(str(dtype).startswith("Sparse") for dtype in getattr(X, "dtypes", ()))
 
 
 def _leaves_sparse(part: Any, sparse: bool) -> bool:
-    """Whether rows may leave a part sparse, if they may enter so; refuses what `refuse_choices_by_rows` says."""
+    """Whether rows may leave a part sparse, if they may enter so; refuses what
+    `refuse_choices_by_rows` says.
+    """
     if isinstance(part, str | None):
         return part != "drop" and sparse
     if isinstance(part, Pipeline):
@@ -105,7 +120,11 @@ def _leaves_sparse(part: Any, sparse: bool) -> bool:
     if isinstance(part, FeatureUnion | ColumnTransformer):
         # All of them before any(): every part must be looked at.
         found = [_leaves_sparse(inner, sparse) for _, inner in fitted_parts(part)]
-        return _dense_or_refused(part, any(found)) if isinstance(part, ColumnTransformer) else any(found)
+        return (
+            _dense_or_refused(part, any(found))
+            if isinstance(part, ColumnTransformer)
+            else any(found)
+        )
     if type(part) in _AS_GIVEN:
         # A fitted one remembers what it was given.
         return bool(getattr(part, "_sparse", sparse))
@@ -117,13 +136,16 @@ def _dense_or_refused(columns: ColumnTransformer, any_sparse: bool) -> bool:
     chosen = [name for name, _, of in columns.transformers if callable(of)]
     if chosen:
         raise InvalidArgument(
-            f"The columns of {chosen[0]!r} are chosen by a function of the table, so one row could change them. List their names or "
+            f"The columns of {chosen[0]!r} are chosen by a function of the table, so one row could "
+            "change them. List their names or "
             "numbers."
         )
     if any_sparse and columns.sparse_threshold != 0:
         raise InvalidArgument(
-            f"A ColumnTransformer with sparse_threshold={columns.sparse_threshold:g} counts the zeros of all rows to decide whether its "
-            "output is sparse, so one row could change it. Give ColumnTransformer(..., sparse_threshold=0), or dense rows."
+            f"A ColumnTransformer with sparse_threshold={columns.sparse_threshold:g} counts the "
+            "zeros of all rows to decide whether its "
+            "output is sparse, so one row could change it. Give ColumnTransformer(..., "
+            "sparse_threshold=0), or dense rows."
         )
     return False
 
@@ -134,7 +156,10 @@ def guarantees_of(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Guara
         path = f"{prefix}{name}"
         if is_private(part):
             if not hasattr(part, "privacy_"):
-                raise InvalidArgument(f"The part {path!r} is not fitted, so nothing is known of its cost. Fit the pipeline first.")
+                raise InvalidArgument(
+                    f"The part {path!r} is not fitted, so nothing is known of its cost. Fit the "
+                    "pipeline first."
+                )
             if part.privacy_ is not None:
                 yield path, part.privacy_
         else:
@@ -144,11 +169,16 @@ def guarantees_of(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Guara
 def row_norm_of(estimator: Any) -> float | None:
     """Length that no row leaving a fitted transformer exceeds; None where nothing is certified."""
     if isinstance(estimator, Pipeline):
-        # What a pipeline certifies is the length of rows that reach its last step, not of those that leave it.
+        # What a pipeline certifies is the length of rows that reach its last step, not of those
+        # that leave it.
         return None
     if hasattr(estimator, "transformers_"):
         weights = estimator.transformer_weights or {}
-        norms = [(row_norm_of(part), weights.get(name, 1.0)) for name, part in fitted_parts(estimator) if part != "drop"]
+        norms = [
+            (row_norm_of(part), weights.get(name, 1.0))
+            for name, part in fitted_parts(estimator)
+            if part != "drop"
+        ]
         known = [abs(weight) * norm for norm, weight in norms if norm is not None]
         # The weights are multiplied by, and the squares added up, in floating point.
         return math.hypot(*known) * (1 + 1e-12) if len(known) == len(norms) else None

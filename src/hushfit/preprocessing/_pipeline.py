@@ -10,7 +10,12 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from hushfit.errors import BudgetExceeded, InvalidArgument
-from hushfit.preprocessing._parts import guarantees_of, private_parts, refuse_choices_by_rows, row_norm_of
+from hushfit.preprocessing._parts import (
+    guarantees_of,
+    private_parts,
+    refuse_choices_by_rows,
+    row_norm_of,
+)
 from hushfit.privacy import (
     Budget,
     Cost,
@@ -25,24 +30,32 @@ from hushfit.privacy import (
     gaussian_mu,
     usable,
 )
-from hushfit.privacy._adaptive_total import LOST_SHARE
-from hushfit.privacy._ledger import ClosedAccount, Decide, refuse_if_changed, total_epsilon
-from hushfit.privacy._reserve import RESERVED_SHARE
+from hushfit.privacy.accounting import LOST_SHARE
+from hushfit.privacy.ledger import (
+    RESERVED_SHARE,
+    ClosedAccount,
+    Decide,
+    refuse_if_changed,
+    total_epsilon,
+)
 from hushfit.release import Randomness, require_payer
 
 # Share of the budget, in squares of mu, for all preprocessing together.
 _PREPROCESSING: Final = 0.1
-# Share of delta for parts that may not be the first to pay, and as much for a last step that would lose more than a filter lets it:
-# half of LOST_SHARE of what the first leaves.
+# Share of delta for parts that may not be the first to pay, and as much for a last step that would
+# lose more than a filter lets it: half of LOST_SHARE of what the first leaves.
 _LATER_DELTA: Final = LOST_SHARE / 8
-# How often a last step may ask for less, because its price was more than that of the Gaussian release it was taken for.
+# How often a last step may ask for less, because its price was more than that of the Gaussian
+# release it was taken for.
 _ATTEMPTS: Final = 20
 # In mu: what a filter may count above the Gaussian release that a part's share is stated in.
 _MARGIN: Final = 0.99
 
 
 class _OverOwnBudget(BudgetExceeded):
-    """The pipeline's own budget does not cover a step; nothing was released for it. Says its price, if that alone would fit."""
+    """The pipeline's own budget does not cover a step; nothing was released for it. Says its
+    price, if that alone would fit.
+    """
 
     def __init__(self, message: str, price: Cost | None) -> None:
         super().__init__(message)
@@ -50,12 +63,14 @@ class _OverOwnBudget(BudgetExceeded):
 
 
 class PipelineAccount:
-    """The account of one fit of a pipeline: holds its total, and passes every payment on to the account of the data set."""
+    """The account of one fit of a pipeline: holds its total, and passes every payment on to the
+    account of the data set.
+    """
 
     def __init__(self, budget: Budget, relation: Relation, ledger: Ledger | None) -> None:
         self.budget, self.relation, self.name = budget, relation, "pipeline"
-        # What an early step released (a vocabulary, and with it the number of columns) may change what a later one asks for, or
-        # whether it comes at all: every payment is a plan of its own.
+        # What an early step released (a vocabulary, and with it the number of columns) may change
+        # what a later one asks for, or whether it comes at all: every payment is a plan of its own.
         self.adaptive = True
         self._ledger = ledger
         self._entries: list[Receipt] = []
@@ -65,7 +80,8 @@ class PipelineAccount:
         return tuple(self._entries)
 
     def append(self, decide: Decide) -> Receipt:
-        # Parts of a column transformer may be fitted by threads, each asking for what the others are about to spend.
+        # Parts of a column transformer may be fitted by threads, each asking for what the others
+        # are about to spend.
         with self._lock:
             before = self.entries()
             try:
@@ -97,21 +113,24 @@ def _price_alone(decide: Decide) -> Cost | None:
 class PrivatePipeline(Pipeline):
     """A scikit-learn pipeline with one privacy budget for preprocessing and model together.
 
-    The budget is divided among the steps that spend it, also those inside a ``ColumnTransformer`` or ``FeatureUnion``, and a filter
-    adds up what they cost: two steps at 0.3 and 0.9 make about 1, not 1.2. A step that would learn from the rows without paying, such as
-    ``StandardScaler``, is refused.
+    The budget is divided among the steps that spend it, also those inside a ``ColumnTransformer``
+    or ``FeatureUnion``, and a filter adds up what they cost: two steps at 0.3 and 0.9 make about 1,
+    not 1.2. A step that would learn from the rows without paying, such as ``StandardScaler``, is
+    refused.
 
     Parameters
     ----------
     steps : list of (name, estimator)
-        Their own epsilon, delta, adjacency, ledger and random_state are set by the pipeline, on copies.
+        Their own epsilon, delta, adjacency, ledger and random_state are set by the pipeline, on
+        copies.
     epsilon : float, default=1.0
         Of the whole pipeline.
     delta : float, default=1e-6
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
     shares : mapping from part names to weights, optional
-        How to divide the budget (the square of the Gaussian parameter mu), by names such as ``"model"`` or ``"prepare__numbers"``.
-        None gives a tenth to all preprocessing together. The last step has what the others leave.
+        How to divide the budget (the square of the Gaussian parameter mu), by names such as
+        ``"model"`` or ``"prepare__numbers"``. None gives a tenth to all preprocessing together. The
+        last step has what the others leave.
     ledger : Ledger, optional
         The account of the data set; charged by each step before it looks at the rows.
     random_state : None or int, default=None
@@ -129,7 +148,10 @@ class PrivatePipeline(Pipeline):
     --------
     >>> from hushfit import PrivateLogisticRegression
     >>> from hushfit.preprocessing import PrivatePipeline, PrivateQuantileScaler
-    >>> steps = [("scale", PrivateQuantileScaler()), ("model", PrivateLogisticRegression(classes=[0, 1]))]
+    >>> steps = [
+    ...     ("scale", PrivateQuantileScaler()),
+    ...     ("model", PrivateLogisticRegression(classes=[0, 1])),
+    ... ]
     >>> PrivatePipeline(steps, epsilon=1.0).parts_
     ['scale', 'model']
     """
@@ -175,13 +197,22 @@ class PrivatePipeline(Pipeline):
         """
         if params:
             raise InvalidArgument(
-                f"fit() takes no {', '.join(sorted(params))}: the guarantee holds for rows of weight one. Leave it out."
+                f"fit() takes no {', '.join(sorted(params))}: the guarantee holds for rows of "
+                "weight one. Leave it out."
             )
         require_payer(self.ledger)
-        account = PipelineAccount(Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self.ledger)
-        for promise in ("guarantee_", "privacy_"):  # a refit that fails half-way must not leave that of the fit before
+        account = PipelineAccount(
+            Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self.ledger
+        )
+        for promise in (
+            "guarantee_",
+            "privacy_",
+        ):  # a refit that fails half-way must not leave that of the fit before
             self.__dict__.pop(promise, None)
-        self.steps = [(name, part if isinstance(part, str | None) else clone(part)) for name, part in self.steps]
+        self.steps = [
+            (name, part if isinstance(part, str | None) else clone(part))
+            for name, part in self.steps
+        ]
         ends = self._settle(account)
         refuse_choices_by_rows(self, X)
         head, last = self.steps[:-1], self.steps[-1][1]
@@ -193,11 +224,14 @@ class PrivatePipeline(Pipeline):
         return self
 
     def _settle(self, account: PipelineAccount) -> bool:
-        """Tell every part its terms; whether the last step is one of them, and has what the others leave."""
+        """Tell every part its terms; whether the last step is one of them, and has what the
+        others leave.
+        """
         names = self.parts_
         if not names:
             raise InvalidArgument(
-                "No step of the pipeline spends privacy, so there is nothing to divide. Use scikit-learn's Pipeline."
+                "No step of the pipeline spends privacy, so there is nothing to divide. Use "
+                "scikit-learn's Pipeline."
             )
         last = self.steps[-1][0]
         shares = _shares(names, self.shares, last)
@@ -205,9 +239,15 @@ class PrivatePipeline(Pipeline):
         seeds = _seeds(self.random_state, len(names))
         for name, seed in zip(names, seeds, strict=True):
             epsilon = _part_epsilon(account.budget, shares[name], deltas[name])
-            terms = {"epsilon": epsilon, "delta": deltas[name], "adjacency": self.adjacency, "random_state": seed}
+            terms = {
+                "epsilon": epsilon,
+                "delta": deltas[name],
+                "adjacency": self.adjacency,
+                "random_state": seed,
+            }
             self.set_params(
-                **{f"{name}__{term}": value for term, value in terms.items()}, **{f"{name}__ledger": Ledger.over(account)}
+                **{f"{name}__{term}": value for term, value in terms.items()},
+                **{f"{name}__ledger": Ledger.over(account)},
             )
         return last in names
 
@@ -220,8 +260,14 @@ class PrivatePipeline(Pipeline):
         return self.fit(X, y, **params).predict(X)
 
     def __getitem__(self, index: Any) -> Any:
-        """A step, by name or place; a slice of them as a plain pipeline, since what is left of this one has no budget of its own."""
-        return Pipeline(self.steps[index], verbose=self.verbose) if isinstance(index, slice) else super().__getitem__(index)
+        """A step, by name or place; a slice of them as a plain pipeline, since what is left of
+        this one has no budget of its own.
+        """
+        return (
+            Pipeline(self.steps[index], verbose=self.verbose)
+            if isinstance(index, slice)
+            else super().__getitem__(index)
+        )
 
     @property
     def row_norm_(self) -> float | None:
@@ -243,8 +289,8 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
     Returns
     -------
     Guarantee
-        The costs of all parts, composed. Right where no part's price depended on what another released; a private vocabulary may
-        change prices after it, so use `PrivatePipeline` there.
+        The costs of all parts, composed. Right where no part's price depended on what another
+        released; a private vocabulary may change prices after it, so use `PrivatePipeline` there.
 
     Examples
     --------
@@ -255,15 +301,25 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
     refuse_choices_by_rows(pipeline, None)
     found = list(guarantees_of(pipeline))
     if not found:
-        raise InvalidArgument("No part of the pipeline spent privacy, so there is no guarantee to state.")
+        raise InvalidArgument(
+            "No part of the pipeline spent privacy, so there is no guarantee to state."
+        )
     relations = {guarantee.relation for _, guarantee in found}
     if len(relations) > 1:
-        raise InvalidArgument(f"The parts are stated under {sorted(relations)}, which do not add up. Give all the same adjacency.")
+        raise InvalidArgument(
+            f"The parts are stated under {sorted(relations)}, which do not add up. Give all the "
+            "same adjacency."
+        )
     delta = max(guarantee.delta for _, guarantee in found) if delta is None else delta
     return _together(found, delta, relations.pop())
 
 
-def _together(found: Sequence[tuple[str, Guarantee]], delta: float, relation: Relation, epsilon: float | None = None) -> Guarantee:
+def _together(
+    found: Sequence[tuple[str, Guarantee]],
+    delta: float,
+    relation: Relation,
+    epsilon: float | None = None,
+) -> Guarantee:
     """The guarantees of the parts as one; epsilon from what they cost if it is not given."""
     cost = compose(guarantee.cost for _, guarantee in found)
     return Guarantee(
@@ -272,7 +328,9 @@ def _together(found: Sequence[tuple[str, Guarantee]], delta: float, relation: Re
         relation,
         public=tuple(dict.fromkeys(text for _, guarantee in found for text in guarantee.public)),
         releases=tuple(
-            replace(release, name=f"{name}: {release.name}") for name, guarantee in found for release in guarantee.releases
+            replace(release, name=f"{name}: {release.name}")
+            for name, guarantee in found
+            for release in guarantee.releases
         ),
         cost=cost,
         secure=all(guarantee.secure for _, guarantee in found),
@@ -291,16 +349,20 @@ def _composed(pipeline: PrivatePipeline, account: PipelineAccount) -> Guarantee:
     found = list(guarantees_of(pipeline))
     if not found:
         # Every private part turned out to have nothing to learn.
-        return Guarantee(account.budget.epsilon, account.budget.delta, account.relation, secure=True)
+        return Guarantee(
+            account.budget.epsilon, account.budget.delta, account.relation, secure=True
+        )
     whole = _together(found, account.budget.delta, account.relation, account.budget.epsilon)
     if whole.cost != compose(entry.cost for entry in account.entries()):
         raise InvalidArgument(
-            "A step released something else than it paid for, so no guarantee can be stated. Report this as a bug."
+            "A step released something else than it paid for, so no guarantee can be stated. "
+            "Report this as a bug."
         )
     spent = total_epsilon(account, account.entries())
     if not spent <= account.budget.epsilon:
         raise BudgetExceeded(
-            f"The steps released epsilon={spent:.6g} together, over the pipeline's {account.budget.epsilon:g}, so no guarantee is stated. "
+            f"The steps released epsilon={spent:.6g} together, over the pipeline's "
+            f"{account.budget.epsilon:g}, so no guarantee is stated. "
             "Report this as a bug."
         )
     return whole
@@ -312,7 +374,10 @@ def _gaussian_rest(account: PipelineAccount) -> float:
     paid = [entry.cost for entry in account.entries()]
 
     def fits(mu: float) -> bool:
-        return filtered_epsilon([*paid, GaussianCost(1 / mu)], spendable, account.relation) <= spendable.epsilon
+        return (
+            filtered_epsilon([*paid, GaussianCost(1 / mu)], spendable, account.relation)
+            <= spendable.epsilon
+        )
 
     low, high = 0.0, gaussian_mu(spendable.epsilon, spendable.delta)
     while high - low > 1e-7 * high and high > 1e-6:
@@ -325,15 +390,23 @@ def _excess(account: PipelineAccount, price: Cost) -> float:
     """By which factor, about, a price is more than the steps before have left: squares add up."""
     spendable, _ = usable(account.budget)
     paid = [entry.cost for entry in account.entries()]
-    total, before = (filtered_epsilon([*paid, cost], spendable, account.relation) for cost in (price, GaussianCost(math.inf)))
+    total, before = (
+        filtered_epsilon([*paid, cost], spendable, account.relation)
+        for cost in (price, GaussianCost(math.inf))
+    )
     if total == math.inf:
         return math.inf
-    most, all_, known = (gaussian_mu(max(epsilon, 1e-9), spendable.delta) ** 2 for epsilon in (spendable.epsilon, total, before))
+    most, all_, known = (
+        gaussian_mu(max(epsilon, 1e-9), spendable.delta) ** 2
+        for epsilon in (spendable.epsilon, total, before)
+    )
     return math.sqrt((all_ - known) / (most - known))
 
 
 def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bool) -> None:
-    """Fit the last step with what is left; it asks for less where its price is not a Gaussian's. A refused step saw no rows."""
+    """Fit the last step with what is left; it asks for less where its price is not a Gaussian's.
+    A refused step saw no rows.
+    """
     paid = account.entries()
     if private and not paid:
         last.set_params(epsilon=account.budget.epsilon)
@@ -358,7 +431,10 @@ def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bo
         elif delta == account.budget.delta:
             delta *= _LATER_DELTA
             # No more than would fit alone: otherwise its price stays unknown.
-            epsilon = min(epsilon_of(GaussianCost(1 / mu), delta, account.relation), 0.999 * account.budget.epsilon)
+            epsilon = min(
+                epsilon_of(GaussianCost(1 / mu), delta, account.relation),
+                0.999 * account.budget.epsilon,
+            )
         else:
             raise refused
     raise refused
@@ -370,15 +446,23 @@ def _shares(names: list[str], given: Mapping[str, float] | None, last: str) -> d
         before = [name for name in names if name != last]
         ends = last in names
         weight = (_PREPROCESSING if ends else 1.0) / max(len(before), 1)
-        given = {**dict.fromkeys(before, weight), **({last: 1 - _PREPROCESSING if before else 1.0} if ends else {})}
+        given = {
+            **dict.fromkeys(before, weight),
+            **({last: 1 - _PREPROCESSING if before else 1.0} if ends else {}),
+        }
     if set(given) != set(names) or not all(share > 0 for share in given.values()):
-        raise InvalidArgument(f"shares={dict(given)!r} should give a positive weight to each of {names}, and to nothing else.")
+        raise InvalidArgument(
+            f"shares={dict(given)!r} should give a positive weight to each of {names}, and to "
+            "nothing else."
+        )
     total = sum(given.values())
     return {name: given[name] / total for name in names}
 
 
 def _deltas(names: list[str], last: str, delta: float) -> dict[str, float]:
-    """Delta of each part. Only what comes first may lose much of it, and several parts before the last may race for that."""
+    """Delta of each part. Only what comes first may lose much of it, and several parts before
+    the last may race for that.
+    """
     before = [name for name in names if name != last]
     small = _LATER_DELTA * delta / len(before) if len(before) > 1 else delta
     return {name: delta if name == last else small for name in names}

@@ -1,4 +1,6 @@
-"""Scaling by ranges that nobody knows: private quantiles take their place. Proof: docs/proofs/quantiles.md."""
+"""Scaling by ranges that nobody knows: private quantiles take their place. Proof:
+docs/proofs/quantiles.md.
+"""
 
 from typing import Any
 
@@ -10,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from hushfit._typing import Vector
 from hushfit.data import as_source
 from hushfit.errors import InvalidArgument
+from hushfit.preprocessing._quantiles import FIRST_EDGES, Spread, significant
 from hushfit.preprocessing._rows import (
     certified_norm,
     check_settings,
@@ -18,23 +21,25 @@ from hushfit.preprocessing._rows import (
     read_rows,
     shortened,
 )
-from hushfit.preprocessing._spread import FIRST_EDGES, Spread, significant
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.release import ColumnHistogram, Contract, Door, Plan, Planned, Quote
 
-_LOOKS = ("powers of two", "quantiles")
-# Pieces of the second look; each column gets about this many, and at most one more for each cell of the first.
+LOOKS = ("powers of two", "quantiles")
+# Pieces of the second look; each column gets about this many, and at most one more for each cell of
+# the first.
 _PIECES = 64
 # A column between bounds as close as this, compared with their size, is constant.
 _NARROWEST = 1e-12
 
 
 class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Clip every column to two of its quantiles, found privately, and map it to [0, 1]. No range need be known.
+    r"""Clip every column to two of its quantiles, found privately, and map it to [0, 1]. No range
+    need be known.
 
-    Two noisy histograms of all columns at once: the first has a cell for every sign and power of two, the second cuts those cells
-    finely that the first found occupied. Each costs the same, and its noise is :math:`\sqrt{2 d}` times a multiplier for d columns,
-    so a column needs a few hundred rows to be seen at all. In a pipeline the model that follows pays for itself: use
+    Two noisy histograms of all columns at once: the first has a cell for every sign and power of
+    two, the second cuts those cells finely that the first found occupied. Each costs the same, and
+    its noise is :math:`\sqrt{2 d}` times a multiplier for d columns, so a column needs a few
+    hundred rows to be seen at all. In a pipeline the model that follows pays for itself: use
     `PrivatePipeline` for one budget, or give both the same ledger.
 
     Parameters
@@ -42,14 +47,15 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     quantiles : (float, float), default=(0.005, 0.995)
         Shares of the values that lie below the lower and the upper bound.
     output : {"range", "rank"}, default="range"
-        ``"range"`` maps linearly between the bounds. ``"rank"`` maps a value to the share of values below it, as the noisy histogram
-        has it, which helps columns with long tails and costs nothing more.
+        ``"range"`` maps linearly between the bounds. ``"rank"`` maps a value to the share of values
+        below it, as the noisy histogram has it, which helps columns with long tails and costs
+        nothing more.
     epsilon : float, default=0.3
     delta : float, default=1e-6
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
     missing : {"keep", "middle"}, default="keep"
-        What becomes of a missing value: it stays, and the estimators count its row as the zero record; or it takes the private
-        median of its column. It is in no cell of the histograms.
+        What becomes of a missing value: it stays, and the estimators count its row as the zero
+        record; or it takes the private median of its column. It is in no cell of the histograms.
     max_row_norm : float, optional
         Rows longer than this are shrunk to it.
     ledger : Ledger, optional
@@ -70,7 +76,8 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     Notes
     -----
-    A sparse matrix keeps its zeros: values are divided by the larger of the two bounds in size, and lie in [-1, 1].
+    A sparse matrix keeps its zeros: values are divided by the larger of the two bounds in size, and
+    lie in [-1, 1].
 
     Examples
     --------
@@ -121,7 +128,7 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         quote, relation = self.quote(source.n_rows, d), Relation.parse(self.adjacency)
         contract = Contract.signed(source, quote, relation, terms)
         self._sparse = issparse(X)
-        self._learn(_spreads(contract.curator, d), self._sparse)
+        self._learn(spreads_of(contract.curator, d), self._sparse)
         self.row_norm_ = certified_norm(d, self.max_row_norm)
         self.privacy_: Guarantee = contract.guarantee
         return self
@@ -138,7 +145,7 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         -------
         Quote
         """
-        plan = Plan(tuple(Planned(name, ColumnHistogram, 1) for name in _LOOKS))
+        plan = Plan(tuple(Planned(name, ColumnHistogram, 1) for name in LOOKS))
         most = 2 * n_features * (2 * len(FIRST_EDGES) + _PIECES)
         budget, relation = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency)
         return plan.quote_for(n_rows, relation, budget, most)
@@ -150,17 +157,27 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         try:
             low, high = (float(share) for share in self.quantiles)
         except (TypeError, ValueError):
-            raise InvalidArgument(f"quantiles={self.quantiles!r} is not a pair of shares. Give, say, (0.005, 0.995).") from None
+            raise InvalidArgument(
+                f"quantiles={self.quantiles!r} is not a pair of shares. Give, say, (0.005, 0.995)."
+            ) from None
         if not 0 <= low < high <= 1:
-            raise InvalidArgument(f"quantiles=({low:g}, {high:g}) is not a range of shares. Give 0 <= low < high <= 1.")
+            raise InvalidArgument(
+                f"quantiles=({low:g}, {high:g}) is not a range of shares. Give 0 <= low < high <= "
+                "1."
+            )
 
     def _learn(self, spreads: list[Spread | None], sparse: bool) -> None:
         """Bounds, medians and ranks from what was released."""
-        low, high = (np.array([0.0 if s is None else s.quantile(share) for s in spreads]) for share in self.quantiles)
+        low, high = (
+            np.array([0.0 if s is None else s.quantile(share) for s in spreads])
+            for share in self.quantiles
+        )
         self.seen_ = np.array([s is not None for s in spreads])
         # A column that is constant, or not seen at all.
         size = np.maximum(np.abs(low), np.abs(high))
-        high = np.where(high - low > _NARROWEST * np.maximum(size, 1e-100), high, low + np.maximum(size, 1.0))
+        high = np.where(
+            high - low > _NARROWEST * np.maximum(size, 1e-100), high, low + np.maximum(size, 1.0)
+        )
         if sparse:
             high = np.maximum(np.abs(low), np.abs(high))
             low = -high
@@ -185,7 +202,9 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         if issparse(X):
             high = self.high_[X.indices]
             values = np.clip(X.data, -high, high, dtype=np.float64) / high
-            return shortened(type(X)((values, X.indices, X.indptr), shape=X.shape), self.max_row_norm)
+            return shortened(
+                type(X)((values, X.indices, X.indptr), shape=X.shape), self.max_row_norm
+            )
         scaled: Any = np.clip(X, self.low_, self.high_, dtype=np.float64)
         scaled -= self.low_
         scaled /= self.high_ - self.low_
@@ -207,15 +226,18 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-def _spreads(door: Door, d: int) -> list[Spread | None]:
+def spreads_of(door: Door, d: int) -> list[Spread | None]:
     """Two looks: where the values are, then how they are spread there."""
     edges: list[Vector] = [FIRST_EDGES] * d
     found: list[Spread | None] = [None] * d
-    for name in _LOOKS:
+    for name in LOOKS:
         query = ColumnHistogram(tuple(edges))
         deviation = door.noise_multiplier(name) * query.sensitivity(door.relation)
         counts = query.by_column(door.release(name, query))
-        seen = [Spread.of(e, c, max(significant(deviation, query.size), 0.5)) for e, c in zip(edges, counts, strict=True)]
+        seen = [
+            Spread.of(e, c, max(significant(deviation, query.size), 0.5))
+            for e, c in zip(edges, counts, strict=True)
+        ]
         found = [new or old for new, old in zip(seen, found, strict=True)]
         edges = [FIRST_EDGES[:1] if s is None else s.finer(_PIECES) for s in found]
     return found

@@ -1,4 +1,6 @@
-"""What every scaler does with the rows: read them, and hand them on no longer than it has certified."""
+"""What every scaler does with the rows: read them, and hand them on no longer than it has
+certified.
+"""
 
 import math
 from typing import Any
@@ -8,7 +10,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from hushfit._typing import Vector
-from hushfit.data._source import canonical
+from hushfit.data.rows import canonical
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.release import Randomness, Terms
@@ -33,13 +35,19 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Rows as floats, missing values allowed; nothing about any value in a message."""
     try:
         rows = validate_data(
-            estimator, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
         )
     except (ValueError, OverflowError) as error:  # an integer beyond the range of floats overflows
         if isinstance(error, ValueError) and "convert string" not in str(error):
             raise
         raise InvalidArgument(
-            "X has a value that is no number, or too large to be one. Encode text columns with SchemaEncoder first."
+            "X has a value that is no number, or too large to be one. Encode text columns with "
+            "SchemaEncoder first."
         ) from None
     # An entry that is stored in parts would be clipped, counted and measured part by part.
     return canonical(rows) if issparse(rows) else rows
@@ -50,7 +58,9 @@ def check_settings(missing: str, max_row_norm: float | None) -> None:
     if missing not in ("keep", "middle"):
         raise InvalidArgument(f"missing={missing!r} is not known. Use 'keep' or 'middle'.")
     if max_row_norm is not None and not 0 < max_row_norm < math.inf:
-        raise InvalidArgument(f"max_row_norm={max_row_norm!r} is not a length. Give a positive number, or None.")
+        raise InvalidArgument(
+            f"max_row_norm={max_row_norm!r} is not a length. Give a positive number, or None."
+        )
 
 
 def certified_norm(n_features: int, max_row_norm: float | None) -> float:
@@ -64,7 +74,10 @@ def filled(X: Any, middle: Vector, missing: str) -> Any:
     if missing == "keep":
         return X
     if issparse(X):
-        return type(X)((np.where(np.isnan(X.data), middle[X.indices], X.data), X.indices, X.indptr), shape=X.shape)
+        return type(X)(
+            (np.where(np.isnan(X.data), middle[X.indices], X.data), X.indices, X.indptr),
+            shape=X.shape,
+        )
     return np.where(np.isnan(X), middle, X)
 
 
@@ -76,5 +89,7 @@ def shortened(X: Any, max_row_norm: float | None) -> Any:
     lengths = np.sqrt(np.asarray(squares, dtype=np.float64)).ravel() * (1 + _ROUNDING)
     factor = np.minimum(1.0, max_row_norm / np.maximum(lengths, max_row_norm))
     if issparse(X):
-        return type(X)((X.data * np.repeat(factor, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+        return type(X)(
+            (X.data * np.repeat(factor, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape
+        )
     return X * factor[:, None]

@@ -1,38 +1,65 @@
-"""Relations, costs, accounting, guarantees and ledgers."""
+"""Relations, costs, accounting, guarantees and ledgers.
 
-from hushfit.privacy._above_threshold import AboveThresholdCost
-from hushfit.privacy._adaptive_total import dominating_mu, filtered_epsilon
-from hushfit.privacy._approximate_cost import ApproximateCost
-from hushfit.privacy._bounded_range_cost import BoundedRangeCost
+accounting/     From costs to (epsilon, delta)
+costs/          What a release takes from a budget, as data
+ledger/         The account of a data set, in memory and on disk
+noise/          Exact integer noise, from the operating system's generator or, for tests, from a
+                seed
+Budget          An (epsilon, delta) target
+Spent           What a ledger has paid for so far
+gaussian_delta  Smallest delta of a Gaussian mechanism at a given epsilon
+gaussian_mu     Largest mu that a Gaussian mechanism may have and still be (epsilon, delta)-private
+Guarantee       The privacy guarantee of a released model
+ONE_ROW         The unit that every guarantee is for, until rows of one person are counted together
+ReleaseRecord   One kind of release that a fit made
+Relation        Which two data sets the guarantee makes hard to tell apart
+by_relation     What holds under a relation, given what holds under each
+replaces_one    Whether neighbours differ by exchanging one record for another
+"""
+
 from hushfit.privacy._budget import Budget, Spent
-from hushfit.privacy._calibrate import calibrate
-from hushfit.privacy._classic_objective_cost import ClassicObjectiveCost
-from hushfit.privacy._cost import (
+from hushfit.privacy._gaussian import gaussian_delta, gaussian_mu
+from hushfit.privacy._guarantee import ONE_ROW, Guarantee, ReleaseRecord
+from hushfit.privacy._relation import Relation, by_relation, replaces_one
+from hushfit.privacy.accounting import (
+    FILTER_ORDERS,
+    Filter,
+    GaussianFilter,
+    RdpFilter,
+    RdpOdometer,
+    calibrate,
+    delta_of,
+    dominating_mu,
+    epsilon_of,
+    filtered_epsilon,
+    rdp_curve,
+    rdp_delta,
+    rdp_epsilon,
+)
+from hushfit.privacy.costs import (
     RENYI_ORDERS,
+    AboveThresholdCost,
+    ApproximateCost,
+    BoundedRangeCost,
+    ClassicObjectiveCost,
     ComposedCost,
     Cost,
     FixedSizeGaussianCost,
+    GatedCost,
     GaussianCost,
+    MixtureGaussianCost,
+    ObjectiveCost,
+    PermutedGaussianCost,
     PoissonGaussianCost,
     PureCost,
     RdpCost,
+    ThresholdedGaussianCost,
     compose,
     cost_from_dict,
     repeat,
 )
-from hushfit.privacy._filter import FILTER_ORDERS, Filter, GaussianFilter, RdpFilter, RdpOdometer
-from hushfit.privacy._gated_cost import GatedCost
-from hushfit.privacy._gaussian import gaussian_delta, gaussian_mu
-from hushfit.privacy._guarantee import Guarantee, ReleaseRecord
-from hushfit.privacy._interpret import delta_of, epsilon_of
-from hushfit.privacy._ledger import Account, Ledger, Receipt
-from hushfit.privacy._mixture_cost import MixtureGaussianCost
-from hushfit.privacy._objective_cost import ObjectiveCost
-from hushfit.privacy._permuted_cost import PermutedGaussianCost
-from hushfit.privacy._rdp import rdp_curve, rdp_delta, rdp_epsilon
-from hushfit.privacy._relation import Relation, by_relation, replaces_one
-from hushfit.privacy._reserve import usable
-from hushfit.privacy._sampler import (
+from hushfit.privacy.ledger import Account, Ledger, Receipt, usable
+from hushfit.privacy.noise import (
     OpenDPSampler,
     Sampler,
     SecureSampler,
@@ -40,10 +67,10 @@ from hushfit.privacy._sampler import (
     discretisation_loss,
     sampler_for,
 )
-from hushfit.privacy._threshold_cost import ThresholdedGaussianCost
 
 __all__ = [
     "FILTER_ORDERS",
+    "ONE_ROW",
     "RENYI_ORDERS",
     "AboveThresholdCost",
     "Account",

@@ -30,7 +30,9 @@ class Budget:
     def __post_init__(self) -> None:
         epsilon = _check.number(self.epsilon, "epsilon")
         if epsilon <= 0:
-            raise InvalidArgument(f"epsilon={epsilon:g} is not positive. Give a positive number, for instance 1.0.")
+            raise InvalidArgument(
+                f"epsilon={epsilon:g} is not positive. Give a positive number, for instance 1.0."
+            )
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", _check.probability(self.delta, "delta"))
 

@@ -16,7 +16,9 @@ def number(value: object, name: str) -> float:
     try:
         real = float(value)
     except OverflowError:
-        raise InvalidArgument(f"{name} is a whole number beyond the largest float. Give a smaller one.") from None
+        raise InvalidArgument(
+            f"{name} is a whole number beyond the largest float. Give a smaller one."
+        ) from None
     if math.isnan(real):
         raise InvalidArgument(f"{name} is NaN. Give a number.")
     return real
@@ -34,7 +36,9 @@ def fraction(value: object, name: str) -> float:
     """A number in (0, 1]."""
     real = number(value, name)
     if not 0 < real <= 1:
-        raise InvalidArgument(f"{name}={real:g} is outside (0, 1]. Give the share of rows that a batch holds.")
+        raise InvalidArgument(
+            f"{name}={real:g} is outside (0, 1]. Give the share of rows that a batch holds."
+        )
     return real
 
 
@@ -42,7 +46,9 @@ def probability(value: object, name: str) -> float:
     """A number strictly between 0 and 1."""
     real = number(value, name)
     if not 0 < real < 1:
-        raise InvalidArgument(f"{name}={real:g} is outside (0, 1). Give a small probability, well below 1/n.")
+        raise InvalidArgument(
+            f"{name}={real:g} is outside (0, 1). Give a small probability, well below 1/n."
+        )
     return real
 
 
@@ -66,20 +72,33 @@ def text(value: object, name: str) -> str:
 def fields(data: object, names: set[str], what: str) -> Mapping[str, Any]:
     """A mapping with exactly these keys."""
     if not isinstance(data, Mapping):
-        raise InvalidArgument(f"{what} should be a JSON object, got {type(data).__name__}. Use what to_dict() wrote.")
+        raise InvalidArgument(
+            f"{what} should be a JSON object, got {type(data).__name__}. Use what to_dict() wrote."
+        )
     if set(data) != names:
         odd = sorted(map(str, set(data) ^ names))
-        raise InvalidArgument(f"{what} has missing or unknown fields {odd}. Use what to_dict() wrote, unedited.")
+        raise InvalidArgument(
+            f"{what} has missing or unknown fields {odd}. Use what to_dict() wrote, unedited."
+        )
     return data
 
 
 def described(cost: Any, kind: str) -> dict[str, Any]:
-    """A dataclass as a JSON object: its kind, then its fields in order of declaration, tuples as lists."""
+    """A dataclass as a JSON object: its kind, then its fields in order of declaration, tuples as
+    lists.
+    """
 
     def plain(value: Any) -> Any:
-        return [to_json_number(item) for item in value] if isinstance(value, tuple) else to_json_number(value)
+        return (
+            [to_json_number(item) for item in value]
+            if isinstance(value, tuple)
+            else to_json_number(value)
+        )
 
-    return {"kind": kind, **{field.name: plain(getattr(cost, field.name)) for field in dataclasses.fields(cost)}}
+    return {
+        "kind": kind,
+        **{field.name: plain(getattr(cost, field.name)) for field in dataclasses.fields(cost)},
+    }
 
 
 def read(data: object, cls: Any, kind: str) -> dict[str, Any]:
@@ -95,7 +114,9 @@ def _from_json(value: Any, field: dataclasses.Field[Any]) -> Any:
         return value
     if field.type is not float:
         if not isinstance(value, list):
-            raise InvalidArgument(f"{field.name} should be a list of numbers. Use what to_dict() wrote.")
+            raise InvalidArgument(
+                f"{field.name} should be a list of numbers. Use what to_dict() wrote."
+            )
         return tuple(from_json_number(item, field.name) for item in value)
     return from_json_number(value, field.name)
 

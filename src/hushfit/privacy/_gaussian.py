@@ -5,12 +5,13 @@ import math
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from hushfit._root import root
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
-from hushfit.privacy._root import root
 
-# Below this ratio the difference of two scaled tails is an integral of their slope: no cancellation.
+# Below this ratio the difference of two scaled tails is an integral of their slope: no
+# cancellation.
 _SMALL_MU = 0.1
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 
@@ -63,7 +64,9 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     while excess(low) > 0:
         low -= 1.0
         if low < -700:
-            raise InvalidArgument(f"delta={delta:g} is too small at epsilon={epsilon:g}. Give a larger delta.")
+            raise InvalidArgument(
+                f"delta={delta:g} is too small at epsilon={epsilon:g}. Give a larger delta."
+            )
     while excess(high) <= 0:
         high += 1.0
     mu = math.exp(root(excess, low, high))
@@ -82,20 +85,23 @@ def gaussian_profile(epsilon: Vector, mu: float) -> Vector:
         return np.ones_like(size)
     else:
         delta = _at_positive(size, mu)
-    # The two hypotheses are mirror images, so the value at -epsilon follows from the one at epsilon.
+    # The two hypotheses are mirror images, so the value at -epsilon follows from the one at
+    # epsilon.
     return np.where(epsilon >= 0, delta, -np.expm1(-size) + np.exp(-size) * delta)
 
 
 def _at_positive(epsilon: Vector, mu: float) -> Vector:
     """Profile for epsilon >= 0, with a small relative error even where it is 1e-300."""
     with np.errstate(over="ignore"):
-        # A thousand deviations out the tail is zero in floating point, and infinity would make NaN below.
+        # A thousand deviations out the tail is zero in floating point, and infinity would make NaN
+        # below.
         near = np.minimum(epsilon / mu - mu / 2, 1e3)
     far = near + mu
     in_tail = near > -5
     tail, bulk = near[in_tail], near[~in_tail]
     delta = np.empty_like(epsilon)
-    # exp(epsilon) Phi(-far) and Phi(-near) share the factor exp(-near^2/2): take it out, subtract what is left.
+    # exp(epsilon) Phi(-far) and Phi(-near) share the factor exp(-near^2/2): take it out, subtract
+    # what is left.
     delta[in_tail] = np.exp(-0.5 * tail**2) * _scaled_tail_drop(tail, mu)
     delta[~in_tail] = ndtr(-bulk) - np.exp(epsilon[~in_tail] + log_ndtr(-far[~in_tail]))
     return np.clip(delta, 0.0, 1.0)

@@ -11,8 +11,8 @@ from typing import Any, Final
 from hushfit._version import __version__
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
-from hushfit.privacy._cost import ComposedCost, Cost, cost_from_dict, parts_of
 from hushfit.privacy._relation import Relation
+from hushfit.privacy.costs import ComposedCost, Cost, cost_from_dict, parts_of
 
 _WIDTH = 96
 ONE_ROW: Final = "one row"
@@ -54,7 +54,11 @@ class ReleaseRecord:
 
     def __str__(self) -> str:
         times = "once" if self.count == 1 else f"{self.count} times"
-        noise = f"noise {self.noise_multiplier:.4g} times the sensitivity" if self.noise_multiplier else "no noise"
+        noise = (
+            f"noise {self.noise_multiplier:.4g} times the sensitivity"
+            if self.noise_multiplier
+            else "no noise"
+        )
         share = "" if self.share == 1 else f", {self.share:.3g} of the budget"
         return f"{self.name} ({self.query}) {times} over {self.sampling} with {noise}{share}"
 
@@ -72,8 +76,8 @@ class Guarantee:
     relation : Relation or str
         Which data sets are neighbours.
     unit : str, default="one row"
-        What the table's description calls a row. Nothing checks it, and the promise is for one row whatever it says; model files of
-        older versions have it.
+        What the table's description calls a row. Nothing checks it, and the promise is for one row
+        whatever it says; model files of older versions have it.
     public : tuple of str
         What was taken as known to everybody, such as the number of rows or the feature ranges.
     releases : tuple of ReleaseRecord
@@ -101,7 +105,11 @@ class Guarantee:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _put(self, epsilon=_check.non_negative(self.epsilon, "epsilon"), delta=_check.probability(self.delta, "delta"))
+        _put(
+            self,
+            epsilon=_check.non_negative(self.epsilon, "epsilon"),
+            delta=_check.probability(self.delta, "delta"),
+        )
         _put(self, relation=Relation.parse(self.relation))
         _put(self, public=_texts(self.public, "public"), notes=_texts(self.notes, "notes"))
         _put(self, releases=tuple(self.releases))
@@ -110,11 +118,14 @@ class Guarantee:
         if not isinstance(self.secure, bool):
             raise InvalidArgument(f"secure={self.secure!r} is not a bool. Give True or False.")
         if not all(isinstance(release, ReleaseRecord) for release in self.releases):
-            raise InvalidArgument("releases holds something else than ReleaseRecord. Give ReleaseRecord objects.")
+            raise InvalidArgument(
+                "releases holds something else than ReleaseRecord. Give ReleaseRecord objects."
+            )
         list(parts_of(self.cost))  # refuses what is not a cost
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # Whatever stored the fields may have turned the relation into its name: read them as a caller's.
+        # Whatever stored the fields may have turned the relation into its name: read them as a
+        # caller's.
         self.__init__(**state)  # type: ignore[misc]
 
     @property
@@ -162,7 +173,9 @@ class Guarantee:
         given["epsilon"] = _check.from_json_number(given["epsilon"], "epsilon")
         for name in ("public", "notes", "releases"):
             if not isinstance(given[name], list):
-                raise InvalidArgument(f"{name} of a guarantee should be a list. Use what to_json() wrote.")
+                raise InvalidArgument(
+                    f"{name} of a guarantee should be a list. Use what to_json() wrote."
+                )
         given["releases"] = tuple(_release_from_dict(release) for release in given["releases"])
         given["cost"] = cost_from_dict(given["cost"])
         return cls(**given)
@@ -188,7 +201,9 @@ class Guarantee:
         try:
             data = json.loads(text, parse_constant=_no_constants)
         except json.JSONDecodeError as error:
-            raise InvalidArgument(f"the guarantee is not JSON ({error}). Use what to_json() wrote.") from None
+            raise InvalidArgument(
+                f"the guarantee is not JSON ({error}). Use what to_json() wrote."
+            ) from None
         return cls.from_dict(data)
 
     def _sentences(self) -> list[str]:
@@ -202,10 +217,14 @@ class Guarantee:
                 f"(delta={self.delta:g}, relation {self.relation}, unit {ONE_ROW})."
             )
         return (
-            f"Differentially private with epsilon={self.epsilon:.6g} and delta={self.delta:g}: two data sets that "
-            f"differ by {self.relation.in_words} give any outcome with probabilities within a factor "
-            f"exp({self.epsilon:.6g}) of each other, up to {self.delta:g}. Relation: {self.relation}. "
-            f"The unit of privacy is {ONE_ROW}: if a person has several rows, the guarantee for the person is weaker, "
+            f"Differentially private with epsilon={self.epsilon:.6g} and delta={self.delta:g}: two "
+            "data sets that "
+            f"differ by {self.relation.in_words} give any outcome with probabilities within a "
+            "factor "
+            f"exp({self.epsilon:.6g}) of each other, up to {self.delta:g}. Relation: "
+            f"{self.relation}. "
+            f"The unit of privacy is {ONE_ROW}: if a person has several rows, the guarantee for "
+            "the person is weaker, "
             "the more rows the weaker."
         )
 
@@ -215,12 +234,17 @@ class Guarantee:
         secure = (
             "Noise: secure=True, drawn exactly from a cryptographic generator."
             if self.secure
-            else "Noise: secure=False. The noise can be reproduced or its floating-point form analysed, so whoever "
-            "knows the seed can remove it: use this result for tests and simulations, not for a release."
+            else "Noise: secure=False. The noise can be reproduced or its floating-point form "
+            "analysed, so whoever "
+            "knows the seed can remove it: use this result for tests and simulations, not for a "
+            "release."
         )
         notes = [f"Note: {note}" for note in self.notes]
         if self.unit != ONE_ROW:
-            notes.append(f"Note: the table's description calls a row {self.unit!r}; nothing has checked that.")
+            notes.append(
+                f"Note: the table's description calls a row {self.unit!r}; nothing has checked "
+                "that."
+            )
         return [f"Taken as public: {public}.", f"Released: {released}.", secure, *notes]
 
 
@@ -230,7 +254,9 @@ def _release_to_dict(release: ReleaseRecord) -> dict[str, Any]:
 
 def _release_from_dict(data: object) -> ReleaseRecord:
     given = dict(_check.fields(data, {f.name for f in fields(ReleaseRecord)}, "a release record"))
-    given["noise_multiplier"] = _check.from_json_number(given["noise_multiplier"], "noise_multiplier")
+    given["noise_multiplier"] = _check.from_json_number(
+        given["noise_multiplier"], "noise_multiplier"
+    )
     return ReleaseRecord(**given)
 
 

@@ -1,7 +1,8 @@
 """Which data sets count as neighbours, and the one place where a relation is told from the other.
 
-Everything that depends on a relation asks `by_relation` or `replaces_one`, which read names as well as members. A comparison
-of one's own could take a name for the other relation, and with it half the noise.
+Everything that depends on a relation asks `by_relation` or `replaces_one`, which read names as well
+as members. A comparison of one's own could take a name for the other relation, and with it half the
+noise.
 """
 
 from enum import StrEnum
@@ -20,8 +21,8 @@ class Relation(StrEnum):
     REPLACE_ONE
         One row is exchanged for any other admissible row. The number of rows is public.
     ADD_REMOVE
-        One row is exchanged for the null row, which contributes zero (the zero-out form of adding or
-        removing a row). The normaliser n is public and does not change.
+        One row is exchanged for the null row, which contributes zero (the zero-out form of adding
+        or removing a row). The normaliser n is public and does not change.
     """
 
     REPLACE_ONE = "replace-one"
@@ -49,15 +50,23 @@ class Relation(StrEnum):
             return cls(value)
         except ValueError:
             names = " or ".join(repr(str(r)) for r in cls)
-            raise InvalidArgument(f"adjacency={value!r} is not a known relation. Use {names}.") from None
+            raise InvalidArgument(
+                f"adjacency={value!r} is not a known relation. Use {names}."
+            ) from None
 
     @property
     def in_words(self) -> str:
         """The relation as the object of "differ by ..."."""
         return by_relation(
             self,
-            replace_one="replacing one record by any other admissible record (the number of records is public)",
-            add_remove="adding or removing one record, in the zero-out form (its contribution is set to zero; n is public)",
+            replace_one=(
+                "replacing one record by any other admissible record (the number of records "
+                "is public)"
+            ),
+            add_remove=(
+                "adding or removing one record, in the zero-out form (its contribution is set to "
+                "zero; n is public)"
+            ),
         )
 
 

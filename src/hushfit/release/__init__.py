@@ -1,48 +1,112 @@
-"""The trusted boundary: queries with proved sensitivities, and the curator that answers them."""
+"""The trusted boundary: queries with proved sensitivities, and the curator that answers them.
 
-from hushfit.release._adaptive import AdaptiveRun, GaussianRun, Priced, RenyiRun
-from hushfit.release._admm import AdmmRun, AdmmState, AdmmStep, admm_step, dual_step, primal_step
-from hushfit.release._batches import FixedSizeBatch, FullBatch, PoissonBatch, Sampling
-from hushfit.release._classic import ClassicInside
-from hushfit.release._curator import Curator
-from hushfit.release._difference import (
-    AnchoredBatch,
-    GradientDifference,
-    Snapshot,
-    VarianceReducedGradient,
-    anchored_batch,
-    difference_bound,
+mechanisms/        How answers are released
+queries/           Exact answers about the rows, each with a proved bound on how far one record can
+                   move it
+Contract           What was promised, the proof of payment, and the curator that answers from now
+                   on
+Payer              Whoever pays for releases
+Randomness         Where noise and sampled batches come from
+Terms              On what terms rows may be used
+promised_and_paid  The guarantee of releases at a price, and the receipt for it
+require_payer      Refuse what keeps no account, before anything else is done
+unpaid_curator     A curator that nobody has paid for
+Curator            Holds the rows and answers only what the plan declared, with the noise that was
+                   paid for
+Door               What solvers take
+Released           One noisy answer: public from the moment it exists
+ExactSum           The grid of a sum over records, and what rounding to it adds to the contribution
+                   of one of them
+Entropy            What a mechanism draws from
+Mechanism          What one planned release does with a query, and what that costs
+NoiseGrid          Where an answer is rounded and noise drawn
+gaussian_answer    The answer over some rows with Gaussian noise of ``multiplier`` sensitivities
+Plan               All releases of a fit
+Planned            ``count`` releases of one kind of query under one name, with a share of the
+                   budget between them
+Quote              A plan with its noise and its price
+Query              What the curator answers
+"""
+
+from hushfit.release.contract import (
+    Contract,
+    Payer,
+    Randomness,
+    Terms,
+    promised_and_paid,
+    require_payer,
+    unpaid_curator,
 )
-from hushfit.release._exact_sum import ExactSum
-from hushfit.release._gate import (
+from hushfit.release.curator import Curator
+from hushfit.release.door import Door, Released
+from hushfit.release.exact_sum import ExactSum
+from hushfit.release.mechanism import Entropy, Mechanism, NoiseGrid, gaussian_answer
+from hushfit.release.mechanisms import (
+    AdaptiveRun,
+    AnchoredBatch,
     Backtracking,
     Choice,
+    ClassicInside,
+    FixedSizeBatch,
     FreshGate,
+    FullBatch,
     Gate,
     GatedBatch,
     GatedStep,
+    GaussianRun,
+    GradientDifference,
+    GradientNorm,
     LossDrop,
     NoisyChoice,
+    NoisyCorner,
+    NormAbove,
+    Passes,
+    PermutedRun,
+    PoissonBatch,
+    Priced,
+    RegularisedMinimiser,
+    RenyiRun,
+    RestartedGate,
+    Sampling,
+    SecretOrder,
+    Snapshot,
+    SteepestCorner,
+    TextColumns,
+    Thresholded,
+    VarianceReducedGradient,
+    Vocabulary,
+    anchored_batch,
+    corner,
+    difference_bound,
+    vocabulary_of,
 )
-from hushfit.release._gradient import ClippedGradient, Metric
-from hushfit.release._gradient_norm import GradientNorm, NormAbove, RestartedGate
-from hushfit.release._hessian import CURVATURES, HessianSum, NewtonDirection
-from hushfit.release._histogram import MarginHistogram
-from hushfit.release._joint import GradientWithMoment
-from hushfit.release._logistic import LogisticGradient, gradient_diameter
-from hushfit.release._mechanism import Entropy, Mechanism, NoiseGrid, gaussian_answer
-from hushfit.release._minimiser import GaussianInside, LaplaceInside, PerturbedMinimiser
-from hushfit.release._moment import SecondMoment
-from hushfit.release._output import RegularisedMinimiser
-from hushfit.release._permuted import Passes, PermutedRun, SecretOrder
-from hushfit.release._plan import Plan, Planned, Quote
-from hushfit.release._quantile import ColumnHistogram
-from hushfit.release._query import Query
-from hushfit.release._score import TotalScore
-from hushfit.release._selection import NoisyCorner, SteepestCorner, corner
-from hushfit.release._vocabulary import TextColumns, Thresholded, Vocabulary, vocabulary_of
-from hushfit.release.contract import Contract, Payer, Randomness, Terms, promised_and_paid, require_payer, unpaid_curator
-from hushfit.release.door import Door, Released
+from hushfit.release.mechanisms.perturbed_minimiser import (
+    GaussianInside,
+    LaplaceInside,
+    PerturbedMinimiser,
+)
+from hushfit.release.plan import Plan, Planned, Quote
+from hushfit.release.queries import (
+    CURVATURES,
+    AdmmRun,
+    AdmmState,
+    AdmmStep,
+    ClippedGradient,
+    ColumnHistogram,
+    GradientWithMoment,
+    HessianSum,
+    LogisticGradient,
+    MarginHistogram,
+    Metric,
+    NewtonDirection,
+    SecondMoment,
+    TotalScore,
+    admm_step,
+    dual_step,
+    gradient_diameter,
+    primal_step,
+)
+from hushfit.release.query import Query
 
 __all__ = [
     "CURVATURES",

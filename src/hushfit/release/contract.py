@@ -23,9 +23,9 @@ from hushfit.privacy import (
     Sampler,
     sampler_for,
 )
-from hushfit.release._curator import Curator
-from hushfit.release._plan import Quote
+from hushfit.release.curator import Curator
 from hushfit.release.door import Released
+from hushfit.release.plan import Quote
 
 
 class Randomness(NamedTuple):
@@ -99,7 +99,9 @@ class Terms:
 def require_payer(ledger: Any) -> None:
     """Refuse what keeps no account, before anything else is done."""
     if not isinstance(ledger, Payer | None):
-        raise InvalidArgument(f"ledger={ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none.")
+        raise InvalidArgument(
+            f"ledger={ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,9 @@ class Contract:
         -------
         Contract
         """
-        guarantee, receipt = promised_and_paid(quote.cost, quote.records(), source.n_rows, relation, terms)
+        guarantee, receipt = promised_and_paid(
+            quote.cost, quote.records(), source.n_rows, relation, terms
+        )
         curator = unpaid_curator(source, quote, relation, terms.randomness, replay, keep)
         return cls(guarantee, receipt, curator)
 

@@ -6,15 +6,16 @@ from typing import Protocol
 
 from hushfit._typing import Vector
 from hushfit.privacy import Relation
-from hushfit.release._adaptive import Priced
-from hushfit.release._query import Query
+from hushfit.release.mechanisms import Priced
+from hushfit.release.query import Query
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
     """One noisy answer: public from the moment it exists.
 
-    ``query`` is what was asked. It is None for an answer that was read from a checkpoint or journal.
+    ``query`` is what was asked. It is None for an answer that was read from a checkpoint or
+    journal.
     """
 
     name: str

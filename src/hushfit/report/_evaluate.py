@@ -1,4 +1,6 @@
-"""Scores of a model on rows that were held out. They carry no noise, so they must not be the training rows."""
+"""Scores of a model on rows that were held out. They carry no noise, so they must not be the
+training rows.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -8,7 +10,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
-from hushfit.data._schema import CategoricalColumn
+from hushfit.data.schema import CategoricalColumn
 from hushfit.data.tables import RowCodec, Table, codes_of, table_batches
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.models import Model, load_model
@@ -65,15 +67,31 @@ class Evaluation:
     def lines(self) -> list[list[str]]:
         """Name, value and meaning of each score."""
         spread = (self.accuracy * (1 - self.accuracy) / self.rows) ** 0.5
-        lines = [["accuracy", f"{self.accuracy:.4f}", f"+- {spread:.4f}; the most frequent label alone: {self.majority:.4f}"]]
+        lines = [
+            [
+                "accuracy",
+                f"{self.accuracy:.4f}",
+                f"+- {spread:.4f}; the most frequent label alone: {self.majority:.4f}",
+            ]
+        ]
         if self.auc is not None:
             lines.append(["ROC-AUC", f"{self.auc:.4f}", "0.5 is guessing, 1 is perfect ranking"])
         if self.log_loss is not None:
-            lines.append(["log-loss", f"{self.log_loss:.4f}", "lower is better; punishes confident errors"])
+            lines.append(
+                ["log-loss", f"{self.log_loss:.4f}", "lower is better; punishes confident errors"]
+            )
         if self.calibration_error is not None:
-            lines.append(["calibration error", f"{self.calibration_error:.4f}", "mean gap of predicted and observed"])
+            lines.append(
+                [
+                    "calibration error",
+                    f"{self.calibration_error:.4f}",
+                    "mean gap of predicted and observed",
+                ]
+            )
         if self.skipped:
-            lines.append(["skipped rows", f"{self.skipped}", "their label is not among the classes"])
+            lines.append(
+                ["skipped rows", f"{self.skipped}", "their label is not among the classes"]
+            )
         return lines
 
 
@@ -95,7 +113,9 @@ def table_model(path: str) -> Model:
     """
     model = load_model(path)
     if model.schema is None:
-        raise InvalidArgument(f"{path} was saved without a schema, so it cannot read tables. Use it from Python.")
+        raise InvalidArgument(
+            f"{path} was saved without a schema, so it cannot read tables. Use it from Python."
+        )
     return model
 
 
@@ -120,14 +140,20 @@ def scored_batches(
         Probabilities are None for a model that has none.
     """
     if model.schema is None:
-        raise InvalidArgument("the model has no schema, so it cannot read tables. Save it with one.")
+        raise InvalidArgument(
+            "the model has no schema, so it cannot read tables. Save it with one."
+        )
     codec = RowCodec(model.schema)
     names = [column.name for column in model.schema.columns]
     for table in tables:
         for batch in table_batches(table, [*names, *columns], watch):
             if batch.num_rows:
                 X = codec.matrix(batch)
-                proba = model.estimator.predict_proba(X) if hasattr(model.estimator, "predict_proba") else None
+                proba = (
+                    model.estimator.predict_proba(X)
+                    if hasattr(model.estimator, "predict_proba")
+                    else None
+                )
                 yield batch, model.estimator.predict(X), proba
 
 
@@ -153,7 +179,9 @@ def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> 
     """
     target = None if model.schema is None else model.schema.target
     if not isinstance(target, CategoricalColumn):
-        raise InvalidArgument("the model's schema names no categorical target, so there is nothing to compare with.")
+        raise InvalidArgument(
+            "the model's schema names no categorical target, so there is nothing to compare with."
+        )
     truth: list[IntVector] = []
     scores: list[Matrix] = []
     hits: list[AnyArray] = []
@@ -165,15 +193,24 @@ def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> 
     return _evaluation(truth, scores, hits, [str(label) for label in target.categories])
 
 
-def _evaluation(truth: list[IntVector], scores: list[Matrix], hits: list[AnyArray], classes: list[str]) -> Evaluation:
+def _evaluation(
+    truth: list[IntVector], scores: list[Matrix], hits: list[AnyArray], classes: list[str]
+) -> Evaluation:
     y = np.concatenate(truth) if truth else np.empty(0, dtype=np.int64)
     known = y < len(classes)
     if not known.any():
-        raise TooFewRows("no row has one of the model's labels, so there is nothing to score. Check the target column.")
+        raise TooFewRows(
+            "no row has one of the model's labels, so there is nothing to score. Check the target "
+            "column."
+        )
     y, p, hit = y[known], np.concatenate(scores)[known], np.concatenate(hits)[known]
     binary, probabilities = len(classes) == 2, p.shape[1] > 0
     counts = np.bincount(y, minlength=len(classes))
-    cells = _calibration(p[:, 1] if binary else p.max(axis=1), (y == 1) if binary else hit) if probabilities else ()
+    cells = (
+        _calibration(p[:, 1] if binary else p.max(axis=1), (y == 1) if binary else hit)
+        if probabilities
+        else ()
+    )
     return Evaluation(
         rows=len(y),
         skipped=int((~known).sum()),
@@ -181,7 +218,9 @@ def _evaluation(truth: list[IntVector], scores: list[Matrix], hits: list[AnyArra
         majority=float(counts.max() / len(y)),
         log_loss=_log_loss(p, y) if probabilities else None,
         auc=_mean_auc(p, y, counts) if probabilities else None,
-        calibration_error=sum(c.rows * abs(c.predicted - c.observed) for c in cells) / len(y) if cells else None,
+        calibration_error=sum(c.rows * abs(c.predicted - c.observed) for c in cells) / len(y)
+        if cells
+        else None,
         positive=classes[1] if binary else "",
         calibration=cells,
     )
@@ -193,7 +232,9 @@ def _log_loss(p: Matrix, y: IntVector) -> float:
 
 
 def _mean_auc(p: Matrix, y: IntVector, counts: IntVector) -> float | None:
-    """Area under the ROC curve: of the second class for two, the mean over one against the rest for more."""
+    """Area under the ROC curve: of the second class for two, the mean over one against the rest
+    for more.
+    """
     classes = [1] if p.shape[1] == 2 else range(p.shape[1])
     areas = [_auc(p[:, k], y == k) for k in classes if 0 < counts[k] < len(y)]
     return float(np.mean(areas)) if areas else None
@@ -209,7 +250,13 @@ def _auc(score: Vector, positive: AnyArray) -> float:
 def _calibration(p: Vector, came_true: AnyArray) -> tuple[CalibrationCell, ...]:
     place = np.minimum((p * _CELLS).astype(int), _CELLS - 1)
     return tuple(
-        CalibrationCell(k / _CELLS, (k + 1) / _CELLS, int(own.sum()), float(p[own].mean()), float(np.mean(came_true[own])))
+        CalibrationCell(
+            k / _CELLS,
+            (k + 1) / _CELLS,
+            int(own.sum()),
+            float(p[own].mean()),
+            float(np.mean(came_true[own])),
+        )
         for k in range(_CELLS)
         if (own := place == k).any()
     )

@@ -1,4 +1,6 @@
-"""Figures as SVG text. Colours come from the page, words are in the reader's font, and each figure says in words what it shows."""
+"""Figures as SVG text. Colours come from the page, words are in the reader's font, and each
+figure says in words what it shows.
+"""
 
 import math
 import zlib
@@ -7,17 +9,21 @@ from html import escape
 from typing import Any
 
 from hushfit.report._evaluate import CalibrationCell
-from hushfit.report._plan import Forecast
+from hushfit.report._forecast import Forecast
 
 _STANDALONE = (
-    "<style>text{font:13px sans-serif;fill:#1c2326}.soft{fill:#5c676c}.grid{stroke:#dfe2e0}.axis{stroke:#5c676c}"
-    ".even{stroke:#5c676c;stroke-dasharray:4 4;fill:none}.curve{stroke:#0b6e69;stroke-width:2.5;fill:none}"
+    "<style>text{font:13px "
+    "sans-serif;fill:#1c2326}.soft{fill:#5c676c}.grid{stroke:#dfe2e0}.axis{stroke:#5c676c}"
+    ".even{stroke:#5c676c;stroke-dasharray:4 "
+    "4;fill:none}.curve{stroke:#0b6e69;stroke-width:2.5;fill:none}"
     ".band{fill:#0b6e69;opacity:.14}.dot{fill:#0b6e69}.strong{font-weight:650}</style>"
 )
 
 
 def posterior(prior: float, epsilon: float, delta: float) -> tuple[float, float]:
-    """Least and greatest belief an attacker can hold afterwards, except with probability about delta."""
+    """Least and greatest belief an attacker can hold afterwards, except with probability about
+    delta.
+    """
     # By exp(-epsilon) alone: exp(epsilon) is beyond all floats from 710 on.
     odds, shrunk = prior / (1 - prior), math.exp(-epsilon)
     low, high = odds * shrunk / (1 + odds * shrunk), odds / (odds + shrunk)
@@ -29,8 +35,16 @@ def odds_figure(epsilon: float, delta: float) -> str:
     box = _Square(280)
     priors = [k / 50 for k in range(1, 50)]
     bounds = [posterior(prior, epsilon, delta) for prior in priors]
-    upper = [(0.0, 0.0), *((p, high) for p, (_, high) in zip(priors, bounds, strict=True)), (1.0, 1.0)]
-    lower = [(0.0, 0.0), *((p, low) for p, (low, _) in zip(priors, bounds, strict=True)), (1.0, 1.0)]
+    upper = [
+        (0.0, 0.0),
+        *((p, high) for p, (_, high) in zip(priors, bounds, strict=True)),
+        (1.0, 1.0),
+    ]
+    lower = [
+        (0.0, 0.0),
+        *((p, low) for p, (low, _) in zip(priors, bounds, strict=True)),
+        (1.0, 1.0),
+    ]
     low, high = posterior(0.5, epsilon, delta)
     parts = [
         box.frame("belief before", "belief after"),
@@ -41,7 +55,8 @@ def odds_figure(epsilon: float, delta: float) -> str:
         box.dot(0.5, low, f"{low:.0%}", "start", 10),
     ]
     words = (
-        f"An attacker who believed something about one row with probability 50 percent believes it with {low:.0%} to {high:.0%} "
+        "An attacker who believed something about one row with probability 50 percent believes it "
+        f"with {low:.0%} to {high:.0%} "
         "after seeing the model. The shaded band shows the same for every starting belief."
     )
     return box.svg("What the model can change in an attacker's belief", words, parts)
@@ -52,14 +67,20 @@ def calibration_figure(cells: Sequence[CalibrationCell]) -> str:
     box = _Square(280)
     largest = max(cell.rows for cell in cells)
     dots = [
-        f'<circle class="dot" cx="{box.x(c.predicted):.1f}" cy="{box.y(c.observed):.1f}" r="{4 + 7 * math.sqrt(c.rows / largest):.1f}">'
-        f"<title>predicted {c.predicted:.1%}, observed {c.observed:.1%}, {c.rows} rows</title></circle>"
+        f'<circle class="dot" cx="{box.x(c.predicted):.1f}" cy="{box.y(c.observed):.1f}" '
+        f'r="{4 + 7 * math.sqrt(c.rows / largest):.1f}">'
+        f"<title>predicted {c.predicted:.1%}, observed {c.observed:.1%}, {c.rows} rows</title>"
+        "</circle>"
         for c in cells
     ]
     line = f'<path class="curve" d="{box.path([(c.predicted, c.observed) for c in cells])}"/>'
     words = "; ".join(f"predicted {c.predicted:.0%}, observed {c.observed:.0%}" for c in cells)
     even = f'<path class="even" d="{box.path([(0, 0), (1, 1)])}"/>'
-    return box.svg("Calibration on the held-out rows", words, [box.frame("predicted", "observed"), even, line, *dots])
+    return box.svg(
+        "Calibration on the held-out rows",
+        words,
+        [box.frame("predicted", "observed"), even, line, *dots],
+    )
 
 
 def plan_figure(forecasts: Sequence[Forecast], standalone: bool = False) -> str:
@@ -72,15 +93,19 @@ def plan_figure(forecasts: Sequence[Forecast], standalone: bool = False) -> str:
         return left + (width - left - 12) * (math.log10(epsilon) - low) / (high - low)
 
     def y(loss: float) -> float:
-        return top + (height - top - bottom) * (math.log10(0.5) - math.log10(max(loss, 1e-4))) / math.log10(0.5 / 1e-4)
+        return top + (height - top - bottom) * (
+            math.log10(0.5) - math.log10(max(loss, 1e-4))
+        ) / math.log10(0.5 / 1e-4)
 
     grid = "".join(
         f'<line class="grid" x1="{left}" x2="{width - 12}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>'
-        f'<text class="soft" x="{left - 8}" y="{y(v) + 4:.1f}" text-anchor="end">{100 * v:g} pt</text>'
+        f'<text class="soft" x="{left - 8}" y="{y(v) + 4:.1f}" text-anchor="end">{100 * v:g} '
+        "pt</text>"
         for v in (0.001, 0.01, 0.1)
     )
     ticks = "".join(
-        f'<text class="soft" x="{x(f.epsilon):.1f}" y="{height - bottom + 20}" text-anchor="middle">{f.epsilon:g}</text>'
+        f'<text class="soft" x="{x(f.epsilon):.1f}" y="{height - bottom + 20}" '
+        f'text-anchor="middle">{f.epsilon:g}</text>'
         for f in forecasts
     )
     upper = [(x(f.epsilon), y(f.loss_high)) for f in forecasts]
@@ -90,14 +115,23 @@ def plan_figure(forecasts: Sequence[Forecast], standalone: bool = False) -> str:
         ticks,
         f'<path class="band" d="{_line([*upper, *reversed(lower)])}Z"/>',
         f'<path class="curve" d="{_line([(x(f.epsilon), y(f.loss)) for f in forecasts])}"/>',
-        f'<text class="soft" x="{(left + width) / 2:.0f}" y="{height - 2}" text-anchor="middle">epsilon</text>',
+        f'<text class="soft" x="{(left + width) / 2:.0f}" y="{height - 2}" '
+        'text-anchor="middle">epsilon</text>',
     ]
     words = "; ".join(f"epsilon {f.epsilon:g}: {100 * f.loss:.2f} points" for f in forecasts)
-    return _svg(width, height, "Expected loss of accuracy", words, [_STANDALONE if standalone else "", *parts])
+    return _svg(
+        width,
+        height,
+        "Expected loss of accuracy",
+        words,
+        [_STANDALONE if standalone else "", *parts],
+    )
 
 
 def forest_row(name: str, value: float, error: float | None, reach: float) -> str:
-    """One coefficient: its place on the scale from -reach to reach, and two standard errors to each side."""
+    """One coefficient: its place on the scale from -reach to reach, and two standard errors to
+    each side.
+    """
     margin = 2 * (error or 0.0)
     clear = abs(value) > margin
     ratio = abs(value) / error if error else math.inf
@@ -106,15 +140,22 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
     track = (
         f'<span class="track" role="img" aria-label="{said}">'
         f'<i class="reach" style="left:{start:.2f}%;width:{stop - start:.2f}%"></i>'
-        f'<i class="point{"" if clear else " faint"}" style="left:{_share(value, reach):.2f}%"></i></span>'
+        f'<i class="point{"" if clear else " faint"}" style="left:{_share(value, reach):.2f}%"></i>'
+        "</span>"
     )
     cells = [
-        f'<td class="name">{escape(name).replace("=", "=<wbr>")}</td><td class="plot">{track}</td><td class="n">{value:+.3f}</td>',
+        f'<td class="name">{escape(name).replace("=", "=<wbr>")}</td><td class="plot">{track}</td>'
+        f'<td class="n">{value:+.3f}</td>',
         f'<td class="n se">{f"{error:.3f}" if error is not None else "–"}</td>',
         f'<td class="n ratio">{f"{ratio:.1f}" if error else "–"}</td>',
     ]
-    data = f'data-name="{escape(name)}" data-value="{value!r}" data-size="{abs(value)!r}" data-se="{error or 0.0!r}"'
-    return f'<tr {data} data-ratio="{ratio if math.isfinite(ratio) else 1e9!r}">{"".join(cells)}</tr>'
+    data = (
+        f'data-name="{escape(name)}" data-value="{value!r}" data-size="{abs(value)!r}" '
+        f'data-se="{error or 0.0!r}"'
+    )
+    return (
+        f'<tr {data} data-ratio="{ratio if math.isfinite(ratio) else 1e9!r}">{"".join(cells)}</tr>'
+    )
 
 
 def _share(value: float, reach: float) -> float:
@@ -140,18 +181,36 @@ class _Square:
         lines = []
         for share in (0.0, 0.25, 0.5, 0.75, 1.0):
             x, y = self.x(share), self.y(share)
-            lines.append(f'<line class="grid" x1="{x}" x2="{x}" y1="{self.y(0)}" y2="{self.y(1)}"/>')
-            lines.append(f'<line class="grid" x1="{self.x(0)}" x2="{self.x(1)}" y1="{y}" y2="{y}"/>')
-            lines.append(f'<text class="soft" x="{x}" y="{self.y(0) + 20}" text-anchor="middle">{share:.0%}</text>')
-            lines.append(f'<text class="soft" x="{self.left - 8}" y="{y + 4}" text-anchor="end">{share:.0%}</text>')
+            lines.append(
+                f'<line class="grid" x1="{x}" x2="{x}" y1="{self.y(0)}" y2="{self.y(1)}"/>'
+            )
+            lines.append(
+                f'<line class="grid" x1="{self.x(0)}" x2="{self.x(1)}" y1="{y}" y2="{y}"/>'
+            )
+            lines.append(
+                f'<text class="soft" x="{x}" y="{self.y(0) + 20}" '
+                f'text-anchor="middle">{share:.0%}</text>'
+            )
+            lines.append(
+                f'<text class="soft" x="{self.left - 8}" y="{y + 4}" '
+                f'text-anchor="end">{share:.0%}</text>'
+            )
         middle = self.top + self.side / 2
-        lines.append(f'<text x="{self.x(0.5)}" y="{self.y(0) + 40}" text-anchor="middle">{below}</text>')
-        lines.append(f'<text transform="translate(12 {middle}) rotate(-90)" text-anchor="middle">{beside}</text>')
+        lines.append(
+            f'<text x="{self.x(0.5)}" y="{self.y(0) + 40}" text-anchor="middle">{below}</text>'
+        )
+        lines.append(
+            f'<text transform="translate(12 {middle}) rotate(-90)" '
+            f'text-anchor="middle">{beside}</text>'
+        )
         return "".join(lines)
 
     def dot(self, x: float, y: float, label: str, anchor: str, shift: float) -> str:
         at = f'x="{self.x(x) + shift:.1f}" y="{self.y(y) + 4:.1f}" text-anchor="{anchor}"'
-        return f'<circle class="dot" cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="6"/><text class="strong" {at}>{label}</text>'
+        return (
+            f'<circle class="dot" cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="6"/><text '
+            f'class="strong" {at}>{label}</text>'
+        )
 
     def svg(self, title: str, words: str, parts: Sequence[str]) -> str:
         return _svg(self.side + self.left + 22, self.side + self.top + 46, title, words, parts)
@@ -165,6 +224,7 @@ def _svg(width: float, height: float, title: str, words: str, parts: Sequence[An
     key = f"f{zlib.crc32((title + words).encode()):08x}"
     head = f'<title id="{key}t">{escape(title)}</title><desc id="{key}d">{escape(words)}</desc>'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="{key}t {key}d">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-labelledby="{key}t {key}d">'
         f"{head}{''.join(parts)}</svg>"
     )

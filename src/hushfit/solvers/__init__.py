@@ -1,32 +1,49 @@
-"""Solvers: each says what it will ask of the rows, then works with the noisy answers alone."""
+"""Solvers: each says what it will ask of the rows, then works with the noisy answers alone.
 
-from hushfit.solvers._auto import SOLVERS, choose_solver, solver_from
-from hushfit.solvers._bls import DPBLS
+admm/            The private ADMM family
+gradient/        First-order methods on noisy gradients
+newton/          Methods that work in a metric
+perturbation/    One release: noise in the objective, on its minimiser, or on sufficient statistics
+wrappers/        Solvers around another solver
+load_checkpoint  Read the releases of an interrupted run, for ``Curator(..., replay=...)``
+save_checkpoint  Write the releases so far
+choose_solver    The best rule known for a problem and a budget
+Finishing        A solver whose result is more than the weighted average of its iterates
+Iterate          Where a solver is, and how much of it belongs into the average that becomes the
+                 result
+Result           What came of a run
+Solver           Says what it will ask, then asks it
+finished         The weights that a solver hands out
+run              Run a solver to its end and average its iterates
+SOLVERS          Solvers by name
+solver_from      The solver that a user's argument stands for
+"""
+
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint
-from hushfit.solvers._dp_adam import DPAdam
-from hushfit.solvers._dp_agd import DPAGD
-from hushfit.solvers._dp_sgd import DPSGD
-from hushfit.solvers._dpsc import DPSC
-from hushfit.solvers._exact import ExactMinimiser
-from hushfit.solvers._frank_wolfe import FrankWolfe
-from hushfit.solvers._kifer import ClassicObjective
-from hushfit.solvers._mp_admm import MPADMM
-from hushfit.solvers._newton import DoubleNoiseNewton
-from hushfit.solvers._objective import ObjectivePerturbation, tolerance_for
-from hushfit.solvers._output import OutputPerturbation
-from hushfit.solvers._private_graph import PrivateGraph, PublicGraph
-from hushfit.solvers._prox_newton import ProxNewton
-from hushfit.solvers._proximal import ProximalGradient
-from hushfit.solvers._recalibrated import Recalibrated
-from hushfit.solvers._rsgd import PermutedSGD
-from hushfit.solvers._run import Finishing, Iterate, Result, Solver, finished, run
-from hushfit.solvers._sadmm import DPSADMM
-from hushfit.solvers._screening import Screening
-from hushfit.solvers._ss_admm import SSADMM
-from hushfit.solvers._ssp import SufficientStatistics
-from hushfit.solvers._svrg import DPSVRG
-from hushfit.solvers._vradmm import DPVRADMM
-from hushfit.solvers._whitened import WhitenedGradientDescent
+from hushfit.solvers.admm import DPSADMM, DPSC, DPVRADMM, MPADMM, SSADMM
+from hushfit.solvers.auto import choose_solver
+from hushfit.solvers.base import Finishing, Iterate, Result, Solver, finished, run
+from hushfit.solvers.gradient import (
+    DPAGD,
+    DPBLS,
+    DPSGD,
+    DPSVRG,
+    DPAdam,
+    ExactMinimiser,
+    FrankWolfe,
+    PermutedSGD,
+    ProximalGradient,
+)
+from hushfit.solvers.newton import DoubleNoiseNewton, ProxNewton, Screening, WhitenedGradientDescent
+from hushfit.solvers.perturbation import (
+    ClassicObjective,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    SufficientStatistics,
+    tolerance_for,
+)
+from hushfit.solvers.registry import SOLVERS, solver_from
+from hushfit.solvers.wrappers import PrivateGraph, PublicGraph, Recalibrated
 
 __all__ = [
     "DPAGD",

@@ -1,8 +1,9 @@
 """Keeping what was released, so that an interrupted run need not ask again.
 
-A checkpoint is the transcript: noisy answers, public from the moment they exist, so the file holds nothing private. A solver is a
-function of its answers; given them again it walks the same way and goes on where it stopped. What it asks from there on is new
-and must be paid for: a file that was copied could otherwise be continued twice on one payment.
+A checkpoint is the transcript: noisy answers, public from the moment they exist, so the file holds
+nothing private. A solver is a function of its answers; given them again it walks the same way and
+goes on where it stopped. What it asks from there on is new and must be paid for: a file that was
+copied could otherwise be continued twice on one payment.
 """
 
 import json
@@ -19,9 +20,13 @@ _FORMAT = "hushfit-checkpoint-1"
 
 
 def save_checkpoint(path: str | os.PathLike[str], transcript: Iterable[Released]) -> None:
-    """Write the releases so far; the file is replaced as a whole, so that a crash leaves the old one or the new one."""
+    """Write the releases so far; the file is replaced as a whole, so that a crash leaves the old
+    one or the new one.
+    """
     target = Path(path)
-    releases = [{"name": released.name, "answer": released.answer.tolist()} for released in transcript]
+    releases = [
+        {"name": released.name, "answer": released.answer.tolist()} for released in transcript
+    ]
     scratch = target.with_name(target.name + ".partial")
     scratch.write_text(json.dumps({"format": _FORMAT, "releases": releases}))
     os.replace(scratch, target)
@@ -48,6 +53,11 @@ def load_checkpoint(path: str | os.PathLike[str]) -> list[Released]:
         content = json.loads(Path(path).read_text())
         if content["format"] != _FORMAT:
             raise ValueError(content["format"])
-        return [Released(str(item["name"]), np.array(item["answer"], dtype=np.float64)) for item in content["releases"]]
+        return [
+            Released(str(item["name"]), np.array(item["answer"], dtype=np.float64))
+            for item in content["releases"]
+        ]
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidArgument(f"{path} is not a hushfit checkpoint ({error}). Delete it to start afresh.") from None
+        raise InvalidArgument(
+            f"{path} is not a hushfit checkpoint ({error}). Delete it to start afresh."
+        ) from None

@@ -1,4 +1,6 @@
-"""The proximal step of a penalty in a metric: what a variable-metric method has to solve at each step."""
+"""The proximal step of a penalty in a metric: what a variable-metric method has to solve at each
+step.
+"""
 
 import math
 from dataclasses import dataclass
@@ -28,7 +30,9 @@ class MetricProx:
 
     def __call__(self, target: Vector, step: float) -> Vector:
         ridge = self.problem.penalty.ridge
-        return self._accelerated(target, step) if ridge is None else self._solved(target, step * ridge)
+        return (
+            self._accelerated(target, step) if ridge is None else self._solved(target, step * ridge)
+        )
 
     def _solved(self, target: Vector, weight: float) -> Vector:
         if weight == 0.0:
@@ -56,8 +60,12 @@ class MetricProx:
         return z
 
 
-def extrapolated(z: Vector, moved: Vector, overshoot: Vector, momentum: float) -> tuple[Vector, float]:
-    """Nesterov's next point and momentum; the momentum starts afresh when the last one pointed uphill."""
+def extrapolated(
+    z: Vector, moved: Vector, overshoot: Vector, momentum: float
+) -> tuple[Vector, float]:
+    """Nesterov's next point and momentum; the momentum starts afresh when the last one pointed
+    uphill.
+    """
     if np.sum(overshoot * moved) > 0:
         momentum = 1.0
     following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2

@@ -1,4 +1,6 @@
-"""From a noisy second moment to a metric in which the data look round. All of it is post-processing of one release."""
+"""From a noisy second moment to a metric in which the data look round. All of it is
+post-processing of one release.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,7 +21,8 @@ _CLEARLY = 1.1  # of the noise edge: what noise alone hardly ever reaches
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Eigenvectors of the released second moment, its eigenvalues (rising) as released and as believed.
+    """Eigenvectors of the released second moment, its eigenvalues (rising) as released and as
+    believed.
 
     Noise spreads eigenvalues by up to ``edge``; ``bulk`` is what the ones it hides have on average.
     """
@@ -37,17 +40,28 @@ class Spectrum:
 
     @property
     def shows_its_first(self) -> bool:
-        """Whether the largest eigenvalue, as a rule that of the mean record, stands out from what noise makes."""
+        """Whether the largest eigenvalue, as a rule that of the mean record, stands out from
+        what noise makes.
+        """
         return bool(self.released[-1] - self.bulk > _CLEARLY * self.edge)
 
     def drawn_together(self, most: float) -> "Spectrum":
-        """Believed eigenvalues nearer to the largest one, just as far as brings the effective dimension down to ``most``."""
+        """Believed eigenvalues nearer to the largest one, just as far as brings the effective
+        dimension down to ``most``.
+        """
         largest = self.believed.max()
 
         def rounder(power: float) -> Spectrum:
             return replace(self, believed=largest * (self.believed / largest) ** power)
 
-        return next((spectrum for spectrum in map(rounder, _POWERS) if spectrum.effective_dimension <= most), rounder(_POWERS[-1]))
+        return next(
+            (
+                spectrum
+                for spectrum in map(rounder, _POWERS)
+                if spectrum.effective_dimension <= most
+            ),
+            rounder(_POWERS[-1]),
+        )
 
     def with_first(self, factor: float) -> "Spectrum":
         """The largest eigenvalue believed to be ``factor`` times as large."""
@@ -60,11 +74,15 @@ class Spectrum:
         return (self.vectors * self.believed**exponent) @ self.vectors.T
 
 
-def release_spectrum(problem: Problem, door: Door, name: str, floor: float = _SMALLEST_EIGENVALUE) -> Spectrum:
-    """Ask for the second moment once, and undo what the noise did to its spectrum as far as that can be known.
+def release_spectrum(
+    problem: Problem, door: Door, name: str, floor: float = _SMALLEST_EIGENVALUE
+) -> Spectrum:
+    """Ask for the second moment once, and undo what the noise did to its spectrum as far as that
+    can be known.
 
-    Records are unit vectors, so the trace is known to be one. Noise spreads eigenvalues by up to ``edge``; those that stand
-    out from the bulk are pulled back by it, the others are taken to be equal.
+    Records are unit vectors, so the trace is known to be one. Noise spreads eigenvalues by up to
+    ``edge``; those that stand out from the bulk are pulled back by it, the others are taken to be
+    equal.
     """
     query = SecondMoment(problem)
     released, vectors = np.linalg.eigh(_with_trace_one(door.release(name, query), problem))
@@ -76,9 +94,11 @@ def release_spectrum(problem: Problem, door: Door, name: str, floor: float = _SM
 
 
 def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> float:
-    """Root mean square of the margins of public weights, by the second moment on the curator's transcript.
+    """Root mean square of the margins of public weights, by the second moment on the curator's
+    transcript.
 
-    Where noise makes that negative, as if the weights pointed anywhere: eigenvalues are one over the dimension on average.
+    Where noise makes that negative, as if the weights pointed anywhere: eigenvalues are one over
+    the dimension on average.
     """
     answer = next(released.answer for released in door.transcript if released.name == name)
     square = float(w @ _with_trace_one(answer, problem) @ w)

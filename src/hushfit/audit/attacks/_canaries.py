@@ -1,0 +1,545 @@
+"""Canaries: for every algorithm, two neighbouring tables on which its accounted epsilon is
+attained, or nearly.
+
+The rows around the canary are zero records, so that nothing hides it and nothing but noise and the
+canary moves the weights. The loss is the squared one with a bounded slope, and labels lie so far
+out that the canary's gradient has its largest length whatever the weights are. What each algorithm
+needs beyond that is said where it is listed; docs/audit.md has the table.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.audit._bounds import Curve
+from hushfit.audit.attacks._auditor import (
+    Attack,
+    Audit,
+    Neighbours,
+    OwnerAttack,
+    audit,
+    require_known,
+)
+from hushfit.audit.attacks._preparation import QuantileLooks, VocabularyLook
+from hushfit.audit.attacks._search import SEARCHES, search_attacks
+from hushfit.audit.checks import curve_of, repeated_corner
+from hushfit.data import as_source
+from hushfit.errors import InvalidArgument, UnsupportedRelation
+from hushfit.federated import PPADMM, Algorithm, Network, Seat, SharedSolver
+from hushfit.losses import Squared
+from hushfit.penalties import ScaledL2, Zero
+from hushfit.privacy import Budget, Relation, replaces_one
+from hushfit.privacy.accounting import normal_form
+from hushfit.problem import Problem
+from hushfit.release import FixedSizeBatch, PoissonBatch, TextColumns, Vocabulary
+from hushfit.solvers import (
+    DPAGD,
+    DPBLS,
+    DPSADMM,
+    DPSC,
+    DPSGD,
+    DPSVRG,
+    DPVRADMM,
+    MPADMM,
+    SSADMM,
+    ClassicObjective,
+    DoubleNoiseNewton,
+    DPAdam,
+    FrankWolfe,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    PermutedSGD,
+    ProximalGradient,
+    ProxNewton,
+    Recalibrated,
+    Screening,
+    Solver,
+    SufficientStatistics,
+    WhitenedGradientDescent,
+    solver_from,
+)
+
+# A label so far out that the slope of the loss is at its bound whatever weights come up.
+FAR = 1e4
+ROWS = 8
+USUAL_BUDGET = Budget(8.0, 1e-5)
+WHITE, BLACK = "white-box", "black-box"
+
+
+@dataclass(frozen=True)
+class Canary:
+    """How a pair of tables is made.
+
+    Parameters
+    ----------
+    columns : int, default=2
+    cosine : float, default=1.0
+        Between the two records, under replace-one: 1 for one record with opposite labels, less
+        where a second moment is released too and would not see those.
+    label : float, default=FAR
+        Where slopes must change with the weights, a near one.
+    other_label : float or None
+        Of the second record, if it is not the opposite one.
+    crowd : bool, default=False
+        Whether the other rows are copies of the second record in place of zero records: worst for
+        batches of fixed size.
+    pushing : int, default=0
+        So many of the other rows pull like the first record: then a choice is nearly decided, and
+        what is against all odds tells most.
+    """
+
+    columns: int = 2
+    cosine: float = 1.0
+    label: float = FAR
+    other_label: float | None = None
+    crowd: bool = False
+    pushing: int = 0
+    rows: ClassVar[int] = ROWS
+
+    def records(self, relation: Relation) -> tuple[Matrix, Vector]:
+        """The two records and their labels; the second is the null record under add-remove."""
+        X, y = (
+            np.zeros((2, self.columns)),
+            np.array([-self.label, self.label if self.other_label is None else self.other_label]),
+        )
+        X[0, 0] = 1.0
+        if replaces_one(relation):
+            X[1, 0] = self.cosine
+            X[1, 1:2] = math.sqrt(1 - self.cosine**2)
+        return X, y
+
+    def neighbours(self, relation: Relation, row: int = 0, rows: int = ROWS) -> Neighbours:
+        """The two tables."""
+        records, labels = self.records(relation)
+        crowd = replaces_one(relation) and self.crowd
+        tables = []
+        for record, label in zip(records, labels, strict=True):
+            X = np.tile(records[1] if crowd else np.zeros(self.columns), (rows, 1))
+            y = np.full(rows, labels[1])
+            if self.pushing:
+                X[-self.pushing :], y[-self.pushing :] = records[0], labels[0]
+            X[row], y[row] = record, label
+            tables.append(as_source(X, y, fit_intercept=False))
+        return Neighbours(tables[0], tables[1], row, self.words(relation))
+
+    def words(self, relation: Relation) -> str:
+        """The same for people."""
+        near = "" if self.label == FAR else f", label {self.label:g}"
+        if replaces_one(relation) and self.other_label is not None:
+            near += f" against {-self.other_label:g}"
+        if not replaces_one(relation):
+            return (
+                f"a unit record against none{near}; other rows "
+                f"empty{f' but for {self.pushing} like it' if self.pushing else ''}"
+            )
+        apart = (
+            "opposite labels on one record"
+            if self.cosine == 1
+            else f"opposite labels, records at cosine {self.cosine:g}"
+        )
+        others = (
+            "all like the second"
+            if self.crowd
+            else f"empty but for {self.pushing} like the first"
+            if self.pushing
+            else "empty"
+        )
+        return f"{apart}{near}; other rows {others}"
+
+
+@dataclass(frozen=True)
+class CellCanary:
+    """Values that lie in different cells of every column, for histograms of columns.
+
+    Parameters
+    ----------
+    columns : int, default=2
+    rows : int, default=64
+        The other rows have the one value and the other in turn, so that a first look finds both.
+    """
+
+    columns: int = 2
+    rows: int = 64
+
+    def neighbours(self, relation: Relation, row: int = 0) -> Neighbours:
+        """The two tables; under add-remove the second record has no values."""
+        X = np.tile(np.resize([1.0, -1.0], self.rows)[:, None], (1, self.columns))
+        tables = []
+        for value in (1.0, -1.0 if replaces_one(relation) else np.nan):
+            X[row] = value
+            tables.append(as_source(X.copy(), np.zeros(self.rows), fit_intercept=False))
+        other = "opposite values" if replaces_one(relation) else "values or none"
+        return Neighbours(tables[0], tables[1], row, f"{other} in each of {self.columns} columns")
+
+
+@dataclass(frozen=True)
+class TextCanary:
+    """Texts whose counts lie at the threshold, in so many columns that one bit of each count tells
+    most of it.
+
+    Parameters
+    ----------
+    columns : int, default=40
+    common : int, default=30
+        How many rows have the first text on the first table; as many have the second text on the
+        second.
+    """
+
+    columns: int = 40
+    common: int = 30
+
+    @property
+    def rows(self) -> int:
+        return 2 * self.common
+
+    def at_threshold(
+        self, solver: VocabularyLook, budget: Budget, relation: Relation
+    ) -> "TextCanary":
+        """The same with counts half above and half below the threshold that the budget leads to."""
+        problem = Problem(
+            Squared(1.0), Zero(), self.rows, self.columns, relation, fit_intercept=False
+        )
+        settled = solver.for_budget(budget, problem)
+        multiplier = settled.plan(problem).quote(problem, budget).multipliers["vocabulary"]
+        least = settled.mechanism(problem).threshold(
+            multiplier * Vocabulary(self.columns).sensitivity(relation)
+        )
+        return replace(self, common=round(least + 0.5))
+
+    def neighbours(self, relation: Relation, row: int = 0) -> Neighbours:
+        """The two tables; under add-remove the second record has no texts."""
+        column: list[str | None] = ["first"] * self.common + ["second"] * (self.common - 1) + [None]
+        tables = []
+        for text in ("first", "second" if replaces_one(relation) else None):
+            column[row] = text
+            tables.append(TextColumns((tuple(column),) * self.columns))
+        other = "another text" if replaces_one(relation) else "none"
+        return Neighbours(
+            tables[0],
+            tables[1],
+            row,
+            f"a text against {other} in each of {self.columns} columns, counts at the threshold",
+        )
+
+
+@dataclass(frozen=True)
+class Target:
+    """An algorithm to attack.
+
+    Parameters
+    ----------
+    solver : Solver
+        Short: what a release reveals does not depend on how many follow.
+    canary : Canary, CellCanary or TextCanary
+        Under replace-one, and under add-remove unless there is another.
+    goal : float
+        Share of the claim that a white-box audit should measure.
+    without : Canary or None
+        Under add-remove.
+    ridge : float, default=0.0
+        Weight of a squared penalty.
+    gaussian : bool, default=False
+        Whether, on this canary, everything that is released is known to be a Gaussian shift, though
+        the price covers more: then the family estimator takes Gaussian noise of any size for the
+        true law.
+    worst_row : bool, default=False
+        Whether the answer depends on the place of a row, so that the worst one has to be found.
+    goal_replacing : float or None
+        Under replace-one, where that differs.
+    note : str
+        Why less than the whole claim is attained, where that is so.
+    law : callable or None
+        Noise multipliers to the trade-off on the canary, where it is known and the price is not
+        attained at every epsilon at once.
+    repeats : int, default=1
+        How many times as many trials the whole audit should take: where little of the claim is left
+        to lose to chance.
+    """
+
+    solver: Solver
+    canary: Canary | CellCanary | TextCanary = Canary()
+    goal: float = 0.8
+    without: Canary | None = None
+    ridge: float = 0.0
+    gaussian: bool = False
+    worst_row: bool = False
+    goal_replacing: float | None = None
+    note: str = ""
+    law: Callable[[dict[str, float]], Curve] | None = None
+    repeats: int = 1
+
+    def goal_under(self, relation: Relation | str) -> float:
+        """The share of the claim that a white-box audit should measure."""
+        return (
+            self.goal
+            if self.goal_replacing is None or not replaces_one(relation)
+            else self.goal_replacing
+        )
+
+
+_POISSON = PoissonBatch(0.25)
+_CORNERS = 4
+# One column: then a move of the weights is along the record, and slopes that are not at their bound
+# follow it.
+_LINE = Canary(columns=1)
+_TRACKING = Canary(columns=1, label=0.45)
+# Near, the loss bends and the slope is above the clip; far out on the other side it is flat: both
+# shift curvature and gradient.
+_BENT, _FLAT = -0.75, -FAR
+_BATCHED = "the price is for a batch that is known, the attacker's is not"
+_GATES = "a gate is paid as randomised response, which a line search does not attain"
+_FLAT_SNAPSHOT = (
+    "the price covers a record that is flat at the snapshot and steep later, and no canary stays so"
+)
+_ONE_BIT = "of each noisy count one bit is told: at most 0.8 of the Gaussian parameter"
+
+TARGETS: dict[str, Target] = {
+    "whitened-gd": Target(WhitenedGradientDescent(steps=4), ridge=1e-3),
+    "prox-newton": Target(ProxNewton(steps=4)),
+    "proximal-gd": Target(ProximalGradient(steps=4)),
+    "proximal-gd, fixed size": Target(
+        ProximalGradient(steps=4, sampling=FixedSizeBatch(2)), Canary(crowd=True), 0.5
+    ),
+    "recalibrated": Target(Recalibrated(WhitenedGradientDescent(steps=4), share=0.3), ridge=1e-3),
+    "screening": Target(Screening(steps=4)),
+    "ss-admm": Target(SSADMM(steps=4)),
+    "mp-admm": Target(MPADMM(steps=4)),
+    "mp-admm, published": Target(MPADMM(steps=4, form="published")),
+    "mp-admm, multi-step": Target(
+        MPADMM(steps=2, inner=3, form="multi-step"),
+        goal=0.7,
+        note="the price covers any direction of the metric",
+    ),
+    "objective": Target(ObjectivePerturbation(kappa=0.005), gaussian=True),
+    "objective-kifer": Target(
+        ClassicObjective(),
+        goal=0.15,
+        gaussian=True,
+        note="the classic theorem asks for about twice the noise",
+    ),
+    "dpsc": Target(
+        DPSC(steps=3, c=10.0),
+        gaussian=True,
+        note="several noisy objectives are priced by a Renyi curve",
+        repeats=3,
+    ),
+    "dpsc, pure": Target(DPSC(steps=2, c=10.0, noise="pure"), _LINE, goal=0.5),
+    "dp-sadmm": Target(DPSADMM(steps=4, sampling=_POISSON), goal=0.5),
+    "dp-vradmm": Target(
+        DPVRADMM(epochs=2, inner_steps=3, eta=0.02, sampling=_POISSON), _TRACKING, 0.5
+    ),
+    "dp-vradmm, single noise": Target(
+        DPVRADMM(epochs=2, inner_steps=2, noise="single", sampling=_POISSON),
+        _LINE,
+        0.0,
+        note=_FLAT_SNAPSHOT,
+    ),
+    "dp-sgd": Target(DPSGD(steps=4, sampling=_POISSON), goal=0.5),
+    "dp-adam": Target(DPAdam(steps=4, sampling=_POISSON), goal=0.5),
+    "dp-svrg": Target(
+        DPSVRG(epochs=2, inner_steps=3, step_size=0.02, sampling=_POISSON), _TRACKING, 0.5
+    ),
+    "newton": Target(
+        DoubleNoiseNewton(steps=3, floor=100.0),
+        Canary(label=_BENT, other_label=_FLAT),
+        without=Canary(label=_BENT),
+        repeats=3,
+    ),
+    "newton, noisy direction": Target(
+        DoubleNoiseNewton(steps=3, floor=1.0, second_noise="direction"),
+        Canary(columns=1, label=_BENT, other_label=_FLAT),
+    ),
+    "frank-wolfe": Target(
+        FrankWolfe(steps=_CORNERS, radius=0.1),
+        Canary(columns=1, pushing=3),
+        without=Canary(columns=1, pushing=1),
+        # Rows that push are three times as far from the middle as a record moves to either side,
+        # under both relations.
+        law=lambda multipliers: curve_of(repeated_corner(multipliers["corner"], _CORNERS, 3.0)),
+        repeats=3,
+    ),
+    "ssp": Target(SufficientStatistics(floor=1.0), Canary(cosine=0.25), repeats=6),
+    "rsgd-ar": Target(PermutedSGD(epochs=2, batches=2, step_size=0.5), goal=0.5, note=_BATCHED),
+    "nsgd": Target(
+        PermutedSGD(epochs=2, batches=4, step_size=0.5, schedule="constant", restart=None, order=0),
+        worst_row=True,
+    ),
+    "outpert-gd": Target(
+        PermutedSGD(epochs=3, batches=1, step_size=0.5, schedule="constant", restart=None)
+    ),
+    "output": Target(OutputPerturbation(mu=1.0)),
+    "bls": Target(DPBLS(steps=2, rate=0.5, candidates=4, first_step=1.0), _LINE, 0.5, note=_GATES),
+    "bls, all rows": Target(DPBLS("gd", steps=2, candidates=4, first_step=1.0), _LINE, repeats=2),
+    "dp-agd": Target(DPAGD(steps=2, candidates=4, choice_share=0.1), _LINE, repeats=3),
+    "quantiles": Target(QuantileLooks(), CellCanary()),
+    "vocabulary": Target(VocabularyLook(), TextCanary(), goal=0.5, note=_ONE_BIT),
+}
+"""Every algorithm that has landed, and preprocessing, with the settings and the canary of its
+audit.
+"""
+
+RELATIONS = tuple(Relation)
+
+
+def attack_on(
+    name: str,
+    relation: Relation | str = Relation.REPLACE_ONE,
+    budget: Budget = USUAL_BUDGET,
+    secure: bool = False,
+) -> Attack:
+    """The strongest attack that is known on an algorithm.
+
+    Parameters
+    ----------
+    name : str
+        A key of `TARGETS`.
+    relation : Relation or str, default="replace-one"
+    budget : Budget
+    secure : bool, default=False
+        Noise from the operating system in place of reproducible noise.
+
+    Returns
+    -------
+    Attack
+
+    Raises
+    ------
+    UnsupportedRelation
+        If the algorithm has no proof under the relation.
+    """
+    require_known(name, {**TARGETS, **SEARCHES}, "algorithm")
+    relation, target = Relation.parse(relation), TARGETS[name]
+    canary = (target.without or target.canary) if not replaces_one(relation) else target.canary
+    if isinstance(canary, TextCanary) and isinstance(target.solver, VocabularyLook):
+        canary = canary.at_threshold(target.solver, budget, relation)
+    penalty = ScaledL2(target.ridge) if target.ridge else Zero()
+    problem = Problem(
+        Squared(1.0), penalty, canary.rows, canary.columns, relation, fit_intercept=False
+    )
+    solver = solver_from(target.solver, problem, budget)
+    made = Attack(
+        solver, problem, canary.neighbours(relation), budget, secure, target.gaussian, target.law
+    )
+    return _at_worst_row(made, canary) if target.worst_row else made
+
+
+def _at_worst_row(attack: Attack, canary: Canary | CellCanary | TextCanary) -> Attack:
+    """The same with the canary where the exact answers are furthest apart."""
+    query: Any = attack.solver._query(attack.problem)  # type: ignore[attr-defined]
+
+    def apart(row: int) -> float:
+        tables = canary.neighbours(attack.problem.relation, row).tables
+        return float(np.linalg.norm(query(tables[0], None) - query(tables[1], None)))
+
+    return replace(
+        attack, neighbours=canary.neighbours(attack.problem.relation, max(range(ROWS), key=apart))
+    )
+
+
+def owner_attacks(
+    relation: Relation | str = Relation.REPLACE_ONE, budget: Budget = USUAL_BUDGET
+) -> dict[str, OwnerAttack]:
+    """Attacks on one owner of a federated run, by all the others."""
+    relation = Relation.parse(relation)
+    canary = Canary()
+    problem = Problem(Squared(1.0), Zero(), ROWS, canary.columns, relation, fit_intercept=False)
+    names = ("victim", "other")
+    seat = Seat(
+        "victim",
+        Network.complete(names),
+        problem,
+        dict.fromkeys(names, ROWS),
+        dict.fromkeys(names, budget),
+    )
+    algorithms: dict[str, Algorithm] = {
+        "pp-admm": PPADMM(steps=3, eta=5.0),
+        "shared": SharedSolver(SSADMM(steps=4)),
+    }
+
+    def loud(k: int) -> Vector:
+        return np.full(canary.columns, 0.1 * (-1) ** k)
+
+    return {
+        f"owner, {name}": OwnerAttack(
+            algorithm, seat, canary.neighbours(relation), loud, gaussian=True
+        )
+        for name, algorithm in algorithms.items()
+    }
+
+
+@cache
+def proved(name: str, relation: Relation | str) -> bool:
+    """Whether an algorithm has a guarantee under the relation at all."""
+    try:
+        attack = attack_on(name, relation)
+        plan, n = attack.solver.plan(attack.problem), attack.problem.n_rows
+        # At any noise: a relation without a proof is refused when the cost is read.
+        form = normal_form(plan.cost(plan.multipliers(1.0, n), n), Relation.parse(relation))
+        for part in form.paired:
+            part.directions(Relation.parse(relation))
+    except UnsupportedRelation:
+        return False
+    return True
+
+
+def audit_solver(
+    name: str,
+    relation: Relation | str = Relation.REPLACE_ONE,
+    budget: Budget = USUAL_BUDGET,
+    view: str = WHITE,
+    trials: int = 4000,
+    confidence: float = 0.999,
+    *,
+    seed: int = 0,
+    secure: bool = False,
+    alarm: float | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> Audit:
+    """Audit an algorithm of the library with its own canary.
+
+    Parameters
+    ----------
+    name : str
+        A key of `TARGETS`: the name of a solver, or one of its variants; or ``"search"``, private
+        model selection.
+    relation : Relation or str, default="replace-one"
+    budget : Budget, default=Budget(8, 1e-5)
+        What the algorithm is calibrated to, and so what it claims.
+    view : {"white-box", "black-box"}, default="white-box"
+        Whether the attacker sees every release, or the final weights alone.
+    trials, confidence, seed, alarm, watch
+        As for `audit`.
+    secure : bool, default=False
+        Noise from the operating system in place of reproducible noise.
+
+    Returns
+    -------
+    Audit
+    """
+    if view not in (WHITE, BLACK):
+        raise InvalidArgument(f"view={view!r} is not known. Use {WHITE!r} or {BLACK!r}.")
+    run_audit = partial(
+        audit,
+        trials=trials,
+        confidence=confidence,
+        name=name,
+        seed=seed,
+        view=view,
+        alarm=alarm,
+        watch=watch,
+    )
+    if name in (searches := search_attacks(relation, budget)):
+        search = searches[name]
+        # Of a search nothing but its model is ever seen, whoever looks.
+        return run_audit(search.published, search.claim, canary=search.words, view=BLACK)
+    attack = attack_on(name, relation, budget, secure)
+    return run_audit(
+        attack.white_box if view == WHITE else attack.black_box,
+        attack.claim,
+        canary=attack.neighbours.words,
+    )

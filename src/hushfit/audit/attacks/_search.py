@@ -1,0 +1,160 @@
+"""An attack on private model selection: a search that prefers, of all its trials, the model that
+gives the canary away.
+
+Publishing the best of several models leaks more than publishing one, the most if "best" is what an
+attacker is looking for. So the score here is the weight of the canary's own column, and the
+published weight says which table it was.
+"""
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils import _safe_indexing
+
+from hushfit._typing import AnyArray, Matrix, Vector
+from hushfit.audit._bounds import Claim, Curve
+from hushfit.audit.checks import best_of_gaussians, curve_of
+from hushfit.estimators import PrivateLogisticRegression
+from hushfit.model_selection import (
+    Settled,
+    Trial,
+    Trials,
+    best_of,
+    one_per_record,
+    split,
+    uniform_below,
+)
+from hushfit.privacy import Budget, Relation, replaces_one, usable
+from hushfit.privacy.accounting import StoppingRule, stopping_rule
+from hushfit.release import Randomness
+from hushfit.solvers import ProximalGradient
+
+# Enough rows that the noise of a score does not decide; the fewer are held out, the more often the
+# canary is fitted on.
+_ROWS, _HOLDOUT = 400, 0.05
+_CANDIDATES: list[dict[str, Any]] = [{}]
+_SIZING_FITS = 64
+SEARCHES = {"search": ("geometric", 3.0)}
+"""Searches that are attacked: the law of the number of trials, and its mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchAttack:
+    """A search on two tables that differ in one row, priced once and then run as `PrivateSearchCV`
+    runs.
+
+    Parameters
+    ----------
+    stopping : str
+        Law of the number of trials.
+    expected_trials : float
+    relation : Relation
+    budget : Budget
+        Of the whole search.
+    """
+
+    stopping: str
+    expected_trials: float
+    relation: Relation
+    budget: Budget
+
+    @property
+    def words(self) -> str:
+        """How the tables differ."""
+        other = "the opposite label" if replaces_one(self.relation) else "no record"
+        return f"a unit record against {other}; the search prefers models that show it"
+
+    @cached_property
+    def rule(self) -> StoppingRule:
+        return stopping_rule(self.stopping, self.expected_trials)
+
+    @cached_property
+    def tables(self) -> tuple[tuple[Matrix, AnyArray], tuple[Matrix, AnyArray]]:
+        """Empty rows but for one."""
+        X, y = np.zeros((_ROWS, 1)), np.resize([0, 1], _ROWS)
+        first, second = X.copy(), X.copy()
+        first[0], second[0] = 1.0, 1.0 if replaces_one(self.relation) else np.nan
+        return (first, np.where(np.arange(_ROWS) == 0, 1, y)), (second, y)
+
+    @cached_property
+    def settled(self) -> Settled:
+        """The trials with their noise and the price of the search."""
+        model = PrivateLogisticRegression(
+            solver=ProximalGradient(steps=1), classes=[0, 1], fit_intercept=False
+        )
+        trials = Trials(model, _CANDIDATES, self.budget.delta, self.relation)
+        return trials.settled(usable(self.budget)[0], self.rule, *self.tables[1])
+
+    @cached_property
+    def claim(self) -> Claim:
+        """The budget, the price of the search, and the very law of a search with more or less
+        noise in its trials.
+        """
+
+        def scaled(factor: float) -> Curve:
+            mu = self.settled.strength / factor
+            # Without the record, weights lie between those with either, or where the null record
+            # puts them.
+            laws = best_of_gaussians(
+                mu, self.rule, _HOLDOUT, mu / 2 if replaces_one(self.relation) else 0.0
+            )
+            return curve_of(laws)
+
+        return Claim(
+            self.budget.epsilon, self.budget.delta, self.relation, self.settled.cost, scaled
+        )
+
+    @cached_property
+    def size(self) -> float:
+        """About the spread of the weight from fit to fit, so that scores are neither all 0 nor
+        all 1.
+        """
+        return float(np.std([self._fitted(1, seed).coef_[0, 0] for seed in range(_SIZING_FITS)]))
+
+    def _fitted(self, world: int, seed: int) -> Any:
+        with warnings.catch_warnings(action="ignore"):
+            return self.settled.fitted(0, *self.tables[world], seed)
+
+    def score(self, model: Any, X: Any, y: AnyArray) -> Vector:
+        """The same for every row: how much the model looks like one of the first table."""
+        return np.full(len(y), float(expit(model.coef_[0, 0] / self.size)))
+
+    def published(self, world: int, seed: int) -> float:
+        """The weight that is published: the more likely the first table, the larger."""
+        randomness = Randomness.of(seed % 2**32)
+        coins = randomness.coins
+        (X, y), reserve = self.tables[world], usable(self.budget)[1]
+        # As PrivateSearchCV.fit does; a test holds the two together.
+        fitted_on, scored_on = split(_ROWS, _HOLDOUT, coins)
+        table, labels = _safe_indexing(X, fitted_on), _safe_indexing(y, fitted_on)
+        held = _safe_indexing(X, scored_on), np.asarray(_safe_indexing(y, scored_on))
+
+        def one_trial() -> Trial:
+            candidate = uniform_below(len(_CANDIDATES), coins)
+            model = self.settled.fitted(candidate, table, labels, int(coins.words(1)[0]) % 2**31)
+            scores = one_per_record(self.score(model, *held), len(scored_on))
+            return Trial(candidate, model, self.settled.score(scores, randomness, reserve))
+
+        with warnings.catch_warnings(action="ignore"):
+            return float(best_of(one_trial, self.rule.draw(coins.words)).model.coef_[0, 0])
+
+
+def search_attacks(relation: Relation | str, budget: Budget) -> dict[str, SearchAttack]:
+    """Attacks on private model selection, by name.
+
+    Parameters
+    ----------
+    relation : Relation or str
+    budget : Budget
+
+    Returns
+    -------
+    dict of str to SearchAttack
+    """
+    return {
+        name: SearchAttack(*law, Relation.parse(relation), budget) for name, law in SEARCHES.items()
+    }

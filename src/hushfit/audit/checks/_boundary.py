@@ -1,0 +1,816 @@
+"""Audits of the door: what goes past it, what is paid for it, which rows come through it, and what
+it must refuse.
+
+The first idea is a sealed door. Fit with every curator holding a table of null records in place of
+the rows: whatever two neighbouring tables still show differently did not come through the door.
+Each check returns `Finding` objects.
+"""
+
+import copy
+import io
+import pickle
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom, chi2, norm
+
+from hushfit._typing import IntVector, Matrix, Vector
+from hushfit.audit._curators import seeded_curator
+from hushfit.audit.checks._deterministic import _observed
+from hushfit.audit.checks._noise import LEVEL, Finding
+from hushfit.data import DataSource, SeededCoins, as_source
+from hushfit.errors import HushfitError, UndeclaredRelease
+from hushfit.privacy import (
+    ApproximateCost,
+    Budget,
+    Cost,
+    GaussianCost,
+    Ledger,
+    Receipt,
+    Relation,
+    SeededSampler,
+    compose,
+    epsilon_of,
+)
+from hushfit.release import (
+    Choice,
+    Curator,
+    Entropy,
+    Gate,
+    GatedStep,
+    Mechanism,
+    PermutedRun,
+    Plan,
+    Planned,
+    Quote,
+    TextColumns,
+    TotalScore,
+)
+
+# A paid price may differ from a recomputed one by the rounding of its accountant.
+_PRICE_ROUNDING = 1e-6
+_UNIT_ROUNDING = 1e-9
+
+
+# The sealed door
+
+
+def null_table(source: DataSource) -> DataSource:
+    """A table of the same size in which nobody is: every record is the null record."""
+    if isinstance(source, TextColumns):
+        return TextColumns(tuple((None,) * source.n_rows for _ in source.columns))
+    nobody = np.full((source.n_rows, source.n_features), np.nan)
+    return as_source(
+        nobody, np.zeros(source.n_rows), fit_intercept=getattr(source, "fit_intercept", False)
+    )
+
+
+@contextmanager
+def watched_doors(seal: bool = False) -> Iterator["Doors"]:
+    """Notes every payment, every curator and every release while it lasts; ``seal`` gives all
+    curators null tables.
+    """
+    doors = Doors()
+    opened, noisy, charged = Curator.__init__, Curator._noisy, Ledger.charge
+
+    def __init__(self: Curator, source: DataSource, *terms: Any, **more: Any) -> None:
+        doors.events.append(Opened(self, source))
+        opened(self, null_table(source) if seal else source, *terms, **more)
+
+    def _noisy(self: Curator, name: str, query: Any) -> Vector:
+        doors.events.append(Looked(self, name, query))
+        return noisy(self, name, query)
+
+    def charge(self: Ledger, cost: Cost, *terms: Any, **more: Any) -> Receipt:
+        receipt = charged(self, cost, *terms, **more)
+        doors.events.append(Paid(self, receipt.cost))
+        return receipt
+
+    patched: list[tuple[Any, str, Any, Any]] = [
+        (Curator, "__init__", opened, __init__),
+        (Curator, "_noisy", noisy, _noisy),
+        (Ledger, "charge", charged, charge),
+    ]
+    for owner, name, _, watching in patched:
+        setattr(owner, name, watching)
+    try:
+        yield doors
+    finally:
+        for owner, name, honest, _ in patched:
+            setattr(owner, name, honest)
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A curator was given rows."""
+
+    curator: Curator
+    source: DataSource
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """A query met the rows."""
+
+    curator: Curator
+    name: str
+    query: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Paid:
+    """A ledger was charged."""
+
+    ledger: Ledger
+    cost: Cost
+
+
+@dataclass(eq=False)
+class Doors:
+    """What happened, in order."""
+
+    events: list[Opened | Looked | Paid] = field(default_factory=list)
+
+    @property
+    def sources(self) -> list[DataSource]:
+        return [event.source for event in self.events if isinstance(event, Opened)]
+
+
+def check_sealed(
+    make: Callable[[], Any], tables: Sequence[tuple[Any, Any]], name: str = "fit"
+) -> list[Finding]:
+    """Whether a fit whose door is sealed tells tables apart, and whether what stands behind the
+    door is record by record.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a fresh estimator with a seed, so that two fits draw the same noise.
+    tables : sequence of (X, y)
+        That differ in one row.
+    name : str, default="fit"
+
+    Returns
+    -------
+    list of Finding
+        Everything that the fit lets out, attributes to the last bit; and of the rows that curators
+        hold, that no record is longer than one and that the other records do not move when one is
+        exchanged.
+    """
+    seen, behind = [], []
+    for X, y in tables:
+        kept: list[Any] = []
+
+        def fresh(kept: list[Any] = kept) -> Any:
+            kept.append(make())
+            return kept[0]
+
+        with watched_doors(seal=True) as doors:
+            observed = _observed(fresh, X, y)
+        observed["values of attributes"] = _frozen(
+            {key: value for key, value in vars(kept[0]).items() if key.endswith("_")}
+        )
+        observed["number of looks"] = [type(event).__name__ for event in doors.events]
+        seen.append(observed)
+        behind.append([_records(source) for source in doors.sources])
+    findings = [
+        Finding(
+            f"{name}: a sealed fit ends",
+            not all(one["errors"] for one in seen),
+            seen[0]["errors"][:300],
+        )
+    ]
+    for channel in seen[0]:
+        values = [one[channel] for one in seen]
+        other = next((value for value in values if value != values[0]), values[0])
+        findings.append(
+            Finding(
+                f"{name}: {channel} go through the door",
+                other is values[0],
+                _first_difference(values[0], other),
+            )
+        )
+    return [*findings, *_record_findings(name, behind)]
+
+
+def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding]:
+    """Records of each table: as many, unit length at most, and the same in all but for the one
+    that was exchanged.
+    """
+    shapes = [[np.shape(records) for records in of_table] for of_table in behind]
+    other = next((shape for shape in shapes if shape != shapes[0]), None)
+    counted = Finding(
+        f"{name}: all tables have as many records",
+        other is None,
+        "" if other is None else f"{shapes[0]} against {other}",
+    )
+    if other is not None:
+        return [counted]
+    longest, moved = 0.0, 0
+    for first, *others in zip(*behind, strict=True):
+        for records in (first, *others):
+            if records.dtype != object:
+                longest = max(
+                    longest, float(np.linalg.norm(records[:, :-1], axis=1).max(initial=0.0))
+                )
+            # Wherever a split has put it, the exchanged record is one of them.
+            moved = max(moved, int((records != first).any(axis=1).sum()) - 1)
+    return [
+        counted,
+        Finding(
+            f"{name}: no record is longer than one",
+            longest <= 1 + _UNIT_ROUNDING,
+            f"longest {longest:.6f}",
+        ),
+        Finding(
+            f"{name}: exchanging a row moves no other record",
+            moved <= 0,
+            f"{max(moved, 0)} other records moved",
+        ),
+    ]
+
+
+def _records(source: DataSource) -> Any:
+    """What a query can see of each row: its record, entry by entry, the intercept's too, and its
+    label at the end.
+    """
+    if isinstance(source, TextColumns):
+        return np.array(source.columns, dtype=object).T
+    width = source.n_features + 1
+    found = np.zeros((source.n_rows, width + 1))
+    for block in source.blocks():
+        for j, unit in enumerate(np.eye(width)):
+            found[block.place, j] = np.nan_to_num(block.margins(unit), nan=0.0)
+    found[:, -1] = np.nan_to_num(source.y, nan=0.0)
+    return found
+
+
+def _frozen(value: Any, depth: int = 0) -> Any:
+    """A value as something that can be compared bit by bit."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return (str(value.dtype), value.shape, value.tobytes())
+    if isinstance(value, np.generic | float | int | str | bytes | bool | Enum) or value is None:
+        return repr(value)
+    if depth > 8 or isinstance(value, Ledger):
+        return type(value).__name__
+    if isinstance(value, Mapping):
+        return {str(key): _frozen(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_frozen(item, depth + 1) for item in value]
+    parts = (
+        {f.name: getattr(value, f.name) for f in fields(value)}
+        if is_dataclass(value)
+        else getattr(value, "__dict__", {})
+    )
+    return (type(value).__name__, {key: _frozen(item, depth + 1) for key, item in parts.items()})
+
+
+def _first_difference(a: Any, b: Any) -> str:
+    if a is b:
+        return ""
+    if isinstance(a, dict) and isinstance(b, dict):
+        different = [key for key in {**a, **b} if a.get(key) != b.get(key)]
+        return f"{', '.join(different)} differ" if different else ""
+    if isinstance(a, list) and isinstance(b, list):
+        only = [item for item in a if item not in b], [item for item in b if item not in a]
+        a, b = only if any(only) else (len(a), len(b))
+    return f"{a!r} against {b!r}"[:300]
+
+
+# Payment
+
+
+def check_paid(
+    make: Callable[[Ledger], Any],
+    X: Any,
+    y: Any,
+    budget: Budget,
+    relation: Relation,
+    name: str = "fit",
+) -> list[Finding]:
+    """Whether all looks at the rows were paid for, beforehand, at no less than their price, and
+    promised as they were asked for.
+
+    Parameters
+    ----------
+    make : callable
+        Ledger to estimator; with budget and relation as below.
+    X, y : arrays
+    budget : Budget
+    relation : Relation
+    name : str, default="fit"
+
+    Returns
+    -------
+    list of Finding
+    """
+    ledger = Ledger(1e6, budget.delta, str(relation))
+    with watched_doors() as doors:
+        fitted = _quietly(lambda: make(ledger).fit(X, y))
+    paid = [
+        event.cost
+        for event in doors.events
+        if isinstance(event, Paid) and event.ledger.account is ledger.account
+    ]
+    promised = fitted.privacy_
+    spent = epsilon_of(compose(paid), budget.delta, relation) if paid else 0.0
+    unpaid, twice = _unpaid_looks(doors), _rows_of_one_trial(doors) - len(X)
+    dearest = max(
+        (
+            epsilon_of(cost, budget.delta, relation)
+            for cost in _prices_of_looks(doors, together=False)
+        ),
+        default=0.0,
+    )
+    together = _prices_of_looks(doors, together=True)
+    whole = (
+        epsilon_of(compose(together), budget.delta, relation)
+        if not _is_search(doors) and together
+        else dearest
+    )
+    return [
+        Finding(f"{name}: paid before every look", not unpaid, f"{len(unpaid)} unpaid looks"),
+        Finding(f"{name}: no row is fitted on and scored on", twice <= 0, f"{max(twice, 0)} rows"),
+        Finding(
+            f"{name}: paid once for each fit",
+            0 < len(paid) <= len(doors.sources),
+            f"{len(paid)} payments, {len(doors.sources)} fits",
+        ),
+        Finding(
+            f"{name}: looks cost no more than was paid",
+            whole <= spent * (1 + _PRICE_ROUNDING),
+            f"epsilon {whole:.4g} of {spent:.4g}",
+        ),
+        Finding(
+            f"{name}: paid no more than the budget",
+            spent <= budget.epsilon,
+            f"epsilon {spent:.6g} of {budget.epsilon:g}",
+        ),
+        Finding(
+            f"{name}: the guarantee is what was asked and paid for",
+            (promised.epsilon, promised.delta, promised.relation)
+            == (budget.epsilon, budget.delta, relation)
+            and promised.cost == compose(paid),
+            f"{promised.epsilon:g}, {promised.delta:g}, {promised.relation}",
+        ),
+    ]
+
+
+def _quietly(act: Callable[[], Any]) -> Any:
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        return act()
+
+
+def _is_search(doors: Doors) -> bool:
+    """Whether releases are priced as the best of many: then they are not composed one by one."""
+    return any(
+        isinstance(event, Looked) and isinstance(event.query, TotalScore) for event in doors.events
+    )
+
+
+def _rows_of_one_trial(doors: Doors) -> int:
+    """Rows that a fit and its score take together; a price that takes the dearer of both is for
+    rows that are in one.
+    """
+    scored = {
+        id(event.curator)
+        for event in doors.events
+        if isinstance(event, Looked) and isinstance(event.query, TotalScore)
+    }
+    sizes: dict[bool, list[int]] = {True: [0], False: [0]}
+    for event in doors.events:
+        if isinstance(event, Opened):
+            sizes[id(event.curator) in scored].append(event.source.n_rows)
+    return max(sizes[True]) + max(sizes[False]) if scored else 0
+
+
+def _unpaid_looks(doors: Doors) -> list[str]:
+    """Looks that no payment precedes. Every fit needs one of its own; scores belong to the
+    search that made them.
+    """
+    credit, found = 0, []
+    paid_for: set[int] = set()
+    for event in doors.events:
+        if isinstance(event, Paid):
+            credit += 1
+        elif isinstance(event, Looked) and id(event.curator) not in paid_for:
+            if isinstance(event.query, TotalScore) and (credit or paid_for):
+                continue
+            if credit < 1:
+                found.append(event.name)
+                continue
+            credit -= 1
+            paid_for.add(id(event.curator))
+    return found
+
+
+def _prices_of_looks(doors: Doors, together: bool) -> list[Cost]:
+    """Price of what each curator released, by its own mechanisms; or of each release by itself."""
+    counts: dict[tuple[int, str], tuple[Looked, int]] = {}
+    sizes = {
+        id(event.curator): event.source.n_rows
+        for event in doors.events
+        if isinstance(event, Opened)
+    }
+    for event in doors.events:
+        if isinstance(event, Looked):
+            key = id(event.curator), event.name
+            counts[key] = event, counts.get(key, (event, 0))[1] + 1
+    found = []
+    for (curator, name), (event, count) in counts.items():
+        mechanism: Mechanism = event.curator._parts[name].sampling
+        found.append(
+            mechanism.cost(
+                event.curator.noise_multiplier(name), count if together else 1, sizes[curator]
+            )
+        )
+    return found
+
+
+# Ledgers
+
+
+def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> list[Finding]:
+    """Whether an account composes, refuses, is one account however it is copied, and holds against
+    whoever chooses by answers.
+
+    Parameters
+    ----------
+    make : callable, optional
+        Budget and relation to an empty ledger; one in memory unless given.
+
+    Returns
+    -------
+    list of Finding
+    """
+    budget, relation = Budget(1.0, 1e-6), Relation.REPLACE_ONE
+    fresh = make or (lambda budget, relation: Ledger(budget.epsilon, budget.delta, str(relation)))
+    ledger, cost = fresh(budget, relation), GaussianCost(16.0)
+    accepted = sum(_accepts(ledger, cost) for _ in range(60))
+    allowed = _gaussian_charges(budget, 16.0)
+    shared = fresh(budget, relation)
+    shared.charge(cost, "first", relation)
+    copies = {
+        "copy": copy.copy(shared),
+        "deepcopy": copy.deepcopy(shared),
+        "pickle": pickle.loads(pickle.dumps(shared)),
+    }
+    forked = []
+    for way, other in copies.items():
+        before = len(shared.entries)
+        _accepts(other, cost)
+        if len(shared.entries) != before + 1:
+            forked.append(way)
+    raced = fresh(budget, relation)
+    taken: list[bool] = []
+    _race(lambda: taken.extend(_accepts(raced, cost) for _ in range(8)))
+    return [
+        Finding(
+            "ledger: charges compose, and the one too many is refused",
+            allowed // 2 <= accepted <= allowed,
+            f"{accepted} charges, {allowed} fit",
+        ),
+        Finding("ledger: copies are one account", not forked, ", ".join(forked)),
+        Finding(
+            "ledger: threads cannot overspend",
+            sum(taken) <= allowed,
+            f"{sum(taken)} charges, {allowed} fit",
+        ),
+        Finding(
+            "ledger: another relation is refused",
+            not _accepts(fresh(budget, relation), cost, Relation.ADD_REMOVE),
+        ),
+        Finding(
+            "ledger: no noise is refused", not _accepts(fresh(budget, relation), GaussianCost(0.0))
+        ),
+        *([_choosing_does_not_pay(lambda: fresh(budget, relation))] if ledger.adaptive else []),
+    ]
+
+
+def _choosing_does_not_pay(fresh: Callable[[], Ledger]) -> Finding:
+    """After a Gaussian release, by its answer, another one or a release that may say everything:
+    each as large as is accepted.
+    """
+    budget, first = fresh().budget, 1 / 6.0
+    mu = _largest(fresh, first, lambda s: GaussianCost(1 / s))
+    lost = _largest(fresh, first, lambda s: ApproximateCost(0.0, s * budget.delta)) * budget.delta
+    z = np.linspace(-9, 9, 4001)
+    left = budget.epsilon - first * z - first * first / 2
+    gaussian = _by_normal_law(mu, left)
+    truth = lost + (1 - lost) * np.maximum(-np.expm1(left), 0.0)
+    delta = float(norm.pdf(z) @ np.maximum(gaussian, truth) * (z[1] - z[0]))
+    return Finding(
+        "ledger: choosing by an answer does not pay",
+        delta <= budget.delta,
+        f"true delta {delta:.3g} of {budget.delta:g}",
+    )
+
+
+def _largest(fresh: Callable[[], Ledger], first: float, priced: Callable[[float], Cost]) -> float:
+    """The strength up to which a ledger accepts a price after a Gaussian release."""
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle, ledger = (low + high) / 2, fresh()
+        low, high = (
+            (middle, high)
+            if _accepts(ledger, GaussianCost(1 / first)) and _accepts(ledger, priced(middle))
+            else (low, middle)
+        )
+    return low
+
+
+def _accepts(ledger: Ledger, cost: Cost, relation: Relation = Relation.REPLACE_ONE) -> bool:
+    try:
+        ledger.charge(cost, "charge", relation)
+    except HushfitError:
+        return False
+    return True
+
+
+def _gaussian_charges(budget: Budget, multiplier: float) -> int:
+    """How many Gaussian releases a budget holds, by the normal law alone."""
+    count, epsilon = 0, budget.epsilon
+    while True:
+        if _by_normal_law(np.sqrt(count + 1) / multiplier, epsilon) > budget.delta:
+            return count
+        count += 1
+
+
+def _by_normal_law(mu: float, epsilon: Any) -> Any:
+    """Delta of a Gaussian release at each epsilon, written down once more: the library's own
+    formula is what is audited.
+    """
+    return norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+
+
+def _race(act: Callable[[], object]) -> None:
+    """Four threads that do the same at once."""
+    threads = [threading.Thread(target=act) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+# The curator's refusals
+
+
+def check_refusals(source: DataSource, query: Any, other: Any, relation: Relation) -> list[Finding]:
+    """Whether a curator answers what its plan declares and nothing else.
+
+    Parameters
+    ----------
+    source : DataSource
+    query : Query
+        That is declared, twice.
+    other : Query
+        Of another kind.
+    relation : Relation
+
+    Returns
+    -------
+    list of Finding
+    """
+    plan = Plan((Planned("declared", type(query), 2),))
+
+    def curator() -> Curator:
+        quote = Quote.at(plan, {"declared": 1.0}, source.n_rows)
+        return seeded_curator(source, quote, relation, 0)
+
+    def refuses(*asked: tuple[str, Any]) -> bool:
+        door = curator()
+        try:
+            for name, what in asked:
+                door.release(name, what)
+        except (UndeclaredRelease, KeyError):
+            return True
+        return False
+
+    raced = curator()
+    answers: list[Vector] = []
+
+    def ask() -> None:
+        with suppress(UndeclaredRelease):
+            answers.extend(raced.release("declared", query) for _ in range(4))
+
+    _race(ask)
+    twice = ("declared", query)
+    return [
+        Finding("curator: a third release of two is refused", refuses(twice, twice, twice)),
+        Finding("curator: an undeclared name is refused", refuses(("other", query))),
+        Finding("curator: another kind of query is refused", refuses(("declared", other))),
+        Finding("curator: what is declared is answered", not refuses(twice, twice)),
+        Finding(
+            "curator: threads cannot ask for more", len(answers) == 2, f"{len(answers)} answers"
+        ),
+    ]
+
+
+# Batches
+
+
+class WatchedRows:
+    """A source that notes which of its rows are read."""
+
+    def __init__(self, source: DataSource) -> None:
+        self._source = source
+        self.read: list[IntVector | None] = []
+
+    def blocks(self, rows: IntVector | None = None) -> Any:
+        self.read.append(rows)
+        return self._source.blocks(rows)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+def check_batches(
+    mechanism: Mechanism,
+    query: Any,
+    source: DataSource,
+    relation: Relation,
+    draws: int = 400,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> list[Finding]:
+    """Whether the rows that a mechanism reads are the secret batch that its price is for.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        One that draws batches.
+    query : Query
+        That it answers.
+    source : DataSource
+    relation : Relation
+    draws : int, default=400
+    seed : int, default=0
+    level : float, default=1e-6
+        False-alarm rate of each of four tests.
+
+    Returns
+    -------
+    list of Finding
+    """
+    kind, n = type(mechanism).__name__, source.n_rows
+    entropy = Entropy(relation, SeededSampler(seed), SeededCoins(seed + 1))
+    looks = []
+    for _ in range(draws):
+        watched: Any = WatchedRows(source)
+        mechanism.answer(query, watched, 1.0, entropy)
+        looks.append(watched.read)
+    if isinstance(query, PermutedRun):
+        return _order_findings(kind, looks, query, n, level)
+    counts = np.array([_multiplicities(read, n) for read in looks])
+    rate = float(getattr(mechanism.cost(1.0, 1, n), "rate", 1.0))
+    inside = counts.max(axis=1) > 0
+    per_row = inside.sum(axis=0)
+    # The batch is secret and the same for every look of one answer.
+    one_batch = bool((counts == counts[:, :1]).all()) if counts.ndim == 3 else True
+    found = [
+        Finding(
+            f"{kind}: no row is taken twice",
+            int(counts.max()) <= 1,
+            f"at most {int(counts.max())} times",
+        ),
+        Finding(f"{kind}: one answer looks at one batch", one_batch),
+    ]
+    p = min(
+        1.0,
+        n * min(2 * min(binom.cdf(k, draws, rate), binom.sf(k - 1, draws, rate)) for k in per_row),
+    )
+    found.append(
+        Finding(
+            f"{kind}: rows are taken at the priced rate",
+            p > level,
+            f"rate {inside.mean():.4f} of {rate:.4f}, p = {p:.3g}",
+        )
+    )
+    if 0 < rate < 1:
+        found.append(_fresh_batches(kind, inside, level))
+    return found
+
+
+def _multiplicities(read: Sequence[IntVector | None], n: int) -> Matrix:
+    """How often each row was taken in each look of one answer."""
+    return np.array(
+        [np.ones(n) if rows is None else np.bincount(rows, minlength=n)[:n] for rows in read]
+    )
+
+
+def _fresh_batches(kind: str, inside: Matrix, level: float) -> Finding:
+    """Batches of consecutive answers agree as often as independent ones do."""
+    a, b = inside[:-1].astype(np.float64).ravel(), inside[1:].astype(np.float64).ravel()
+    spread = a.std() * b.std()
+    z = (
+        float(((a - a.mean()) * (b - b.mean())).mean() / spread * np.sqrt(len(a)))
+        if spread > 0
+        else np.inf
+    )
+    # Rows of one batch of fixed size lean on each other a little, which this normal law leaves room
+    # for.
+    p = 2 * float(norm.sf(abs(z) / 1.5))
+    return Finding(f"{kind}: batches are drawn afresh", p > level, f"p = {p:.3g}")
+
+
+def _order_findings(
+    kind: str, looks: Sequence[Sequence[IntVector | None]], run: PermutedRun, n: int, level: float
+) -> list[Finding]:
+    """In a secret order every row is in each batch as often as the batch is large, and moves
+    from answer to answer.
+    """
+    batches = len(run.passes.sizes)
+    places = np.full((len(looks), n), -1)
+    for k, read in enumerate(looks):
+        for batch, rows in enumerate(read[:batches]):
+            places[k, rows if rows is not None else slice(None)] = batch
+    shares = np.array(run.passes.sizes) / n
+    counts = np.array([np.bincount(column[column >= 0], minlength=batches) for column in places.T])
+    expected = len(looks) * shares
+    p = min(
+        1.0,
+        n
+        * min(
+            float(chi2.sf(((row - expected) ** 2 / expected).sum(), batches - 1)) for row in counts
+        ),
+    )
+    same = int((places[1:] == places[:-1]).all(axis=1).sum())
+    agree = float((places[1:] == places[:-1]).mean())
+    chance = float((shares**2).sum())
+    z = (agree - chance) / np.sqrt(chance * (1 - chance) / (places.size - n)) / 1.5
+    fresh = 2 * float(norm.sf(abs(z)))
+    return [
+        Finding(f"{kind}: every row is in each batch by its share", p > level, f"p = {p:.3g}"),
+        Finding(
+            f"{kind}: orders are drawn afresh", fresh > level, f"{same} repeats, p = {fresh:.3g}"
+        ),
+        Finding(
+            f"{kind}: no row is left out or taken twice",
+            bool((places >= 0).all() and (counts.sum(axis=1) == len(looks)).all()),
+        ),
+    ]
+
+
+def check_batch_sensitivity(
+    name: str,
+    query: Any,
+    rows: Matrix,
+    labels: Vector,
+    draw_label: Callable[[np.random.Generator], float],
+    pairs: int = 40,
+    seed: int = 0,
+) -> Finding:
+    """Whether, in any batch, one more record moves a sum by no more than its radius, and one
+    exchanged by no more than twice that.
+
+    Parameters
+    ----------
+    name : str
+    query : Query
+        One that may be sampled.
+    rows, labels : arrays
+    draw_label : callable
+        Generator to a random admissible label.
+    pairs : int, default=40
+        Batches that are tried, each with two random records.
+    seed : int, default=0
+
+    Returns
+    -------
+    Finding
+    """
+    rng, n, worst = np.random.default_rng(seed), len(rows), 0.0
+    inner = query.gradient if isinstance(query, GatedStep) else query
+    answer = inner.scores if isinstance(inner, Gate | Choice) else inner
+    weights = np.ones(inner.size) if inner.doubled is None else np.where(inner.doubled, 2.0, 1.0)
+
+    def apart(a: Vector, b: Vector) -> float:
+        return (
+            float(np.abs(a - b).max())
+            if isinstance(inner, Gate | Choice)
+            else float(np.sqrt(weights @ (a - b) ** 2))
+        )
+
+    for k in range(pairs):
+        others = np.flatnonzero(rng.random(n) < (0.0, 0.1, 0.5, 1.0)[k % 4])
+        others, with_row = others[others != 0], np.unique(np.append(others, 0))
+        answers = []
+        for _ in range(2):
+            X, y = rows.copy(), labels.copy()
+            X[0], y[0] = 10 ** rng.uniform(-2, 2) * rng.normal(size=rows.shape[1]), draw_label(rng)
+            source = as_source(X, y, fit_intercept=inner.problem.fit_intercept)
+            answers.append(answer(source, with_row))
+            worst = max(worst, apart(answers[-1], answer(source, others)) / inner.radius())
+        worst = max(worst, apart(*answers) / inner.sensitivity(Relation.REPLACE_ONE))
+    return Finding(
+        f"{name}: in every batch",
+        worst <= 1 + _UNIT_ROUNDING,
+        f"worst batch at {worst:.4f} of the bound",
+    )

@@ -1,0 +1,477 @@
+"""Audits without chance: sensitivities by hill-climbing, runs replayed from their releases, and
+side channels compared.
+
+Each returns `Finding` objects; nothing is raised for what a check finds.
+"""
+
+import io
+import json
+import logging
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.audit._curators import seeded_curator
+from hushfit.audit.checks._noise import Finding
+from hushfit.data import DataSource, as_source
+from hushfit.errors import InvalidArgument
+from hushfit.models import Model, model_json
+from hushfit.privacy import Budget, Relation, replaces_one
+from hushfit.problem import Problem
+from hushfit.release import Choice, ClippedGradient, Gate, GatedStep, LossDrop, SteepestCorner
+from hushfit.solvers import Solver, run
+
+# A sensitivity is exceeded beyond the rounding of the distance itself.
+_ROUNDING = 1e-9
+_EXTREMES = (np.nan, np.inf, 1e200, 1e-200, 0.0)
+
+
+# Sensitivity
+
+
+@dataclass(frozen=True, eq=False)
+class Fuzzed:
+    """The worst neighbours that a search found.
+
+    Parameters
+    ----------
+    ratio : float
+        Distance of the two answers over the sensitivity; above 1 the proof is wrong, or the code.
+    records : pair of (x, y)
+        The rows that differ; None is the null record.
+    """
+
+    ratio: float
+    records: tuple[tuple[Vector, float], tuple[Vector, float]]
+
+    @property
+    def exceeded(self) -> bool:
+        return not self.ratio <= 1 + _ROUNDING
+
+
+def fuzz_sensitivity(
+    query: Any,
+    relation: Relation | str,
+    rows: Vector,
+    labels: Vector,
+    *,
+    draw_label: Callable[[np.random.Generator], float],
+    row: int = 0,
+    starts: int = 4,
+    climbs: int = 120,
+    seed: int = 0,
+    make_source: Callable[..., DataSource] = as_source,
+) -> Fuzzed:
+    """Look for neighbours that move the answer of a query further than it says, by climbing from
+    random pairs of records.
+
+    Parameters
+    ----------
+    query : Query
+        At public values; it has a ``problem``.
+    relation : Relation or str
+    rows, labels : arrays
+        The table around the record that is exchanged.
+    draw_label : callable
+        Generator to a random admissible label.
+    row : int, default=0
+        The place of the record.
+    starts, climbs : int
+        Pairs to start from, and moves tried from each.
+    seed : int, default=0
+    make_source : callable
+        Rows and labels to a source.
+
+    Returns
+    -------
+    Fuzzed
+    """
+    relation, rng, d = Relation.parse(relation), np.random.default_rng(seed), rows.shape[1]
+    answer, apart, bound = _measured(query, relation)
+    fit_intercept = query.problem.fit_intercept
+
+    def ratio(pair: Sequence[tuple[Vector, float]]) -> float:
+        answers = []
+        for place, (x, y) in enumerate(pair):
+            X, own = rows.copy(), labels.copy()
+            # The null record under add-remove; a row that is not a number counts as that.
+            X[row] = np.nan if place == 1 and not replaces_one(relation) else x
+            own[row] = y
+            answers.append(answer(make_source(X, own, fit_intercept=fit_intercept)))
+        return apart(*answers) / bound
+
+    best = Fuzzed(-1.0, ((rows[row], float(labels[row])), (rows[row], float(labels[row]))))
+    for start in range(starts):
+        pair = [_random_record(rng, d, draw_label, extreme=start == starts - 1) for _ in range(2)]
+        here = ratio(pair)
+        for step in range(climbs):
+            moved = _moved(pair, rng, step, draw_label)
+            there = ratio(moved)
+            if not there <= here:
+                pair, here = moved, there
+        if not here <= best.ratio:
+            best = Fuzzed(here, (pair[0], pair[1]))
+    return best
+
+
+def _measured(
+    query: Any, relation: Relation
+) -> tuple[Callable[[DataSource], Vector], Callable[[Vector, Vector], float], float]:
+    """What a query's sensitivity speaks of: the answer, how distance is measured, and the bound."""
+    if isinstance(query, Gate | Choice):
+        # Each score moves by the sensitivity at most, on its own.
+        return lambda source: query.scores(source, None), _largest, query.sensitivity(relation)
+    if isinstance(query, SteepestCorner):
+        # The utility of a corner moves by that much; over all corners these are the sums of each
+        # entry's largest changes.
+        return (
+            lambda source: (
+                np.concatenate(list(query.utilities(query.sums(source), 2.0**40))) / 2.0**40
+            ),
+            _corners(query),
+            (query.sensitivity(relation)),
+        )
+    if isinstance(query, GatedStep):
+        return _measured(query.gradient, relation)
+    weights = np.ones(query.size) if query.doubled is None else np.where(query.doubled, 2.0, 1.0)
+    if isinstance(query, LossDrop):
+        weights = np.ones(query.size)
+    return (
+        lambda source: query(source, None),
+        lambda a, b: math.sqrt(float(weights @ (a - b) ** 2)),
+        query.sensitivity(relation),
+    )
+
+
+def _largest(a: Vector, b: Vector) -> float:
+    return float(np.abs(a - b).max())
+
+
+def _corners(query: SteepestCorner) -> Callable[[Vector, Vector], float]:
+    """Half the range of the changes of utility over all answers: entries are chosen on their
+    own, so their ranges add up.
+    """
+    sizes = [2 * query.problem.n_features] * query.problem.outputs + [
+        2
+    ] * query.problem.outputs * query.problem.fit_intercept
+
+    def apart(a: Vector, b: Vector) -> float:
+        return sum(float(np.ptp(part)) for part in np.split(a - b, np.cumsum(sizes)[:-1])) / 2
+
+    return apart
+
+
+def _random_record(
+    rng: np.random.Generator,
+    d: int,
+    draw_label: Callable[[np.random.Generator], float],
+    extreme: bool,
+) -> tuple[Vector, float]:
+    x = 10 ** rng.uniform(-2, 2) * rng.normal(size=d)
+    if extreme:
+        x[rng.integers(d)] = _EXTREMES[rng.integers(len(_EXTREMES))]
+    return x, draw_label(rng)
+
+
+def _moved(
+    pair: Sequence[tuple[Vector, float]],
+    rng: np.random.Generator,
+    step: int,
+    draw_label: Callable[[np.random.Generator], float],
+) -> list[tuple[Vector, float]]:
+    moved = [(x + 10 ** rng.uniform(-3, 1) * rng.normal(size=len(x)), y) for x, y in pair]
+    if step % 4 == 0:
+        moved = [(x, draw_label(rng)) for x, _ in moved]
+    if step % 7 == 0:
+        moved[1] = (-moved[0][0], moved[1][1])
+    if step % 11 == 0:
+        moved[1] = (moved[0][0], moved[1][1])
+    return moved
+
+
+def check_overwritten(
+    name: str,
+    query: Any,
+    relation: Relation,
+    rows: Vector,
+    labels: Vector,
+    draw_label: Callable[[np.random.Generator], float],
+    seed: int = 0,
+) -> Finding:
+    """Arrays of a query are written to after it was asked: what it answers then must keep the
+    bound that it states then.
+    """
+    rng, tables = np.random.default_rng(seed), [(rows, labels)]
+    for _ in range(12):
+        X, y = rows.copy(), labels.copy()
+        X[0], y[0] = _random_record(rng, rows.shape[1], draw_label, extreme=False)
+        tables.append((X, y))
+    sources = [as_source(X, y, fit_intercept=query.problem.fit_intercept) for X, y in tables]
+    answer, _, _ = _measured(query, relation)
+    for source in sources:  # whatever is kept for later is computed here
+        answer(source)
+    written = overwrite_arrays(query)
+    answer, apart, bound = _measured(query, relation)
+    answers = [answer(source) for source in sources]
+    ratio = max(apart(one, answers[0]) for one in answers[1:]) / bound
+    evidence = (
+        f"neighbours at {ratio:.4f} of the bound after writing into "
+        f"{', '.join(written) or 'nothing'}"
+    )
+    return Finding(
+        f"{name} ({relation}): sensitivity after writing", ratio <= 1 + _ROUNDING, evidence
+    )
+
+
+def overwrite_arrays(holder: Any) -> list[str]:
+    """Write into every array that a query, or something inside it, holds and lets be written to;
+    their names.
+    """
+    written = []
+    for name, value in vars(holder).items():
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value[...] = ~value if value.dtype == bool else 1000 * value
+            written.append(f"{type(holder).__name__}.{name}")
+        elif is_dataclass(value) and not isinstance(value, type | Problem):
+            written += overwrite_arrays(value)
+    return written
+
+
+def check_sensitivity(
+    name: str, query: Any, relation: Relation | str, rows: Vector, labels: Vector, **search: Any
+) -> Finding:
+    """`fuzz_sensitivity` as a finding."""
+    found = fuzz_sensitivity(query, relation, rows, labels, **search)
+    return Finding(
+        f"{name} ({relation}): sensitivity",
+        not found.exceeded,
+        f"worst neighbours at {found.ratio:.4f} of the bound",
+    )
+
+
+def check_order(
+    name: str,
+    query: Any,
+    relation: Relation | str,
+    rows: Vector,
+    labels: Vector,
+    shuffles: int = 6,
+    make_source: Callable[..., DataSource] = as_source,
+) -> Finding:
+    """Whether a query adds records up exactly: in whatever order they come, the answer is the
+    same to the last bit.
+
+    Sums of plain floats are not, and one record then changes how all after it are rounded,
+    which no sensitivity covers.
+
+    Parameters
+    ----------
+    name : str
+    query : Query
+        At public values; it has a ``problem``.
+    relation : Relation or str
+    rows, labels : arrays
+    shuffles : int, default=6
+        Orders that are tried: always the same ones, so that nothing rests on chance.
+    make_source : callable
+        Rows and labels to a source.
+
+    Returns
+    -------
+    Finding
+    """
+    rng, (answer, _, _) = np.random.default_rng(0), _measured(query, Relation.parse(relation))
+    orders = [np.arange(len(rows)), *(rng.permutation(len(rows)) for _ in range(shuffles))]
+    fit_intercept = query.problem.fit_intercept
+    answers = [
+        answer(make_source(rows[order], labels[order], fit_intercept=fit_intercept))
+        for order in orders
+    ]
+    apart = max(float(np.abs(other - answers[0]).max()) for other in answers[1:])
+    return Finding(
+        f"{name}: the order of the rows does not show",
+        apart == 0,
+        f"answers up to {apart:.2g} apart",
+    )
+
+
+# Replay
+
+
+class NobodyHome:
+    """A source that answers nothing: whoever looks at it is caught."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the rows were looked at: {name}")
+
+
+def check_replay(
+    solver: Solver, problem: Problem, source: DataSource, budget: Budget, seed: int = 0
+) -> list[Finding]:
+    """Whether a run is a function of what was released: repeated without any rows, it ends at the
+    same weights, bit for bit.
+
+    Parameters
+    ----------
+    solver : Solver
+        Settled.
+    problem : Problem
+    source : DataSource
+    budget : Budget
+    seed : int, default=0
+
+    Returns
+    -------
+    list of Finding
+    """
+    name = type(solver).__name__
+    quote = solver.plan(problem).quote(problem, budget)
+    curator = seeded_curator(source, quote, problem.relation, seed)
+    w = run(solver, problem, curator).w
+    blind: Any = NobodyHome()
+    again = seeded_curator(blind, quote, problem.relation, seed + 7, tuple(curator.transcript))
+    try:
+        same = run(solver, problem, again).w
+    except AssertionError as error:
+        return [Finding(f"{name}: replay", False, str(error))]
+    made = {
+        part.name: sum(released.name == part.name for released in curator.transcript)
+        for part in quote.plan.parts
+    }
+    declared = {part.name: part.count for part in quote.plan.parts}
+    asked = all(
+        _same_question(a.query, b.query)
+        for a, b in zip(curator.transcript, again.transcript, strict=True)
+    )
+    return [
+        Finding(
+            f"{name}: replay ends at the same weights",
+            bool(np.array_equal(w, same)),
+            f"{len(curator.transcript)} releases",
+        ),
+        Finding(f"{name}: questions are functions of the releases", asked),
+        Finding(
+            f"{name}: no release beyond the plan",
+            all(made[key] <= declared[key] for key in made),
+            f"{made} of {declared}",
+        ),
+    ]
+
+
+def _same_question(a: Any, b: Any) -> bool:
+    """Public values of two questions agree to the last bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, ClippedGradient):
+        return bool(np.array_equal(a.w, b.w)) and a.clip == b.clip
+    return bool(a.size == b.size)
+
+
+# Side channels
+
+
+def check_side_channels(
+    make: Callable[[], Any], tables: Sequence[tuple[Any, Any]], name: str = "fit"
+) -> list[Finding]:
+    """Whether anything but the released numbers tells two tables apart.
+
+    Fits on every table with the same seed and compares: errors, warnings, log records, what was
+    printed, names, types and shapes of all attributes, steps, guarantee, and the model file with
+    its released numbers blanked.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a fresh estimator; ``verbose`` output is compared too.
+    tables : sequence of (X, y)
+        Neighbours, with a row that is harmless, far out, not a number, ...
+    name : str, default="fit"
+
+    Returns
+    -------
+    list of Finding
+    """
+    seen = [_observed(make, X, y) for X, y in tables]
+    failed = [observed["errors"] for observed in seen if observed["errors"]]
+    # Fits that all fail alike have nothing to compare.
+    findings = [
+        Finding(f"{name}: fits end", len(failed) < len(seen), failed[0][:300] if failed else "")
+    ]
+    for channel in seen[0]:
+        values = [observed.get(channel) for observed in seen]
+        same = all(value == values[0] for value in values)
+        different = (
+            "" if same else f"{values[0]!r} against {next(v for v in values if v != values[0])!r}"
+        )
+        findings.append(
+            Finding(f"{name}: {channel} do not depend on the rows", same, different[:300])
+        )
+    return findings
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.name} {record.levelname} {record.getMessage()}")
+
+
+def _observed(make: Callable[[], Any], X: Any, y: Any) -> dict[str, Any]:
+    """Everything that a fit lets out beside the numbers it was paid for."""
+    out, err, kept, root = io.StringIO(), io.StringIO(), _Kept(), logging.getLogger()
+    level = root.level
+    root.addHandler(kept)
+    root.setLevel(logging.DEBUG)
+    fitted, error = None, ""
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            warnings.simplefilter("always")
+            try:
+                fitted = make().fit(X, y)
+            except Exception as problem:
+                error = f"{type(problem).__name__}: {problem}"
+    finally:
+        root.removeHandler(kept)
+        root.setLevel(level)
+    seen: dict[str, Any] = {
+        "errors": error,
+        "warnings": [f"{w.category.__name__}: {w.message}" for w in caught],
+        "log lines": kept.lines,
+        "printed lines": (out.getvalue(), err.getvalue()),
+        "attributes": {}
+        if fitted is None
+        else {key: _shape(value) for key, value in vars(fitted).items() if key.endswith("_")},
+        "steps": getattr(fitted, "n_iter_", None),
+        "guarantee": fitted.privacy_.to_json() if fitted is not None else None,
+        "model files": "" if fitted is None else _blanked_file(fitted),
+    }
+    return seen
+
+
+def _shape(value: Any) -> str:
+    return f"{type(value).__name__}{np.shape(value) if isinstance(value, np.ndarray) else ''}"
+
+
+def _blanked_file(fitted: Any) -> str:
+    """The model file with every released number replaced by its place."""
+    try:
+        contents = json.loads(model_json(Model(fitted))[0])
+    except InvalidArgument:
+        return "not a model that is kept in files"
+    for key in [
+        key for key in contents if key in ("coef", "intercept", "digest", "sha256", "hash")
+    ]:
+        contents[key] = np.shape(contents[key])
+    return json.dumps(contents, default=str, sort_keys=True)

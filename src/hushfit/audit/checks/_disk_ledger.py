@@ -1,0 +1,241 @@
+"""Audits of a ledger on disk: attacks by somebody who can mount, copy, rewrite and fork, but has no
+key and no time machine."""
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+from unittest.mock import patch
+
+import numpy as np
+
+from hushfit.audit.checks._noise import Finding
+from hushfit.errors import HushfitError
+from hushfit.estimators import PrivateLogisticRegression
+from hushfit.models import Model, PaidReceipt, model_problems, save_model
+from hushfit.privacy import GaussianCost, Ledger, Receipt, Relation
+from hushfit.privacy.ledger import KEY_VARIABLE, Anchor, DiskAccount, Mount, transaction, verify
+from hushfit.privacy.ledger import _sqlite as sqlite_files
+
+_COST: Final = GaussianCost(16.0)
+_DATASET: Final = "audit"
+
+
+def check_disk_ledger() -> list[Finding]:
+    """Whether a ledger on disk refuses second names and forked children, and shows forgeries.
+
+    Returns
+    -------
+    list of Finding
+    """
+    attacks = (
+        _second_name,
+        _forked_payment,
+        _rolled_back,
+        _rewritten,
+        _forged_model,
+        _forged_promise,
+    )
+    found = []
+    for attack in attacks:
+        with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ):
+            os.environ.pop(KEY_VARIABLE, None)
+            found.append(attack(Path(folder)))
+    return found
+
+
+def _fresh(folder: Path) -> Ledger:
+    return Ledger.create(folder / "ledger.db", _DATASET, 3.0, 1e-6)
+
+
+def _account(ledger: Ledger) -> DiskAccount:
+    account = ledger.account
+    assert isinstance(account, DiskAccount)
+    return account
+
+
+def _charge(ledger: Ledger) -> Receipt:
+    return ledger.charge(_COST, "charge", Relation.REPLACE_ONE)
+
+
+def _second_name(folder: Path) -> Finding:
+    """A container sees the file through a mount of its own: each name would have its own
+    journal."""
+    ledger = _fresh(folder)
+    here = [Mount("/", "ext4"), Mount(str((folder / "ledger.db").resolve()), "ext4")]
+    with patch.object(sqlite_files, "mounts", lambda: here):
+        refused = _is_refused(lambda: _charge(ledger))
+    return Finding("disk ledger: a file that is a mount point is refused", refused)
+
+
+class _Watched:
+    """A connection that tells who touches it, and does nothing else."""
+
+    def __init__(self, parent: int, line: int) -> None:
+        self._parent, self._line = parent, line
+
+    def execute(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        self._tell("execute")
+        return []
+
+    def begin(self) -> None:
+        self._tell("begin")
+
+    def commit(self) -> None:
+        self._tell("commit")
+
+    def rollback(self) -> None:
+        self._tell("rollback")
+
+    def close(self) -> None:
+        self._tell("close")
+
+    def _tell(self, what: str) -> None:
+        who = "parent" if os.getpid() == self._parent else "child"
+        os.write(self._line, f"{who} {what}\n".encode())
+
+
+def _forked_payment(folder: Path) -> Finding:
+    """A process forks in the middle of a transaction, and both sides go on: the connection is the
+    parent's."""
+    process = os.getpid()
+    reading, writing = os.pipe()
+
+    def act() -> None:
+        with transaction(lambda: _Watched(process, writing)) as execute:
+            if child := _quiet_fork():
+                os.waitpid(child, 0)
+            execute("INSERT", {})
+
+    refused = _is_refused(act)
+    if os.getpid() != process:
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        touched = lines.read().splitlines()
+    own = not refused and touched == [
+        "parent begin",
+        "parent execute",
+        "parent commit",
+        "parent close",
+    ]
+    return Finding("disk ledger: a forked child touches no payment", own, ", ".join(touched))
+
+
+def _quiet_fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # other threads exist, but hold no lock of ours
+        return os.fork()
+
+
+def _rolled_back(folder: Path) -> Finding:
+    """Somebody restores yesterday's copy; a hash from today is known elsewhere."""
+    ledger = _fresh(folder)
+    _charge(ledger)
+    shutil.copy(folder / "ledger.db", folder / "yesterday.db")
+    receipt = _charge(ledger)
+    today = Anchor(_account(ledger).hash_of(receipt), _DATASET, 2)
+    before = verify(folder / "ledger.db", [today]).sentences()
+    shutil.copy(folder / "yesterday.db", folder / "ledger.db")
+    after = verify(folder / "ledger.db", [today]).sentences()
+    return Finding(
+        "disk ledger: an older copy is noticed by what was kept", not before and bool(after)
+    )
+
+
+def _rewritten(folder: Path) -> Finding:
+    """Somebody without the key writes all entries anew, with a larger budget and good hashes."""
+    (folder / "key").write_bytes(os.urandom(32))
+    os.environ[KEY_VARIABLE] = str(folder / "key")
+    _charge(_fresh(folder))
+    before = verify(folder / "ledger.db").sentences()
+    previous = "0" * 64
+    with closing(sqlite3.connect(folder / "ledger.db", isolation_level=None)) as connection:
+        for number, line in connection.execute(
+            "SELECT number, body FROM hushfit_entries ORDER BY number"
+        ).fetchall():
+            body = json.loads(line)
+            larger = json.dumps(
+                body | ({"epsilon": 300.0} if number == 0 else {}),
+                sort_keys=True,
+                separators=(",", ":"),
+            )
+            previous = hashlib.sha256(f"{previous}\n{larger}".encode()).hexdigest()
+            connection.execute(
+                "UPDATE hushfit_entries SET body = ?, hash = ? WHERE number = ?",
+                (larger, previous, number),
+            )
+            connection.execute(
+                "UPDATE hushfit_seals SET seal = ? WHERE number = ?", (previous, number)
+            )
+    after = verify(folder / "ledger.db").sentences()
+    return Finding(
+        "disk ledger: what was written without the key is noticed", not before and bool(after)
+    )
+
+
+def _forged_model(folder: Path) -> Finding:
+    """Somebody changes a coefficient, and the hash in the file with it."""
+    _paid_model(folder)
+    before = _model_problems(folder)
+    _forge(folder, lambda contents: contents["coef"][0].__setitem__(0, 1e3))
+    after = _model_problems(folder)
+    return Finding("disk ledger: a model that was changed is noticed", not before and bool(after))
+
+
+def _forged_promise(folder: Path) -> Finding:
+    """Somebody who may write to the ledger has the changed model recorded as well; what was paid
+    stays."""
+    ledger, receipt = _paid_model(folder)
+    digest = _forge(folder, lambda contents: contents["guarantee"].update(epsilon=0.001))
+    _account(ledger).record_model(receipt, digest)
+    return Finding(
+        "disk ledger: a promise that was not paid for is noticed", bool(_model_problems(folder))
+    )
+
+
+def _paid_model(folder: Path) -> tuple[Ledger, Receipt]:
+    ledger, X = _fresh(folder), np.eye(4)[np.arange(40) % 4]
+    model = PrivateLogisticRegression(
+        epsilon=1.0, delta=1e-6, classes=[0, 1], ledger=ledger, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, np.arange(40) % 2)
+    (receipt,) = ledger.entries
+    paid = PaidReceipt(_DATASET, receipt.number, _account(ledger).hash_of(receipt))
+    _account(ledger).record_model(
+        receipt, save_model(Model(model, receipt=paid), folder / "model.json")
+    )
+    return ledger, receipt
+
+
+def _forge(folder: Path, edit: Callable[[dict[str, Any]], Any]) -> str:
+    contents = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+    del contents["hash"]
+    edit(contents)
+    canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    (folder / "model.json").write_text(json.dumps(contents | {"hash": digest}), encoding="utf-8")
+    return digest
+
+
+def _model_problems(folder: Path) -> list[str]:
+    return model_problems(folder / "model.json", verify(folder / "ledger.db"))
+
+
+def _is_refused(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except HushfitError:
+        return True
+    return False

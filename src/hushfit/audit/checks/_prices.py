@@ -1,0 +1,598 @@
+"""Audits of prices: what a mechanism costs, computed from its law on worst-case tables and nothing
+else.
+
+Each mechanism says what it does (its rate, its noise, its number of queries) and what that costs.
+Here the law of its answers on two tables that differ as much as they may is written down once more,
+cut into cells, and composed; cutting only loses, so what comes out is a lower bound on delta at
+every epsilon, and no price may be below it. `check_choices` then asks whether mechanisms that
+choose have that law.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+from scipy.stats import chi2
+
+from hushfit._typing import Vector
+from hushfit.audit.checks._exact_laws import choice_law, gate_law
+from hushfit.audit.checks._noise import LEVEL, Finding
+from hushfit.privacy import (
+    Budget,
+    Cost,
+    GaussianCost,
+    Relation,
+    by_relation,
+    delta_of,
+    replaces_one,
+)
+from hushfit.privacy.accounting import StoppingRule, best_of_many
+from hushfit.release import (
+    AdaptiveRun,
+    AnchoredBatch,
+    ClassicInside,
+    FixedSizeBatch,
+    FreshGate,
+    FullBatch,
+    GatedBatch,
+    GaussianInside,
+    LaplaceInside,
+    NoisyChoice,
+    NoisyCorner,
+    PoissonBatch,
+    Quote,
+    RestartedGate,
+    SecretOrder,
+    Thresholded,
+)
+from hushfit.release.mechanisms import gate_multipliers
+
+# Cells of a Gaussian answer, in deviations, and of a loss.
+_CELL, _REACH = 0.02, 9.0
+_LOSS_CELLS = 2**14
+# Integrals over a threshold err by this share, and prices by convolution of theirs.
+_SLACK = 2e-3
+_LEAST_DELTA = 1e-9
+_EPSILONS = np.array([0.0, 0.1, 0.3, 0.7, 1.5, 3.0, 5.0, 8.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """Probabilities of the cells of one answer on two tables; ``count`` such answers are given,
+    each for itself.
+    """
+
+    first: Vector
+    second: Vector
+    count: int = 1
+
+    @property
+    def swapped(self) -> "Laws":
+        return Laws(self.second, self.first, self.count)
+
+    def times(self, count: int) -> "Laws":
+        return Laws(self.first, self.second, self.count * count)
+
+
+@singledispatch
+def worst_laws(
+    mechanism: Any, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    """Laws of ``count`` answers on pairs of tables that are as far apart as the mechanism allows;
+    none where nothing is known.
+
+    A new mechanism registers its own: ``@worst_laws.register``.
+    """
+    return []
+
+
+def least_deltas(laws: Sequence[Laws], epsilons: Vector) -> Vector:
+    """Delta at each epsilon of all these answers together, rounded down."""
+    most = sum(one.count * _largest_loss(one) for one in laws)
+    width = 2 * max(most, 1e-6) / _LOSS_CELLS
+    total = np.zeros(_LOSS_CELLS)
+    total[0] = 1.0
+    spectrum, shift, gone = np.fft.rfft(total), 0, 1.0
+    for one in laws:
+        cells, low, kept = _loss_cells(one, width)
+        spectrum = spectrum * np.fft.rfft(cells, _LOSS_CELLS) ** one.count
+        shift += one.count * low
+        gone *= kept**one.count
+    mass = np.fft.irfft(spectrum, _LOSS_CELLS)
+    losses = width * (shift + np.arange(_LOSS_CELLS))
+    finite = np.array(
+        [
+            float((mass * -np.expm1(np.minimum(epsilon - losses, 0.0)))[losses > epsilon].sum())
+            for epsilon in epsilons
+        ]
+    )
+    return np.clip(finite + (1 - gone), 0.0, 1.0)
+
+
+def _largest_loss(one: Laws) -> float:
+    both = (one.first > 1e-18) & (one.second > 1e-18)
+    return float(np.abs(np.log(one.first[both] / one.second[both])).max(initial=1e-6))
+
+
+def _loss_cells(one: Laws, width: float) -> tuple[Vector, int, float]:
+    """Probability of each cell of the loss under the first law, the number of the lowest, and
+    what is not lost for good.
+    """
+    both = (one.first > 1e-18) & (one.second > 1e-18)
+    losses = np.floor(np.log(one.first[both] / one.second[both]) / width).astype(np.int64)
+    low = int(losses.min())
+    never = float(one.first[(one.second <= 0) & (one.first > 0)].sum())
+    return np.bincount(losses - low, weights=one.first[both]).astype(np.float64), low, 1 - never
+
+
+def check_price(
+    cost: Cost, laws: Sequence[Sequence[Laws]], relation: Relation, name: str
+) -> Finding:
+    """Whether a price is at least what answers with these laws reveal, at every epsilon.
+
+    Parameters
+    ----------
+    cost : Cost
+        What is claimed.
+    laws : sequence of sequences of Laws
+        Alternatives; each is what is answered in all, on one pair of tables.
+    relation : Relation
+    name : str
+
+    Returns
+    -------
+    Finding
+    """
+    worst, told = 0.0, (0.0, 0.0, 0.0)
+    claimed = np.array([delta_of(cost, float(epsilon), relation) for epsilon in _EPSILONS])
+    for answers in laws:
+        for directed in (list(answers), [one.swapped for one in answers]):
+            least = least_deltas(directed, _EPSILONS)
+            seen = (least > _LEAST_DELTA) & (least < 1 - 1e-6)
+            ratios = np.where(seen, least / np.maximum(claimed, 1e-300), 0.0)
+            k = int(np.argmax(ratios))
+            if ratios[k] > worst:
+                worst, told = (
+                    float(ratios[k]),
+                    (float(least[k]), float(claimed[k]), float(_EPSILONS[k])),
+                )
+    evidence = "delta at least {:.3g} where {:.3g} is claimed, at epsilon {:g}".format(*told)
+    return Finding(f"{name} ({relation}): price", worst <= 1 + _SLACK, evidence)
+
+
+def check_mechanism_price(
+    mechanism: Any,
+    noise_multiplier: float,
+    count: int,
+    n_rows: int,
+    relation: Relation,
+    name: str = "",
+) -> Finding:
+    """`check_price` of one mechanism by itself."""
+    laws = worst_laws(mechanism, noise_multiplier, count, relation, n_rows)
+    assert laws, f"{type(mechanism).__name__} has no law here"
+    cost = mechanism.cost(noise_multiplier, count, n_rows)
+    return check_price(cost, [[one] for one in laws], relation, name or type(mechanism).__name__)
+
+
+def check_quote(
+    quote: Quote, budget: Budget, n_rows: int, relation: Relation, name: str
+) -> list[Finding]:
+    """Whether a whole plan, at the noise that was chosen for it, keeps its budget.
+
+    Parameters
+    ----------
+    quote : Quote
+    budget : Budget
+        What it was asked for.
+    n_rows : int
+    relation : Relation
+    name : str
+
+    Returns
+    -------
+    list of Finding
+        That the price covers what all parts reveal together, and that this is within the budget.
+    """
+    parts = [
+        worst_laws(part.sampling, quote.multipliers[part.name], part.count, relation, n_rows)
+        for part in quote.plan.parts
+    ]
+    # Pairs of one part need not go with those of another: on independent coordinates of one record
+    # they do.
+    together = [
+        [laws[min(k, len(laws) - 1)] for laws in parts if laws] for k in range(max(map(len, parts)))
+    ]
+    found = []
+    if together and together[0]:
+        found.append(check_price(quote.cost, together, relation, name))
+        least = max(float(least_deltas(one, np.array([budget.epsilon]))[0]) for one in together)
+        kept = least <= budget.delta * (1 + _SLACK) + _LEAST_DELTA
+        found.append(
+            Finding(
+                f"{name} ({relation}): budget",
+                kept,
+                f"true delta at least {least:.3g} of {budget.delta:.3g}",
+            )
+        )
+    claimed = delta_of(quote.cost, budget.epsilon, relation)
+    found.append(
+        Finding(
+            f"{name} ({relation}): its own price fits",
+            claimed <= budget.delta,
+            f"delta {claimed:.6g} of {budget.delta:.3g}",
+        )
+    )
+    return found
+
+
+# Laws
+
+
+def _cells(mu: float = 0.0) -> Vector:
+    """Edges of the cells of a Gaussian answer, fine enough and far enough for shifts up to mu."""
+    return np.arange(-_REACH - abs(mu), _REACH + abs(mu), _CELL)
+
+
+def _normal(edges: Vector, centre: float) -> Vector:
+    below = ndtr(edges - centre)
+    # From the nearer tail, so that small probabilities keep their digits.
+    above = ndtr(centre - edges)
+    inner = np.where(edges[:-1] > centre, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.concatenate([[below[0]], inner, [above[-1]]])
+
+
+def _mixed(edges: Vector, shares: Iterable[tuple[float, float]]) -> Vector:
+    return np.asarray(sum(share * _normal(edges, centre) for share, centre in shares))
+
+
+def _gaussian(noise_multiplier: float, count: int) -> Laws:
+    mu = math.sqrt(count) / noise_multiplier
+    edges = _cells(mu)
+    return Laws(_normal(edges, mu), _normal(edges, 0.0))
+
+
+@worst_laws.register
+def _(
+    mechanism: FullBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    return [_gaussian(noise_multiplier, count)]
+
+
+@worst_laws.register
+def _(
+    mechanism: PoissonBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    mu, rate = 1 / noise_multiplier, mechanism.rate
+    edges = _cells(mu)
+    if not replaces_one(relation):
+        return [Laws(_mixed(edges, [(1 - rate, 0.0), (rate, mu)]), _normal(edges, 0.0), count)]
+    first, second = (_mixed(edges, [(1 - rate, 0.0), (rate, sign * mu / 2)]) for sign in (1, -1))
+    return [Laws(first, second, count)]
+
+
+@worst_laws.register
+def _(
+    mechanism: FixedSizeBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    # All other rows are like the second record.
+    mu, rate = 1 / noise_multiplier, mechanism.size / n_rows
+    edges = _cells(mu)
+    return [Laws(_mixed(edges, [(1 - rate, 0.0), (rate, mu)]), _normal(edges, 0.0), count)]
+
+
+@worst_laws.register
+def _(
+    mechanism: AnchoredBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    mu, rate = 1 / noise_multiplier, mechanism.rate
+    edges = _cells(mu)
+    return [
+        Laws(
+            _mixed(edges, [(1 - rate, mechanism.ratio * mu), (rate, mu)]),
+            _normal(edges, 0.0),
+            count,
+        )
+    ]
+
+
+@worst_laws.register
+def _(
+    mechanism: SecretOrder, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    mu = 1 / noise_multiplier
+    edges, parts = _cells(mu), list(zip(mechanism.shares, mechanism.ratios, strict=True))
+    apart = [
+        _mixed(edges, [(share, sign * ratio * mu / 2) for share, ratio in parts])
+        for sign in (1, -1)
+    ]
+    one_sided = _mixed(edges, [(share, ratio * mu) for share, ratio in parts])
+    return [Laws(apart[0], apart[1], count), Laws(one_sided, _normal(edges, 0.0), count)]
+
+
+@worst_laws.register(GaussianInside)
+@worst_laws.register(ClassicInside)
+def _(
+    mechanism: Any, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    return [
+        one.times(count)
+        for one in _objective_laws(mechanism.kappa, noise_multiplier, relation, ndtr)
+    ]
+
+
+@worst_laws.register
+def _(
+    mechanism: LaplaceInside, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    laws = _objective_laws(mechanism.kappa, noise_multiplier, relation, _laplace_cdf)
+    # Two weights and a shift between their axes, where the sum of absolute values exceeds the
+    # Euclidean length by the root of two.
+    each = _objective_laws(
+        mechanism.kappa,
+        math.sqrt(2) * mechanism.stretch(2) * noise_multiplier,
+        relation,
+        _laplace_cdf,
+    )
+    return [*(one.times(count) for one in laws), each[0].times(2 * count)]
+
+
+def _objective_laws(
+    kappa: float, noise_multiplier: float, relation: Relation, cdf: Callable[[Vector], Vector]
+) -> list[Laws]:
+    """One weight, one record: minimisers of mu w^2/2 + loss + noise w, the loss being parabola
+    or line; mu is 1 and the curvature kappa.
+    """
+    longest = by_relation(relation, replace_one=2.0, add_remove=1.0)
+    found = []
+    for slope in (0.25, 1.0, 4.0):
+        scale = noise_multiplier * longest * slope
+        w = np.linspace(-12 * scale - 2 * slope, 12 * scale + 2 * slope, 3000)
+
+        def minimiser(
+            label: float | None, w: Vector = w, slope: float = slope, scale: float = scale
+        ) -> Vector:
+            # The noise that makes w the minimiser falls as w grows, so cells of w are cells of
+            # noise.
+            pull: Vector = (
+                np.zeros_like(w) if label is None else np.clip(kappa * (w - label), -slope, slope)
+            )
+            return np.asarray(np.diff(cdf((w + pull) / scale), prepend=0.0, append=1.0))
+
+        far = 1e9 * slope
+        curved = minimiser(0.0)
+        found.append(Laws(minimiser(far), minimiser(-far if replaces_one(relation) else None)))
+        found.append(Laws(curved, minimiser(far if replaces_one(relation) else None)))
+        found.append(
+            Laws(minimiser(3 * slope), minimiser(-3 * slope if replaces_one(relation) else None))
+        )
+    return found
+
+
+def _laplace_cdf(x: Vector) -> Vector:
+    return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1 - 0.5 * np.exp(-np.maximum(x, 0.0)))
+
+
+def _gate_scores(queries: int, scale: float) -> Iterable[tuple[Vector, Vector]]:
+    """Scores of a gate, and how a record moves them: all alike, or the last one against all
+    before it, which tells most.
+    """
+    last = np.where(np.arange(queries) == queries - 1, 1.0, -1.0)
+    for level in (-3.0, -1.0, 0.0, 1.0):
+        yield np.full(queries, level * scale), np.ones(queries)
+    for level in (-2.0, -1.0, 0.0):
+        yield np.full(queries, level * scale), last
+
+
+@worst_laws.register
+def _(
+    mechanism: FreshGate, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    query = noise_multiplier * (2 if mechanism.noise == "laplace" else math.sqrt(2))
+    return [
+        one.times(count)
+        for one in _sampled_gates(mechanism, math.inf, noise_multiplier, query, relation)
+    ]
+
+
+@worst_laws.register
+def _(
+    mechanism: GatedBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    threshold, query = gate_multipliers(mechanism.noise, mechanism.gate / noise_multiplier)
+    return [
+        one.times(count)
+        for one in _sampled_gates(mechanism, noise_multiplier, threshold, query, relation)
+    ]
+
+
+def _sampled_gates(
+    mechanism: Any, noise_multiplier: float, threshold: float, query: float, relation: Relation
+) -> list[Laws]:
+    """Gradient and gate over one batch, which has the record with some probability."""
+    rate, mu = mechanism.rate, 1 / noise_multiplier
+    edges = _cells(mu)[::2] if mu > 0 else np.array([-1.0, 1.0])
+    apart = (0.5, -0.5) if replaces_one(relation) else (1.0, 0.0)
+    found = []
+    for scores, moves in _gate_scores(mechanism.queries, query):
+        gates = [
+            np.exp(gate_law(mechanism.noise, threshold, query, scores + move * moves))
+            for move in (*apart, 0.0)
+        ]
+        answers = [
+            np.outer(_normal(edges, mu * move), gate)
+            for move, gate in zip((*apart, 0.0), gates, strict=True)
+        ]
+        first, second = ((1 - rate) * answers[2] + rate * answers[k] for k in (0, 1))
+        found.append(Laws(first.ravel(), second.ravel()))
+    return found
+
+
+@worst_laws.register
+def _(
+    mechanism: RestartedGate, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    found = []
+    for scores, moves in _gate_scores(20, 2 * noise_multiplier):
+        first, second = (
+            np.exp(
+                gate_law("laplace", noise_multiplier, 2 * noise_multiplier, scores + move * moves)
+            )
+            for move in (1.0, 0.0)
+        )
+        found.append(Laws(first, second, mechanism.segments))
+    return found
+
+
+@worst_laws.register
+def _(
+    mechanism: NoisyChoice, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    bases = [np.array([level, *np.zeros(others)]) for level in (-3.0, 0.0) for others in (1, 3)]
+    laws = [
+        [
+            np.exp(choice_law(noise_multiplier, base + move * (np.arange(len(base)) == 0)))
+            for move in (0.5, -0.5)
+        ]
+        for base in bases
+    ]
+    # All others move the other way.
+    laws += [
+        [
+            np.exp(
+                choice_law(
+                    noise_multiplier, base + move * np.where(np.arange(len(base)) == 0, 1, -1)
+                )
+            )
+            for move in (0.5, -0.5)
+        ]
+        for base in bases
+    ]
+    return [Laws(first, second, count) for first, second in laws]
+
+
+@worst_laws.register
+def _(
+    mechanism: NoisyCorner, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    found = []
+    for base in (0.0, 2.0):
+        both = [
+            np.exp(np.array([base + move, -base - move]) / noise_multiplier) for move in (0.5, -0.5)
+        ]
+        found.append(Laws(both[0] / both[0].sum(), both[1] / both[1].sum(), count))
+    return found
+
+
+@worst_laws.register
+def _(
+    mechanism: Thresholded, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    """A count that both tables have, in every column; or a text that one record alone has, in
+    every column.
+    """
+    columns = mechanism.n_columns
+    scale = noise_multiplier * math.sqrt(
+        columns * by_relation(relation, replace_one=2, add_remove=1)
+    )
+    named = float(ndtr((1 - mechanism.threshold(scale)) / scale))
+    some = -math.expm1(columns * math.log1p(-named))
+    common = _gaussian(noise_multiplier, 1)
+    # Replaced, a record takes half of the shift to a rare text.
+    return [common.times(count), Laws(np.array([some, 1 - some]), np.array([0.0, 1.0]), count)]
+
+
+@worst_laws.register
+def _(
+    mechanism: AdaptiveRun, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+) -> list[Laws]:
+    """As many Gaussian releases as the run's own filter lets through."""
+    meter, one, made = (
+        mechanism.filter(noise_multiplier, relation),
+        GaussianCost(3 * noise_multiplier),
+        0,
+    )
+    while made < 200 and meter.affords(one):
+        meter.charge(one)
+        made += 1
+    return [_gaussian(one.noise_multiplier, made)] if made else []
+
+
+def check_search_price(rule: StoppingRule, mu: float, relation: Relation) -> Finding:
+    """Whether the best of a random number of Gaussian trials costs what it is priced at.
+
+    Parameters
+    ----------
+    rule : StoppingRule
+    mu : float
+        Of one trial.
+    relation : Relation
+
+    Returns
+    -------
+    Finding
+    """
+    edges = _cells(mu)
+    laws = []
+    for centre in (mu, 0.0):
+        # The best of K is below t with probability f(q), f the generating function of K and q that
+        # of one.
+        below = _generated(rule, ndtr(edges - centre))
+        laws.append(np.diff(below, prepend=0.0, append=1.0))
+    cost = best_of_many(GaussianCost(1 / mu), rule, relation)
+    return check_price(
+        cost, [[Laws(laws[0], laws[1])]], relation, f"best of {type(rule).__name__} trials"
+    )
+
+
+def _generated(rule: StoppingRule, q: Vector) -> Vector:
+    total, power, seen = np.zeros_like(q), q.copy(), 0.0
+    for probability in rule.probabilities():
+        total += float(probability) * power
+        power, seen = power * q, seen + float(probability)
+        if seen > 1 - 1e-12:
+            break
+    return total
+
+
+# Mechanisms that choose, against their laws
+
+
+def check_choices(
+    draw: Callable[[], int], law: Vector, name: str, draws: int = 1500, level: float = LEVEL
+) -> Finding:
+    """Whether a mechanism's choices have the law that its price is for.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes one choice.
+    law : array
+        Probability of each.
+    name : str
+    draws : int, default=1500
+    level : float, default=1e-6
+
+    Returns
+    -------
+    Finding
+    """
+    counts = np.bincount([draw() for _ in range(draws)], minlength=len(law))
+    order = np.argsort(law)
+    pooled: list[tuple[float, float]] = []
+    expected = number = 0.0
+    for k in order:
+        expected, number = expected + draws * law[k], number + counts[k]
+        if expected >= 30:
+            pooled.append((number, expected))
+            expected = number = 0.0
+    if pooled and expected > 0:
+        pooled[-1] = (pooled[-1][0] + number, pooled[-1][1] + expected)
+    got, meant = np.array(pooled).T
+    seen = float(((got - meant) ** 2 / meant).sum())
+    p = float(chi2.sf(seen, max(len(got) - 1, 1)))
+    return Finding(f"{name}: law of its choices", p > level, f"p = {p:.3g}")

@@ -1,0 +1,377 @@
+"""Audits of whole runs: the noise that a run really drew, owners held to what they released, and
+solvers that stop as early as they may.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2, norm
+
+from hushfit._typing import Vector
+from hushfit.audit._curators import seeded_curator
+from hushfit.audit._laws import inside_of
+from hushfit.audit.checks._boundary import null_table
+from hushfit.audit.checks._deterministic import NobodyHome
+from hushfit.audit.checks._noise import LEVEL, Finding
+from hushfit.data import DataSource
+from hushfit.federated import Algorithm, Seat
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+from hushfit.release import (
+    Choice,
+    Gate,
+    GatedStep,
+    LaplaceInside,
+    NormAbove,
+    PerturbedMinimiser,
+    Priced,
+    Quote,
+    Released,
+    SteepestCorner,
+    Vocabulary,
+)
+from hushfit.release.mechanisms import perturbed_minimiser as minimisers
+from hushfit.solvers import Solver, run
+
+# Answers that are choices: their law is checked elsewhere.
+_CHOICES = (Gate, Choice, SteepestCorner, NormAbove, Vocabulary)
+
+
+def check_run_noise(
+    solver: Solver,
+    problem: Problem,
+    source: DataSource,
+    quote: Quote,
+    name: str,
+    runs: int = 40,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> list[Finding]:
+    """Whether the noise of a run is as large as was paid for, afresh in every release, and of its
+    own in every coordinate.
+
+    The run is made on a table of null records, where every answer is noise and nothing else,
+    whatever the batch.
+
+    Parameters
+    ----------
+    solver : Solver
+        Settled.
+    problem : Problem
+    source : DataSource
+        Whose size and kind the null table has.
+    quote : Quote
+        With the noise that was paid for.
+    name : str
+    runs : int, default=40
+    seed : int, default=0
+    level : float, default=1e-6
+        False-alarm rate of each of four tests.
+
+    Returns
+    -------
+    list of Finding
+        Empty for runs that only choose.
+    """
+    nobody = null_table(source)
+    logs = []
+    for k in range(runs):
+        curator = seeded_curator(nobody, quote, problem.relation, 1000 * seed + 2 * k)
+        run(solver, problem, curator)
+        logs.append(curator.transcript)
+    return run_noise_findings(logs, quote, nobody, problem.relation, name, level)
+
+
+def run_noise_findings(
+    logs: Sequence[Sequence[Released]],
+    quote: Quote,
+    nobody: DataSource,
+    relation: Relation,
+    name: str,
+    level: float = LEVEL,
+) -> list[Finding]:
+    """The same for logs of runs on a null table that were collected elsewhere."""
+    noise = [
+        [drawn for asked in log if (drawn := _noise_of(asked, quote, nobody, relation)) is not None]
+        for log in logs
+    ]
+    flat = (
+        np.concatenate([drawn for of_run in noise for drawn in of_run])
+        if any(noise)
+        else np.empty(0)
+    )
+    if not flat.size:
+        return []
+    # Standardised to normal, whatever its law was.
+    p = 2 * min(
+        float(chi2.cdf((flat**2).sum(), flat.size)), float(chi2.sf((flat**2).sum(), flat.size))
+    )
+    found = [
+        Finding(
+            f"{name}: noise of a run has its scale",
+            p > level,
+            f"variance ratio {np.mean(flat**2):.4f}, p = {p:.3g}",
+        )
+    ]
+    repeated = sum(
+        len(drawn) - len(np.unique(drawn.round(9)))
+        for of_run in noise
+        for drawn in [np.concatenate(of_run)]
+    )
+    # One pair may fall on the same point of the grid by chance, about once in a million audits;
+    # reuse repeats more than that.
+    found.append(
+        Finding(
+            f"{name}: no noise is used twice in a run",
+            repeated <= 1,
+            f"{repeated} of {flat.size} draws repeated",
+        )
+    )
+    # Consecutive ones only: then each product is symmetric given all before it, which the test
+    # below needs.
+    between = [(a, b) for of_run in noise for a, b in pairwise(of_run) if len(a) == len(b)]
+    within = [pair for of_run in noise for drawn in of_run for pair in pairwise(drawn)]
+    for what, pairs in (
+        ("releases", [pair for a, b in between for pair in zip(a, b, strict=True)]),
+        ("coordinates", within),
+    ):
+        if pairs:
+            p = _correlation_p_value(*np.array(pairs).T)
+            found.append(
+                Finding(f"{name}: {what} have noise of their own", p > level, f"p = {p:.3g}")
+            )
+    return found
+
+
+def _correlation_p_value(a: Vector, b: Vector) -> float:
+    """Bound on the chance of so large a sum of symmetric products, in units of the root of their
+    squares (de la Pena, 1999).
+    """
+    products = a * b
+    squares = float((products**2).sum())
+    return (
+        min(1.0, 2 * math.exp(-0.5 * float(products.sum()) ** 2 / squares)) if squares > 0 else 1.0
+    )
+
+
+def _noise_of(
+    asked: Released, quote: Quote, nobody: DataSource, relation: Relation
+) -> Vector | None:
+    """Standardised noise of one answer; None for a choice."""
+    query: Any = asked.query
+    multiplier, answer = quote.multipliers[asked.name], asked.answer
+    mechanism: Any = next(part.sampling for part in quote.plan.parts if part.name == asked.name)
+    if isinstance(query, Priced):
+        multiplier, query, mechanism = query.noise_multiplier, query.query, query.sampling
+    if isinstance(query, _CHOICES):
+        return None
+    if isinstance(query, PerturbedMinimiser):
+        drawn = inside_of(query, answer, nobody)[0] / (multiplier * query.gradient_shift(relation))
+        if not isinstance(mechanism, LaplaceInside):
+            return drawn
+        below = 0.5 * np.exp(-np.abs(drawn) / mechanism.stretch(query.size))
+        return np.asarray(np.sign(drawn) * norm.isf(below))
+    if isinstance(query, GatedStep):
+        query, answer = query.gradient, answer[:-1]
+    drawn = (answer - query(nobody, None)) / (multiplier * query.sensitivity(relation))
+    return np.asarray(
+        drawn if query.doubled is None else drawn * np.where(query.doubled, np.sqrt(2), 1.0)
+    )
+
+
+# Owners
+
+
+def check_conversation(
+    algorithm: Algorithm,
+    seat: Seat,
+    source: DataSource,
+    whisper: Callable[[int], Vector],
+    name: str,
+    seed: int = 0,
+) -> list[Finding]:
+    """Whether an owner's words are functions of its releases and of what it heard: said again
+    without any rows, they are the same.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    seat : Seat
+    source : DataSource
+        The owner's rows.
+    whisper : callable
+        Round to what every neighbour says.
+    name : str
+    seed : int, default=0
+
+    Returns
+    -------
+    list of Finding
+    """
+    quote, relation = algorithm.plan(seat).quote(seat.problem, seat.budget), seat.problem.relation
+    curator = seeded_curator(source, quote, relation, seed)
+    words, weights = _held(algorithm, seat, curator, whisper)
+    blind: Any = NobodyHome()
+    try:
+        again, same = _held(
+            algorithm,
+            seat,
+            seeded_curator(blind, quote, relation, seed + 7, tuple(curator.transcript)),
+            whisper,
+        )
+    except AssertionError as error:
+        return [Finding(f"{name}: replay of a conversation", False, str(error))]
+    repeated = len(words) == len(again) and all(
+        _equal(a, b) for a, b in zip(words, again, strict=True)
+    )
+    made = {
+        part.name: sum(released.name == part.name for released in curator.transcript)
+        for part in quote.plan.parts
+    }
+    declared = {part.name: part.count for part in quote.plan.parts}
+    return [
+        Finding(f"{name}: words are functions of the releases", repeated, f"{len(words)} words"),
+        Finding(f"{name}: weights are functions of the releases", _equal(weights, same)),
+        Finding(
+            f"{name}: no release beyond the plan",
+            all(made[key] <= declared[key] for key in made),
+            f"{made} of {declared}",
+        ),
+    ]
+
+
+def _held(
+    algorithm: Algorithm, seat: Seat, curator: Any, whisper: Callable[[int], Vector]
+) -> tuple[list[Vector | None], Vector | None]:
+    talk, words, k = algorithm.converse(seat, curator), [], 0
+    try:
+        words.append(next(talk))
+        while True:
+            inbox: Mapping[str, Vector] = {name: whisper(k) for name in seat.neighbours}
+            words.append(talk.send(inbox))
+            k += 1
+    except StopIteration as end:
+        return words, end.value
+
+
+def _equal(a: Vector | None, b: Vector | None) -> bool:
+    return a is b if a is None or b is None else bool(np.array_equal(a, b))
+
+
+# Minimisers that are only as good as their certificate
+
+
+def check_certificate(
+    query: PerturbedMinimiser, source: DataSource, name: str, seed: int = 0
+) -> list[Finding]:
+    """Whether the noise on a minimiser covers every solver that its certificate lets through, and
+    the noise inside every neighbour.
+
+    The solver is replaced by one that walks away from the minimum, in a direction of its own for
+    each table, until the gradient is as long as the certificate allows.
+
+    Parameters
+    ----------
+    query : PerturbedMinimiser
+        With a tolerance that can be seen.
+    source : DataSource
+    name : str
+    seed : int, default=0
+
+    Returns
+    -------
+    list of Finding
+    """
+    rng, honest = np.random.default_rng(seed), minimisers._minimise
+    certified = minimisers.CertifiedMinimiser(query, np.zeros(query.size), 0.0, 0.0)
+    answers: list[Vector] = []
+
+    def lazy(sign: float) -> Callable[..., Vector]:
+        def minimise(
+            problem: Problem,
+            gradient: Callable[[Vector], Vector],
+            steps: Any,
+            smoothness: float,
+            tolerance: float,
+        ) -> Vector:
+            found = honest(problem, gradient, steps, smoothness, 1e-9)
+            low, high = 0.0, 1e6
+            for _ in range(60):
+                middle = (low + high) / 2
+                short = (
+                    float(np.linalg.norm(gradient(found + sign * middle * direction)))
+                    <= certified.gradient_norm
+                )
+                low, high = (middle, high) if short else (low, middle)
+            return found + sign * low * direction
+
+        return minimise
+
+    worst = 0.0
+    try:
+        for _ in range(6):
+            direction = rng.normal(size=query.problem.shape)
+            direction /= np.linalg.norm(direction)
+            answers = []
+            for sign in (1.0, -1.0):
+                minimisers._minimise = lazy(sign)
+                answers.append(certified(source, None))
+            worst = max(worst, float(np.linalg.norm(answers[0] - answers[1])))
+    finally:
+        minimisers._minimise = honest
+    bound = certified.sensitivity(query.problem.relation)
+    return [
+        Finding(
+            f"{name}: noise covers what its certificate allows",
+            worst <= bound * (1 + 1e-6),
+            f"{worst / bound:.3f} of the bound",
+        )
+    ]
+
+
+class ObjectiveGradient:
+    """The gradient of a perturbed objective at a point, as a query: its sensitivity is the shift
+    that the noise inside hides.
+    """
+
+    doubled = None
+    sampled = False
+
+    def __init__(self, asked: PerturbedMinimiser, w: Vector) -> None:
+        self.asked, self.w = asked, w
+        self.problem, self.size = asked.problem, w.size
+
+    def __call__(self, source: DataSource, rows: Any) -> Vector:
+        whole = minimisers._whole_gradient(self.problem, self.w)(source, rows)
+        return np.asarray(whole / self.problem.n_rows)
+
+    def radius(self) -> float:
+        return self.asked.gradient_shift(Relation.ADD_REMOVE)
+
+    def sensitivity(self, relation: Relation) -> float:
+        # Sums are rounded to a grid; the shift in the mean that this may add is covered by the
+        # slack of the certificate.
+        return self.asked.gradient_shift(relation) * (1 + 1e-6)
+
+
+class Bare:
+    """A query without a problem, as one that the climb over neighbours can ask."""
+
+    def __init__(self, query: Any, fit_intercept: bool = False) -> None:
+        self.query, self.doubled, self.size = query, query.doubled, query.size
+        self.problem = _Intercept(fit_intercept)
+
+    def __call__(self, source: DataSource, rows: Any) -> Vector:
+        answer: Vector = self.query(source, rows)
+        return answer
+
+    def sensitivity(self, relation: Relation) -> float:
+        return float(self.query.sensitivity(relation))
+
+
+class _Intercept:
+    def __init__(self, fit_intercept: bool) -> None:
+        self.fit_intercept = fit_intercept

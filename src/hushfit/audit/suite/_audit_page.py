@@ -1,0 +1,341 @@
+"""One self-contained page about an audit: what the attacker saw, how well tables were told
+apart, and what the claim forbids.
+"""
+
+import math
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.audit._bounds import EVENTS, Counted, Verdict
+from hushfit.audit.attacks import Audit
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_STYLE = """
+svg .first { fill: var(--one); opacity: .55; } svg .second { fill: var(--two); opacity: .55; }
+svg .forbidden { fill: var(--four); opacity: .2; } svg .limit { stroke: var(--four); stroke-width: 2; fill: none; }
+svg .cut { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 3 3; } svg .box { fill: none; stroke: var(--ink); stroke-width: 1.5; }
+svg .claimed { fill: var(--soft); opacity: .3; } svg .proved { fill: var(--one); } svg .assumed { fill: var(--two); }
+.verdict { display: inline-block; padding: .15rem .8rem; border-radius: 99px; font-weight: 650; }
+.consistent { background: var(--tint); color: var(--accent); border: 1px solid var(--accent); }
+.violated { background: var(--four); color: #fff; } .no { background: var(--warn-tint); color: var(--warn); border: 1px solid var(--warn); }
+"""  # noqa: E501
+_MEANING = {
+    Verdict.CONSISTENT: "The attack came close to what is claimed and did not get past it.",
+    Verdict.VIOLATED: (
+        "The tables were told apart better than the claim allows. The guarantee is wrong."
+    ),
+    Verdict.NO_POWER: (
+        "The attack stayed so far below the claim that it proves little: neither a violation nor "
+        "comfort."
+    ),
+}
+_ABOUT_TABLES = "Made with artificial tables: nothing on this page tells about anybody."
+_CELLS = 60
+_SIDE = 300.0
+
+
+def audit_page(audit: Audit) -> str:
+    """Write a page about an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+
+    Returns
+    -------
+    str
+        HTML that needs no other file and asks for none.
+    """
+    css = files("hushfit.report").joinpath("page.css").read_text(encoding="utf-8")
+    title = f"Audit of {audit.name}"
+    sections = [_pictures(audit), _numbers(audit), _reading(audit)]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><meta name="referrer" '
+        'content="no-referrer">'
+        f'<link rel="icon" href="data:,"><title>{escape(title)} · hushfit</title>'
+        f"<style>{css}{_STYLE}</style></head><body>"
+        f'<a class="skip" href="#content">Skip to the content</a>{_head(audit, title)}<main '
+        f'id="content">{"".join(sections)}</main>'
+        f"<footer><div>{_ABOUT_TABLES if audit.canary else ''}</div></footer></body></html>\n"
+    )
+
+
+def _head(audit: Audit, title: str) -> str:
+    claim, bound = audit.claim, audit.bound
+    facts = [
+        ("claimed epsilon", f"{claim.epsilon:.4g}", f"at delta {claim.delta:.2g}"),
+        ("measured", f"≥ {audit.measured:.3g}", f"with {_percent(1 - bound.level)} confidence"),
+        ("measured / claimed", f"{audit.ratio:.0%}", f"{audit.trials:,} trials"),
+        ("attacker saw", audit.view, str(claim.relation)),
+    ]
+    cells = "".join(
+        f"<div><dt>{a}</dt><dd>{escape(b)}<small>{escape(c)}</small></dd></div>"
+        for a, b, c in facts
+    )
+    word = audit.verdict.split()[0]
+    return (
+        f'<header><div><p class="eyebrow">hushfit audit</p><h1>{escape(title)}</h1>'
+        f'<p><span class="verdict {word}">{audit.verdict}</span></p><p '
+        f'class="lead">{_MEANING[audit.verdict]}</p>'
+        f'<dl class="facts">{cells}</dl></div></header>'
+    )
+
+
+def _pictures(audit: Audit) -> str:
+    shown = _shown_event(audit)
+    score = (
+        "log-likelihood ratio of all releases"
+        if audit.view == "white-box"
+        else "score of the output"
+    )
+    left = (
+        f"<figure>{_histogram(audit, shown, score)}<figcaption>Scores of the trials on the "
+        '<b style="color:var(--one)">first</b> and on the <b style="color:var(--two)">second</b> '
+        "table. The dashed line is the "
+        "threshold that was chosen on a quarter of the trials and tested on the "
+        "others.</figcaption></figure>"
+    )
+    right = (
+        f"<figure>{_roc(audit, shown)}<figcaption>The ROC curve of the attack. A mechanism that "
+        "keeps the claim can never get into the "
+        "shaded region, whatever the attacker does; the curve of a sample may stray by chance. The "
+        "box holds the true rates of the tested event, and is what counts.</figcaption></figure>"
+    )
+    bars = (
+        f"<figure>{_bars(audit)}<figcaption>Lower bounds on epsilon. The first makes no "
+        "assumption. The second takes the law of the noise as "
+        "claimed and asks how large it can be.</figcaption></figure>"
+    )
+    return _section(
+        "pictures", "What the attacker achieved", f'<div class="pair">{left}{right}</div>{bars}'
+    )
+
+
+def _shown_event(audit: Audit) -> Counted:
+    """The event that speaks loudest against the claim."""
+    return min(audit.bound.events, key=lambda event: event.p_value(audit.claim.curve))
+
+
+def _histogram(audit: Audit, event: Counted, label: str) -> str:
+    both = np.concatenate([audit.first, audit.second])
+    low, high = np.quantile(both, [0.001, 0.999])
+    low, high = (low - 1.0, high + 1.0) if low == high else (low, high)
+    edges = np.linspace(low, high, _CELLS + 1)
+    shares = [
+        np.histogram(np.clip(scores, low, high), edges)[0] / len(scores)
+        for scores in (audit.first, audit.second)
+    ]
+    top = max(float(share.max()) for share in shares)
+    frame = _Frame(low, high, 0.0, 1.05 * top)
+    areas = [
+        f'<path class="{name}" d="{frame.steps(edges, share)}"/>'
+        for name, share in zip(("first", "second"), shares, strict=True)
+    ]
+    cut = min(max(event.threshold, low), high)
+    line = (
+        f'<line class="cut" x1="{frame.x(cut):.1f}" x2="{frame.x(cut):.1f}" y1="{frame.y(0):.1f}" '
+        f'y2="{frame.y(1.05 * top):.1f}"/>'
+    )
+    words = (
+        f"Scores on the first table have mean {audit.first.mean():.3g}, on the second "
+        f"{audit.second.mean():.3g}."
+    )
+    return frame.svg(
+        "Scores on the two tables", words, [frame.axes(label, "share of trials"), *areas, line]
+    )
+
+
+def _roc(audit: Audit, event: Counted) -> str:
+    frame = _Frame(0.0, 1.0, 0.0, 1.0)
+    rates = np.unique(np.concatenate([np.linspace(0, 1, 201), np.geomspace(1e-5, 1, 60)]))
+    most = audit.claim.curve.most(rates)
+    limit = list(zip(rates.tolist(), most.tolist(), strict=True))
+    first, second = (audit.first, audit.second) if event.above else (-audit.second, -audit.first)
+    thresholds = np.quantile(np.concatenate([first, second]), np.linspace(1, 0, 201))
+    curve = [(float((second >= t).mean()), float((first >= t).mean())) for t in thresholds]
+    level = audit.bound.level / EVENTS / 2
+    low_hit, high_alarm = event.at_least(level), event.at_most(level)
+    hit, alarm = event.hits / event.hit_trials, event.alarms / event.alarm_trials
+    box = (
+        f'<path class="box" d="M{frame.x(alarm):.1f} '
+        f"{frame.y(hit):.1f}H{frame.x(high_alarm):.1f}V{frame.y(low_hit):.1f}"
+        f'H{frame.x(alarm):.1f}Z"/>'
+    )
+    parts = [
+        frame.axes("false alarms", "detections", percent=True),
+        f'<path class="forbidden" d="{frame.path([*limit, (0.0, 1.0)])}Z"/>',
+        f'<path class="limit" d="{frame.path(limit)}"/>',
+        f'<path class="even" d="{frame.path([(0, 0), (1, 1)])}"/>',
+        f'<path class="curve" d="{frame.path([(0.0, 0.0), *curve, (1.0, 1.0)])}"/>',
+        box,
+        f'<circle class="dot" cx="{frame.x(alarm):.1f}" cy="{frame.y(hit):.1f}" r="5"/>',
+        f'<text class="soft" x="{frame.x(0.03):.1f}" y="{frame.y(0.95):.1f}">forbidden</text>',
+    ]
+    words = f"The tested event has {hit:.1%} detections at {alarm:.2%} false alarms."
+    return frame.svg("ROC curve of the attack, and what the claim forbids", words, parts)
+
+
+def _bars(audit: Audit) -> str:
+    bars = [
+        ("claimed", audit.claim.epsilon, "claimed"),
+        ("no assumption", audit.bound.direct, "proved"),
+    ]
+    if audit.bound.family is not None:
+        bars.append(("law of the noise as claimed", audit.bound.family, "assumed"))
+    widest = 1.1 * max(value for _, value, _ in bars) or 1.0
+    parts = []
+    for k, (name, value, css) in enumerate(bars):
+        y, width = 12 + 34 * k, 470 * value / widest
+        parts.append(f'<text x="0" y="{y + 15}">{escape(name)}</text>')
+        parts.append(
+            f'<rect class="{css}" x="190" y="{y}" width="{max(width, 1):.1f}" height="22" rx="4"/>'
+        )
+        parts.append(f'<text class="strong" x="{196 + width:.1f}" y="{y + 15}">{value:.3g}</text>')
+    words = "; ".join(f"{name}: epsilon {value:.3g}" for name, value, _ in bars)
+    return _svg(730, 12 + 34 * len(bars), "Claimed and measured epsilon", words, parts)
+
+
+def _numbers(audit: Audit) -> str:
+    level = audit.bound.level / EVENTS / 2
+    rows = []
+    for event in audit.bound.events:
+        side = "at least" if event.above else "below"
+        rows.append(
+            f"<tr><td>score {side} {event.threshold:.3g}</td>"
+            f'<td class="n">{event.hits} / {event.hit_trials}</td><td class="n">≥ '
+            f"{event.at_least(level):.4f}</td>"
+            f'<td class="n">{event.alarms} / {event.alarm_trials}</td><td class="n">≤ '
+            f"{event.at_most(level):.5f}</td>"
+            f'<td class="n">{event.p_value(audit.claim.curve):.2g}</td></tr>'
+        )
+    head = (
+        '<tr><th>event</th><th class="n">detections</th><th class="n">true rate</th><th '
+        'class="n">false alarms</th>'
+        '<th class="n">true rate</th><th class="n">p under the claim</th></tr>'
+    )
+    intro = (
+        "<p>Four events were chosen on a quarter of the trials and counted on the rest. All "
+        "bounds together are wrong with probability at most "
+        f"{audit.bound.level:.2g}. The p-value of the claim, corrected for the four events, is "
+        f"{audit.bound.p_value:.2g}.</p>"
+    )
+    table = (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Events"><table>'
+        f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+    canary = f"<p>The two tables: {escape(audit.canary)}.</p>" if audit.canary else ""
+    return _section("numbers", "The counts", canary + intro + table)
+
+
+def _reading(audit: Audit) -> str:
+    items = [
+        f"The two tables are neighbours under <b>{audit.claim.relation}</b>, made for this "
+        "algorithm such that its accounted epsilon is attained or "
+        "nearly. A mistake that shows only on other tables is not seen here.",
+        "A lower bound below the claim is no proof of the claim: proofs are in docs/proofs. A "
+        "lower bound above it is a proof that the claim is wrong, up "
+        "to the stated confidence.",
+        "The white-box attacker sees every noisy answer and knows all rows but one; the black-box "
+        "attacker sees the final weights. The guarantee holds "
+        "against both.",
+    ]
+    return _section(
+        "reading", "How to read this", f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
+    )
+
+
+def _section(key: str, title: str, body: str) -> str:
+    return (
+        f'<section id="{key}" aria-labelledby="{key}-h"><h2 '
+        f'id="{key}-h">{title}</h2>{body}</section>'
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.8g} %"
+
+
+class _Frame:
+    """A square with axes."""
+
+    def __init__(self, left: float, right: float, bottom: float, top: float) -> None:
+        self.left, self.right, self.bottom, self.top = left, right, bottom, top
+        self.margin, self.above = 62.0, 12.0
+
+    def x(self, value: float) -> float:
+        return self.margin + _SIDE * (value - self.left) / (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        return self.above + _SIDE * (self.top - value) / (self.top - self.bottom)
+
+    def path(self, points: Sequence[tuple[float, float]]) -> str:
+        return "M" + "L".join(f"{self.x(a):.1f} {self.y(b):.1f}" for a, b in points)
+
+    def steps(self, edges: Vector, heights: Vector) -> str:
+        """Outline of a histogram, closed along the axis."""
+        points = [(float(edges[0]), 0.0)]
+        for low, high, height in zip(
+            edges[:-1].tolist(), edges[1:].tolist(), heights.tolist(), strict=True
+        ):
+            points += [(low, height), (high, height)]
+        return self.path([*points, (float(edges[-1]), 0.0)]) + "Z"
+
+    def axes(self, below: str, beside: str, percent: bool = False) -> str:
+        lines, low, high = [], self.y(self.bottom), self.y(self.top)
+        for a in _ticks(self.left, self.right):
+            x, told = self.x(a), f"{a:.0%}" if percent else f"{a:g}"
+            lines.append(
+                f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
+            )
+            lines.append(
+                f'<text class="soft" x="{x:.1f}" y="{low + 20:.1f}" '
+                f'text-anchor="middle">{told}</text>'
+            )
+        for b in _ticks(self.bottom, self.top):
+            y, told = self.y(b), f"{100 * b:.6g}%"
+            lines.append(
+                f'<line class="grid" x1="{self.x(self.left):.1f}" x2="{self.x(self.right):.1f}" '
+                f'y1="{y:.1f}" y2="{y:.1f}"/>'
+            )
+            lines.append(
+                f'<text class="soft" x="{self.margin - 8}" y="{y + 4:.1f}" '
+                f'text-anchor="end">{told}</text>'
+            )
+        middle = self.margin + _SIDE / 2
+        lines.append(
+            f'<text class="soft" x="{middle}" y="{self.above + _SIDE + 42}" '
+            f'text-anchor="middle">{escape(below)}</text>'
+        )
+        turned = f'transform="translate(14 {self.above + _SIDE / 2}) rotate(-90)"'
+        lines.append(f'<text class="soft" {turned} text-anchor="middle">{escape(beside)}</text>')
+        return "".join(lines)
+
+    def svg(self, title: str, words: str, parts: Sequence[str]) -> str:
+        return _svg(self.margin + _SIDE + 18, self.above + _SIDE + 50, title, words, parts)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high, about five."""
+    rough = (high - low) / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(
+        factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= 0.99 * rough
+    )
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{k * step:.6g}") for k in range(first, last + 1)]
+
+
+def _svg(width: float, height: float, title: str, words: str, parts: Sequence[str]) -> str:
+    key = "a" + "".join(c for c in title.lower() if c.isalpha())[:12]
+    head = f'<title id="{key}t">{escape(title)}</title><desc id="{key}d">{escape(words)}</desc>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-labelledby="{key}t {key}d">'
+        f"{head}{''.join(parts)}</svg>"
+    )

@@ -1,0 +1,99 @@
+"""What people and scripts get to see. Results go to standard output, everything else to standard
+error.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as JSON, for scripts."
+)
+
+
+def complain(text: str, word: str = "error") -> None:
+    """One sentence on standard error."""
+    colour = {"error": "red", "warning": "yellow", "note": "cyan"}[word]
+    click.echo(f"{click.style(word + ':', fg=colour, bold=True)} {text}", err=True)
+
+
+def print_json(value: Any) -> None:
+    """Strict JSON on standard output."""
+    click.echo(json.dumps(_without_infinity(value), indent=2, allow_nan=False, default=str))
+
+
+def _without_infinity(value: Any) -> Any:
+    """Strict JSON has no infinity: write it as a word, as guarantees do."""
+    if isinstance(value, dict):
+        return {key: _without_infinity(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinity(item) for item in value]
+    return "inf" if value == math.inf else value
+
+
+def console() -> Any:
+    """A rich console; imported here because drawing is not needed for help texts."""
+    from rich.console import Console
+
+    # Nobody wraps lines in a pipe, so there a fixed, wide page is best.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A small table; numbers, which start with a digit, sign or dot, to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    for k, name in enumerate(columns):
+        numeric = bool(rows) and all(row[k][:1] in "+-.0123456789" for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console().print(table)
+
+
+def print_panel(title: str, text: str) -> None:
+    """A framed paragraph."""
+    from rich.panel import Panel
+    from rich.text import Text
+
+    out = console()
+    out.print(
+        Panel(
+            Text(text),
+            title=Text(title),
+            title_align="left",
+            border_style="green",
+            width=min(out.width, 104),
+        )
+    )
+
+
+@contextmanager
+def reading_bar(paths: Sequence[str], shown: bool) -> Iterator[Callable[[int], None] | None]:
+    """A bar over the bytes of some files, on standard error."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    sizes = [Path(path).stat().st_size for path in paths if Path(path).is_file()]
+    total = sum(sizes) if len(sizes) == len(paths) else None
+    columns = (TextColumn("Reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("read", total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+def at_terminal(as_json: bool) -> bool:
+    """Whether somebody is watching."""
+    return sys.stderr.isatty() and not as_json

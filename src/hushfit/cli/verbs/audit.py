@@ -1,0 +1,204 @@
+"""``hushfit audit``: attack an algorithm, or tell what attacks a model's algorithm has
+withstood.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._printing import at_terminal, json_option, print_json, print_panel, print_table
+
+
+@click.command(
+    "audit",
+    short_help="Attack an algorithm, or tell how a model's algorithm was attacked.",
+    epilog=(
+        "\b\nExamples:\n  hushfit audit model.json\n  hushfit audit --solver ss-admm --trials "
+        "20000 -o audit.html"
+    ),
+)
+@click.argument("model_path", metavar="[MODEL]", required=False, type=click.Path(dir_okay=False))
+@click.option("--solver", help="Algorithm to attack; --list names them.")
+@click.option("--list", "listed", is_flag=True, help="Name the algorithms that can be attacked.")
+@click.option(
+    "--trials", default=20_000, show_default=True, help="Runs, half of them on either table."
+)
+@click.option(
+    "--epsilon",
+    default=8.0,
+    show_default=True,
+    help="What the algorithm is calibrated to; large ones are easiest to test.",
+)
+@click.option("--delta", default=1e-5, show_default=True)
+@click.option(
+    "--adjacency",
+    type=click.Choice(["replace-one", "add-remove"]),
+    default="replace-one",
+    show_default=True,
+)
+@click.option(
+    "--view",
+    type=click.Choice(["white-box", "black-box"]),
+    default="white-box",
+    show_default=True,
+    help="All releases, or the final weights.",
+)
+@click.option(
+    "--confidence", default=0.999, show_default=True, help="Of the lower bound on epsilon."
+)
+@click.option("--seed", default=0, show_default=True, help="Of the trials.")
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Draw noise from the operating system, as releases do; not reproducible.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="Where to write the page (HTML)."
+)
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@json_option
+def command(model_path: str | None, as_json: bool, **given: Any) -> None:
+    """Run an algorithm many times on two artificial tables that differ in one row, and measure how
+    well an attacker tells them apart. The result is a lower bound on epsilon and a verdict:
+    consistent, violated, or no power. With -o, also a page with pictures.
+
+    With MODEL, tell instead what was checked about the algorithm that made it, and what the attacks
+    measured. No rows are read.
+    """
+    if given["listed"]:
+        _list(as_json)
+    elif model_path is not None:
+        _explain(model_path, as_json)
+    elif given["solver"] is not None:
+        _attack(as_json, **given)
+    else:
+        raise click.UsageError(
+            "Give a MODEL to explain, or --solver to attack; --list names the algorithms."
+        )
+
+
+def _list(as_json: bool) -> None:
+    from hushfit.audit import SEARCHES, TARGETS, measured_for
+
+    names = [*TARGETS, *SEARCHES]
+    if as_json:
+        print_json({"algorithms": names})
+        return
+    rows = [
+        [
+            name,
+            *(
+                _ratio(measured_for(name), name, relation)
+                for relation in ("replace-one", "add-remove")
+            ),
+        ]
+        for name in names
+    ]
+    print_table(
+        "Algorithms, and what the best attack measured of their claim",
+        ["name", "replace-one", "add-remove"],
+        rows,
+    )
+
+
+def _ratio(lines: list[dict[str, Any]], name: str, relation: str) -> str:
+    found = [
+        line["ratio"] for line in lines if (line["name"], line["relation"]) == (name, relation)
+    ]
+    return f"{max(found):.2f}" if found else "-"
+
+
+def _explain(path: str, as_json: bool) -> None:
+    from hushfit.audit import explain
+    from hushfit.models import load_model
+
+    told = explain(load_model(path))
+    if as_json:
+        print_json(told.to_dict())
+        return
+    print_panel("Audit", told.summary)
+    print_table(
+        "What was released",
+        ["release", "query", "proof", "checks"],
+        [list(line) for line in told.releases],
+    )
+    if told.measured:
+        cells = [
+            [
+                m["name"],
+                m["view"],
+                m["relation"],
+                f"{m['claimed']:g}",
+                f"{m['measured']:.2f}",
+                f"{m['ratio']:.0%}",
+                m["verdict"],
+            ]
+            for m in told.measured
+        ]
+        print_table(
+            "Attacks on the algorithm",
+            ["algorithm", "view", "relation", "claimed", "measured", "ratio", "verdict"],
+            cells,
+        )
+
+
+def _attack(
+    as_json: bool, solver: str, output: str | None, overwrite: bool, listed: bool, **given: Any
+) -> None:
+    from hushfit.audit import audit_page, audit_solver
+    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.models import write_whole
+    from hushfit.privacy import Budget
+
+    if output is not None:
+        refuse_to_overwrite(output, overwrite)
+    budget = Budget(given["epsilon"], given["delta"])
+    with _trial_bar(solver, given["trials"], at_terminal(as_json)) as watch:
+        found = audit_solver(
+            solver,
+            given["adjacency"],
+            budget,
+            given["view"],
+            given["trials"],
+            given["confidence"],
+            seed=given["seed"],
+            secure=given["secure"],
+            watch=watch,
+        )
+    if output is not None:
+        write_whole(Path(output), audit_page(found))
+    if as_json:
+        print_json({**found.to_dict(), "page": output})
+        return
+    print_panel(str(found.verdict), str(found))
+    if output is not None:
+        click.echo(f"Page: {output}")
+
+
+@contextmanager
+def _trial_bar(label: str, trials: int, shown: bool) -> Iterator[Callable[[int], None] | None]:
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn(f"Attacking {label}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
+        task = progress.add_task("attack", total=trials)
+        yield lambda done: progress.update(task, completed=done)

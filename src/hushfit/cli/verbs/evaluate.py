@@ -1,0 +1,63 @@
+"""``hushfit evaluate``: how good a model is on rows that it has not seen."""
+
+import click
+
+from hushfit.cli._printing import (
+    at_terminal,
+    complain,
+    json_option,
+    print_json,
+    print_table,
+    reading_bar,
+)
+
+_WARNING = (
+    "These scores are computed from the rows you gave, without noise. Use rows that were held out "
+    "of training: scores on the "
+    "training rows would tell about the people in them, outside the guarantee."
+)
+
+
+@click.command(
+    "evaluate",
+    short_help="Score a model on rows it has not seen.",
+    epilog="\b\nExample:\n  hushfit evaluate model.json held-out.csv",
+)
+@click.argument("model_path", metavar="MODEL", type=click.Path(dir_okay=False))
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    help="When the name does not tell.",
+)
+@json_option
+def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_json: bool) -> None:
+    """Print accuracy, log-loss, ROC-AUC and calibration of MODEL on the held-out TABLE."""
+    from hushfit.data.tables import find_tables
+    from hushfit.report import evaluate_model, table_model
+
+    model = table_model(model_path)
+    found = find_tables(tables, format_)
+    with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
+        scores = evaluate_model(model, found, watch=watch)
+    if as_json:
+        print_json({**scores.to_dict(), "warning": _WARNING})
+        return
+    print_table(
+        f"{model_path} on {scores.rows} held-out rows",
+        ["score", "value", "meaning"],
+        scores.lines(),
+    )
+    if scores.calibration:
+        cells = [
+            [f"{c.low:.0%} to {c.high:.0%}", f"{c.rows}", f"{c.predicted:.1%}", f"{c.observed:.1%}"]
+            for c in scores.calibration
+        ]
+        title = (
+            f"Calibration: probability of {scores.positive}"
+            if scores.positive
+            else "Calibration: of the chosen label"
+        )
+        print_table(title, ["predicted", "rows", "mean predicted", "observed"], cells)
+    complain(_WARNING, word="warning")

@@ -1,0 +1,303 @@
+"""``hushfit fit``: encode, pay, fit, write the model, in this order."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._printing import (
+    at_terminal,
+    complain,
+    json_option,
+    print_json,
+    print_panel,
+    reading_bar,
+)
+
+
+@click.command(
+    "fit",
+    short_help="Fit a model with a privacy guarantee, paying first.",
+    epilog="""\b
+Examples:
+  hushfit fit patients.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\
+      --ledger ledger.db --dataset patients -o model.json
+  zcat part-*.csv.gz | hushfit fit - --schema schema.toml --epsilon 0.5 \\
+      --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json""",
+)
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option(
+    "--schema",
+    "schema_path",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="Public description (TOML).",
+)
+@click.option("--epsilon", required=True, type=float, help="Privacy loss to spend on this model.")
+@click.option(
+    "--delta", required=True, type=float, help="Keep it well below one over the number of rows."
+)
+@click.option(
+    "--allow-large-delta",
+    is_flag=True,
+    help="Accept a delta above one over the number of rows, which promises little.",
+)
+@click.option(
+    "--adjacency",
+    type=click.Choice(["replace-one", "add-remove"]),
+    default="replace-one",
+    show_default=True,
+    help="Which tables count as neighbours.",
+)
+@click.option(
+    "--model",
+    type=click.Choice(["logistic", "svm"]),
+    default="logistic",
+    show_default=True,
+    help="What to fit.",
+)
+@click.option(
+    "--penalty",
+    type=click.Choice(["none", "l1", "l2", "elasticnet"]),
+    default="none",
+    show_default=True,
+)
+@click.option("--alpha", type=float, default=1e-4, show_default=True, help="Weight of the penalty.")
+@click.option(
+    "--l1-ratio", type=float, default=0.5, show_default=True, help="Share of L1 in elasticnet."
+)
+@click.option(
+    "--solver",
+    default="auto",
+    show_default=True,
+    help="Algorithm; auto chooses from public numbers.",
+)
+@click.option(
+    "--ledger",
+    metavar="PATH|URL",
+    help="SQLite file or postgresql:// address that keeps the budget.",
+)
+@click.option("--dataset", metavar="NAME", help="Account in the ledger.")
+@click.option(
+    "--accept-draft",
+    is_flag=True,
+    help="Use unconfirmed values of the schema; recorded in the guarantee.",
+)
+@click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    help="When the name does not tell.",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="Where to write the model (JSON).",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@json_option
+def command(**given: Any) -> None:
+    """Fit a model to TABLE (files, patterns, or - for standard input) and write it as JSON.
+
+    Unknown labels become <other>, numbers are clipped to their range, missing numbers get the
+    declared fill value. Tables larger than memory are streamed. The ledger is charged, and the
+    charge is on disk, before any row counts; a crash after that leaves the charge. The model is
+    written whole or not at all.
+
+    Classes, ranges and labels are taken as the schema has them. Whether any row matches them cannot
+    be told for free, so a fit whose schema does not suit the rows is paid for and useless: the
+    owner of the data compares them with `hushfit schema --check`.
+
+    The guarantee protects one row. If a person has several rows, it is weaker for that person.
+    """
+    from hushfit.cli._files import refuse_to_overwrite, reserved_room
+
+    refuse_to_overwrite(given["output"], given["overwrite"])
+    file = _schema(given["schema_path"], given["accept_draft"])
+    estimator, ledger = _estimator(given), _ledger(given)
+    complain(
+        "whether rows match the schema's classes, ranges and labels is not looked at before "
+        "payment. The owner of the data can: "
+        "hushfit schema --check TABLE... SCHEMA",
+        word="note",
+    )
+    with reserved_room(given["output"], _most_bytes(file.schema)):
+        model, record = _fitted(estimator, file, ledger, given)
+    digest = _written(model, record, ledger, Path(given["output"]))
+    _tell(model, ledger, digest, given)
+
+
+def _schema(path: str, accept_draft: bool) -> Any:
+    from dataclasses import replace
+
+    from hushfit.data.schema import read_schema
+    from hushfit.errors import InvalidArgument
+    from hushfit.models import with_sorted_classes
+
+    file = read_schema(path)
+    if file.unconfirmed and not accept_draft:
+        names = ", ".join(file.unconfirmed[:5]) + (", ..." if len(file.unconfirmed) > 5 else "")
+        raise InvalidArgument(
+            f"{path} has {len(file.unconfirmed)} values that were drafted from the rows and not "
+            f"confirmed ({names}). Replace them "
+            "by what is publicly known and delete `confirm = true`, or say --accept-draft, which "
+            "the guarantee will tell."
+        )
+    if file.schema.unit != "row":
+        complain(
+            f"{path} calls a row a {file.schema.unit}. That is a label only: the guarantee "
+            "protects one row, and is weaker for a "
+            f"{file.schema.unit} with several rows.",
+            word="note",
+        )
+    return replace(file, schema=with_sorted_classes(file.schema))
+
+
+def _estimator(given: dict[str, Any]) -> Any:
+    from hushfit import Budget, PrivateLinearSVC, PrivateLogisticRegression
+
+    Budget(given["epsilon"], given["delta"])  # refuses nonsense before a large file is read
+    kind = {"logistic": PrivateLogisticRegression, "svm": PrivateLinearSVC}[given["model"]]
+    return kind(
+        epsilon=given["epsilon"],
+        delta=given["delta"],
+        adjacency=given["adjacency"],
+        penalty=None if given["penalty"] == "none" else given["penalty"],
+        alpha=given["alpha"],
+        l1_ratio=given["l1_ratio"],
+        solver=given["solver"],
+        random_state=given["seed"],
+        verbose=int(at_terminal(given["as_json"])),
+    )
+
+
+def _ledger(given: dict[str, Any]) -> Any:
+    from hushfit import Ledger
+    from hushfit.errors import InvalidArgument
+
+    if given["ledger"] is None:
+        if given["dataset"] is not None:
+            raise InvalidArgument(
+                f"--dataset {given['dataset']} names an account, but no --ledger was given. Give "
+                "both."
+            )
+        complain(
+            "no --ledger was given, so nobody keeps count of what is spent on these rows.",
+            word="warning",
+        )
+        return None
+    return Ledger(given["ledger"], dataset=given["dataset"])
+
+
+def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
+    from hushfit.data.tables import CodedRows, find_tables
+    from hushfit.models import fit_rows
+    from hushfit.privacy.ledger import redacted
+
+    found = find_tables(given["tables"], given["format_"])
+    with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
+        rows = CodedRows.from_tables(found, file.schema, watch=watch)
+    with rows:
+        _refuse_large_delta(given["delta"], rows.n_rows, given["allow_large_delta"])
+        return fit_rows(
+            estimator,
+            rows,
+            file,
+            ledger,
+            redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj])),
+        )
+
+
+def _refuse_large_delta(delta: float, n_rows: int, allowed: bool) -> None:
+    from hushfit.errors import InvalidArgument
+
+    if delta > 1 / n_rows and not allowed:
+        raise InvalidArgument(
+            f"--delta {delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, "
+            "chosen at random, would also keep that "
+            "promise. Nothing was spent. Ask for a delta well below it, for instance "
+            f"{0.1 / n_rows:.0e}, or say --allow-large-delta."
+        )
+
+
+def _most_bytes(schema: Any) -> int:
+    """More than a model file with this schema takes: coefficients, their errors and names, and the
+    papers."""
+    classes = len(schema.target.categories)
+    return (1 << 16) + sum(64 * classes + 12 * (len(name) + 16) for name in schema.feature_names)
+
+
+def _written(model: Any, record: Any, ledger: Any, output: Path) -> str:
+    from hushfit.errors import HushfitError
+    from hushfit.models import model_json, write_whole
+
+    text, digest = model_json(model)
+    try:
+        record(digest)  # before the file appears: every model that exists is in the ledger
+        write_whole(output, text)
+    except HushfitError as error:
+        raise type(error)(f"{error} {_rescued(text, digest, ledger, output)}") from error
+    return digest
+
+
+def _rescued(text: str, digest: str, ledger: Any, output: Path) -> str:
+    """Keep a model that was paid for and could not be recorded or written, and tell where it is."""
+    import tempfile
+
+    from hushfit.cli._files import kept_elsewhere
+
+    location = "" if ledger is None else str(ledger.account.location)
+    beside = [Path(location).parent] if location and "://" not in location else []
+    place = kept_elsewhere(
+        f"{output.name}.{digest[:12]}.rescued",
+        text,
+        [output.parent, *beside, Path(tempfile.gettempdir())],
+    )
+    if place is None:
+        return "No other place could be written either, so the model is lost; its payment stays."
+    return f"The model was paid for and is kept as {place}: move it from there."
+
+
+def _tell(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:
+    spent = None if ledger is None else ledger.spent()
+    if given["as_json"]:
+        total = None
+        if spent is not None:
+            total = {
+                "epsilon": spent.epsilon,
+                "delta": spent.delta,
+                "budget": ledger.budget.epsilon,
+                "rule": ledger.rule,
+            }
+        paid = (
+            None
+            if model.receipt is None
+            else {"dataset": model.receipt.dataset, "number": model.receipt.number}
+        )
+        print_json(
+            {
+                "model": given["output"],
+                "hash": digest,
+                "guarantee": model.guarantee.to_dict(),
+                "receipt": paid,
+                "ledger_total": total,
+            }
+        )
+        return
+    print_panel("Guarantee", str(model.guarantee))
+    click.echo(f"Model:  {given['output']}  (sha256 {digest[:12]}...)")
+    if spent is not None and model.receipt is not None:
+        click.echo(
+            f"Ledger: payment {model.receipt.number} on {model.receipt.dataset!r}; composed total "
+            f"epsilon={spent.epsilon:.4g} "
+            f"of {ledger.budget.epsilon:g} at delta={spent.delta:g} ({ledger.rule})"
+        )
+    output = shlex.quote(given["output"])
+    click.echo("\nWhat to do next:")
+    click.echo(f"  hushfit evaluate {output} TEST.csv     on rows that were held out")
+    click.echo(f"  hushfit report {output} -o report.html")
+    click.echo(f"  hushfit predict {output} NEW.csv -o labels.csv")

@@ -1,0 +1,318 @@
+"""``hushfit ledger``: open accounts, look at them, and check that nobody has rewritten them."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._printing import complain, console, json_option, print_json, print_table
+from hushfit.privacy.ledger import redacted
+
+_path = click.argument("ledger", metavar="LEDGER")
+_dataset = click.option("--dataset", metavar="NAME", help="Only this data set.")
+
+
+@click.group(
+    "ledger",
+    short_help="Keep the budget of data sets.",
+    epilog="""\b
+Examples:
+  hushfit ledger init ledger.db --dataset patients --epsilon 3 --delta 1e-6
+  hushfit ledger show ledger.db
+  hushfit ledger export ledger.db -o /elsewhere/ledger.jsonl
+  hushfit ledger verify ledger.db --against /elsewhere/ledger.jsonl --model model.json""",
+)
+def command() -> None:
+    """Keep the budget of data sets in an SQLite file, or in a postgresql:// database shared by a
+    team.
+
+    Costs are stored, not epsilons: the total is composed anew each time, so a tighter accountant
+    lowers it. What is asked next may depend on what was answered: a filter decides whether a
+    payment fits. An account made with --fixed composes as if all prices had been fixed before the
+    first answer, and is honest only if they were and nothing is left out.
+    """
+
+
+@command.command("init", short_help="Open the account of a data set.")
+@_path
+@click.option("--dataset", required=True, metavar="NAME", help="Name of the data set.")
+@click.option("--epsilon", required=True, type=float, help="Total budget, fixed from now on.")
+@click.option("--delta", required=True, type=float, help="Delta at which the total is held.")
+@click.option(
+    "--adjacency",
+    type=click.Choice(["replace-one", "add-remove"]),
+    default="replace-one",
+    show_default=True,
+)
+@click.option(
+    "--fixed", is_flag=True, help="All prices are fixed before the first answer, none is left out."
+)
+@json_option
+def init(
+    ledger: str,
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    fixed: bool,
+    as_json: bool,
+) -> None:
+    """Open the account of a data set in LEDGER, which is made if it does not exist."""
+    from hushfit import Ledger
+
+    account = Ledger.create(ledger, dataset, epsilon, delta, adjacency, adaptive=not fixed)
+    if as_json:
+        print_json(
+            {
+                "dataset": dataset,
+                "epsilon": epsilon,
+                "delta": delta,
+                "adjacency": adjacency,
+                "rule": account.rule,
+            }
+        )
+    else:
+        click.echo(
+            f"Account {dataset!r}: epsilon={epsilon:g} at delta={delta:g} ({adjacency}), nothing "
+            f"spent. Rule: {account.rule}."
+        )
+
+
+@command.command("show", short_help="Budget and composed total of each data set.")
+@_path
+@_dataset
+@json_option
+def show(ledger: str, dataset: str | None, as_json: bool) -> None:
+    """Print what each data set in LEDGER may spend and has spent."""
+    accounts = _accounts(ledger, dataset)
+    if as_json:
+        print_json({"datasets": [_balance(account) for account in accounts]})
+        return
+    rows = []
+    for account in accounts:
+        spent, budget = account.spent(), account.budget
+        share = min(spent.epsilon / budget.epsilon, 1.0) if math.isfinite(budget.epsilon) else 0.0
+        bar = "#" * round(20 * share) + "." * (20 - round(20 * share))
+        rows.append(
+            [
+                account.name,
+                bar,
+                f"{spent.epsilon:.4g}",
+                f"{budget.epsilon:g}",
+                f"{budget.delta:g}",
+                str(account.relation),
+            ]
+            + [str(len(account.entries)), account.rule.partition(":")[0]]
+        )
+    print_table(
+        "Composed totals",
+        ["data set", "", "spent", "budget", "delta", "adjacency", "payments", "rule"],
+        rows,
+    )
+    for rule in sorted({account.rule for account in accounts}):
+        click.echo(rule)
+    complain(
+        "epsilons do not subtract: budget minus spent is not what another fit may ask for.",
+        word="note",
+    )
+
+
+@command.command("history", short_help="Who spent what, when.")
+@_path
+@_dataset
+@json_option
+def history(ledger: str, dataset: str | None, as_json: bool) -> None:
+    """Print every payment, the models they led to, and how the composed total grew."""
+    lines = {account.name: _lines(account) for account in _accounts(ledger, dataset)}
+    if as_json:
+        print_json({"datasets": lines})
+        return
+    for name, payments in lines.items():
+        rows = [
+            [
+                str(p["number"]),
+                p["at"][:16].replace("T", " "),
+                f"{p['user']}@{p['host']}",
+                p["label"],
+            ]
+            + [f"{p['epsilon_alone']:.4g}", f"{p['total']:.4g}", (p["model"] or "no model")[:12]]
+            for p in payments
+        ]
+        print_table(name, ["#", "when (UTC)", "who", "what", "alone", "total", "model"], rows)
+        _curve(payments)
+        for p in payments:
+            console().print(
+                f"  {p['number']:>3}  {p['command']}",
+                style="dim",
+                markup=False,
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+
+
+@command.command("export", short_help="All entries as JSON lines.")
+@_path
+@_dataset
+@click.option("-o", "--output", default="-", show_default=True, help="File; - is standard output.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Accepted for uniformity: the output is JSON anyway."
+)
+def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None:
+    """Write every entry with its hash, one JSON object a line, for keeping elsewhere."""
+    from hushfit.models import write_whole
+
+    lines = [
+        json.dumps(
+            {"dataset": account.name, "number": entry.number, "hash": entry.hash, **entry.body},
+            sort_keys=True,
+        )
+        for account in _accounts(ledger, dataset)
+        for entry in _disk(account).history()
+    ]
+    text = "".join(line + "\n" for line in lines)
+    if output == "-":
+        click.echo(text, nl=False)
+    else:
+        write_whole(Path(output), text)
+
+
+@command.command(
+    "verify", short_help="Re-derive totals and check hashes, seals and what is kept elsewhere."
+)
+@_path
+@click.option(
+    "--against",
+    "exports",
+    multiple=True,
+    type=click.Path(dir_okay=False),
+    help="Export whose entries must be there.",
+)
+@click.option(
+    "--head", "heads", multiple=True, metavar="HASH", help="Hash of an entry that must be there."
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Path(dir_okay=False),
+    help="Model that must be as it was recorded.",
+)
+@json_option
+def verify(
+    ledger: str,
+    exports: tuple[str, ...],
+    heads: tuple[str, ...],
+    models: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Check every hash in LEDGER and compose every total anew; exit code 4 if anything is wrong.
+
+    This alone finds entries that were edited, removed or added by hand. It cannot find that the
+    whole ledger went back to an earlier state, or was written anew by somebody who computes the
+    hashes too. For that it needs what was kept elsewhere: an export (--against), a hash that it
+    printed (--head), or a model file (--model), whose payment, contents and price must be just as
+    recorded. Each shows that nothing up to that entry was rewritten or lost; of later entries it
+    shows nothing.
+
+    If HUSHFIT_LEDGER_KEY_FILE names a secret when an account is opened, entries are sealed with it:
+    what was written without the secret does not verify for those who have it.
+    """
+    from hushfit.errors import LedgerError
+    from hushfit.models import model_problems
+    from hushfit.privacy.ledger import export_anchors, head_anchor
+    from hushfit.privacy.ledger import verify as verified
+
+    anchors = [
+        *map(head_anchor, heads),
+        *(anchor for path in exports for anchor in export_anchors(path)),
+    ]
+    verdict = verified(ledger, anchors)
+    problems = verdict.sentences() + [
+        text for path in models for text in model_problems(path, verdict)
+    ]
+    if problems:
+        raise LedgerError(
+            f"{redacted(ledger)} does not verify. " + " ".join(f"{text}." for text in problems)
+        )
+    ends = {name: chain[-1] for name, chain in verdict.chains.items()}
+    if as_json:
+        described = {
+            name: {"entries": end.number + 1, "head": end.hash} for name, end in ends.items()
+        }
+        print_json(
+            {
+                "verified": True,
+                "datasets": sorted(ends),
+                "heads": described,
+                "seals_unchecked": list(verdict.unsealed),
+            }
+        )
+        return
+    click.echo(f"{redacted(ledger)} verifies: {len(ends)} data sets, every hash and every total.")
+    for name, end in ends.items():
+        click.echo(f"  {name}: {end.number + 1} entries, head {end.hash}")
+    if verdict.unsealed:
+        names = ", ".join(verdict.unsealed)
+        complain(
+            f"the seals of {names} were not checked: HUSHFIT_LEDGER_KEY_FILE names no key.",
+            word="note",
+        )
+
+
+def _accounts(ledger: str, dataset: str | None) -> list[Any]:
+    from hushfit import Ledger
+    from hushfit.privacy.ledger import ledger_datasets
+
+    names = [dataset] if dataset is not None else ledger_datasets(ledger)
+    return [Ledger(ledger, dataset=name) for name in names]
+
+
+def _disk(account: Any) -> Any:
+    return account.account
+
+
+def _balance(account: Any) -> dict[str, Any]:
+    spent, budget = account.spent(), account.budget
+    head = _disk(account).history()[-1].hash
+    return {
+        "dataset": account.name,
+        "spent": spent.epsilon,
+        "budget": budget.epsilon,
+        "delta": budget.delta,
+        "adjacency": str(account.relation),
+        "payments": len(account.entries),
+        "rule": account.rule,
+        "head": head,
+    }
+
+
+def _lines(account: Any) -> list[dict[str, Any]]:
+    from hushfit.privacy import cost_from_dict, epsilon_of
+
+    chain = _disk(account).history()
+    models = {
+        entry.body["receipt"]: entry.body["model"] for entry in chain if entry.kind == "model"
+    }
+    return [
+        {
+            "number": entry.body["receipt"],
+            **{key: entry.body[key] for key in ("at", "user", "host", "command", "label")},
+            "total": float(entry.body["total"]),
+            "epsilon_alone": epsilon_of(
+                cost_from_dict(entry.body["cost"]), account.budget.delta, account.relation
+            ),
+            "model": models.get(entry.body["receipt"]),
+        }
+        for entry in chain
+        if entry.kind == "charge"
+    ]
+
+
+def _curve(payments: list[dict[str, Any]]) -> None:
+    """The composed total after each payment, as a line of blocks."""
+    top = max((p["total"] for p in payments), default=0.0)
+    if 0 < top < math.inf:
+        blocks = "".join("▁▂▃▄▅▆▇█"[min(int(8 * p["total"] / top), 7)] for p in payments[-80:])
+        click.echo(f"  total after each payment: {blocks} {top:.4g}")

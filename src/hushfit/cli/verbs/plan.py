@@ -1,0 +1,150 @@
+"""``hushfit plan``: what a fit would cost and yield, from public numbers alone."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._printing import complain, json_option, print_json, print_table
+
+
+@click.command(
+    "plan",
+    short_help="Tell what a fit would cost and yield, before reading a row.",
+    epilog="\b\nExample:\n  hushfit plan --rows 50000 --columns 100 --epsilon-range .05:4",
+)
+@click.option("--rows", required=True, type=int, help="Number of rows.")
+@click.option(
+    "--columns", required=True, type=int, help="Encoded columns; each category counts as one."
+)
+@click.option(
+    "--epsilon-range",
+    default=".05:4",
+    show_default=True,
+    metavar="LOW:HIGH",
+    help="Budgets to look at.",
+)
+@click.option("--delta", type=float, help="Default: a tenth of one over the number of rows.")
+@click.option(
+    "--adjacency",
+    type=click.Choice(["replace-one", "add-remove"]),
+    default="replace-one",
+    show_default=True,
+)
+@click.option(
+    "--penalty",
+    type=click.Choice(["none", "l1", "l2", "elasticnet"]),
+    default="none",
+    show_default=True,
+)
+@click.option(
+    "--target-loss", type=float, default=0.01, show_default=True, help="Accuracy that may be lost."
+)
+@click.option("--svg", type=click.Path(dir_okay=False), help="Also draw the plot into this file.")
+@json_option
+def command(**given: Any) -> None:
+    """Print, for budgets between LOW and HIGH: the noise each algorithm would add, the accuracy
+    that the default one is expected to lose against a fit without privacy, and the rows needed to
+    lose no more than --target-loss.
+
+    Reads no data. The rule and its uncertainty (nine cases in ten lie within a factor of 2.7) are
+    in docs/cli.md.
+    """
+    from hushfit.models import write_whole
+    from hushfit.report import forecast, rows_needed
+
+    delta = given["delta"] if given["delta"] is not None else 0.1 / max(given["rows"], 2)
+    penalty = None if given["penalty"] == "none" else given["penalty"]
+    epsilons = _grid(given["epsilon_range"])
+    place = (given["rows"], given["columns"])
+    forecasts = [
+        forecast(*place, epsilon, delta, given["adjacency"], penalty) for epsilon in epsilons
+    ]
+    needed = [
+        rows_needed(given["target_loss"], place[1], epsilon, delta, given["adjacency"])
+        for epsilon in epsilons
+    ]
+    if given["svg"]:
+        from hushfit.report import plan_figure
+
+        write_whole(Path(given["svg"]), plan_figure(forecasts, standalone=True))
+    if given["as_json"]:
+        lines = [
+            {**f.to_dict(), "rows_needed": list(rows)}
+            for f, rows in zip(forecasts, needed, strict=True)
+        ]
+        print_json(
+            {
+                "rows": place[0],
+                "columns": place[1],
+                "target_loss": given["target_loss"],
+                "plans": lines,
+            }
+        )
+        return
+    _tell(forecasts, needed, given, delta)
+
+
+def _grid(text: str) -> list[float]:
+    """Seven budgets between two, in equal ratios."""
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not LOW:HIGH, such as .05:4.", param_hint="--epsilon-range"
+        ) from None
+    if not 0 < low <= high < math.inf:
+        raise click.BadParameter(f"{text!r} needs 0 < LOW <= HIGH.", param_hint="--epsilon-range")
+    steps = 1 if low == high else 7
+    return [float(f"{low * (high / low) ** (k / max(steps - 1, 1)):.3g}") for k in range(steps)]
+
+
+def _tell(forecasts: list[Any], needed: list[Any], given: dict[str, Any], delta: float) -> None:
+    # A logarithmic bar: full for a loss of one half, empty for a thousandth.
+    rows = []
+    for f, (expected, low, high) in zip(forecasts, needed, strict=True):
+        filled = round(20 * min(max(math.log(max(f.loss, 1e-9) / 0.001) / math.log(500), 0.0), 1.0))
+        rows.append(
+            [
+                f"{f.epsilon:g}",
+                f"{100 * f.loss:.2f}",
+                f"{100 * f.loss_low:.2f} to {100 * f.loss_high:.2f}",
+            ]
+            + ["#" * filled + "." * (20 - filled), f"{expected:,}", f"{low:,} to {high:,}"]
+        )
+    title = (
+        f"Points of accuracy lost with {given['rows']:,} rows and {given['columns']:,} columns "
+        f"({given['adjacency']}, "
+    )
+    columns = [
+        "epsilon",
+        "lost",
+        "9 cases in 10",
+        "(log scale)",
+        f"rows to lose {100 * given['target_loss']:g}",
+        "9 in 10",
+    ]
+    print_table(f"{title}delta={delta:.2g})", columns, rows)
+    print_table(
+        "Noise, as a multiple of the sensitivity",
+        ["solver", "release", *(f"{f.epsilon:g}" for f in forecasts)],
+        _noise(forecasts),
+    )
+    complain(
+        "expectations from a rule fitted to eight tables, not promises; the noise is exact.",
+        word="note",
+    )
+
+
+def _noise(forecasts: list[Any]) -> list[list[str]]:
+    lines = []
+    for k, first in enumerate(forecasts[0].noise):
+        if first.refused:
+            lines.append([first.solver, f"not here: {first.refused}", *("" for _ in forecasts)])
+        for j, (name, count, _) in enumerate(first.releases):
+            cells = [
+                f"{f.noise[k].releases[j][2]:.3g}" if f.noise[k].releases else "" for f in forecasts
+            ]
+            lines.append([first.solver, f"{count} x {name}", *cells])
+    return lines

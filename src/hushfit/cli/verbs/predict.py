@@ -1,0 +1,127 @@
+"""``hushfit predict``: labels and probabilities for new rows, encoded as in training."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
+
+# What spreadsheets take for the beginning of a formula, unless the whole cell is a number.
+_FORMULA = re.compile(r"\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+@click.command(
+    "predict",
+    short_help="Label new rows.",
+    epilog="\b\nExample:\n  hushfit predict model.json new.csv -o labels.csv",
+)
+@click.argument("model_path", metavar="MODEL", type=click.Path(dir_okay=False))
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option(
+    "-o", "--output", default="-", show_default=True, help="CSV file; - is standard output."
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    help="When the name does not tell.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@click.option(
+    "--raw", is_flag=True, help="Write labels as they are, for programs rather than spreadsheets."
+)
+@json_option
+def command(
+    model_path: str,
+    tables: tuple[str, ...],
+    output: str,
+    format_: str | None,
+    overwrite: bool,
+    raw: bool,
+    as_json: bool,
+) -> None:
+    """Write one line for each row of TABLE: the most likely label and, where the model has them,
+    probabilities.
+
+    A label that a spreadsheet would run as a formula, since it begins with = + - @ and is no
+    number, gets an apostrophe in front.
+    """
+    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.errors import InvalidArgument
+    from hushfit.models import write_whole
+
+    if as_json and output == "-":
+        raise InvalidArgument("--json needs -o FILE: the labels themselves are CSV.")
+    if output != "-":
+        refuse_to_overwrite(output, overwrite)
+    counted: list[int] = []
+    safe = str if raw else without_formula
+    pieces = _predictions(model_path, tables, format_, at_terminal(as_json), counted, safe)
+    if output == "-":
+        for piece in pieces:
+            click.echo(piece, nl=False)
+        return
+    write_whole(Path(output), pieces)
+    if as_json:
+        print_json({"predictions": output, "rows": sum(counted)})
+    else:
+        click.echo(f"{sum(counted)} rows labelled in {output}")
+
+
+def without_formula(label: Any) -> str:
+    """A label as a cell that no spreadsheet runs: with an apostrophe in front if it looks like a
+    formula; numbers as they are.
+    """
+    text = str(label)
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def _predictions(
+    model_path: str,
+    tables: tuple[str, ...],
+    format_: str | None,
+    shown: bool,
+    counted: list[int],
+    safe: Callable[[Any], str],
+) -> Iterator[str]:
+    """Lines of CSV, batch by batch; tells how many rows each batch had."""
+    from hushfit.data.tables import find_tables
+    from hushfit.report import scored_batches, table_model
+
+    model = table_model(model_path)
+    found = find_tables(tables, format_)
+    with reading_bar([table.path for table in found], shown) as watch:
+        yield _as_csv([_header(model)])
+        for _, labels, probabilities in scored_batches(model, found, watch=watch):
+            counted.append(len(labels))
+            yield _as_csv(_lines(map(safe, labels), probabilities))
+
+
+def _as_csv(rows: list[list[str]]) -> str:
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
+
+
+def _header(model: Any) -> list[str]:
+    probabilities = (
+        [f"p({label})" for label in model.classes]
+        if hasattr(model.estimator, "predict_proba")
+        else []
+    )
+    return ["prediction", *probabilities]
+
+
+def _lines(labels: Iterable[str], probabilities: Any) -> list[list[str]]:
+    if probabilities is None:
+        return [[label] for label in labels]
+    return [
+        [label, *(f"{p:.6g}" for p in row)]
+        for label, row in zip(labels, probabilities, strict=True)
+    ]

@@ -1,0 +1,68 @@
+"""``hushfit report``: one page about a model, for people."""
+
+from pathlib import Path
+
+import click
+
+from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
+
+
+@click.command(
+    "report",
+    short_help="Write one page about a model: promise, budget, coefficients.",
+    epilog="\b\nExample:\n  hushfit report model.json --held-out test.csv -o report.html",
+)
+@click.argument("model_path", metavar="MODEL", type=click.Path(dir_okay=False))
+@click.option(
+    "--held-out",
+    "tables",
+    multiple=True,
+    metavar="TABLE",
+    help="Rows that were not used for training.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    help="When the name does not tell.",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False),
+    help="Where to write the page (HTML).",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@json_option
+def command(
+    model_path: str,
+    tables: tuple[str, ...],
+    format_: str | None,
+    output: str,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Write a self-contained HTML page about MODEL: the guarantee in words, what was assumed
+    public, where the budget went, the coefficients with the standard error that the noise implies,
+    and what epsilon means for one row.
+
+    The page asks for nothing from the network. Reading it costs no further privacy.
+    """
+    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.data.tables import find_tables
+    from hushfit.models import load_model, model_json, write_whole
+    from hushfit.report import evaluate_model, report_page
+
+    refuse_to_overwrite(output, overwrite)
+    model = load_model(model_path)
+    scores = None
+    if tables:
+        found = find_tables(tables, format_)
+        with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
+            scores = evaluate_model(model, found, watch=watch)
+    write_whole(Path(output), report_page(model, model_json(model)[1], scores))
+    if as_json:
+        print_json({"report": output})
+    else:
+        click.echo(f"Report: {output}")

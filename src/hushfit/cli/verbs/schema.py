@@ -1,0 +1,205 @@
+"""``hushfit schema``: a first draft of the public description of a table, and a comparison of
+one with the rows.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._printing import (
+    at_terminal,
+    complain,
+    json_option,
+    print_json,
+    print_table,
+    reading_bar,
+)
+
+_WARNING = (
+    "This draft was made by reading the rows, so it is NOT private: an extreme value or a rare "
+    "label in it may belong to one "
+    "person. Replace every value by what is publicly known, and delete its `confirm = true` when "
+    "you have."
+)
+
+_HEAD = f"""Public description of a table, for `hushfit fit`.
+
+{_WARNING}
+Numbers: low and high are the public range; values outside are clipped, missing ones become `fill` (low if there is none).
+Labels: unlisted and missing ones share the category "<other>". Delete the columns that the model should not see.
+The guarantee protects one row. If a person has several rows, it is weaker for that person."""  # noqa: E501
+
+_CHECK_WARNING = (
+    "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
+    "data alone. Do not publish them, and "
+    "do not copy ranges or labels from the rows into the schema because of them."
+)
+
+
+@click.command(
+    "schema",
+    short_help="Draft the public description of a table.",
+    epilog="""\b
+Examples:
+  hushfit schema patients.csv --target readmitted -o schema.toml
+  hushfit schema --check patients.csv schema.toml""",
+)
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE... [SCHEMA]")
+@click.option("--target", metavar="COLUMN", help="The column to predict.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Compare TABLE with SCHEMA, the last file named. NOT private: for the owner of the data.",
+)
+@click.option("--unit", hidden=True)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="Where to write the schema (TOML)."
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    help="When the name does not tell.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@json_option
+def command(
+    tables: tuple[str, ...],
+    check: bool,
+    unit: str | None,
+    format_: str | None,
+    as_json: bool,
+    **draft: Any,
+) -> None:
+    """Draft a schema from TABLE (files, patterns, or - for standard input).
+
+    The draft reads the rows: it is not private. Every drafted value is marked `confirm = true`;
+    `fit` refuses marked values unless it is told --accept-draft, which is then recorded in the
+    guarantee.
+
+    With --check nothing is written. It counts, column by column, the cells that are no number, lie
+    outside the range or have an unlisted label, and names the classes and categories that no row
+    has: what `fit` would be paid for and could not use. `fit` cannot look for free, so look before
+    you pay. The counts are exact and NOT private.
+    """
+    _refuse_unit(unit)
+    if check:
+        _check(tables, format_, as_json, draft)
+    else:
+        _draft(tables, format_, as_json, **draft)
+
+
+def _refuse_unit(unit: str | None) -> None:
+    from hushfit.errors import InvalidArgument
+
+    if unit not in (None, "row"):
+        raise InvalidArgument(
+            f"--unit {unit} would only be a label: hushfit protects one row, and does not check "
+            f"whether a {unit} has several. If so, "
+            "the guarantee is weaker. Leave --unit out."
+        )
+
+
+def _draft(
+    tables: tuple[str, ...],
+    format_: str | None,
+    as_json: bool,
+    target: str | None,
+    output: str | None,
+    overwrite: bool,
+) -> None:
+    from hushfit.cli._draft import draft_schema
+    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.data.schema import schema_to_toml
+    from hushfit.data.tables import find_tables
+    from hushfit.models import write_whole
+
+    if target is None or output is None:
+        raise click.UsageError("A draft needs --target COLUMN and -o FILE.")
+    refuse_to_overwrite(output, overwrite)
+    found = find_tables(tables, format_)
+    with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
+        draft, remarks = draft_schema(found, target, watch)
+    write_whole(
+        Path(output), schema_to_toml(draft, {"": _HEAD + _left_out(remarks), **remarks.kept})
+    )
+    _tell(draft, remarks, output, as_json)
+
+
+def _check(
+    named: tuple[str, ...], format_: str | None, as_json: bool, draft: dict[str, Any]
+) -> None:
+    from hushfit.cli._compare import compare
+    from hushfit.data.tables import find_tables, read_schema
+
+    if any(draft.values()) or len(named) < 2:
+        raise click.UsageError(
+            "--check needs TABLE... and SCHEMA, and neither --target nor an output: it writes "
+            "nothing."
+        )
+    *tables, path = named
+    schema = read_schema(path).schema
+    found = find_tables(tables, format_)
+    with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
+        columns = compare(found, schema, watch)
+    if as_json:
+        print_json(
+            {
+                "schema": path,
+                "private": False,
+                "warning": _CHECK_WARNING,
+                "columns": [c.to_dict() for c in columns],
+            }
+        )
+        return
+    cells = [
+        [c.name, str(c.rows), str(c.missing), "; ".join(c.remarks) or "suits the schema"]
+        for c in columns
+    ]
+    print_table(
+        f"NOT PRIVATE: the rows against {path}", ["column", "rows", "missing", "remarks"], cells
+    )
+    complain(_CHECK_WARNING, word="warning")
+
+
+def _left_out(remarks: Any) -> str:
+    lines = [f"\nLeft out: {name} ({reason})." for name, reason in remarks.dropped.items()]
+    return "\n" + "".join(lines) if lines else ""
+
+
+def _tell(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
+    described = draft.schema.to_dict()
+    if as_json:
+        print_json(
+            {
+                "schema": output,
+                "private": False,
+                "unconfirmed": draft.unconfirmed,
+                "left_out": remarks.dropped,
+                **described,
+            }
+        )
+        return
+    rows = [
+        [name, column["kind"], _summary(column)] for name, column in described["columns"].items()
+    ]
+    rows.append(
+        [
+            f"{described['target']['name']} (target)",
+            described["target"]["kind"],
+            _summary(described["target"]),
+        ]
+    )
+    print_table(f"Draft of {output}", ["column", "kind", "drafted"], rows)
+    for name, reason in remarks.dropped.items():
+        complain(f"column {name!r} was left out: {reason}.", word="note")
+    complain(_WARNING, word="warning")
+
+
+def _summary(column: dict[str, Any]) -> str:
+    if column["kind"] == "numeric":
+        return f"{column['low']:g} to {column['high']:g}"
+    shown = ", ".join(column["categories"][:4])
+    more = len(column["categories"]) - 4
+    return f"{shown}, and {more} more" if more > 0 else shown

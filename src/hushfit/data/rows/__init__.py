@@ -1,0 +1,64 @@
+"""Rows in memory, in blocks, and the secret coins that choose among them.
+
+Coins              A source of uniform 64-bit words
+SecureCoins        Words from OpenSSL's cryptographic generator, with fresh entropy of the
+                   operating system mixed in
+SeededCoins        Reproducible words, for tests and simulations only
+fixed_size_rows    ``size`` different rows, every subset equally likely
+poisson_rows       Each row on its own with probability ``rate``, rounded down to a multiple of
+                   2**-64
+ALL_ROWS           What a block hands its kernel when every row of the block takes part
+Block              Some records of a source
+DataSource         Private rows and labels
+DenseBlock         Records in a C-ordered array
+DenseRows          Rows of a two-dimensional array, used where they lie
+FEWEST_BLOCK_ROWS  Rows of the smallest block, which a proof rests on
+FeatureBounds      Public range of every column
+MOST_BLOCK_ROWS    Rows of the largest block, which a proof rests on
+SparseBlock        Records in compressed sparse rows
+SparseRows         Rows of a scipy CSR matrix
+as_source          The source for a validated dense array or CSR matrix
+canonical          The same sparse rows with increasing indices, each once
+"""
+
+from hushfit.data.rows._sampling import (
+    Coins,
+    SecureCoins,
+    SeededCoins,
+    fixed_size_rows,
+    poisson_rows,
+)
+from hushfit.data.rows._source import (
+    ALL_ROWS,
+    FEWEST_BLOCK_ROWS,
+    MOST_BLOCK_ROWS,
+    Block,
+    DataSource,
+    DenseBlock,
+    DenseRows,
+    FeatureBounds,
+    SparseBlock,
+    SparseRows,
+    as_source,
+    canonical,
+)
+
+__all__ = [
+    "ALL_ROWS",
+    "FEWEST_BLOCK_ROWS",
+    "MOST_BLOCK_ROWS",
+    "Block",
+    "Coins",
+    "DataSource",
+    "DenseBlock",
+    "DenseRows",
+    "FeatureBounds",
+    "SecureCoins",
+    "SeededCoins",
+    "SparseBlock",
+    "SparseRows",
+    "as_source",
+    "canonical",
+    "fixed_size_rows",
+    "poisson_rows",
+]

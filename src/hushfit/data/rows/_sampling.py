@@ -1,0 +1,187 @@
+"""Secret coins: which records take part in a step. Drawn inside the boundary and never shown."""
+
+import math
+import os
+import ssl
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from itertools import accumulate, islice
+from typing import Protocol
+
+import numpy as np
+
+from hushfit._typing import AnyArray, IntVector
+from hushfit.kernels.coins import below, walk, zero_in_all
+
+# Below this rate it is cheaper to draw the gaps between the rows that are taken than a few digits
+# of each row.
+_RARE = 1 / 32
+# Bounds for gaps up to eight times the average one, unless they would crowd the cache; longer gaps
+# are walked in parts.
+_LONG_GAP, _MOST_BOUNDS = 8, 2048
+_DIGITS = 192
+
+
+class Coins(Protocol):
+    """A source of uniform 64-bit words."""
+
+    def words(self, count: int) -> AnyArray: ...
+
+
+@dataclass(frozen=True)
+class SecureCoins:
+    """Words from OpenSSL's cryptographic generator, with fresh entropy of the operating system
+    mixed in; see docs/adr/0009.
+    """
+
+    def __post_init__(self) -> None:
+        ssl.RAND_add(os.urandom(64), 64.0)
+
+    def words(self, count: int) -> AnyArray:
+        return np.frombuffer(ssl.RAND_bytes(8 * count), dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class SeededCoins:
+    """Reproducible words, for tests and simulations only: whoever knows the seed knows the
+    batches.
+    """
+
+    seed: int
+    _generator: np.random.Generator = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_generator", np.random.default_rng(self.seed))
+
+    def words(self, count: int) -> AnyArray:
+        return self._generator.bit_generator.random_raw(count)
+
+
+def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
+    """Each row on its own with probability ``rate``, rounded down to a multiple of 2**-64: less is
+    never less private.
+
+    Exact either way (docs/proofs/poisson.md): small rates draw the gap from one taken row to the
+    next, others some digits for every row.
+    """
+    if rate >= 1.0:
+        return np.arange(n_rows)
+    threshold = int(rate * 2.0**64)
+    if threshold == 0:
+        return np.empty(0, dtype=np.int64)
+    return (
+        _rows_by_gaps(n_rows, threshold, coins)
+        if rate < _RARE
+        else _rows_by_digits(n_rows, threshold, coins)
+    )
+
+
+def _rows_by_digits(n_rows: int, threshold: int, coins: Coins) -> IntVector:
+    """A row is in when its random number, in binary, lies below the rate: almost always the
+    first few digits tell, and no more are drawn.
+    """
+    # Where the rate starts with zeros so must the number; what follows is compared with the 64
+    # digits after them.
+    zeros = 64 - threshold.bit_length()
+    rows = _starting_with_zeros(n_rows, zeros, coins)
+    head, tail = divmod(threshold << zeros, 2**56)
+    heads = _random_bytes(len(rows), coins)
+    undecided = coins.words(int(np.count_nonzero(heads == head)))
+    return rows[: below(rows, heads, head, undecided, np.uint64(tail))]
+
+
+def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
+    """Rows whose number starts with so many zeros, one digit of 64 rows to a word."""
+    if zeros == 0:
+        return np.arange(n_rows)
+    digits = coins.words(zeros * -(-n_rows // 64)).reshape(zeros, -1)
+    rows: IntVector = zero_in_all(digits, n_rows)
+    return rows
+
+
+def _random_bytes(count: int, coins: Coins) -> AnyArray:
+    return coins.words(-(-count // 8)).view(np.uint8)[:count]
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """How many rows are passed over before the next one is taken: more than ``k`` when a random
+    number lies below (1 - rate)^(k+1).
+
+    ``beyond[k]`` has the first 64 digits of that bound or is one too small. For words that start
+    like ``b``, ``guide[b]`` is the least gap. ``pace`` is how many rows a word brings the walk on,
+    on average.
+    """
+
+    threshold: int
+    beyond: AnyArray
+    guide: AnyArray
+    pace: float
+
+    def words_for(self, n_rows: int) -> int:
+        """Enough to pass that many rows, all but a few times in a hundred thousand."""
+        expected = n_rows / self.pace
+        return int(expected + 4 * math.sqrt(expected)) + 8
+
+    def exact(self, word: int, coins: Coins) -> int:
+        """The gap of a word that is too close to a bound: of its number, and of all bounds,
+        every digit is looked at.
+        """
+        longest, stay = len(self.beyond), 2**64 - self.threshold
+        number = reduce(
+            lambda digits, more: digits << 64 | int(more), coins.words(longest - 1), word
+        )
+        return bisect_left(
+            range(longest), True, key=lambda k: number >= stay ** (k + 1) << 64 * (longest - k - 1)
+        )
+
+
+@lru_cache  # the steps of a run all have one rate
+def _gaps(threshold: int) -> _Gaps:
+    longest = min(_MOST_BOUNDS, -(-_LONG_GAP * 2**64 // threshold))
+    # Rounded down at each step, with digits to spare: after a few thousand steps the first 64
+    # digits are right or one too small.
+    powers = accumulate(
+        range(longest), lambda power, _: power * (2**64 - threshold) >> 64, initial=2**_DIGITS
+    )
+    beyond = np.array([power >> _DIGITS - 64 for power in islice(powers, 1, None)], dtype=np.uint64)
+    starts = 2 ** (longest - 1).bit_length()
+    last_words = np.arange(1, starts + 1, dtype=np.uint64) * np.uint64(2**64 // starts) - np.uint64(
+        1
+    )
+    guide = longest - np.searchsorted(beyond[::-1], last_words, side="right")
+    return _Gaps(threshold, beyond, guide.astype(np.int32), 1 + math.fsum(beyond[:-1]) / 2.0**64)
+
+
+def _rows_by_gaps(n_rows: int, threshold: int, coins: Coins) -> IntVector:
+    """Walk along the rows from one that is taken to the next."""
+    gaps, row, parts = _gaps(threshold), 0, [np.empty(0, dtype=np.int64)]
+    while row < n_rows:
+        words = coins.words(gaps.words_for(n_rows - row))
+        rows = np.empty(len(words), dtype=np.int64)
+        taken, row, used = walk(words, gaps.beyond, gaps.guide, row, n_rows, rows)
+        if row < n_rows and used < len(words):
+            gap = gaps.exact(int(words[used]), coins)
+            row += gap
+            if gap < len(gaps.beyond) and row < n_rows:
+                rows[taken] = row
+                taken, row = taken + 1, row + 1
+        parts.append(rows[:taken])
+    return parts[-1] if len(parts) == 2 else np.concatenate(parts)
+
+
+def fixed_size_rows(n_rows: int, size: int, coins: Coins) -> IntVector:
+    """``size`` different rows, every subset equally likely: those with the smallest of n random
+    words.
+
+    A tie between the last word taken and the first one left is drawn again; the rule is the same
+    for all rows, so what remains is exactly uniform.
+    """
+    if size >= n_rows:
+        return np.arange(n_rows)
+    while True:
+        words = coins.words(n_rows)
+        order = np.argpartition(words, (size - 1, size))
+        if words[order[size - 1]] != words[order[size]]:
+            return np.sort(order[:size])

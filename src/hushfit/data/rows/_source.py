@@ -1,0 +1,598 @@
+"""Rows as the queries see them: records of length one, in blocks.
+
+A record is ``scale * [x, unit]``. ``unit`` is 1 when the model has an intercept, so that the
+intercept is inside the norm; ``scale`` makes the record a unit vector. A record that is empty, or
+has a value that is not a finite number, counts as the zero record: it stays in its place,
+contributes nothing, and moves no other record. Every map here is record by record.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hushfit._arrays import keep_read_only
+from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit.errors import InvalidArgument
+from hushfit.kernels import difference as difference_kernels
+from hushfit.kernels import gradient as gradient_kernels
+from hushfit.kernels import line_search as search_kernels
+from hushfit.kernels import rows as row_kernels
+from hushfit.kernels.threads import parallel_map
+
+# What a block hands its kernel when every row of the block takes part. A sampled batch that happens
+# to be empty must not look like this: it has no blocks at all.
+ALL_ROWS: IntVector = np.empty(0, dtype=np.int64)
+# Both enter the rounding bound of docs/proofs/gradient.md. Blocks that must be copied are the
+# smallest ones. The size depends on the number of rows and not on the number of threads, so that
+# neither does any answer.
+MOST_BLOCK_ROWS = 32_768
+FEWEST_BLOCK_ROWS = 4_096
+
+
+class Block(Protocol):
+    """Some records of a source. ``place`` picks the entries of a per-row vector that belong to
+    them.
+    """
+
+    @property
+    def place(self) -> slice | IntVector: ...
+
+    def gradient_sum(
+        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+    ) -> Vector:
+        """Sum of the clipped gradients, each rounded to the grid."""
+
+    def difference_sum(
+        self,
+        w: Vector,
+        v: Vector,
+        clip: float,
+        bound: float,
+        code: int,
+        parameter: float,
+        grid: float,
+    ) -> Vector:
+        """Sum of the differences between the clipped gradients at ``w`` and at ``v``, each
+        clipped to ``bound`` and rounded.
+        """
+
+    def drop_sum(
+        self,
+        vectors: Vector,
+        mixes: Matrix,
+        bounds: Vector,
+        code: int,
+        parameter: float,
+        grids: Vector,
+    ) -> Vector:
+        """Sums of the drops in loss from the first mix of ``vectors`` to each other one, each
+        clipped and rounded.
+        """
+
+    def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
+        """Sum of outer products in units of ``steps**-2``, the records' entries rounded to
+        ``1 / steps``.
+
+        With ``factors``, one for each record of the block, of the records multiplied by them.
+        """
+
+    def lengths(self, A: Matrix) -> Vector:
+        """Length of ``A`` times each record."""
+
+    def margins(self, w: Vector) -> Vector:
+        """Inner product of each record with ``w``; nan for the zero record."""
+
+
+class DataSource(Protocol):
+    """Private rows and labels. Only the queries of ``hushfit.release`` look inside."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def y(self) -> Vector: ...
+
+    def blocks(self, rows: IntVector | None = None) -> Iterator[Block]:
+        """The records in blocks: all of them, or those at ``rows``."""
+
+
+@dataclass(frozen=True, eq=False)
+class DenseBlock:
+    """Records in a C-ordered array."""
+
+    X: AnyArray
+    rows: IntVector
+    place: slice | IntVector
+    y: Vector
+    scale: Vector
+    unit: float
+
+    def gradient_sum(
+        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+    ) -> Vector:
+        kernel = gradient_kernels.scalar_dense if w.ndim == 1 else gradient_kernels.vector_dense
+        total = np.empty(w.shape)
+        kernel(
+            self.X, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total
+        )
+        return total
+
+    def difference_sum(
+        self,
+        w: Vector,
+        v: Vector,
+        clip: float,
+        bound: float,
+        code: int,
+        parameter: float,
+        grid: float,
+    ) -> Vector:
+        kernel = difference_kernels.scalar_dense if w.ndim == 1 else difference_kernels.vector_dense
+        total = np.empty(w.shape)
+        kernel(
+            self.X,
+            self.rows,
+            self.y,
+            self.scale,
+            self.unit,
+            w,
+            v,
+            clip,
+            bound,
+            code,
+            parameter,
+            grid,
+            total,
+        )
+        return total
+
+    def drop_sum(
+        self,
+        vectors: Vector,
+        mixes: Matrix,
+        bounds: Vector,
+        code: int,
+        parameter: float,
+        grids: Vector,
+    ) -> Vector:
+        kernel = search_kernels.scalar_dense if vectors.ndim == 2 else search_kernels.vector_dense
+        total = np.empty(len(bounds))
+        kernel(
+            self.X,
+            self.rows,
+            self.y,
+            self.scale,
+            self.unit,
+            vectors,
+            mixes,
+            bounds,
+            code,
+            parameter,
+            grids,
+            total,
+        )
+        return total
+
+    def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
+        width = self.X.shape[1] + 1
+        moment: Matrix = np.zeros((width, width))
+        stretched = self if factors is None else replace(self, scale=self.scale * factors)
+        for _, records in stretched._records():
+            records *= steps
+            np.rint(records, out=records)
+            moment += records.T @ records
+        return moment
+
+    def lengths(self, A: Matrix) -> Vector:
+        lengths = np.empty(len(self.X))
+        for place, records in self._records():
+            image = records @ A
+            lengths[place] = np.sqrt(np.einsum("ij,ij->i", image, image))
+        return lengths
+
+    def margins(self, w: Vector) -> Vector:
+        margins = np.empty(len(self.X))
+        for place, records in self._records():
+            margins[place] = records @ w
+        margins[self.scale == 0.0] = np.nan
+        return margins
+
+    def _records(self) -> Iterator[tuple[slice, Matrix]]:
+        """The records themselves, a few thousand at a time."""
+        for place in _places(len(self.X), FEWEST_BLOCK_ROWS):
+            X, scale = self.X[place], self.scale[place]
+            records = np.empty((X.shape[0], X.shape[1] + 1))
+            with np.errstate(invalid="ignore", over="ignore"):
+                np.multiply(X, scale[:, None], out=records[:, :-1])
+            np.multiply(scale, self.unit, out=records[:, -1])
+            records[scale == 0.0] = 0.0
+            yield place, records
+
+
+@dataclass(frozen=True, eq=False)
+class SparseBlock:
+    """Records in compressed sparse rows; nothing is made dense."""
+
+    data: AnyArray
+    indices: AnyArray
+    indptr: AnyArray
+    rows: IntVector
+    place: slice | IntVector
+    y: Vector
+    scale: Vector
+    unit: float
+    n_features: int
+
+    @property
+    def _matrix(self) -> tuple[AnyArray, AnyArray, AnyArray]:
+        return self.data, self.indices, self.indptr
+
+    def gradient_sum(
+        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+    ) -> Vector:
+        kernel = gradient_kernels.scalar_csr if w.ndim == 1 else gradient_kernels.vector_csr
+        total = np.empty(w.shape)
+        kernel(
+            *self._matrix,
+            self.rows,
+            self.y,
+            self.scale,
+            caps,
+            self.unit,
+            w,
+            code,
+            parameter,
+            grid,
+            total,
+        )
+        return total
+
+    def difference_sum(
+        self,
+        w: Vector,
+        v: Vector,
+        clip: float,
+        bound: float,
+        code: int,
+        parameter: float,
+        grid: float,
+    ) -> Vector:
+        kernel = difference_kernels.scalar_csr if w.ndim == 1 else difference_kernels.vector_csr
+        total = np.empty(w.shape)
+        kernel(
+            *self._matrix,
+            self.rows,
+            self.y,
+            self.scale,
+            self.unit,
+            w,
+            v,
+            clip,
+            bound,
+            code,
+            parameter,
+            grid,
+            total,
+        )
+        return total
+
+    def drop_sum(
+        self,
+        vectors: Vector,
+        mixes: Matrix,
+        bounds: Vector,
+        code: int,
+        parameter: float,
+        grids: Vector,
+    ) -> Vector:
+        kernel = search_kernels.scalar_csr if vectors.ndim == 2 else search_kernels.vector_csr
+        total = np.empty(len(bounds))
+        kernel(
+            *self._matrix,
+            self.rows,
+            self.y,
+            self.scale,
+            self.unit,
+            vectors,
+            mixes,
+            bounds,
+            code,
+            parameter,
+            grids,
+            total,
+        )
+        return total
+
+    def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
+        total = np.zeros((self.n_features + 1, self.n_features + 1))
+        scale = self.scale if factors is None else self.scale * factors
+        row_kernels.second_moment_csr(*self._matrix, scale, self.unit, steps, total)
+        return total
+
+    def lengths(self, A: Matrix) -> Vector:
+        lengths = np.empty(len(self.scale))
+        row_kernels.lengths_csr(*self._matrix, self.scale, self.unit, A, lengths)
+        return lengths
+
+    def margins(self, w: Vector) -> Vector:
+        margins = np.empty(len(self.scale))
+        row_kernels.margins_csr(*self._matrix, self.scale, self.unit, w, margins)
+        return margins
+
+
+@dataclass(frozen=True)
+class FeatureBounds:
+    """Public range of every column; values are clipped to it and mapped to [0, 1]."""
+
+    low: Vector
+    high: Vector
+
+    def __post_init__(self) -> None:
+        # Records were measured within these bounds: with others they could be longer than one.
+        keep_read_only(self, "low", "high")
+
+    @classmethod
+    def parse(cls, bounds: Any, n_features: int) -> "FeatureBounds":
+        """From ``(low, high)``, each a number or one number per column, or from one pair per
+        column.
+        """
+        try:
+            array = np.asarray(bounds, dtype=np.float64) if _is_rectangular(bounds) else None
+            pair = (
+                array.T
+                if array is not None and array.shape == (n_features, 2) and n_features != 2
+                else bounds
+            )
+            low, high = (
+                np.broadcast_to(np.asarray(end, dtype=np.float64), n_features).copy()
+                for end in pair
+            )
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidArgument(
+                "feature_bounds must be (low, high), each a number or one number for each of the "
+                f"{n_features} columns; "
+                f"got {bounds!r}."
+            ) from None
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            j = int(np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))[0])
+            raise InvalidArgument(
+                f"feature_bounds of column {j} must be finite, not ({low[j]:g}, {high[j]:g}). "
+                "Write down the range you know "
+                "without looking at the rows."
+            )
+        if not np.isfinite(high - low).all():
+            raise InvalidArgument(
+                "feature_bounds are so far apart that their difference overflows. Give the range "
+                "you expect."
+            )
+        wrong = np.flatnonzero(low >= high)
+        if len(wrong):
+            j = int(wrong[0])
+            raise InvalidArgument(
+                f"feature_bounds of column {j} are reversed or empty: low={low[j]:g}, "
+                f"high={high[j]:g}. Give low < high."
+            )
+        return cls(low, high)
+
+    def apply(self, X: AnyArray) -> Matrix:
+        """Clip and map to [0, 1], as a new float64 array."""
+        clipped: Matrix = np.clip(X, self.low, self.high, dtype=np.float64)
+        clipped -= self.low
+        clipped /= self.high - self.low
+        return clipped
+
+    def apply_sparse(self, X: Any) -> Any:
+        """The same for a CSR matrix, whose zeros must stay zeros; shares its indices."""
+        if np.any(self.low != 0.0):
+            j = int(np.flatnonzero(self.low)[0])
+            raise InvalidArgument(
+                f"feature_bounds of column {j} start at {self.low[j]:g}, but a sparse matrix needs "
+                "ranges "
+                "that start at 0, or its zeros would not stay zeros. Shift the column, or pass a "
+                "dense array."
+            )
+        column_high = self.high[X.indices]
+        values = np.clip(X.data, 0.0, column_high, dtype=np.float64) / column_high
+        return type(X)((values, X.indices, X.indptr), shape=X.shape)
+
+
+def _is_rectangular(bounds: Any) -> bool:
+    return (
+        isinstance(bounds, np.ndarray | list | tuple)
+        and len({np.size(part) for part in bounds}) == 1
+    )
+
+
+class _InMemory:
+    """What rows in memory know of themselves, however they lie."""
+
+    X: Any
+    fit_intercept: bool
+
+    @cached_property  # asked at every step
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @cached_property
+    def unit(self) -> float:
+        return float(self.fit_intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows(_InMemory):
+    """Rows of a two-dimensional array, used where they lie: never copied as a whole.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features), float32 or float64, C- or F-ordered
+    y : float64 array; +-1 for two classes, class numbers for more, any real for regression
+    fit_intercept : bool
+    bounds : FeatureBounds or None
+        Applied to each block as it is read.
+    scaled_labels : bool
+        Whether labels shrink with their records, as regression needs: then a residual shrinks as a
+        whole.
+    """
+
+    X: AnyArray
+    y: Vector
+    fit_intercept: bool = True
+    bounds: FeatureBounds | None = None
+    scaled_labels: bool = False
+    scale: Vector = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        scale = np.empty(len(self.X))
+
+        def fill(place: slice) -> None:
+            row_kernels.unit_scales_dense(self._packed(self.X[place]), self.unit, scale[place])
+
+        list(parallel_map(fill, _places(self.n_rows, self._block_rows)))
+        _settle(self, scale)
+
+    @cached_property
+    def _as_it_lies(self) -> bool:
+        return self.bounds is None and self.X.flags.c_contiguous
+
+    @cached_property
+    def _block_rows(self) -> int:
+        return _block_rows(self.n_rows) if self._as_it_lies else FEWEST_BLOCK_ROWS
+
+    def _packed(self, X: AnyArray) -> AnyArray:
+        return np.ascontiguousarray(X) if self.bounds is None else self.bounds.apply(X)
+
+    def blocks(self, rows: IntVector | None = None) -> Iterator[DenseBlock]:
+        for place in _places(self.n_rows if rows is None else len(rows), self._block_rows):
+            if rows is None:
+                yield DenseBlock(
+                    self._packed(self.X[place]),
+                    ALL_ROWS,
+                    place,
+                    self.y[place],
+                    self.scale[place],
+                    self.unit,
+                )
+            elif self._as_it_lies:
+                yield DenseBlock(self.X, rows[place], slice(None), self.y, self.scale, self.unit)
+            else:
+                chosen = rows[place]
+                yield DenseBlock(
+                    self._packed(self.X[chosen]),
+                    ALL_ROWS,
+                    chosen,
+                    self.y[chosen],
+                    self.scale[chosen],
+                    self.unit,
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows(_InMemory):
+    """Rows of a scipy CSR matrix; see ``DenseRows``. A matrix that names a column twice in a row
+    is copied and summed first.
+    """
+
+    X: Any
+    y: Vector
+    fit_intercept: bool = True
+    bounds: FeatureBounds | None = None
+    scaled_labels: bool = False
+    scale: Vector = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", canonical(self.X))
+        if self.bounds is not None:
+            object.__setattr__(self, "X", self.bounds.apply_sparse(self.X))
+        scale = np.empty(self.n_rows)
+        row_kernels.unit_scales_csr(self.X.data, self.X.indptr, self.unit, scale)
+        _settle(self, scale)
+
+    def blocks(self, rows: IntVector | None = None) -> Iterator[SparseBlock]:
+        X, d = self.X, self.n_features
+        for place in _places(self.n_rows if rows is None else len(rows), _block_rows(self.n_rows)):
+            if rows is None:
+                pointers = X.indptr[place.start : place.stop + 1]
+                yield SparseBlock(
+                    X.data,
+                    X.indices,
+                    pointers,
+                    ALL_ROWS,
+                    place,
+                    self.y[place],
+                    self.scale[place],
+                    self.unit,
+                    d,
+                )
+            else:
+                yield SparseBlock(
+                    X.data,
+                    X.indices,
+                    X.indptr,
+                    rows[place],
+                    slice(None),
+                    self.y,
+                    self.scale,
+                    self.unit,
+                    d,
+                )
+
+
+def _settle(source: "DenseRows | SparseRows", scale: Vector) -> None:
+    object.__setattr__(source, "scale", scale)
+    if source.scaled_labels:
+        object.__setattr__(source, "y", source.y * scale)
+
+
+def canonical(X: Any) -> Any:
+    """The same sparse rows with increasing indices, each once: an index that came twice would make
+    its record too long.
+
+    scipy remembers whether a matrix is in this form and can be wrong about it after an edit in
+    place, so it is checked.
+    """
+    if row_kernels.is_canonical_csr(X.indices, X.indptr, X.shape[1]):
+        return X
+    tidy = type(X)((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    tidy.has_canonical_format = tidy.has_sorted_indices = False
+    tidy.sum_duplicates()
+    if not row_kernels.is_canonical_csr(tidy.indices, tidy.indptr, tidy.shape[1]):
+        raise InvalidArgument(
+            "X is not a valid CSR matrix: it has an index outside its columns. Build it anew."
+        )
+    return tidy
+
+
+def _block_rows(n_rows: int) -> int:
+    """Large blocks cost less to hand out; small tables need small ones to keep all cores busy."""
+    return MOST_BLOCK_ROWS if n_rows >= 8 * MOST_BLOCK_ROWS else 2 * FEWEST_BLOCK_ROWS
+
+
+def _places(n_rows: int, size: int) -> list[slice]:
+    if 0 < n_rows <= size:  # nearly every batch
+        return [slice(0, n_rows)]
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def as_source(
+    X: Any,
+    y: ArrayLike,
+    *,
+    fit_intercept: bool = True,
+    bounds: FeatureBounds | None = None,
+    scaled_labels: bool = False,
+) -> DenseRows | SparseRows:
+    """The source for a validated dense array or CSR matrix."""
+    labels = np.ascontiguousarray(y, dtype=np.float64)
+    kind = SparseRows if hasattr(X, "indptr") else DenseRows
+    return kind(X, labels, fit_intercept, bounds, scaled_labels)

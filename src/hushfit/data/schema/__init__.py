@@ -1,0 +1,60 @@
+"""The public description of a table: columns, ranges and categories, and its file. Needs no
+pyarrow.
+
+label_of           The text by which a cell is compared with categories
+listed             The cells of a column as objects
+number_of          A cell as a number, NaN for what cannot be read as one
+numbers_in         The cells of a column as floats, NaN for those that cannot be read as numbers
+CategoricalColumn  A label with a public vocabulary
+Column             A numeric or a categorical column
+NumericColumn      A number with a public range
+OTHER              The category of texts that a schema does not list
+Schema             The public description of a table
+cells_of           One column of the table as a one-dimensional array
+encode             Turn a table into features in [0, 1], one row at a time
+SchemaFile         A schema and the names in it that nobody has confirmed yet
+parse_schema       Read a schema from TOML
+read_schema        Read a schema file
+rounded_outwards   A range with two significant digits around another one
+schema_hash        SHA-256 of a schema's contents
+schema_to_toml     Write a schema as TOML
+"""
+
+from hushfit.data.schema._cells import label_of, listed, number_of, numbers_in
+from hushfit.data.schema._schema import (
+    OTHER,
+    CategoricalColumn,
+    Column,
+    NumericColumn,
+    Schema,
+    cells_of,
+    encode,
+)
+from hushfit.data.schema._schema_file import (
+    SchemaFile,
+    parse_schema,
+    read_schema,
+    rounded_outwards,
+    schema_hash,
+    schema_to_toml,
+)
+
+__all__ = [
+    "OTHER",
+    "CategoricalColumn",
+    "Column",
+    "NumericColumn",
+    "Schema",
+    "SchemaFile",
+    "cells_of",
+    "encode",
+    "label_of",
+    "listed",
+    "number_of",
+    "numbers_in",
+    "parse_schema",
+    "read_schema",
+    "rounded_outwards",
+    "schema_hash",
+    "schema_to_toml",
+]

@@ -1,0 +1,474 @@
+"""What is public about a table: ranges and vocabularies written down by a person, never read from
+the rows.
+
+`encode` uses nothing but the schema and the row at hand, so changing one person changes one row of
+the matrix. That is what lets the sensitivity proofs speak of rows of ``X`` while the promise is
+made to people in the table.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit.data.schema._cells import label_of, listed, numbers_in
+from hushfit.errors import InvalidArgument
+
+__all__ = ["CategoricalColumn", "Column", "NumericColumn", "Schema", "encode"]
+
+OTHER = "<other>"
+
+
+def _identity(v: Vector) -> Vector:
+    return v
+
+
+TRANSFORMS: dict[str, Callable[[Vector], Vector]] = {"none": _identity, "log1p": np.log1p}
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """A number with a public range; its encoding is one feature in [0, 1].
+
+    Parameters
+    ----------
+    name : str
+        Name of the column in the table.
+    low, high : float
+        Public range, known without looking at the rows. Values outside are clipped to it.
+    fill : float, optional
+        Stands in for a missing or unreadable value. `low` when not given.
+    transform : {"none", "log1p"}, default="none"
+        Applied before scaling to [0, 1]. "log1p" spreads out the small values of a long-tailed
+        column such as an amount of money; it needs ``low > -1``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NumericColumn("age", low=20, high=70, fill=45).encode(
+    ...     np.array([20, 45, 99, np.nan])
+    ... ).tolist()
+    [0.0, 0.5, 1.0, 0.5]
+    """
+
+    name: str
+    low: float
+    high: float
+    fill: float | None = None
+    transform: str = "none"
+    kind: ClassVar[str] = "numeric"
+
+    def __post_init__(self) -> None:
+        _refuse_nameless(self.name)
+        for name in ("low", "high", *(() if self.fill is None else ("fill",))):
+            _refuse_what_is_no_number(getattr(self, name), f"{name} of column {self.name!r}")
+        if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
+            raise InvalidArgument(
+                f"column {self.name!r} has the range [{self.low}, {self.high}]. Give finite "
+                "numbers with low < high."
+            )
+        if not isinstance(self.transform, str) or self.transform not in TRANSFORMS:
+            raise InvalidArgument(
+                f"column {self.name!r} asks for transform={self.transform!r}. Choose one of "
+                f"{', '.join(TRANSFORMS)}."
+            )
+        if self.transform == "log1p" and self.low <= -1:
+            raise InvalidArgument(
+                f"column {self.name!r} has low={self.low} and transform='log1p', which needs low > "
+                "-1. "
+                "Raise low or drop the transform."
+            )
+        if self.fill is not None and not self.low <= self.fill <= self.high:
+            raise InvalidArgument(
+                f"column {self.name!r} has fill={self.fill}, outside its range [{self.low}, "
+                f"{self.high}]. "
+                "Choose a fill inside the range."
+            )
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The one feature this column becomes."""
+        return [self.name]
+
+    def encode(self, values: AnyArray) -> Matrix:
+        """Clip to the public range, transform, and scale to [0, 1].
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            Numbers, or text to be read as numbers.
+
+        Returns
+        -------
+        X : array of shape (n,)
+            The encoded column.
+        """
+        shape = TRANSFORMS[self.transform]
+        v = numbers_in(values)
+        v = np.where(np.isnan(v), self.low if self.fill is None else self.fill, v)
+        bottom, top = shape(np.array([self.low, self.high], dtype=np.float64))
+        share: Vector = (shape(np.clip(v, self.low, self.high)) - bottom) / (top - bottom)
+        return share.clip(0.0, 1.0)  # against rounding: the proofs rely on the interval
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """A label with a public vocabulary; its encoding is one indicator per category and one for
+    anything else.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column in the table.
+    categories : sequence of str
+        Public vocabulary, known without looking at the rows. Missing and unlisted values share the
+        last feature, ``name=<other>``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> colour = CategoricalColumn("colour", categories=("red", "blue"))
+    >>> colour.encode(np.array(["blue", "mauve"])).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    kind: ClassVar[str] = "categorical"
+
+    def __post_init__(self) -> None:
+        _refuse_nameless(self.name)
+        if not isinstance(self.categories, list | tuple) or isinstance(self.categories, str):
+            raise InvalidArgument(
+                f"column {self.name!r} has categories={self.categories!r}. Give a list of labels."
+            )
+        categories = tuple(_category(c).strip() for c in self.categories)
+        object.__setattr__(
+            self, "categories", categories
+        )  # a list from JSON or TOML becomes hashable
+        if not categories or len(set(categories)) < len(categories) or OTHER in categories:
+            raise InvalidArgument(
+                f"column {self.name!r} has categories {list(categories)}. Give at least one, each "
+                "once; "
+                f"{OTHER!r} is added by the encoding."
+            )
+        if len({label_of(category) for category in categories}) < len(categories):
+            raise InvalidArgument(
+                f"column {self.name!r} has categories that are the same number, truth value or "
+                f"date: {_alike(categories)}. A column "
+                "may hold either form, so keep one of them."
+            )
+
+    @property
+    def feature_names(self) -> list[str]:
+        """One feature per category, then the one for everything else."""
+        return [f"{self.name}={category}" for category in (*self.categories, OTHER)]
+
+    def codes(self, values: AnyArray) -> IntVector:
+        """Position of each value in the vocabulary.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            Labels; compared as text, without surrounding blanks. Numbers are compared as floats and
+            truth values as 1 and 0, whatever type the column has, since a single cell can change
+            that type.
+
+        Returns
+        -------
+        codes : int array of shape (n,)
+            ``len(categories)`` for missing and unlisted values.
+        """
+        index: dict[str | None, int] = {
+            label_of(category): k for k, category in enumerate(self.categories)
+        }
+        return np.array(
+            [index.get(label_of(cell), len(self.categories)) for cell in listed(values)],
+            dtype=np.int64,
+        )
+
+    def encode(self, values: AnyArray) -> Matrix:
+        """One row of indicators per value: a single 1, the rest 0.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+            Labels; compared as text, without surrounding blanks.
+
+        Returns
+        -------
+        X : array of shape (n, len(categories) + 1)
+            The encoded column.
+        """
+        return np.eye(len(self.categories) + 1)[self.codes(values)]
+
+
+Column: TypeAlias = NumericColumn | CategoricalColumn
+KINDS: dict[str, type[NumericColumn] | type[CategoricalColumn]] = {
+    c.kind: c for c in (NumericColumn, CategoricalColumn)
+}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The public description of a table.
+
+    Parameters
+    ----------
+    columns : sequence of NumericColumn or CategoricalColumn
+        The columns to learn from, in the order of their features. Columns of the table that are not
+        listed are ignored.
+    target : NumericColumn or CategoricalColumn, optional
+        The column to predict: its `categories` are the public classes, or its range bounds the
+        response.
+    unit : str, default="row"
+        What one row stands for, such as "person" or "hospital stay": a label that nothing checks.
+        The guarantee protects one row, whatever it is called here; for a person with several rows
+        it is weaker.
+
+    Examples
+    --------
+    >>> schema = Schema.from_dict(
+    ...     {
+    ...         "unit": "person",
+    ...         "target": {
+    ...             "name": "income",
+    ...             "kind": "categorical",
+    ...             "categories": ["<=50K", ">50K"],
+    ...         },
+    ...         "columns": {"age": {"kind": "numeric", "low": 17, "high": 90}},
+    ...     }
+    ... )
+    >>> schema.feature_names
+    ['age']
+    >>> Schema.from_dict(schema.to_dict()) == schema
+    True
+    """
+
+    columns: tuple[Column, ...]
+    target: Column | None = None
+    unit: str = "row"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if not isinstance(self.unit, str) or not self.unit.strip():
+            raise InvalidArgument(
+                f"the schema has unit={self.unit!r}. Say what one row stands for, such as 'person'."
+            )
+        names = [column.name for column in self.columns]
+        if not names or len(set(names)) < len(names):
+            raise InvalidArgument(
+                f"the schema lists the columns {names}. Give at least one, each once."
+            )
+        if self.target is not None and self.target.name in names:
+            raise InvalidArgument(
+                f"the target {self.target.name!r} is also among the columns to learn from. Drop it "
+                "from one of them."
+            )
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the encoded features, in order."""
+        return [feature for column in self.columns for feature in column.feature_names]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, texts and numbers, as in a JSON or TOML file.
+
+        Returns
+        -------
+        description : dict
+            Has the keys ``unit``, ``target`` (if there is one) and ``columns``. Defaults are left
+            out.
+        """
+        target = (
+            {}
+            if self.target is None
+            else {"target": {"name": self.target.name, **_settings(self.target)}}
+        )
+        return {
+            "unit": self.unit,
+            **target,
+            "columns": {column.name: _settings(column) for column in self.columns},
+        }
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> "Schema":
+        """Read what `to_dict` writes.
+
+        Parameters
+        ----------
+        description : dict
+            As parsed from a JSON or TOML file.
+
+        Returns
+        -------
+        schema : Schema
+            The schema it describes.
+        """
+        _refuse_unknown_keys(
+            _table(description, "the schema"), ("unit", "target", "columns"), "the schema"
+        )
+        listed = _table(description.get("columns", {}), "columns")
+        columns = tuple(_column(name, settings) for name, settings in listed.items())
+        target = (
+            None
+            if "target" not in description
+            else _target(_table(description["target"], "target"))
+        )
+        return cls(columns=columns, target=target, unit=description.get("unit", "row"))
+
+
+def encode(columns: Mapping[str, Any], schema: Schema) -> tuple[Matrix, list[str]]:
+    """Turn a table into features in [0, 1], one row at a time.
+
+    Parameters
+    ----------
+    columns : mapping of str to array of shape (n,)
+        The table: a dictionary of arrays or lists, or a pandas or polars frame. Columns not in the
+        schema are ignored.
+    schema : Schema
+        Ranges and vocabularies.
+
+    Returns
+    -------
+    X : array of shape (n, n_features)
+        Every entry is in [0, 1].
+    feature_names : list of str
+        Names of the columns of ``X``.
+
+    Notes
+    -----
+    A row of ``X`` is a function of the schema and the same row of the table. Nothing is learnt from
+    the rows.
+
+    Examples
+    --------
+    >>> schema = Schema(
+    ...     (NumericColumn("age", 0, 100), CategoricalColumn("sex", ("Female", "Male")))
+    ... )
+    >>> encode({"age": [50, 120], "sex": ["Male", "?"]}, schema)[0].tolist()
+    [[0.5, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0]]
+    """
+    parts = [column.encode(cells_of(columns, column.name)) for column in schema.columns]
+    lengths = {column.name: len(part) for column, part in zip(schema.columns, parts, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise InvalidArgument(
+            f"the columns have different lengths: {lengths}. Give one value per row in every "
+            "column."
+        )
+    return np.column_stack(parts), schema.feature_names
+
+
+def cells_of(columns: Mapping[str, Any], name: str) -> AnyArray:
+    """One column of the table as a one-dimensional array."""
+    if name not in columns:
+        raise InvalidArgument(
+            f"the table has no column {name!r}, which the schema lists. Add it or drop it from the "
+            "schema."
+        )
+    cells = columns[name]
+    # numpy would turn the 1.0 of a mixed list into text because of another row.
+    cells = np.array(cells, dtype=object) if isinstance(cells, list | tuple) else np.asarray(cells)
+    if cells.ndim != 1:
+        raise InvalidArgument(f"column {name!r} has shape {cells.shape}. Give one value per row.")
+    return cells
+
+
+def _category(value: Any) -> str:
+    """A category as it is written, in a file of texts, numbers and truth values."""
+    if isinstance(value, float):
+        return OTHER if np.isnan(value) else str(int(value)) if value.is_integer() else str(value)
+    return OTHER if value is None else str(value)
+
+
+def _settings(column: Column) -> dict[str, Any]:
+    """A column as plain values, without its name and its defaults."""
+    defaults = {f.name: f.default for f in fields(column)}
+    given = {
+        k: v
+        for k, v in asdict(column).items()
+        if k != "name" and (defaults[k] is MISSING or v != defaults[k])
+    }
+    return {
+        "kind": column.kind,
+        **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},
+    }
+
+
+def _column(name: str, settings: Mapping[str, Any]) -> Column:
+    """A column from its plain values."""
+    kind = _table(settings, f"column {name!r}").get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidArgument(
+            f"column {name!r} has kind={kind!r}. Choose one of {', '.join(KINDS)}."
+        )
+    given = {k: v for k, v in settings.items() if k != "kind"}
+    _refuse_unknown_keys(
+        given, [f.name for f in fields(KINDS[kind]) if f.name != "name"], f"column {name!r}"
+    )
+    if kind == "numeric" and not {"low", "high"} <= given.keys():
+        raise InvalidArgument(
+            f"column {name!r} has no public range. Write low and high as you know them without "
+            "looking at the rows "
+            "(values outside are clipped), or drop the column."
+        )
+    if kind == "categorical" and "categories" not in given:
+        raise InvalidArgument(
+            f"column {name!r} has no public vocabulary. Write categories as you know them without "
+            "looking at the rows "
+            "(other values share one feature), or drop the column."
+        )
+    return KINDS[kind](name=name, **given)
+
+
+def _target(settings: Mapping[str, Any]) -> Column:
+    """The column to predict, which carries its name among its plain values."""
+    if "name" not in settings:
+        raise InvalidArgument("the schema's target has no name. Write name = ... under [target].")
+    return _column(settings["name"], {k: v for k, v in settings.items() if k != "name"})
+
+
+def _table(value: Any, where: str) -> Mapping[str, Any]:
+    """A table of keys and values, as TOML calls it."""
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(
+            f"{where} should be a table of keys and values, got {type(value).__name__}."
+        )
+    return value
+
+
+def _alike(categories: Sequence[str]) -> str:
+    """The first two categories that no table can tell apart."""
+    first: dict[str | None, str] = {}
+    for category in categories:
+        other = first.setdefault(label_of(category), category)
+        if other != category:
+            return f"{other!r} and {category!r}"
+    return ""
+
+
+def _refuse_nameless(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(
+            f"a column is named {name!r}. Give the name it has in the table, as text."
+        )
+
+
+def _refuse_what_is_no_number(value: Any, what: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise InvalidArgument(f"{what} is {value!r}. Give a number.")
+    try:
+        float(value)
+    except OverflowError:
+        raise InvalidArgument(f"{what} is too large. Give a number below 1e308.") from None
+
+
+def _refuse_unknown_keys(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """A misspelt key must not be ignored silently: it may be a bound."""
+    unknown = sorted(map(str, set(given) - set(known)))
+    if unknown:
+        raise InvalidArgument(
+            f"{where} has the unknown keys {unknown}. Known keys are {', '.join(known)}."
+        )

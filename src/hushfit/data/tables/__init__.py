@@ -1,0 +1,41 @@
+"""Tables in files: read in record batches, encoded by a schema, kept small. Imported by name, since
+it needs pyarrow.
+
+SchemaFile      A schema and the names in it that nobody has confirmed yet
+parse_schema    Read a schema from TOML
+read_schema     Read a schema file
+schema_hash     SHA-256 of a schema's contents
+schema_to_toml  Write a schema as TOML
+CodedRows       The rows of one or more tables as a source
+RowCodec        How one row of a table is packed, and how packed rows unpack into sparse features
+codes_of        Position of each cell in the vocabulary, by way of the distinct cells of the batch
+numbers_of      Cells as floats, NaN for what is missing or unreadable
+FORMATS         Formats of table files
+STDIN           The name that stands for standard input
+Table           One file, or what comes through a pipe
+Watch           What is called with the bytes read so far
+find_tables     The tables that paths and patterns stand for
+table_batches   Read a table piece by piece
+"""
+
+from hushfit.data.schema import SchemaFile, parse_schema, read_schema, schema_hash, schema_to_toml
+from hushfit.data.tables._encoded_rows import CodedRows, RowCodec, codes_of, numbers_of
+from hushfit.data.tables._files import FORMATS, STDIN, Table, Watch, find_tables, table_batches
+
+__all__ = [
+    "FORMATS",
+    "STDIN",
+    "CodedRows",
+    "RowCodec",
+    "SchemaFile",
+    "Table",
+    "Watch",
+    "codes_of",
+    "find_tables",
+    "numbers_of",
+    "parse_schema",
+    "read_schema",
+    "schema_hash",
+    "schema_to_toml",
+    "table_batches",
+]

@@ -1,0 +1,353 @@
+"""Rows of a table on disk in their smallest form, decoded block by block while the queries read
+them.
+
+A row becomes one float or one feature number for each column, in an unnamed temporary file that
+vanishes with the process, however it ends. Blocks are read and unpacked into sparse rows when a
+query touches them, so a pass costs what the codes weigh and memory holds a few blocks, however long
+the table is.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.sparse import csr_matrix
+
+from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
+from hushfit.data.rows import ALL_ROWS, FEWEST_BLOCK_ROWS, SparseBlock
+from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema, listed, numbers_in
+from hushfit.data.tables._files import (
+    Table,
+    Watch,
+    scratch_folder,
+    table_batches,
+    unnamed_file,
+    write_all,
+)
+from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.kernels import rows as row_kernels
+from hushfit.kernels.threads import parallel_map
+
+# Blocks are unpacked when a query reads them, so they stay small.
+_BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
+
+
+@dataclass(frozen=True)
+class RowCodec:
+    """How one row of a table is packed, and how packed rows unpack into sparse features.
+
+    Parameters
+    ----------
+    schema : Schema
+    """
+
+    schema: Schema
+
+    @property
+    def width(self) -> int:
+        """Numbers in a packed row: one for each column, and whether its label is one of the
+        public ones.
+        """
+        return len(self.schema.columns) + 1
+
+    @cached_property
+    def n_features(self) -> int:
+        return len(self.schema.feature_names)
+
+    @cached_property
+    def _starts(self) -> AnyArray:
+        """First feature of each column."""
+        widths = [len(column.feature_names) for column in self.schema.columns]
+        return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int32)
+
+    @cached_property
+    def _is_number(self) -> BoolVector:
+        return np.array([isinstance(column, NumericColumn) for column in self.schema.columns])
+
+    def pack(self, batch: Any, known: AnyArray) -> AnyArray:
+        """Pack a record batch into rows of 32-bit words; a row depends on its own cells and the
+        schema only.
+        """
+        packed = np.empty((batch.num_rows, self.width), dtype=np.int32)
+        packed[:, -1] = known
+        for k, column in enumerate(self.schema.columns):
+            cells = batch.column(column.name)
+            if isinstance(column, NumericColumn):
+                packed[:, k] = (
+                    column.encode(numbers_of(cells, column)).astype(np.float32).view(np.int32)
+                )
+            else:
+                packed[:, k] = self._starts[k] + codes_of(cells, column)
+        return packed
+
+    def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Sparse rows: one entry for each column of the table."""
+        words, width = packed[:, :-1], self.width - 1
+        data = np.where(self._is_number, words.view(np.float32), np.float32(1))
+        indices = np.where(self._is_number, self._starts, words)
+        return (
+            data.ravel(),
+            indices.ravel(),
+            np.arange(0, len(packed) * width + 1, width, dtype=np.int64),
+        )
+
+    def matrix(self, batch: Any) -> Any:
+        """The features of a record batch as a CSR matrix."""
+        parts = self.unpack(self.pack(batch, np.ones(batch.num_rows)))
+        return csr_matrix(parts, shape=(batch.num_rows, self.n_features))
+
+
+@dataclass(frozen=True, eq=False)
+class CodedBlock:
+    """Rows of a table that are fetched when a query asks for them, and forgotten afterwards."""
+
+    table: "CodedRows"
+    start: int
+    stop: int
+    place: slice | IntVector
+
+    def _fetched(self) -> SparseBlock:
+        packed = self.table.fetch(self.start, self.stop)
+        if not isinstance(self.place, slice):
+            packed = packed[self.place - self.start]
+        table, place = self.table, self.place
+        return SparseBlock(
+            *table.codec.unpack(packed),
+            ALL_ROWS,
+            place,
+            table.y[place],
+            table.scale[place],
+            table.unit,
+            table.n_features,
+        )
+
+    def gradient_sum(
+        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+    ) -> Vector:
+        return self._fetched().gradient_sum(w, caps, code, parameter, grid)
+
+    def difference_sum(
+        self,
+        w: Vector,
+        v: Vector,
+        clip: float,
+        bound: float,
+        code: int,
+        parameter: float,
+        grid: float,
+    ) -> Vector:
+        return self._fetched().difference_sum(w, v, clip, bound, code, parameter, grid)
+
+    def drop_sum(
+        self,
+        vectors: Vector,
+        mixes: Matrix,
+        bounds: Vector,
+        code: int,
+        parameter: float,
+        grids: Vector,
+    ) -> Vector:
+        return self._fetched().drop_sum(vectors, mixes, bounds, code, parameter, grids)
+
+    def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
+        return self._fetched().second_moment(steps, factors)
+
+    def lengths(self, A: Matrix) -> Vector:
+        return self._fetched().lengths(A)
+
+    def margins(self, w: Vector) -> Vector:
+        return self._fetched().margins(w)
+
+
+class CodedRows:
+    """The rows of one or more tables as a source: packed once, unpacked at each pass.
+
+    A row whose label is not among the public classes counts as the zero record: it stays in its
+    place and adds nothing.
+
+    Parameters
+    ----------
+    schema : Schema
+        Must have a categorical target.
+    fit_intercept : bool, default=True
+    """
+
+    def __init__(self, schema: Schema, fit_intercept: bool = True) -> None:
+        if not isinstance(schema.target, CategoricalColumn) or len(schema.target.categories) < 2:
+            raise InvalidArgument(
+                "the schema needs a categorical [target] with at least two categories: the classes "
+                "to tell apart. Write it."
+            )
+        self.codec = RowCodec(schema)
+        self.target: CategoricalColumn = schema.target
+        self.unit = float(fit_intercept)
+        self.n_rows = 0
+        self.n_features = self.codec.n_features
+        self.y: Vector = np.empty(0)
+        self.scale: Vector = np.empty(0)
+        self._file = unnamed_file()
+
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Sequence[Table],
+        schema: Schema,
+        fit_intercept: bool = True,
+        watch: Watch | None = None,
+    ) -> "CodedRows":
+        """Read and pack tables.
+
+        Parameters
+        ----------
+        tables : sequence of Table
+        schema : Schema
+        fit_intercept : bool, default=True
+        watch : callable, optional
+            Called with the number of bytes read since the last call.
+
+        Returns
+        -------
+        CodedRows
+
+        Raises
+        ------
+        TooFewRows
+            If there are fewer than two rows.
+        """
+        rows = cls(schema, fit_intercept)
+        try:
+            rows._fill(tables, watch)
+        except OSError as error:
+            rows.close()
+            raise InvalidArgument(
+                f"the encoded rows cannot be kept in {scratch_folder()} ({error.strerror}). "
+                "Nothing was spent. Free some "
+                "space, or set TMPDIR to a folder with more."
+            ) from None
+        except BaseException:
+            rows.close()
+            raise
+        return rows
+
+    def _fill(self, tables: Sequence[Table], watch: Watch | None) -> None:
+        names = [column.name for column in (*self.codec.schema.columns, self.target)]
+        classes = len(self.target.categories)
+        labels: list[AnyArray] = []
+        for table in tables:
+            for batch in table_batches(table, names, watch):
+                label = codes_of(batch.column(self.target.name), self.target)
+                labels.append(label.astype(np.min_scalar_type(classes)))
+                write_all(self._file, [self.codec.pack(batch, label < classes).tobytes()])
+        self.n_rows = sum(map(len, labels))
+        if self.n_rows < 2:
+            raise TooFewRows(
+                f"the tables have {self.n_rows} rows; a fit needs at least 2. Check that these are "
+                "the files."
+            )
+        self.y = np.empty(self.n_rows)
+        # The label of a row that counts for nothing is never looked at; zero is a class number like
+        # any other.
+        np.concatenate([np.where(label < classes, label, 0) for label in labels], out=self.y)
+        if classes == 2:
+            self.y *= 2.0
+            self.y -= 1.0
+        self.scale = np.empty(self.n_rows)
+        list(parallel_map(self._measure, range(0, self.n_rows, _BLOCK_ROWS)))
+
+    def _measure(self, start: int) -> None:
+        """What makes the records of one block unit vectors, or nothing."""
+        packed = self.fetch(start, min(start + _BLOCK_ROWS, self.n_rows))
+        data, _, indptr = self.codec.unpack(packed)
+        scale = self.scale[start : start + len(packed)]
+        row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
+        scale *= packed[:, -1]
+
+    def fetch(self, start: int, stop: int) -> AnyArray:
+        """Packed rows from the file; safe in several threads at once."""
+        size = 4 * self.codec.width
+        raw = os.pread(self._file.fileno(), (stop - start) * size, start * size)
+        return np.frombuffer(raw, dtype=np.int32).reshape(-1, self.codec.width)
+
+    def blocks(self, rows: IntVector | None = None) -> Iterator[CodedBlock]:
+        chosen = None if rows is None else np.sort(rows)
+        for start in range(0, self.n_rows, _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, self.n_rows)
+            if chosen is None:
+                yield CodedBlock(self, start, stop, slice(start, stop))
+                continue
+            own = chosen[np.searchsorted(chosen, start) : np.searchsorted(chosen, stop)]
+            if len(own):
+                yield CodedBlock(self, start, stop, own)
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self._file.close()
+
+    def __enter__(self) -> "CodedRows":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+
+def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:
+    """Position of each cell in the vocabulary, by way of the distinct cells of the batch."""
+    distinct, place = _distinct(cells, column)
+    return np.append(column.codes(distinct), len(column.categories))[place]
+
+
+def numbers_of(cells: Any, column: Column) -> Vector:
+    """Cells as floats, NaN for what is missing or unreadable."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if pa.types.is_temporal(cells.type) or pa.types.is_nested(cells.type):
+        raise _unfit(cells, column, "a number", "Store it as a number, or make it categorical")
+    texts = pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)
+    try:
+        if texts:
+            cells = pc.utf8_trim_whitespace(cells)
+            cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
+        return np.asarray(
+            pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64
+        )
+    except pa.ArrowException:
+        # Some cell is not a plain number: read the distinct ones as Python does. Both readers agree
+        # wherever both can read.
+        distinct, place = _distinct(cells, column)
+        return np.append(numbers_in(distinct), np.nan)[place]
+
+
+def _distinct(cells: Any, column: Column) -> tuple[AnyArray, IntVector]:
+    """The distinct cells, and for each cell its place among them; -1 for a missing one."""
+    try:
+        coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
+    except pa.ArrowNotImplementedError:
+        raise _unfit(
+            cells, column, "a label", "Store it as text or numbers, or drop the column"
+        ) from None
+    values = coded.dictionary
+    distinct = np.empty(len(values), dtype=object)
+    # Dates by way of numpy: as Python objects those with nanoseconds would need pandas.
+    distinct[:] = (
+        listed(values.to_numpy(zero_copy_only=False))
+        if _is_date(values.type)
+        else values.to_pylist()
+    )
+    return distinct, np.asarray(
+        coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64
+    )
+
+
+def _is_date(kind: Any) -> bool:
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_duration(kind))
+
+
+def _unfit(cells: Any, column: Column, wanted: str, remedy: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"column {column.name!r} is of type {cells.type}, the schema says it is {wanted}. {remedy}."
+    )

@@ -1,0 +1,405 @@
+"""Tables in files and pipes, read in record batches; the one door to pyarrow.
+
+Text files are read as text and each cell is interpreted on its own, by the schema. A reader that
+guesses types would let one person's cell decide how everybody else's are read.
+"""
+
+import bz2
+import csv
+import glob
+import gzip
+import io
+import lzma
+import os
+import re
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from hushfit.errors import InvalidArgument
+
+STDIN = "-"
+_BLOCK_BYTES = 1 << 23
+_BATCH_ROWS = 1 << 16
+_LONGEST_HEADER = 1 << 24
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+FORMATS = ("csv", "tsv", "parquet", "arrow")
+_ENDINGS = {
+    "csv": (".csv", ".txt"),
+    "tsv": (".tsv", ".tab"),
+    "parquet": (".parquet", ".pq"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+}
+_SUFFIXES = {ending: format for format, endings in _ENDINGS.items() for ending in endings}
+_PACKED: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+# Those that pyarrow unpacks without Python.
+_NATIVE = {".gz": "gzip", ".bz2": "bz2"}
+# The numbers of cells, and not the row that follows them in pyarrow's message.
+_RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
+_UNREADABLE = (
+    *(pa.ArrowException, OSError, EOFError, lzma.LZMAError, zlib.error, csv.Error, UnicodeError),
+    *(KeyError, IndexError, OverflowError, MemoryError),
+)
+
+Watch = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One file, or what comes through a pipe.
+
+    Parameters
+    ----------
+    path : str
+        "-" is standard input.
+    format : str
+        One of "csv", "tsv", "parquet", "arrow".
+    """
+
+    path: str
+    format: str
+
+    @property
+    def title(self) -> str:
+        """How to speak of it."""
+        return "standard input" if self.path == STDIN else self.path
+
+
+def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Table]:
+    """The tables that paths and patterns stand for.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        Paths, patterns with ``*``, or "-" for standard input.
+    format : str, optional
+        One of "csv", "tsv", "parquet", "arrow"; by the ending of each file when not given, CSV for
+        standard input.
+
+    Returns
+    -------
+    list of Table
+
+    Raises
+    ------
+    InvalidArgument
+        If a file does not exist, its format cannot be told, or one file comes twice, under whatever
+        names.
+    """
+    if format is not None and format not in FORMATS:
+        raise InvalidArgument(f"format={format!r} is not known. Use one of {', '.join(FORMATS)}.")
+    paths = [path for pattern in patterns for path in _expanded(pattern)]
+    _refuse_the_same_file_twice(paths)
+    return [Table(path, format or _format_of(path)) for path in paths]
+
+
+def table_batches(
+    table: Table, columns: Sequence[str] | None = None, watch: Watch | None = None
+) -> Iterator[Any]:
+    """Read a table piece by piece.
+
+    Parameters
+    ----------
+    table : Table
+    columns : sequence of str, optional
+        Which columns, in this order; all of them when not given.
+    watch : callable, optional
+        Called with the number of bytes read since the last call.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        Text files give texts only.
+
+    Raises
+    ------
+    InvalidArgument
+        If the file is damaged or lacks a column. Messages name rows and columns, never a value.
+    """
+    readers = {"parquet": _parquet, "arrow": _arrow}
+    read = readers.get(table.format, _delimited)
+    try:
+        yield from read(table, columns, watch or (lambda done: None))
+    except _UNREADABLE as error:
+        # What pyarrow says may quote cells, so only the kind of trouble is passed on.
+        raise InvalidArgument(
+            f"{table.title} cannot be read as {table.format}: {_kind_of(error)}. Repair the file, "
+            "or say --format."
+        ) from None
+
+
+def _expanded(pattern: str) -> list[str]:
+    if pattern == STDIN or Path(pattern).is_file():
+        return [pattern]
+    found = sorted(path for path in glob.glob(pattern, recursive=True) if Path(path).is_file())
+    if not found:
+        raise InvalidArgument(f"there is no file {pattern!r}. Check the path.")
+    return found
+
+
+def _refuse_the_same_file_twice(paths: Sequence[str]) -> None:
+    """Compare files, not names: links and detours lead to the same rows."""
+    first: dict[object, str] = {}
+    for path in paths:
+        other = first.setdefault(_identity(path), path)
+        if other is not path:
+            raise InvalidArgument(
+                f"{other!r} and {path!r} are the same file, so its rows would count twice and lose "
+                "protection. Name it once."
+            )
+
+
+def _identity(path: str) -> object:
+    """What tells a file from others: device and inode."""
+    try:
+        found = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(path)
+    except OSError:  # standard input that is no file of the system, in a notebook for example
+        return path
+    return found.st_dev, found.st_ino
+
+
+def _format_of(path: str) -> str:
+    if path == STDIN:
+        return "csv"
+    name = Path(path)
+    suffix = (name.with_suffix("") if name.suffix.lower() in _PACKED else name).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise InvalidArgument(
+            f"the format of {path!r} cannot be told from its name. Say --format "
+            f"{'|'.join(FORMATS)}."
+        )
+    return _SUFFIXES[suffix]
+
+
+def _kind_of(error: Exception) -> str:
+    said = str(error).lower()
+    if "utf8" in said or "utf-8" in said or isinstance(error, UnicodeError):
+        return "a text is not UTF-8"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    if "straddl" in said or "block" in said:
+        return "a row is longer than a block of 8 MB; a quotation mark may be left open"
+    return f"it is damaged or of another format ({type(error).__name__})"
+
+
+class _Counted(io.RawIOBase):
+    """A binary stream that tells how many bytes have gone through it."""
+
+    def __init__(self, stream: BinaryIO, watch: Watch) -> None:
+        self._stream, self._watch = stream, watch
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._stream.readinto(buffer)  # type: ignore[attr-defined]
+        self._watch(count or 0)
+        return count or 0
+
+
+@contextmanager
+def _stream(table: Table, watch: Watch) -> Iterator[Any]:
+    """The bytes of a table, unpacked; progress counts packed bytes, as the file's size does."""
+    if table.path == STDIN:
+        yield io.BufferedReader(_Counted(sys.stdin.buffer, watch), _BLOCK_BYTES)
+        return
+    with open(table.path, "rb", buffering=0) as raw:
+        counted = io.BufferedReader(_Counted(raw, watch), _BLOCK_BYTES)
+        unpack = _PACKED.get(Path(table.path).suffix.lower())
+        unpacked: Any = (
+            counted if unpack is None else io.BufferedReader(unpack(counted), _BLOCK_BYTES)
+        )
+        yield unpacked
+
+
+def _delimited(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterator[Any]:
+    delimiter = _DELIMITERS[table.format]
+    with _on_disk(table, watch) as (path, packing):
+        with open(path, "rb") as raw:
+            names, header_bytes = _header(
+                raw if packing is None else _PACKED[packing](raw), delimiter, table
+            )
+        wanted = _wanted(columns, names, table)
+        convert = pa.csv.ConvertOptions(
+            include_columns=wanted,
+            column_types={name: pa.string() for name in wanted},
+            strings_can_be_null=False,
+        )
+        parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        with pa.OSFile(path) as file:
+            rows = file if packing is None else pa.CompressedInputStream(file, _NATIVE[packing])
+            rows.read(header_bytes)
+            try:
+                read = pa.csv.open_csv(
+                    rows,
+                    pa.csv.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
+                    parse,
+                    convert,
+                )
+                yield from _watched(read, file, watch if path == table.path else None)
+            except pa.ArrowInvalid as error:
+                if found := _RAGGED.match(str(error)):
+                    raise InvalidArgument(
+                        f"{table.title}: {_ragged(*found.groups())}. Repair that row."
+                    ) from None
+                if (
+                    "empty csv" not in str(error).lower()
+                ):  # a header and nothing else is a table without rows
+                    raise
+
+
+def _ragged(row: str | None, expected: str, actual: str) -> str:
+    return (
+        f"{'a row' if row is None else f'row {row}'} has {actual} cells, the header has {expected}"
+    )
+
+
+@contextmanager
+def _on_disk(table: Table, watch: Watch) -> Iterator[tuple[str, str | None]]:
+    """A file that pyarrow can read by itself, and how it is packed.
+
+    pyarrow reads CSV ahead in threads of its own. Those would go on calling a Python stream while
+    the interpreter shuts down after an error, and abort the process or hang. What only Python can
+    read is first copied to a file that has no name.
+    """
+    packing = Path(table.path).suffix.lower() if table.path != STDIN else ""
+    if table.path != STDIN and (packing in _NATIVE or packing not in _PACKED):
+        yield table.path, packing if packing in _NATIVE else None
+        return
+    with unnamed_file() as copy:
+        with _stream(table, watch) as stream:
+            write_all(copy, iter(lambda: stream.read(_BLOCK_BYTES), b""))
+        yield f"/dev/fd/{copy.fileno()}", None
+
+
+def _watched(batches: Any, file: Any, watch: Watch | None) -> Iterator[Any]:
+    """The batches, telling how far the file has been read."""
+    done = 0
+    for batch in batches:
+        if watch is not None:
+            place = file.tell()
+            watch(place - done)
+            done = place
+        yield batch
+
+
+def scratch_folder() -> str:
+    """Where rows are kept while they are read: Python alone would silently pass over a TMPDIR
+    that cannot be used.
+    """
+    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return next((folder for folder in named if folder), None) or tempfile.gettempdir()
+
+
+def unnamed_file() -> Any:
+    """A temporary file without a name in the scratch folder; it is gone when the process is."""
+    folder = scratch_folder()
+    try:
+        return tempfile.TemporaryFile(buffering=0, dir=folder)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+        raise InvalidArgument(
+            f"the encoded rows cannot be kept in {folder} ({reason}). Nothing was spent. Set "
+            "TMPDIR to a folder that can be written."
+        ) from None
+
+
+def write_all(file: Any, pieces: Iterable[bytes]) -> None:
+    """Write to an unbuffered file, which may take less than it is given when a disk fills up."""
+    for piece in pieces:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[file.write(rest) :]
+
+
+def _header(stream: Any, delimiter: str, table: Table) -> tuple[list[str], int]:
+    """The names in the first line, which may hold line breaks inside quotation marks, and its
+    length in bytes.
+    """
+    lines, length, marks = [], 0, 0
+    while length < _LONGEST_HEADER and (line := stream.readline(_LONGEST_HEADER)):
+        lines.append(line)
+        length, marks = length + len(line), marks + line.count(b'"')
+        if marks % 2 == 0:
+            break
+    text = b"".join(lines).decode("utf-8-sig")
+    cells = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), [])
+    names = [cell.strip() for cell in cells]
+    if not any(names):
+        raise InvalidArgument(
+            f"{table.title} has no header. Put the names of the columns into the first line."
+        )
+    return names, length
+
+
+def _wanted(columns: Sequence[str] | None, names: Sequence[str], table: Table) -> list[str]:
+    """The columns to read, refused if one is absent or any name comes twice."""
+    counts = Counter(names)
+    twice = sorted(name for name, count in counts.items() if count > 1)
+    if twice:
+        raise InvalidArgument(
+            f"{table.title} has the columns {twice[:5]} twice. Give each its own name."
+        )
+    wanted = list(names if columns is None else columns)
+    absent = [name for name in wanted if name not in counts]
+    if absent:
+        raise InvalidArgument(
+            f"{table.title} has no column {absent[0]!r}, which the schema lists. Add it, or drop "
+            "it from the schema."
+        )
+    return wanted
+
+
+def _parquet(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterator[Any]:
+    if table.path == STDIN:
+        raise InvalidArgument(
+            "Parquet has its index at the end and cannot be piped. Give a file, or pipe Arrow or "
+            "CSV."
+        )
+    with pa.parquet.ParquetFile(table.path) as file:
+        wanted = _wanted(columns, file.schema_arrow.names, table)
+        bytes_per_row = Path(table.path).stat().st_size / max(file.metadata.num_rows, 1)
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
+            watch(round(bytes_per_row * batch.num_rows))
+            yield _validated(batch.select(wanted))
+
+
+def _arrow(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterator[Any]:
+    with _stream(table, watch) as stream:
+        is_file = stream.peek(6)[:6] == b"ARROW1"
+        if is_file and table.path != STDIN:
+            with pa.OSFile(table.path) as source:
+                opened = pa.ipc.open_file(source)
+                batches = (opened.get_batch(k) for k in range(opened.num_record_batches))
+                yield from _selected(batches, opened.schema.names, columns, table)
+            return
+        opened = pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
+        yield from _selected(opened, opened.schema.names, columns, table)
+
+
+def _selected(
+    batches: Any, names: list[str], columns: Sequence[str] | None, table: Table
+) -> Iterator[Any]:
+    wanted = _wanted(columns, names, table)
+    for batch in batches:
+        selected = _validated(batch.select(wanted))
+        for start in range(0, batch.num_rows, _BATCH_ROWS):
+            yield selected.slice(start, _BATCH_ROWS)
+
+
+def _validated(batch: Any) -> Any:
+    """The batch, if its offsets, indices and texts are sound: pyarrow trusts them, and a damaged
+    file would kill the process.
+    """
+    batch.validate(full=True)
+    return batch

@@ -1,0 +1,54 @@
+"""The life of a fit, after the arguments have been checked: plan, calibrate, pay, then look."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hushfit.data import DataSource
+from hushfit.estimators._progress import progress_bar
+from hushfit.privacy import Budget, Guarantee, Receipt
+from hushfit.problem import Problem
+from hushfit.release import Contract, Quote, Released, Terms
+from hushfit.solvers import Result, Solver, run, solver_from
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What came of a private fit; all of it is public.
+
+    Parameters
+    ----------
+    solver : Solver
+        The one that was chosen for the budget.
+    result : Result
+    guarantee : Guarantee
+    receipt : Receipt or None
+        The payment; None without a ledger.
+    transcript : sequence of Released
+        Every query of the solver with its noisy answer.
+    """
+
+    solver: Solver
+    result: Result
+    guarantee: Guarantee
+    receipt: Receipt | None
+    transcript: Sequence[Released]
+
+
+def private_fit(
+    source: DataSource, problem: Problem, solver: Any, terms: Terms, verbose: int = 0
+) -> Fit:
+    """Fit one model. Everything that can be refused is refused before the ledger is charged."""
+    chosen = solver_from(solver, problem, terms.budget)
+    quote = chosen.plan(problem).quote(problem, terms.budget)
+    contract = Contract.signed(source, quote, problem.relation, terms)
+    steps = max(part.count for part in quote.plan.parts)
+    with progress_bar(terms.label, steps, shown=verbose > 0) as watch:
+        result = run(chosen, problem, contract.curator, watch)
+    transcript = contract.curator.transcript
+    return Fit(chosen, result, contract.guarantee, contract.receipt, transcript)
+
+
+def quote_for(problem: Problem, solver: Any, budget: Budget) -> Quote:
+    """Price and noise of a fit, from public numbers alone; nothing is paid and no row is read."""
+    return solver_from(solver, problem, budget).plan(problem).quote(problem, budget)

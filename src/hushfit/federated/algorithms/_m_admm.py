@@ -1,0 +1,84 @@
+"""M-ADMM: penalty perturbation with growing penalties (Zhang, Khalili and Liu 2018), at its true
+price.
+
+The noise sits inside the quadratic: eta_i sum_j |(f_i + f_j)/2 - f - e|^2 has the linear term 2
+eta_i V_i e . f, so each round is one perturbed minimiser (docs/algorithms/decentralised-rivals.md).
+Beside the paper: f_i is ``own``, lambda_i is ``dual``, theta is the fixed step of the duals,
+eta_i(t) grows. Proof: docs/proofs/federated.md.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit.federated._protocol import Conversation, Seat
+from hushfit.federated.algorithms._subproblem import (
+    NOISES,
+    NoiseSettings,
+    Subproblem,
+    Words,
+    dual_step,
+    louder_by,
+    refuse,
+    usual_eta,
+)
+from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
+
+NAME = "primal step"
+
+
+@dataclass(frozen=True)
+class MADMM(NoiseSettings):
+    r"""As `DVP` with a pull that grows from round to round, which makes later words less noisy and
+    slower to move.
+
+    Parameters
+    ----------
+    steps : int, default=30
+        Rounds.
+    noise : {"laplace", "gaussian"}, default="laplace"
+    eta : float or None
+        Strength of the pull along each edge in the first round, and the step of the duals in all.
+        None is as little as the noise of all owners together allows.
+    growth : float, default=1.05
+        Factor of the pull from each round to the next, at least 1.
+    ridge : float, default=1e-5
+    output_share : float, default=0.01
+    tolerance : float or None
+    average_last : float, default=0.5
+    bound : float, default=1e3
+        As for `DVP`.
+    """
+
+    growth: float = 1.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse(self, growth=not 1 <= self.growth < 2)
+
+    def plan(self, seat: Seat) -> Plan:
+        query = self._subproblem(
+            seat, 0
+        ).start  # the pull is weakest, and a record's share of the curvature largest, at first
+        noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
+        return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
+
+    def converse(self, seat: Seat, door: Door) -> Conversation:
+        words, theta = Words(seat, self.bound), self._subproblem(seat, 0).eta
+        own = dual = np.zeros(seat.problem.shape)
+
+        for t in range(self.steps):
+            query = self._subproblem(seat, t).query(own, words.last, dual)
+            own = door.release(NAME, query).reshape(dual.shape)
+            words.hear((yield own.ravel()), own)
+            dual = dual_step(theta, own, words.last, dual)
+
+        return words.average(self.average_last)
+
+    def _subproblem(self, seat: Seat, t: int) -> Subproblem:
+        eta = (
+            usual_eta(seat, self.steps, louder_by(self.noise, seat))
+            if self.eta is None
+            else self.eta
+        )
+        return Subproblem(seat, eta * self.growth**t, self.ridge, self.tolerance)

@@ -1,0 +1,106 @@
+"""R-ADMM: every second step recycles the gradient that the step before has released (Zhang, Khalili
+and Liu 2018).
+
+The noisy gradient is read off the optimality condition of the released minimiser, so that it is a
+function of public values and costs nothing (docs/algorithms/decentralised-rivals.md). Beside the
+paper: f_i is ``own``, lambda_i is ``dual``. Proof: docs/proofs/federated.md.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.federated._protocol import Conversation, Seat
+from hushfit.federated.algorithms._subproblem import (
+    NOISES,
+    NoiseSettings,
+    Subproblem,
+    Words,
+    dual_step,
+    louder_by,
+    refuse,
+    usual_eta,
+)
+from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
+
+NAME = "primal step"
+
+
+@dataclass(frozen=True)
+class RADMM(NoiseSettings):
+    r"""Rounds in pairs: a noisy minimiser as in `DVP`, then a step along the gradient that it gave
+    away.
+
+    Parameters
+    ----------
+    steps : int, default=60
+        Rounds; half of them are releases.
+    noise : {"laplace", "gaussian"}, default="laplace"
+    eta : float or None
+        Strength of the pull along each edge. None is as little as the noise of all owners together
+        allows.
+    gamma : float or None
+        Curvature that a recycled step adds to the pull. None is the smoothness of the loss.
+    ridge : float, default=1e-5
+    output_share : float, default=0.01
+    tolerance : float or None
+    average_last : float, default=0.5
+    bound : float, default=1e3
+        As for `DVP`.
+    """
+
+    steps: int = 60
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse(self, gamma=self.gamma is not None and not self.gamma >= 0)
+
+    @property
+    def releases(self) -> int:
+        """Rounds that look at the rows: the first and every second one after it."""
+        return (self.steps + 1) // 2
+
+    def plan(self, seat: Seat) -> Plan:
+        query = self._subproblem(seat).start
+        noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
+        return Plan((Planned(NAME, PerturbedMinimiser, self.releases, sampling=noise),))
+
+    def converse(self, seat: Seat, door: Door) -> Conversation:
+        subproblem, words = self._subproblem(seat), Words(seat, self.bound)
+        own = dual = gradient = np.zeros(seat.problem.shape)
+        gamma = seat.weight * seat.problem.loss.smoothness if self.gamma is None else self.gamma
+
+        for t in range(self.steps):
+            if t % 2 == 0:
+                linear = subproblem.linear(own, words.last, dual)
+                own = door.release(NAME, subproblem.query(own, words.last, dual)).reshape(
+                    dual.shape
+                )
+                gradient = recycled(subproblem, linear, own)
+            else:
+                apart = sum(
+                    (own - other for other in words.last.values()), start=np.zeros_like(own)
+                )
+                step = gradient + 2 * dual + subproblem.eta * apart
+                own = own - step / (subproblem.pull + gamma)
+            words.hear((yield own.ravel()), own)
+            dual = dual_step(subproblem.eta, own, words.last, dual)
+
+        return words.average(self.average_last)
+
+    def _subproblem(self, seat: Seat) -> Subproblem:
+        eta = (
+            usual_eta(seat, self.releases, louder_by(self.noise, seat))
+            if self.eta is None
+            else self.eta
+        )
+        return Subproblem(seat, eta, self.ridge, self.tolerance)
+
+
+def recycled(subproblem: Subproblem, linear: Vector, released: Vector) -> Vector:
+    """Noisy gradient of loss, ridge and penalty: what the rest of the subproblem had to balance
+    at its minimiser.
+    """
+    return np.asarray(-(subproblem.pull * released + linear))

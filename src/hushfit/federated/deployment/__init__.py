@@ -1,0 +1,76 @@
+"""Real runs over a network, without the transport: run, owner, coordinator, keys and envelopes.
+
+Clock            Leads one attempt at a run
+FINISHED         State of an owner whose run has ended well
+LOST             State of an owner that has not been heard of for too long
+Progress         How far a run is
+REFUSED          State of an owner that has refused the run
+RUNNING          State of an owner that takes part
+Identity         A private key, the certificate that names its holder, and the authority that
+                 everybody trusts
+fingerprint_of   SHA-256 of a certificate, in hex
+CLIENT_FILE      Path of an owner's settings inside a job
+SERVER_FILE      Path of the coordinator's settings inside a job
+client_settings  The one content that an owner accepts as a job's settings
+OWNER_FILE       Environment variable that names an owner's file to its own processes
+SENDER           Header of a message at an owner
+Events           What an owner was asked and did, one JSON line each, on its own disk
+HELLO            Kind of the message by which owners compare their agreement
+Participant      One owner in one attempt at a run
+WORD             Kind of the message that carries an owner's answer
+outcome_path     Where the result of a run is kept
+OwnerConfig      An owner as its own ``owner.toml`` describes it
+RunSpec          A run as its coordinator asks for it
+made_estimator   The estimator that the terms of a run describe, not fitted
+read_toml        A TOML file of moderate size
+terms_of         What owners must agree on, from a schema and a model's settings
+why_not_without  Why the others cannot go on without an owner, or None if they can
+"""
+
+from hushfit.federated.deployment._coordinator import (
+    FINISHED,
+    LOST,
+    REFUSED,
+    RUNNING,
+    Clock,
+    Progress,
+)
+from hushfit.federated.deployment._envelope import Identity, fingerprint_of
+from hushfit.federated.deployment._job_guard import CLIENT_FILE, SERVER_FILE, client_settings
+from hushfit.federated.deployment._owner_processes import OWNER_FILE, SENDER
+from hushfit.federated.deployment._owner_side import HELLO, WORD, Events, Participant, outcome_path
+from hushfit.federated.deployment._run_spec import (
+    OwnerConfig,
+    RunSpec,
+    made_estimator,
+    read_toml,
+    terms_of,
+    why_not_without,
+)
+
+__all__ = [
+    "CLIENT_FILE",
+    "FINISHED",
+    "HELLO",
+    "LOST",
+    "OWNER_FILE",
+    "REFUSED",
+    "RUNNING",
+    "SENDER",
+    "SERVER_FILE",
+    "WORD",
+    "Clock",
+    "Events",
+    "Identity",
+    "OwnerConfig",
+    "Participant",
+    "Progress",
+    "RunSpec",
+    "client_settings",
+    "fingerprint_of",
+    "made_estimator",
+    "outcome_path",
+    "read_toml",
+    "terms_of",
+    "why_not_without",
+]

@@ -1,0 +1,423 @@
+"""An owner's side of a real run, whatever carries the messages: it checks, greets, takes turns,
+and writes down what it was asked.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.data.tables import CodedRows
+from hushfit.errors import HushfitError, InvalidArgument, OldJournal
+from hushfit.federated._journal import Standing, packed, standing_on_disk
+from hushfit.federated._owner import Owner
+from hushfit.federated.deployment._envelope import Envelopes, Greeting, Identity
+from hushfit.federated.deployment._run_spec import OwnerConfig, RunRefused, RunSpec, told_to_others
+
+Post: TypeAlias = Callable[[str, str, bytes, float], bytes | None]
+"""Carries bytes to a neighbour under a topic and brings back the reply; None if none came within
+some seconds.
+"""
+
+HELLO, WORD = "hello", "word"
+_OK = b"ok"
+_MOST_REFUSALS_NOTED = 100  # messages, in one attempt
+_MOST_EVENT_BYTES, _LONGEST_REASON = 1 << 24, 500
+_WINDOW = 3  # rounds behind or ahead of its own in which a word can still be of use
+
+
+class Participant:
+    """One owner in one attempt at a run.
+
+    Parameters
+    ----------
+    config : OwnerConfig
+        The owner's own file.
+    asked : str
+        The run, as `RunSpec.packed` wrote it; checked here.
+    post : callable
+        ``post(neighbour, topic, message, seconds) -> reply or None``.
+    """
+
+    def __init__(self, config: OwnerConfig, asked: Any, post: Post) -> None:
+        self._config, self._asked, self._post = config, asked, post
+        self._events = Events(config.state)
+        self._instance = secrets.token_hex(8)
+        self._lock, self._mail_lock = RLock(), Lock()
+        self._mail: dict[int, dict[str, bytes]] = {}
+        self._spec: RunSpec | None = None
+        self._envelopes: Envelopes | None = None
+        self._rows: CodedRows | None = None
+        self._owner: Owner | None = None
+        self._messages_refused = 0
+
+    def answer(self, topic: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Reply to the coordinator: what was done, or why not. No text in it is computed from
+        the rows.
+        """
+        topics = {
+            "consider": self._consider,
+            "read": self._read,
+            "open": self._open,
+            "turn": self._turn,
+        }
+        try:
+            with self._lock:
+                if topic not in topics:
+                    raise InvalidArgument(f"{topic!r} is no question of a coordinator.")
+                return {"instance": self._instance, **topics[topic](body)}
+        except (HushfitError, OSError) as error:
+            self._events.note("refused", topic=topic, why=str(error))
+            return {"instance": self._instance, "refused": told_to_others(error)}
+
+    def _consider(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        if self._envelopes is None:
+            spec = RunSpec.unpacked(self._asked)
+            asked = spec.budgets.get(self._config.name)
+            if asked is not None:
+                self._events.note(
+                    "asked",
+                    run=spec.run,
+                    attempt=spec.attempt,
+                    algorithm=spec.algorithm,
+                    epsilon=asked.epsilon,
+                    delta=asked.delta,
+                    owners=list(spec.active),
+                    fingerprint=spec.fingerprint,
+                )
+            self._config.consider(spec)
+            _require_same_run(self._config.state, spec)
+            me = Identity.read(self._config.name, self._config.kit / "startup")
+            self._envelopes = Envelopes(
+                me,
+                spec.run,
+                spec.attempt,
+                spec.neighbours(me.name),
+                self._config.peers,
+                spec.attempt_fingerprint,
+            )
+            self._spec = spec
+        return {"agreed": True}
+
+    def _read(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        spec, _ = self._considered()
+        if self._rows is None:
+            self._rows = self._config.read_rows(spec)
+        return {"ready": True}
+
+    def _open(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        spec, envelopes = self._considered()
+        for name in spec.neighbours(self._config.name):
+            reply = self._post(name, HELLO, self._hello(name), spec.turn_timeout / 3)
+            if reply is None:
+                return {"missing": [name]}
+            if not reply:
+                raise RunRefused(
+                    f"{name} refused the greeting of {self._config.name}; the events of {name} say "
+                    "why.",
+                    "a neighbour refused its greeting; the events of both say why.",
+                )
+            greeting = envelopes.greeted(reply)
+            self._compare(greeting)
+            envelopes.accept(greeting)
+        if self._rows is None:
+            raise InvalidArgument(
+                f"{self._config.name} has not read its rows. Ask it to read first."
+            )
+        if self._owner is None:
+            self._owner = self._config.open_owner(spec, self._rows)
+            self._events.note(
+                "open", run=spec.run, turns=self._owner.turns_taken, spent=self._spent()
+            )
+        return {"turns": self._owner.turns_taken, "finished": self._owner.weights is not None}
+
+    def _standing(self) -> Standing:
+        spec, _ = self._considered()
+        return (
+            standing_on_disk(spec.run, self._config.state)
+            if self._owner is None
+            else self._owner.standing
+        )
+
+    def _hello(self, receiver: str) -> bytes:
+        """A greeting that says how far this owner is, and up to which round it has heard its
+        neighbour.
+        """
+        _, envelopes = self._considered()
+        standing = self._standing()
+        return envelopes.hello(receiver, standing.turns, standing.heard_from(receiver))
+
+    def _compare(self, greeting: Greeting) -> None:
+        """A word is in the journal before it leaves: who was heard in a round that its journal
+        lacks has an old copy.
+        """
+        mine = self._standing()
+        heard = mine.heard_from(greeting.name)
+        if greeting.heard >= mine.turns:
+            raise OldJournal(
+                f"{greeting.name} has heard {self._config.name} in round {greeting.heard}, but the "
+                "journal here ends before "
+                f"round {mine.turns}: it is an old copy. Bring the last one back, or start a run "
+                "with a new name."
+            )
+        if heard >= greeting.turns:
+            raise RunRefused(
+                f"{greeting.name} was heard in round {heard}, but its journal ends before round "
+                f"{greeting.turns}: it is an old "
+                f"copy. {greeting.name} must bring the last one back.",
+                "a neighbour's journal is an old copy; its own events say whose.",
+            )
+
+    def _spent(self) -> dict[str, float]:
+        ledger = self._config.open_ledger()
+        spent = ledger.spent()
+        return {"epsilon": spent.epsilon, "delta": spent.delta, "budget": ledger.budget.epsilon}
+
+    def _considered(self) -> tuple[RunSpec, Envelopes]:
+        if self._spec is None or self._envelopes is None:
+            raise InvalidArgument(
+                f"{self._config.name} has not agreed to this run. Ask it to consider first."
+            )
+        return self._spec, self._envelopes
+
+    def _turn(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        spec, _ = self._considered()
+        owner, number, silent = self._owner, body.get("round"), body.get("silent")
+        if (
+            owner is None
+            or not isinstance(number, int)
+            or isinstance(number, bool)
+            or not isinstance(silent, list)
+        ):
+            raise InvalidArgument(
+                f"{self._config.name} cannot take a turn: a turn has a round and a list of who was "
+                "silent."
+            )
+        heard: dict[str, Vector] = {}
+        if number == owner.turns_taken and number > 0:
+            expected = {name for name in spec.neighbours(owner.name) if name not in silent}
+            with self._mail_lock:
+                letters = {
+                    name: word
+                    for name, word in self._mail.get(number - 1, {}).items()
+                    if name in expected
+                }
+            if expected - set(letters):
+                return {"missing": sorted(expected - set(letters))}
+            heard = {name: np.frombuffer(word, dtype="<f8") for name, word in letters.items()}
+        said = owner.turn(number, heard)
+        lost = [] if said is None else self._told(number, said)
+        if lost:
+            return {"missing": lost}
+        self._forget(number)
+        if owner.weights is not None and number + 1 == owner.turns_taken:
+            self._finish(owner, spec)
+        return {"silent": said is None, "finished": owner.weights is not None}
+
+    def _told(self, number: int, said: Vector) -> list[str]:
+        """Tell the neighbours; returns those that did not confirm."""
+        spec, envelopes = self._considered()
+        word, names = (
+            np.ascontiguousarray(said, dtype="<f8").tobytes(),
+            spec.neighbours(self._config.name),
+        )
+
+        def tell(name: str) -> bool:
+            # Sooner than the coordinator gives up on this owner, or the wrong one would seem to be
+            # gone.
+            return (
+                self._post(name, WORD, envelopes.closed(name, number, word), spec.turn_timeout / 3)
+                == _OK
+            )
+
+        if len(names) < 2:
+            return [name for name in names if not tell(name)]
+        with ThreadPoolExecutor(min(len(names), 8)) as pool:
+            return [
+                name
+                for name, confirmed in zip(names, pool.map(tell, names), strict=True)
+                if not confirmed
+            ]
+
+    def _forget(self, number: int) -> None:
+        with self._mail_lock:
+            for old in [n for n in self._mail if n < number - _WINDOW]:
+                del self._mail[old]
+
+    def received(self, topic: str, raw: Any) -> bytes:
+        """A neighbour's greeting or word, or something that claims to be one. An empty reply
+        says that it was refused.
+        """
+        try:
+            if not isinstance(raw, bytes) or len(raw) > self._config.most_message_bytes:
+                size = len(raw) if isinstance(raw, bytes) else type(raw).__name__
+                raise InvalidArgument(
+                    f"a message of {size} bytes is over the limit of "
+                    f"{self._config.most_message_bytes}. It was refused."
+                )
+            if topic == HELLO:
+                _, envelopes = self._considered()
+                return self._greeted_back(envelopes.greeted(raw))
+            return self._keep(raw)
+        except (HushfitError, OSError) as error:
+            self.refuse_message(topic, str(error))
+            return b""
+
+    def _greeted_back(self, greeting: Greeting) -> bytes:
+        """This owner's own greeting, also where journals do not fit: it tells the neighbour
+        under signature what was heard.
+        """
+        _, envelopes = self._considered()
+        try:
+            self._compare(greeting)
+            envelopes.accept(greeting)
+        except HushfitError as error:
+            self.refuse_message(HELLO, str(error))
+        return self._hello(greeting.name)
+
+    def refuse_message(self, topic: str, why: str) -> None:
+        """Note a message that was refused; a flood of them is noted once."""
+        with self._mail_lock:
+            self._messages_refused += 1
+            count = self._messages_refused
+        if count <= _MOST_REFUSALS_NOTED:
+            self._events.note("message refused", topic=topic, why=why)
+        if count == _MOST_REFUSALS_NOTED:
+            self._events.note(
+                "message refused",
+                topic=topic,
+                why="further messages that are refused are not noted.",
+            )
+
+    def _keep(self, raw: bytes) -> bytes:
+        """Put a word into the mail box: once for each sender and round, near the round that this
+        owner is at.
+        """
+        _, envelopes = self._considered()
+        sender, number, word = envelopes.opened(raw)
+        at = self._owner.turns_taken if self._owner is not None else 0
+        if abs(number - at) > _WINDOW or number < 0:
+            raise InvalidArgument(
+                f"a word of {sender} is for round {number}, but {self._config.name} is at round "
+                f"{at}. It was refused."
+            )
+        if len(word) % 8:
+            raise InvalidArgument(
+                f"a word of {sender} for round {number} has {len(word)} bytes, which are no "
+                "numbers. It was refused."
+            )
+        with self._mail_lock:
+            kept = self._mail.setdefault(number, {}).setdefault(sender, word)
+        if kept != word:
+            raise InvalidArgument(
+                f"{sender} says something else for round {number} than before. It was refused."
+            )
+        return _OK
+
+    def _finish(self, owner: Owner, spec: RunSpec) -> None:
+        assert owner.weights is not None
+        outcome = {
+            "run": spec.run,
+            "weights": packed(owner.weights.ravel()),
+            "shape": list(owner.weights.shape),
+            "rounds": owner.turns_taken - 1,
+            "guarantee": owner.guarantee.to_dict(),
+            "receipt": owner.receipt,
+            "terms": spec.terms,
+            "rows": owner.seat.problem.n_rows,
+            "dropped": list(spec.dropped),
+        }
+        _write_whole(outcome_path(self._config, spec.run), outcome)
+        self._events.note("finished", run=spec.run, rounds=outcome["rounds"])
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        with self._lock:
+            if self._owner is not None:
+                self._owner.close()
+            if self._rows is not None:
+                self._rows.close()
+
+
+class Events:
+    """What an owner was asked and did, one JSON line each, on its own disk; it holds no message's
+    content.
+
+    When the file is full it is kept beside the new one until that is full too, so that nobody can
+    fill the disk.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "events.jsonl"
+
+    def note(self, what: str, **details: Any) -> None:
+        if len(str(details.get("why", ""))) > _LONGEST_REASON:
+            details["why"] = str(details["why"])[:_LONGEST_REASON] + "..."
+        if self.path.exists() and self.path.stat().st_size > _MOST_EVENT_BYTES:
+            self.path.replace(self.path.with_name("events-before.jsonl"))
+        line = json.dumps(
+            {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "what": what, **details},
+            default=str,
+        )
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def read(self, start: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """Whole lines from a place in the file, and the place after them."""
+        if not self.path.exists():
+            return [], start
+        with self.path.open("rb") as file:
+            start = (
+                start if start <= self.path.stat().st_size else 0
+            )  # another file has taken its place
+            file.seek(start)
+            content = file.read()
+        whole = content[: content.rfind(b"\n") + 1]
+        return [json.loads(line) for line in whole.splitlines()], start + len(whole)
+
+
+def outcome_path(config: OwnerConfig, run: str) -> Path:
+    """Where the result of a run is kept."""
+    return config.state / f"{run}.outcome.json"
+
+
+def _require_same_run(folder: Path, spec: RunSpec) -> None:
+    """A name stands for one run: the first description of it is kept, and another one is
+    refused.
+    """
+    described = {"run": spec.run, "fingerprint": spec.fingerprint}
+    path = folder / f"{spec.run}.run.json"
+    if not path.exists():
+        _write_whole(path, described)
+    elif _read_whole(path) != described:
+        raise RunRefused(
+            f"run {spec.run} was described differently before. Give another run another name.",
+            "the run was described differently before. Give another run another name.",
+        )
+
+
+def _read_whole(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _write_whole(path: Path, content: Mapping[str, Any]) -> None:
+    """All of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    with part.open("w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

@@ -1,0 +1,13 @@
+"""Numbers by which compiled code knows a loss. A loop that meets another one raises: it must
+never compute some other loss.
+"""
+
+LOGISTIC = 0
+HUBER_HINGE = 1
+SQUARED = 2
+SOFTMAX = 3
+
+CODES = (LOGISTIC, HUBER_HINGE, SQUARED, SOFTMAX)
+UNKNOWN = (
+    "This loop has no branch for the code of the loss. Write one, or use a loss of hushfit.losses."
+)

@@ -1,0 +1,180 @@
+"""How far the privacy noise may have moved each weight: the run replayed with fresh noise on its
+released answers.
+
+A replay hands the solver the answers it was given, moved by what the released second moment says a
+gradient changes when the weights do, plus noise of the size that was paid for. The spread of the
+weights over replays is the standard error. No row is read, so this is post-processing. Sampling
+error (that other people might have been asked) is not in it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from scipy.special import expit
+from threadpoolctl import threadpool_limits
+
+from hushfit._typing import Matrix, Vector
+from hushfit.errors import InvalidArgument
+from hushfit.estimators import Fit
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+from hushfit.release import (
+    ClippedGradient,
+    GradientWithMoment,
+    MarginHistogram,
+    Priced,
+    Query,
+    Released,
+    SecondMoment,
+)
+from hushfit.solvers import run
+
+REPLAYS: Final = 24
+_MOMENT: Final = "second moment"
+_HIDDEN: Final = (
+    0.5  # of the largest eigenvalue of the noise: eigenvalues below are taken for noise
+)
+# Queries whose answer is a statistic plus noise; a perturbed minimiser, for one, is not.
+_ADDITIVE: Final = (ClippedGradient, MarginHistogram, SecondMoment)
+
+
+def _is_additive(query: Query | None) -> bool:
+    together = isinstance(query, GradientWithMoment) and isinstance(query.moment, SecondMoment)
+    return together or isinstance(query, _ADDITIVE)
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Stands in for the curator of a finished run: its answers again, with fresh noise."""
+
+    problem: Problem
+    log: Sequence[Released]
+    multipliers: dict[str, float]
+    shares: dict[str, float]
+    curvature: Matrix
+    generator: np.random.Generator
+    transcript: list[Released] = field(default_factory=list)
+
+    @property
+    def relation(self) -> Relation:
+        return self.problem.relation
+
+    def noise_multiplier(self, name: str) -> float:
+        return self.multipliers[name]
+
+    def affords(self, name: str, query: Priced) -> bool:
+        raise InvalidArgument("An adaptive run cannot be replayed with fresh noise.")
+
+    def release(self, name: str, query: Query) -> Vector:
+        before = self.log[len(self.transcript)]
+        moved = self.shares[name] * self._moved(before.query, query)
+        answer = before.answer + moved + self._noise(name, query)
+        self.transcript.append(Released(name, answer, query))
+        return answer
+
+    def _moved(self, before: Query | None, now: Query) -> Vector | float:
+        """What the answer changes because the replay asks at other weights; the second moment is
+        not asked again.
+        """
+        if not isinstance(before, ClippedGradient) or not isinstance(now, ClippedGradient):
+            return 0.0
+        change = (now.w - before.w) @ self.curvature
+        return (change if now.metric is None else change @ now.metric.A).ravel()
+
+    def _noise(self, name: str, query: Query) -> Vector | float:
+        if isinstance(
+            query, SecondMoment
+        ):  # its noise is in the answer already, and in everything that followed
+            return 0.0
+        scale = self.multipliers[name] * query.sensitivity(self.problem.relation)
+        noise: Vector = scale * self.generator.standard_normal(query.size)
+        if isinstance(query, GradientWithMoment):
+            noise[query.gradient.size :] = 0.0  # as for a second moment by itself
+        return noise
+
+
+def noise_spread(fit: Fit, problem: Problem) -> Matrix | None:
+    """Standard error of each weight that the noise implies; None without noise, or where it is not
+    simply added.
+
+    Parameters
+    ----------
+    fit : Fit
+        Solver, weights, noise multipliers and transcript.
+    problem : Problem
+
+    Returns
+    -------
+    array of shape (n_outputs, n_features + 1) or None
+        The intercept comes last; it is zero for a model without one.
+    """
+    multipliers = {release.name: release.noise_multiplier for release in fit.guarantee.releases}
+    log = fit.transcript
+    additive = all(_is_additive(released.query) for released in log)
+    if not any(multipliers.values()) or not additive:
+        return None
+    n, parts = problem.n_rows, fit.solver.plan(problem).parts
+    shares = {part.name: part.sampling.expected_rows(n) / n for part in parts}
+    curvature = _curvature(problem, log, multipliers, fit.result.w)
+    replays = [
+        Replay(problem, log, multipliers, shares, curvature, np.random.default_rng(k))
+        for k in range(REPLAYS)
+    ]
+    with threadpool_limits(1):  # matrices this small only lose by being shared between threads
+        weights = [run(fit.solver, problem, replay).w for replay in replays]
+    spread = np.atleast_2d(np.std(weights, axis=0, ddof=1))
+    return spread if problem.fit_intercept else np.column_stack([spread, np.zeros(len(spread))])
+
+
+def _largest_noise_eigenvalue(problem: Problem, multiplier: float) -> float:
+    """Edge of the semicircle that the eigenvalues of the noise fill."""
+    return (
+        multiplier
+        * SecondMoment(problem).sensitivity(problem.relation)
+        * math.sqrt(2 * problem.dimension)
+    )
+
+
+def _curvature(
+    problem: Problem, log: Sequence[Released], multipliers: dict[str, float], w: Vector
+) -> Matrix:
+    """What a sum of gradients changes per change of the weights: second moment times the mean
+    curvature of the loss.
+    """
+    moment = next((released for released in log if released.name == _MOMENT), None)
+    d = problem.dimension
+    # Records are unit vectors, so without a release the best guess is round with trace one.
+    M = (
+        np.eye(d) * problem.n_rows / d
+        if moment is None
+        else SecondMoment(problem).matrix(moment.answer)
+    )
+    values, vectors = np.linalg.eigh(M)
+    # Where noise hides the second moment there may be no row at all to pull a weight back: no
+    # curvature is the safe guess.
+    hidden = (
+        0.0
+        if moment is None
+        else _HIDDEN * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
+    )
+    M = (vectors * np.where(values > hidden, values, 0.0)) @ vectors.T
+    bend = _mean_slope_of_slope(problem, log, M / problem.n_rows, np.atleast_2d(w))
+    return np.asarray(bend * M)
+
+
+def _mean_slope_of_slope(problem: Problem, log: Sequence[Released], M: Matrix, w: Matrix) -> float:
+    """Mean second derivative of the logistic loss over margins of the released size; a clipped
+    record has none.
+    """
+    largest = float(np.sqrt(np.einsum("kj,ji,ki->k", w, M, w).max()))
+    slopes = expit(largest * np.random.default_rng(0).standard_normal(2_000))
+    gradient = next(
+        (released.query for released in log if isinstance(released.query, ClippedGradient)), None
+    )
+    A = None if gradient is None or gradient.metric is None else gradient.metric.A
+    length = 1.0 if A is None else np.sqrt(np.trace(A @ M @ A))
+    cap = np.inf if gradient is None else gradient.clip / length
+    return float((slopes * (1 - slopes) * (slopes < cap)).mean())

@@ -1,0 +1,108 @@
+"""Epsilon and delta of a cost, by the tightest interpreter that is proved for it. Proofs:
+docs/proofs/composition.md.
+"""
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.privacy import _check
+from hushfit.privacy._relation import Relation
+from hushfit.privacy.accounting._closed_forms import (
+    exact_delta,
+    exact_epsilon,
+    is_exact,
+    is_single_objective,
+)
+from hushfit.privacy.accounting._normal_form import normal_form
+from hushfit.privacy.accounting._renyi import rdp_delta, rdp_epsilon, rdp_profile
+from hushfit.privacy.costs import Cost
+
+
+def epsilon_of(cost: Cost, delta: float, relation: Relation | str) -> float:
+    """Smallest epsilon that is proved for a cost at a given delta.
+
+    Parameters
+    ----------
+    cost : Cost
+        What was or will be released.
+    delta : float
+        Strictly between 0 and 1.
+    relation : Relation or str
+        Which data sets are neighbours.
+
+    Returns
+    -------
+    float
+        Exact for Gaussian and pure releases; from privacy loss distributions where a dominating
+        pair is proved; from the Renyi curve otherwise. Infinity if some release has no noise.
+
+    Raises
+    ------
+    UnsupportedRelation
+        If no proof covers a part of the cost under the relation.
+    """
+    delta, relation = _check.probability(delta, "delta"), Relation.parse(relation)
+    form = normal_form(cost, relation)
+    if is_exact(form) or form.reveals_all:
+        return exact_epsilon(form, delta)
+    by_rdp = rdp_epsilon(cost, delta, relation)
+    if is_single_objective(form):
+        return min(by_rdp, exact_epsilon(form, delta))
+    if form.by_curve:
+        return by_rdp
+    # Both are proved; Renyi wins where delta is too small for floating-point convolutions.
+    from hushfit.privacy.accounting.pld import pld_epsilon
+
+    return min(by_rdp, pld_epsilon(form, delta, relation))
+
+
+def delta_of(cost: Cost, epsilon: float, relation: Relation | str) -> float:
+    """Smallest delta that is proved for a cost at a given epsilon.
+
+    Parameters
+    ----------
+    cost : Cost
+        What was or will be released.
+    epsilon : float
+        At least 0 and finite.
+    relation : Relation or str
+        Which data sets are neighbours.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, by the same interpreters as `epsilon_of`.
+
+    Raises
+    ------
+    UnsupportedRelation
+        If no proof covers a part of the cost under the relation.
+    """
+    epsilon, relation = _check.finite(epsilon, "epsilon"), Relation.parse(relation)
+    form = normal_form(cost, relation)
+    if is_exact(form) or form.reveals_all:
+        return exact_delta(form, epsilon)
+    by_rdp = rdp_delta(cost, epsilon, relation)
+    if is_single_objective(form):
+        return min(by_rdp, exact_delta(form, epsilon))
+    if form.by_curve:
+        return by_rdp
+    from hushfit.privacy.accounting.pld import pld_delta
+
+    return min(by_rdp, pld_delta(form, epsilon, relation))
+
+
+def profile_of(cost: Cost, epsilons: Vector, relation: Relation | str) -> Vector:
+    """`delta_of` for many increasing epsilons, each at least 0."""
+    relation = Relation.parse(relation)
+    form = normal_form(cost, relation)
+    if is_exact(form) or form.reveals_all:
+        return np.array([exact_delta(form, epsilon) for epsilon in epsilons.tolist()])
+    by_rdp = rdp_profile(cost, epsilons, relation)
+    if is_single_objective(form):
+        return np.minimum(by_rdp, [exact_delta(form, epsilon) for epsilon in epsilons.tolist()])
+    if form.by_curve:
+        return by_rdp
+    from hushfit.privacy.accounting.pld import pld_profile
+
+    return np.minimum(by_rdp, pld_profile(form, epsilons, relation))

@@ -1,0 +1,74 @@
+"""Anything that is known to be (epsilon, delta)-private and no more. Proof:
+docs/proofs/filter.md.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import _check
+from hushfit.privacy._relation import Relation
+from hushfit.privacy.costs._curves import pure_curve
+from hushfit.privacy.costs._paired_cost import PairedCost
+from hushfit.privacy.costs._release_cost import Directions, Pair
+
+
+@dataclass(frozen=True)
+class ApproximateCost(PairedCost, kind="approximate"):
+    """A release that is (epsilon, delta)-private: with probability delta it may say everything,
+    else it is epsilon-private.
+
+    This is the price of a run that a Renyi filter stops, or of a mechanism of which no more is
+    known.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0; infinity means no privacy.
+    delta : float
+        At least 0 and below 1.
+    count : int, default=1
+        How many such releases.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        delta = _check.non_negative(self.delta, "delta")
+        if delta >= 1:
+            raise InvalidArgument(
+                f"delta={delta:g} promises nothing. Give a small probability, well below 1/n."
+            )
+        epsilon = _check.non_negative(self.epsilon, "epsilon")
+        _check.store(self, epsilon=epsilon, delta=delta, count=_check.count(self.count))
+
+    @property
+    def reveals_all(self) -> bool:
+        return self.epsilon == math.inf
+
+    @property
+    def lost(self) -> float:
+        return self.delta
+
+    def pure_epsilon(self) -> float:
+        # A loss that is infinite with probability delta, independently of all others, is
+        # better kept apart.
+        return self.epsilon
+
+    def directions(self, relation: Relation) -> Directions:
+        from hushfit.privacy.accounting.pld import pure_profile
+
+        likely = 1 / (1 + math.exp(-self.epsilon))
+        losses, weights = np.array([self.epsilon, -self.epsilon]), np.array([likely, 1 - likely])
+
+        def profile(epsilon: Vector) -> Vector:
+            return self.delta + (1 - self.delta) * pure_profile(epsilon, self.epsilon)
+
+        return Directions(Pair(profile, -self.epsilon, self.epsilon, losses, weights, self.count))
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        return pure_curve(orders, self.epsilon)

@@ -1,0 +1,451 @@
+"""What a release costs: frozen descriptions that compose, compare and serialise.
+
+A cost says what was done, not what it amounts to: epsilon and delta come from `epsilon_of` and
+`delta_of`. Everywhere *noise_multiplier = noise scale / true L2 sensitivity under the relation*.
+Proofs: docs/proofs/{gaussian,poisson,fixed_size,composition}.md.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument, UnsupportedRelation
+from hushfit.privacy import _check
+from hushfit.privacy._relation import Relation, replaces_one
+from hushfit.privacy.costs._curves import (
+    fixed_size_curve,
+    gaussian_curve,
+    poisson_curve,
+    poisson_swap_curve,
+    pure_curve,
+    tabulated_curve,
+)
+from hushfit.privacy.costs._release_cost import Cost, Directions, ReleaseCost
+
+
+def _order_grid() -> tuple[float, ...]:
+    """Dense where the optimum moves fast, geometric where the curve is flat."""
+    low = 1 + np.geomspace(1 / 64, 1, 13)
+    grid = np.concatenate(
+        [low, np.arange(2, 24, 0.25), np.arange(24, 64), np.round(np.geomspace(64, 8192, 64))]
+    )
+    return tuple(float(order) for order in np.unique(grid))
+
+
+RENYI_ORDERS: Final = _order_grid()
+"""The orders at which Renyi curves are tabulated: 1.016 to 8192."""
+
+# Outside this range sampling changes nothing that matters, and floating point gives up: below,
+# the batch counts as all
+# rows; above, as published without noise. Both err on the safe side.
+LEAST_MU: Final = 1e-7
+MOST_MU: Final = 1e3
+
+
+@dataclass(frozen=True)
+class GaussianCost(ReleaseCost, kind="gaussian", place=0):
+    """Gaussian noise on a statistic of all rows.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Noise scale over L2 sensitivity. 0 means no noise, infinity means nothing was learnt.
+    count : int, default=1
+        How many such releases.
+    """
+
+    noise_multiplier: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        _check.store(
+            self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier")
+        )
+        _check.store(self, count=_check.count(self.count))
+
+    @property
+    def mu(self) -> float:
+        """Sensitivity over noise scale of one release."""
+        return _inverse(self.noise_multiplier)
+
+    @property
+    def reveals_all(self) -> bool:
+        return self.mu == math.inf
+
+    def gaussian_mu(self, relation: Relation) -> float:
+        return self.mu
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        return gaussian_curve(orders, self.mu)
+
+
+@dataclass(frozen=True)
+class PoissonGaussianCost(ReleaseCost, kind="poisson-gaussian", place=1):
+    """Gaussian noise on a sum over a batch that each row joins independently.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Noise scale over the L2 sensitivity of the sum: the per-record bound C under add-remove, 2C
+        under replace-one. Under replace-one the dominating pair needs records bounded by C, not
+        merely pairs within 2C.
+    rate : float
+        Probability that a row is in the batch. The batch is fresh and secret, and its size never
+        divides the sum.
+    count : int, default=1
+        How many such releases.
+    """
+
+    noise_multiplier: float
+    rate: float
+    count: int = 1
+
+    paired = True
+
+    def __post_init__(self) -> None:
+        _check.store(
+            self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier")
+        )
+        _check.store(self, rate=_check.fraction(self.rate, "rate"), count=_check.count(self.count))
+
+    @property
+    def mu(self) -> float:
+        """Sensitivity over noise scale of one release."""
+        return _inverse(self.noise_multiplier)
+
+    @property
+    def reveals_all(self) -> bool:
+        return self.mu > MOST_MU
+
+    def gaussian_mu(self, relation: Relation) -> float | None:
+        return unsampled_mu(self.mu, self.rate)
+
+    def directions(self, relation: Relation) -> Directions:
+        from hushfit.privacy.accounting.pld import poisson_directions
+
+        return poisson_directions(self.mu, self.rate, self.count, relation)
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        if not replaces_one(relation):
+            return poisson_curve(orders, self.mu, self.rate)
+        return poisson_swap_curve(orders, self.mu, self.rate)
+
+
+@dataclass(frozen=True)
+class FixedSizeGaussianCost(ReleaseCost, kind="fixed-size-gaussian", place=2):
+    """Gaussian noise on a sum over a batch of fixed size, drawn without replacement; replace-one
+    only.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Noise scale over the L2 sensitivity 2C of the sum.
+    rate : float
+        Batch size over number of rows. The batch is fresh, uniform and secret.
+    count : int, default=1
+        How many such releases.
+    """
+
+    noise_multiplier: float
+    rate: float
+    count: int = 1
+
+    paired = True
+
+    def __post_init__(self) -> None:
+        _check.store(
+            self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier")
+        )
+        _check.store(self, rate=_check.fraction(self.rate, "rate"), count=_check.count(self.count))
+
+    @property
+    def mu(self) -> float:
+        """Sensitivity over noise scale of one release."""
+        return _inverse(self.noise_multiplier)
+
+    @property
+    def reveals_all(self) -> bool:
+        return self.mu > MOST_MU
+
+    def gaussian_mu(self, relation: Relation) -> float | None:
+        _require_replace_one(relation)
+        return unsampled_mu(self.mu, self.rate)
+
+    def directions(self, relation: Relation) -> Directions:
+        from hushfit.privacy.accounting.pld import fixed_size_pair
+
+        _require_replace_one(relation)
+        return Directions(fixed_size_pair(self.mu, self.rate, self.count))
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        _require_replace_one(relation)
+        return fixed_size_curve(orders, self.mu, self.rate)
+
+
+@dataclass(frozen=True)
+class PureCost(ReleaseCost, kind="pure", place=3):
+    """Anything that is epsilon-private with delta 0, such as Laplace noise or an above-threshold
+    gate.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0; infinity means no privacy.
+    count : int, default=1
+        How many such releases.
+    """
+
+    epsilon: float
+    count: int = 1
+
+    paired = True
+
+    def __post_init__(self) -> None:
+        _check.store(
+            self,
+            epsilon=_check.non_negative(self.epsilon, "epsilon"),
+            count=_check.count(self.count),
+        )
+
+    @property
+    def reveals_all(self) -> bool:
+        return self.epsilon == math.inf
+
+    def pure_epsilon(self) -> float:
+        return self.epsilon
+
+    def directions(self, relation: Relation) -> Directions:
+        from hushfit.privacy.accounting.pld import pure_pair
+
+        return Directions(pure_pair(self.epsilon, self.count))
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        return pure_curve(orders, self.epsilon)
+
+
+@dataclass(frozen=True)
+class RdpCost(ReleaseCost, kind="rdp", place=4):
+    """A release known by an upper bound on its Renyi divergences, in both directions.
+
+    Parameters
+    ----------
+    orders : tuple of float
+        Increasing, each above 1.
+    values : tuple of float
+        Bounds at these orders, at least 0; infinity where nothing is known.
+    count : int, default=1
+        How many such releases.
+    label : str, default=""
+        What it is, for people.
+    """
+
+    orders: tuple[float, ...]
+    values: tuple[float, ...]
+    count: int = 1
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        orders = tuple(_check.number(order, "order") for order in self.orders)
+        if not orders or orders[0] <= 1 or any(a >= b for a, b in pairwise(orders)):
+            raise InvalidArgument(
+                f"orders={orders[:4]}... must increase and stay above 1. Use RENYI_ORDERS."
+            )
+        if orders[-1] == math.inf:
+            raise InvalidArgument("an order is infinite. Use finite orders, or a PureCost.")
+        values = tuple(_check.non_negative(value, "Renyi divergence") for value in self.values)
+        if len(values) != len(orders):
+            raise InvalidArgument(
+                f"{len(orders)} orders but {len(values)} values. Give one value per order."
+            )
+        _check.store(self, orders=orders, values=values, count=_check.count(self.count))
+        _check.text(self.label, "label")
+
+    @classmethod
+    def from_curve(
+        cls, curve: Callable[[Vector], Vector], label: str = "", count: int = 1
+    ) -> "RdpCost":
+        """Tabulate a Renyi curve on `RENYI_ORDERS`.
+
+        Parameters
+        ----------
+        curve : callable
+            Takes an array of orders and returns an array of bounds; infinity where the bound does
+            not hold.
+        label : str, default=""
+            What it is, for people.
+        count : int, default=1
+            How many such releases.
+
+        Returns
+        -------
+        RdpCost
+        """
+        values = np.asarray(curve(np.array(RENYI_ORDERS)), dtype=float)
+        return cls(RENYI_ORDERS, tuple(values.tolist()), count, label)
+
+    @property
+    def reveals_all(self) -> bool:
+        return False  # nothing known is no proof that nothing is hidden
+
+    @property
+    def known_orders(self) -> tuple[float, ...]:
+        return self.orders
+
+    def curve(self, orders: Vector, relation: Relation) -> Vector:
+        return tabulated_curve(orders, self.orders, self.values)
+
+
+@dataclass(frozen=True)
+class ComposedCost(Cost, kind="composed"):
+    """Several costs together, adaptively. Build it with `compose`, which keeps it flat and in one
+    order.
+
+    Parameters
+    ----------
+    parts : tuple of costs
+        None of them composed. The empty tuple is the cost of doing nothing.
+    """
+
+    parts: tuple[ReleaseCost, ...]
+
+    def __post_init__(self) -> None:
+        _check.store(self, parts=tuple(self.parts))
+        for part in self.parts:
+            if not isinstance(part, ReleaseCost):
+                raise InvalidArgument(
+                    f"{type(part).__name__} cannot be a part of a cost. Combine costs with compose."
+                )
+
+    def entries(self) -> Iterator[ReleaseCost]:
+        yield from self.parts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the cost in plain JSON values."""
+        return {"kind": self.kind, "parts": [part.to_dict() for part in self.parts]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "ComposedCost":
+        """Read back what `to_dict` wrote."""
+        parts = _check.fields(data, {"kind", "parts"}, "a composed cost")["parts"]
+        if not isinstance(parts, list):
+            raise InvalidArgument(
+                "the parts of a composed cost should be a list. Use what to_dict() wrote."
+            )
+        # refuses composed parts
+        return cls(tuple(cost_from_dict(part) for part in parts))  # type: ignore[misc]
+
+
+def compose(costs: Iterable[Cost]) -> Cost:
+    """The cost of several releases, each free to depend on the answers before it.
+
+    Parameters
+    ----------
+    costs : iterable of costs
+        In any order, composed or not.
+
+    Returns
+    -------
+    Cost
+        Flat, equal releases counted together, in an order that does not depend on that of the
+        input. Gaussian releases with different multipliers stay apart here, for the record;
+        `epsilon_of` adds them in squares.
+    """
+    tally: Counter[ReleaseCost] = Counter()
+    for cost in costs:
+        for part in entries_of(cost):
+            tally[part.times(1)] += part.count
+    parts = tuple(
+        sorted((one.times(count) for one, count in tally.items()), key=ReleaseCost.sort_key)
+    )
+    return parts[0] if len(parts) == 1 else ComposedCost(parts)
+
+
+def repeat(cost: Cost, times: int) -> Cost:
+    """The cost of the same releases made several times over.
+
+    Parameters
+    ----------
+    cost : Cost
+        Of one round.
+    times : int
+        Number of rounds, at least 1.
+
+    Returns
+    -------
+    Cost
+    """
+    times = _check.count(times, "times")
+    return compose(part.times(times * part.count) for part in entries_of(cost))
+
+
+def parts_of(cost: Cost) -> Iterator[ReleaseCost]:
+    """The costs with a Renyi curve of their own that a cost is made of, or is no worse than."""
+    for entry in entries_of(cost):
+        yield from entry.parts()
+
+
+def entries_of(cost: Cost) -> Iterator[ReleaseCost]:
+    """What was composed, as it is."""
+    if not isinstance(cost, Cost):
+        raise InvalidArgument(
+            f"{type(cost).__name__} is not a cost. Use GaussianCost or another kind of cost."
+        )
+    return cost.entries()
+
+
+def cost_from_dict(data: Mapping[str, Any]) -> Cost:
+    """Read back what `to_dict` wrote.
+
+    Parameters
+    ----------
+    data : mapping
+        Plain JSON values.
+
+    Returns
+    -------
+    Cost
+
+    Raises
+    ------
+    InvalidArgument
+        If the kind is unknown, a field is missing or added, or a value is out of range.
+    """
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    if not isinstance(kind, str) or kind not in Cost.kinds:
+        raise InvalidArgument(
+            f"cost kind {kind!r} is unknown. Known kinds: {', '.join(Cost.kinds)}."
+        )
+    return Cost.kinds[kind].from_dict(data)
+
+
+def fixed_size_refused() -> UnsupportedRelation:
+    """Why a fixed-size batch has no add-remove statement here."""
+    return UnsupportedRelation(
+        "a fixed-size batch has no proof under 'add-remove': when the record leaves the batch "
+        "another one takes its "
+        "place, which moves the sum by 2C while the multiplier counts C. Use "
+        "adjacency='replace-one', or Poisson batches."
+    )
+
+
+def _require_replace_one(relation: Relation) -> None:
+    if not replaces_one(relation):
+        raise fixed_size_refused()
+
+
+def unsampled_mu(mu: float, rate: float) -> float | None:
+    """The mu that a sampled release counts with if every row is in every batch, or might as
+    well be.
+    """
+    return mu if rate == 1 or mu < LEAST_MU else None
+
+
+def _inverse(noise_multiplier: float) -> float:
+    """mu = 1 / noise multiplier, infinite without noise."""
+    return 1 / noise_multiplier if noise_multiplier > 0 else math.inf

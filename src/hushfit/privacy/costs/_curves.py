@@ -1,0 +1,126 @@
+"""Renyi curves of single releases, as functions of their numbers. Proofs:
+docs/proofs/{poisson,fixed_size,composition}.md.
+
+The moments below are known at whole orders. In between, (order - 1) times the divergence is the
+logarithm of a moment,
+hence convex in the order, hence at most the chord between its neighbours; at order 1 it is 0.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from scipy.special import gammaln
+
+from hushfit._typing import Vector
+
+# Below it the moment of a pure release is 1 but for rounding, and a bound by Bun and Steinke
+# (2016) is as good.
+_SMALL_PURE: Final = 1e-4
+
+
+def gaussian_curve(orders: Vector, mu: float) -> Vector:
+    """Of a Gaussian release over all rows."""
+    return orders * (mu * mu / 2)
+
+
+def pure_curve(orders: Vector, epsilon: float) -> Vector:
+    """Randomised response is the worst epsilon-private mechanism at every order."""
+    if epsilon in (0.0, math.inf):
+        return np.full_like(orders, epsilon)
+    if epsilon < _SMALL_PURE:
+        return np.minimum(epsilon, orders * (epsilon * epsilon / 2))
+    log_likely = -math.log1p(math.exp(-epsilon))
+    log_rare = log_likely - epsilon
+    moment = np.logaddexp(
+        orders * log_likely + (1 - orders) * log_rare, orders * log_rare + (1 - orders) * log_likely
+    )
+    return np.clip(moment / (orders - 1), 0.0, epsilon)
+
+
+def tabulated_curve(orders: Vector, at: tuple[float, ...], values: tuple[float, ...]) -> Vector:
+    """The table where it has the order, a chord of the log moment in between, nothing beyond."""
+    known = np.array((1.0, *at))
+    moments = np.array((0.0, *((o - 1) * v for o, v in zip(at, values, strict=True))))
+    return chord(orders, known, moments) / (orders - 1)
+
+
+def chord(orders: Vector, known: Vector, moments: Vector) -> Vector:
+    """Piecewise linear interpolation that never multiplies infinity by zero; infinite beyond
+    the last known order.
+    """
+    right = np.searchsorted(known, orders)
+    inside = right < len(known)
+    right = np.minimum(right, len(known) - 1)
+    left = np.maximum(right - 1, 0)
+    weight = (orders - known[left]) / (known[right] - known[left])
+    with np.errstate(invalid="ignore"):
+        value = (1 - weight) * moments[left] + weight * moments[right]
+    value = np.where(known[right] == orders, moments[right], value)
+    return np.where(inside & ~np.isnan(value), value, math.inf)
+
+
+def by_whole_orders(orders: Vector, log_moment: Callable[[int], float]) -> Vector:
+    """Curve at any order from log moments at whole orders."""
+    whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
+    whole = whole[whole >= 2]
+    moments = np.array([log_moment(int(order)) for order in whole])
+    return chord(orders, np.append(1.0, whole), np.append(0.0, moments)) / (orders - 1)
+
+
+def poisson_curve(orders: Vector, mu: float, rate: float) -> Vector:
+    """Add-remove: the binomial moment of ((1-q) N(0) + q N(mu)) against N(0), the worse of the
+    two directions.
+    """
+    if rate == 1 or mu * mu == math.inf:
+        return gaussian_curve(orders, mu)
+
+    def log_moment(order: int) -> float:
+        k = np.arange(order + 1, dtype=np.float64)
+        terms = (order - k) * math.log1p(-rate) + k * math.log(rate) + k * (k - 1) * (mu * mu / 2)
+        return log_sum_exp(log_binomial(order, k) + terms)
+
+    return by_whole_orders(orders, log_moment)
+
+
+def poisson_swap_curve(orders: Vector, mu: float, rate: float) -> Vector:
+    """Replace-one: through the data set without the record, by the weak triangle inequality; or
+    without sampling.
+    """
+    # Leaving the record out moves the sum by C, half of the sensitivity 2C that mu counts.
+    first, second = 2 * orders, 2 * orders - 1
+    both = poisson_curve(np.concatenate([first, second]), mu / 2, rate)
+    triangle = (orders - 0.5) / (orders - 1) * both[: len(orders)] + both[len(orders) :]
+    return np.minimum(triangle, gaussian_curve(orders, mu))
+
+
+def fixed_size_curve(orders: Vector, mu: float, rate: float) -> Vector:
+    """Replace-one: the subsampling bound of Wang, Balle and Kasiviswanathan; or without
+    sampling.
+    """
+    if rate == 1 or mu * mu in (0.0, math.inf):
+        return gaussian_curve(orders, mu)
+    square = mu * mu
+    # 4 (e^{r(2)} - 1) against 2 e^{r(2)}, with r(2) = mu^2.
+    second = square + min(math.log(4) + math.log(-math.expm1(-square)), math.log(2))
+
+    def log_moment(order: int) -> float:
+        j = np.arange(2, order + 1, dtype=np.float64)
+        rest = math.log(2) + j * (j - 1) * (square / 2)
+        rest[0] = second
+        return float(
+            np.logaddexp(0.0, log_sum_exp(log_binomial(order, j) + j * math.log(rate) + rest))
+        )
+
+    return np.minimum(by_whole_orders(orders, log_moment), gaussian_curve(orders, mu))
+
+
+def log_binomial(order: int, k: Vector) -> Vector:
+    return np.asarray(gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1))
+
+
+def log_sum_exp(terms: Vector) -> float:
+    """For finite terms; scipy's general version takes most of the time of a curve."""
+    top = float(terms.max())
+    return top + math.log(float(np.exp(terms - top).sum()))

@@ -1,0 +1,268 @@
+"""The lines of a ledger on disk, and how each vouches for those before it.
+
+An entry is a line of canonical JSON and a hash over it and the hash before it; the first entry of a
+data set states its budget. Each entry has a seal in a second table: a copy of its hash or, where
+the account was opened with a key, a code that only holders of the key can compute. Both tables only
+ever grow.
+"""
+
+import hashlib
+import hmac
+import json
+import shlex
+import socket
+import sys
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
+
+from hushfit.errors import LedgerError
+from hushfit.privacy.ledger._ledger_key import KEY_VARIABLE, LedgerKey
+from hushfit.privacy.ledger._redact import redacted
+from hushfit.privacy.ledger._sqlite import Database
+from hushfit.privacy.ledger._transaction import Execute
+
+# Accounts of format 1 were all opened without a filter, and go on like that; format 2 knows a
+# filter, and has a table with one head for each data set instead of seals. A hushfit that knows no
+# filter, or no seals, must not pay from a newer ledger.
+FORMAT: Final = 3
+_READABLE: Final = (1, 2, FORMAT)
+_START: Final = "0" * 64
+_LONGEST_COMMAND: Final = 1000
+
+TABLES: Final = {
+    "hushfit_format": "CREATE TABLE hushfit_format (version INTEGER NOT NULL)",
+    "hushfit_entries": "CREATE TABLE hushfit_entries (dataset TEXT NOT NULL, number INTEGER NOT "
+    "NULL, body TEXT NOT NULL, "
+    "hash TEXT NOT NULL, PRIMARY KEY (dataset, number))",
+    "hushfit_seals": "CREATE TABLE hushfit_seals (dataset TEXT NOT NULL, number INTEGER NOT NULL, "
+    "seal TEXT NOT NULL, "
+    "PRIMARY KEY (dataset, number))",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a ledger on disk.
+
+    Parameters
+    ----------
+    number : int
+        Place in the chain of its data set; 0 opens it.
+    body : dict
+        What was recorded: ``kind`` is "open", "charge", "model" or "releases".
+    hash : str
+        SHA-256 over the previous hash and the body.
+    """
+
+    number: int
+    body: dict[str, Any]
+    hash: str
+
+    @property
+    def kind(self) -> str:
+        """What the line records."""
+        return str(self.body["kind"])
+
+
+@dataclass(frozen=True)
+class Book:
+    """A database in the middle of a transaction, read and written as a ledger.
+
+    Parameters
+    ----------
+    database : Database
+    execute : callable
+        Runs statements in the transaction.
+    key : LedgerKey, optional
+        Where one is in force.
+    """
+
+    database: Database
+    execute: Execute
+    key: LedgerKey | None
+
+    @cached_property
+    def format(self) -> int:
+        """The newest format that has written here. Two who made the ledger at once may both have
+        said so."""
+        if "hushfit_format" not in self.database.tables(self.execute):
+            raise LedgerError(
+                f"there is no ledger {self.database.title}: the database has no such table. "
+                "Nothing was spent or released. Check the place, make a ledger with `hushfit "
+                "ledger init`, or restore it from a backup."
+            )
+        versions = sorted(
+            {version for (version,) in self.execute("SELECT version FROM hushfit_format", {})}
+        )
+        if not versions or not set(versions) <= set(_READABLE):
+            raise LedgerError(
+                f"the ledger has format {versions}, this hushfit reads formats {_READABLE}. "
+                "Nothing was spent or released. Use the version of hushfit that wrote it, or a "
+                "newer one."
+            )
+        return int(versions[-1])
+
+    def datasets(self) -> list[str]:
+        """Names of all accounts, also of those of which only a part is left."""
+        marks = "hushfit_seals" if self.format == FORMAT else "hushfit_heads"
+        rows = self.execute(
+            f"SELECT dataset FROM hushfit_entries UNION SELECT dataset FROM {marks}", {}
+        )
+        return sorted(str(name) for (name,) in rows)
+
+    def read(self, dataset: str) -> tuple[tuple[Entry, ...], list[str]]:
+        """The lines of a data set, and what is wrong with their numbers, hashes and seals."""
+        rows = self.execute(
+            "SELECT number, body, hash FROM hushfit_entries WHERE dataset = :dataset ORDER BY "
+            "number",
+            {"dataset": dataset},
+        )
+        chain: list[Entry] = []
+        for expected, (number, body, recorded) in enumerate(rows):
+            if number != expected:
+                return tuple(chain), [f"entry {expected} is missing"]
+            if _link(chain, body) != recorded:
+                return tuple(chain), [f"entry {number} was edited, or the one before it was"]
+            if (parsed := _parsed(body)) is None:
+                return tuple(chain), [f"entry {number} is not a JSON object with a kind"]
+            chain.append(Entry(number, parsed, recorded))
+        return tuple(chain), self._seal_problems(dataset, chain)
+
+    def sound(self, dataset: str) -> tuple[Entry, ...]:
+        """The lines of a data set in which nothing is wrong; a ledger that was tampered with is not
+        paid into."""
+        chain, problems = self.read(dataset)
+        if problems:
+            raise LedgerError(
+                f"the ledger of {dataset!r} does not verify: {problems[0]}. Nothing was spent or "
+                "released. Restore it from a backup; `hushfit ledger verify` tells more."
+            )
+        return chain
+
+    def add(self, dataset: str, chain: tuple[Entry, ...], body: dict[str, Any]) -> Entry:
+        """Append one line and its seal."""
+        self._refuse_without_key(dataset, chain)
+        signed = {**body, "at": datetime.now(UTC).isoformat(timespec="seconds"), **self._who()}
+        line = json.dumps(signed, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        entry = Entry(len(chain), signed, _link(chain, line))
+        place = {"dataset": dataset, "number": entry.number}
+        self.execute(
+            "INSERT INTO hushfit_entries VALUES (:dataset, :number, :body, :hash)",
+            place | {"body": line, "hash": entry.hash},
+        )
+        self._add_seal(dataset, chain[0] if chain else entry, entry)
+        # What was written is read back: a trigger could have thrown it away.
+        written = self.execute(
+            "SELECT body, hash FROM hushfit_entries WHERE dataset = :dataset AND number = :number",
+            place,
+        )
+        if written != [(line, entry.hash)]:
+            raise LedgerError(
+                f"the ledger of {dataset!r} does not keep what is written to it. Nothing was spent "
+                "or released. Look for triggers or rules on its tables."
+            )
+        return entry
+
+    def prepared(self) -> "Book":
+        """The same in the present format: missing tables are made, and what older formats left
+        unsealed is sealed."""
+        there = self.database.tables(self.execute)
+        before = self.format if "hushfit_format" in there else None
+        if before == FORMAT:
+            return self
+        for name, statement in TABLES.items():
+            if name not in there:
+                self.execute(statement, {})
+        for dataset in [] if before is None else self.datasets():
+            chain, problems = self.read(dataset)
+            # A broken account gets no seals, so that it stays broken.
+            for entry in [] if problems else chain:
+                self._add_seal(dataset, chain[0], entry)
+        self.execute("INSERT INTO hushfit_format VALUES (:version)", {"version": FORMAT})
+        return replace(self)
+
+    def _add_seal(self, dataset: str, opening: Entry, entry: Entry) -> None:
+        values = {
+            "dataset": dataset,
+            "number": entry.number,
+            "seal": self._seal(dataset, opening, entry),
+        }
+        self.execute("INSERT INTO hushfit_seals VALUES (:dataset, :number, :seal)", values)
+
+    def _seal(self, dataset: str, opening: Entry, entry: Entry) -> str:
+        if _key_of(opening) is None or self.key is None:
+            return entry.hash
+        return self.key.seal(dataset, entry.number, entry.hash)
+
+    def _seal_problems(self, dataset: str, chain: list[Entry]) -> list[str]:
+        cut = ["the last entries were removed, or others were added"]
+        if self.format != FORMAT:
+            heads = self.execute(
+                "SELECT number, hash FROM hushfit_heads WHERE dataset = :dataset",
+                {"dataset": dataset},
+            )
+            return [] if chain and heads == [(chain[-1].number, chain[-1].hash)] else cut
+        query = "SELECT number, seal FROM hushfit_seals WHERE dataset = :dataset ORDER BY number"
+        seals = self.execute(query, {"dataset": dataset})
+        if not chain or [number for number, _ in seals] != [entry.number for entry in chain]:
+            return cut
+        if problem := self._key_problem(chain[0]):
+            return [problem]
+        if _key_of(chain[0]) is not None and self.key is None:
+            return []  # whoever has no key can read, and check the hashes
+        wrong = [
+            f"entry {entry.number} has a wrong seal: it was not written with the ledger's key, or "
+            "not by hushfit"
+            for entry, (_, seal) in zip(chain, seals, strict=True)
+            if not hmac.compare_digest(
+                str(seal).encode(), self._seal(dataset, chain[0], entry).encode()
+            )
+        ]
+        return wrong[:1]
+
+    def _key_problem(self, opening: Entry) -> str | None:
+        """Whether the account was opened with the key in force."""
+        stated = _key_of(opening)
+        if self.key is None or stated == self.key.fingerprint:
+            return None
+        if stated is None:
+            return (
+                "it was opened without a key, or exchanged for one that was, and "
+                f"{KEY_VARIABLE} is set"
+            )
+        return f"it was opened with another key than the one that {KEY_VARIABLE} names"
+
+    def _refuse_without_key(self, dataset: str, chain: tuple[Entry, ...]) -> None:
+        if chain and _key_of(chain[0]) is not None and self.key is None:
+            raise LedgerError(
+                f"the account {dataset!r} was opened with a key, and without it nothing can be "
+                f"added. Nothing was spent or released. Set {KEY_VARIABLE} to the path of the key."
+            )
+
+    def _who(self) -> dict[str, str]:
+        command = redacted(shlex.join(sys.argv))[:_LONGEST_COMMAND]
+        return {
+            "user": self.database.payer(self.execute),
+            "host": socket.gethostname(),
+            "command": command,
+        }
+
+
+def _parsed(line: Any) -> dict[str, Any] | None:
+    try:
+        body = json.loads(line)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) and isinstance(body.get("kind"), str) else None
+
+
+def _key_of(opening: Entry) -> str | None:
+    """Fingerprint of the key that an account was opened with."""
+    return opening.body.get("key")
+
+
+def _link(chain: list[Entry] | tuple[Entry, ...], line: str) -> str:
+    previous = chain[-1].hash if chain else _START
+    return hashlib.sha256(f"{previous}\n{line}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,538 @@
+"""The account of one data set: what has been paid, and whether more may be.
+
+A `Ledger` decides; an `Account` remembers. The account is shared by every copy of the ledger and
+belongs to one process: two processes that both held it could each spend the whole budget.
+"""
+
+import math
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
+from hushfit.privacy import _check
+from hushfit.privacy._budget import Budget, Spent
+from hushfit.privacy._relation import Relation
+from hushfit.privacy.accounting import (
+    delta_left,
+    epsilon_of,
+    filtered_epsilon,
+    lost_later,
+    room_for_lost,
+)
+from hushfit.privacy.costs import Cost, compose
+from hushfit.privacy.ledger._reserve import RESERVED_SHARE, usable
+
+# Two halves that exactly fill the budget must pass whatever the rounding; the reserve for discrete
+# noise is kept back.
+_SLACK: Final = 1e-9 - RESERVED_SHARE
+
+_RULES: Final = {
+    True: "filter: prices may be chosen after seeing answers",
+    False: "composition: prices were fixed before the first answer",
+}
+_NO_RULE: Final = "composition: there is no budget to hold"
+_FIXED_REMEDY: Final = (
+    " Only if all analyses and their prices were fixed before the first answer, and none will be "
+    "left out, a ledger made with "
+    "adaptive=False is honest and has a little more room."
+)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof of payment: one line of a ledger.
+
+    Parameters
+    ----------
+    number : int
+        Position in the ledger, from 1.
+    label : str
+        Who paid, for instance the name of an estimator.
+    cost : Cost
+        What was paid for.
+    relation : Relation
+        Under which relation.
+    total : Spent
+        What the ledger had spent after this payment.
+    """
+
+    number: int
+    label: str
+    cost: Cost
+    relation: Relation
+    total: Spent
+
+
+Decide = Callable[[tuple[Receipt, ...]], Receipt]
+
+
+class Account(Protocol):
+    """Where a ledger keeps its entries; one in memory, others on disk."""
+
+    @property
+    def budget(self) -> Budget: ...
+    @property
+    def relation(self) -> Relation: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def adaptive(self) -> bool:
+        """Whether prices may be chosen after seeing answers: a filter decides then, ordinary
+        composition otherwise.
+        """
+        ...
+
+    def entries(self) -> tuple[Receipt, ...]: ...
+    def append(self, decide: Decide) -> Receipt:
+        """Show the entries to ``decide`` and record its receipt, nobody in between; if it
+        raises, nothing.
+        """
+        ...
+
+
+class MemoryAccount:
+    """Entries in the memory of one process."""
+
+    def __init__(
+        self, budget: Budget, relation: Relation, name: str, adaptive: bool = True
+    ) -> None:
+        self.budget, self.relation, self.name, self.adaptive = budget, relation, name, adaptive
+        self._entries: list[Receipt] = []
+        self._lock = threading.RLock()
+        self._key = secrets.token_hex(16)
+        self._process = os.getpid()
+
+    def entries(self) -> tuple[Receipt, ...]:
+        return tuple(self._entries)
+
+    def append(self, decide: Decide) -> Receipt:
+        # A forked child holds a copy of this object, hence the check on every call.
+        if os.getpid() != self._process:
+            raise _elsewhere(self.name)
+        with self._lock:
+            before = self.entries()
+            receipt = decide(before)
+            refuse_if_changed(before, self.entries(), self.name)
+            self._entries.append(receipt)
+        return receipt
+
+    def __copy__(self) -> "MemoryAccount":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MemoryAccount":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # From here on the bytes may outlive every other reference: keep the account for when they
+        # come back.
+        _PICKLED[self._key] = self
+        return _reopen, (
+            self._key,
+            self.budget,
+            self.relation,
+            self.name,
+            self.entries(),
+            self.adaptive,
+        )
+
+
+@dataclass(frozen=True)
+class ClosedAccount:
+    """The history of an account that lives in another process: it can be read, not charged."""
+
+    budget: Budget
+    relation: Relation
+    name: str
+    history: tuple[Receipt, ...]
+    adaptive: bool = True
+
+    def entries(self) -> tuple[Receipt, ...]:
+        return self.history
+
+    def append(self, decide: Decide) -> Receipt:
+        raise _elsewhere(self.name)
+
+
+_PICKLED: dict[str, MemoryAccount] = {}
+
+
+def _reopen(
+    key: str,
+    budget: Budget,
+    relation: Relation,
+    name: str,
+    history: tuple[Receipt, ...],
+    adaptive: bool = True,
+) -> Account:
+    """Unpickle an account: the same one in its own process, its history anywhere else."""
+    account = _PICKLED.get(key)
+    if account is not None and account._process == os.getpid():
+        return account
+    return ClosedAccount(budget, relation, name, history, adaptive)
+
+
+class Ledger:
+    """An append-only account of the privacy spent on one data set.
+
+    ``Ledger(epsilon, delta)`` lives in memory: copies, clones and pickles made in one process all
+    share the account, and threads may race for it; in another process it shows its history and
+    refuses to pay. ``Ledger("ledger.db", dataset="patients")`` opens one on disk, made with
+    `Ledger.create`, which any number of processes may charge.
+
+    Parameters
+    ----------
+    epsilon : float, path or str
+        Total budget; infinity only keeps the books. A path or a ``postgresql://`` address opens a
+        ledger on disk, whose budget and relation were fixed when it was made.
+    delta : float
+        Delta at which the total is held. Not given for a ledger on disk.
+    adjacency : str, default="replace-one"
+        Which data sets are neighbours. Every charge must be stated under the same relation.
+    name : str, default=""
+        Which data set this is, for people.
+    dataset : str, optional
+        Which data set of a ledger on disk; may be left out if it has only one.
+    adaptive : bool, optional
+        Whether what is asked next, and at which price, may depend on what was answered. A filter
+        then decides whether a charge fits (docs/proofs/filter.md). False composes as if all prices
+        had been fixed before the first answer, which leaves some per cent more room and is honest
+        only if they were, and nothing is left out because of an answer: otherwise two to three
+        times delta may be lost. None is True for a new ledger; one on disk keeps what it was made
+        with.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, Ledger
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6, name="patients")
+    >>> receipt = ledger.charge(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+    >>> round(ledger.spent().epsilon, 3)
+    0.686
+    """
+
+    def __init__(
+        self,
+        epsilon: float | str | os.PathLike[str],
+        delta: float | None = None,
+        adjacency: str = "replace-one",
+        name: str = "",
+        *,
+        dataset: str | None = None,
+        adaptive: bool | None = None,
+    ) -> None:
+        self._account: Account
+        wanted = None if adaptive is None else _flag(adaptive)
+        if isinstance(epsilon, str | os.PathLike):
+            from hushfit.privacy.ledger._disk_ledger import open_account
+
+            if delta is not None:
+                raise InvalidArgument(
+                    f"delta={delta!r} was given for a ledger on disk, whose budget is fixed. Leave "
+                    "it out, or make another "
+                    "one with Ledger.create."
+                )
+            self._account = open_account(epsilon, dataset)
+            if wanted not in (None, self.adaptive):
+                raise InvalidArgument(
+                    f"adaptive={wanted} was given for a ledger on disk whose rule is fixed: "
+                    f"{self.rule}. Leave it out, or make another "
+                    f"one with Ledger.create(..., adaptive={wanted})."
+                )
+            return
+        if dataset is not None:
+            raise InvalidArgument(
+                f"dataset={dataset!r} names an account on disk. Give the path of the ledger, or "
+                "use name."
+            )
+        budget = Budget(epsilon, _check.number(delta, "delta"))
+        self._account = MemoryAccount(
+            budget, Relation.parse(adjacency), _check.text(name, "name"), wanted is not False
+        )
+
+    @classmethod
+    def create(
+        cls,
+        location: str | os.PathLike[str],
+        dataset: str,
+        epsilon: float,
+        delta: float,
+        adjacency: str = "replace-one",
+        adaptive: bool = True,
+    ) -> "Ledger":
+        """Open an account on disk for a data set; its budget is fixed from then on.
+
+        Parameters
+        ----------
+        location : path or str
+            SQLite file, made if there is none, or a ``postgresql://`` address.
+        dataset : str
+            Name of the data set.
+        epsilon, delta : float
+            Total budget.
+        adjacency : str, default="replace-one"
+            Which data sets are neighbours.
+        adaptive : bool, default=True
+            Whether prices may be chosen after seeing answers; see `Ledger`.
+
+        Returns
+        -------
+        Ledger
+
+        Raises
+        ------
+        LedgerError
+            If the data set has an account already, or the place cannot be written.
+        """
+        from hushfit.privacy.ledger._disk_ledger import create_account
+
+        return cls.over(
+            create_account(
+                location,
+                dataset,
+                Budget(epsilon, delta),
+                Relation.parse(adjacency),
+                _flag(adaptive),
+            )
+        )
+
+    @classmethod
+    def over(cls, account: Account) -> "Ledger":
+        """A ledger that keeps its entries in a given account.
+
+        Parameters
+        ----------
+        account : Account
+            Holds budget, relation, name and entries.
+
+        Returns
+        -------
+        Ledger
+        """
+        ledger = cls.__new__(cls)
+        ledger._account = account
+        return ledger
+
+    @property
+    def account(self) -> Account:
+        """Where the entries are kept."""
+        return self._account
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent in total."""
+        return self._account.budget
+
+    @property
+    def relation(self) -> Relation:
+        """The relation of every charge."""
+        return self._account.relation
+
+    @property
+    def name(self) -> str:
+        """Which data set this is."""
+        return self._account.name
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether prices may be chosen after seeing answers."""
+        return self._account.adaptive
+
+    @property
+    def rule(self) -> str:
+        """By which rule payments add up, in words."""
+        return _RULES[self.adaptive] if self.budget.is_private else _NO_RULE
+
+    @property
+    def entries(self) -> tuple[Receipt, ...]:
+        """Every payment so far, oldest first."""
+        return self._account.entries()
+
+    @property
+    def total_cost(self) -> Cost:
+        """Everything paid for, composed."""
+        return compose(entry.cost for entry in self.entries)
+
+    def spent(self) -> Spent:
+        """The composed privacy loss so far, by the ledger's rule.
+
+        Returns
+        -------
+        Spent
+            Epsilon at the ledger's delta. Epsilons of single charges do not add up to it, and the
+            budget minus it is not what another charge may cost. Where prices are chosen along the
+            way the promise is the budget; this is how much of it is used.
+        """
+        # Composed again rather than read off the last receipt: an accountant that has become
+        # tighter lowers it.
+        return Spent(total_epsilon(self._account, self.entries), self.budget.delta)
+
+    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
+        """Pay for a release before it is made. There are no refunds.
+
+        Releases whose prices are all fixed now, and which will all be made, may be paid for at
+        once: ``compose`` their costs.
+
+        Parameters
+        ----------
+        cost : Cost
+            What will be released.
+        label : str
+            Who pays, for instance the name of an estimator.
+        relation : Relation or str
+            The relation under which the cost is stated; must be the ledger's.
+
+        Returns
+        -------
+        Receipt
+
+        Raises
+        ------
+        BudgetExceeded
+            If the total would pass the budget. Nothing is recorded then.
+        LedgerError
+            If the relation differs from the ledger's, or the account lives in another process.
+        """
+        relation = Relation.parse(relation)
+        _check.text(label, "label")
+        if relation is not self.relation:
+            raise LedgerError(
+                f"{label} is stated under {str(relation)!r}, the ledger under "
+                f"{str(self.relation)!r}: they do not add "
+                f"up to one number. Use adjacency={str(self.relation)!r}, or a second ledger."
+            )
+
+        def decide(entries: tuple[Receipt, ...]) -> Receipt:
+            receipt = Receipt(len(entries) + 1, label, cost, relation, _total(entries, self.budget))
+            epsilon = total_epsilon(self._account, (*entries, receipt))
+            if not epsilon <= self.budget.epsilon * (1 + _SLACK):
+                raise _refusal(self._account, entries, receipt, epsilon)
+            return replace(receipt, total=Spent(epsilon, self.budget.delta))
+
+        return self._account.append(decide)
+
+    def __copy__(self) -> "Ledger":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Ledger":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Ledger.over, (self._account,)
+
+    def __repr__(self) -> str:
+        name = f"{self.name!r}: " if self.name else ""
+        many = len(self.entries)
+        return (
+            f"Ledger({name}spent epsilon={self.spent().epsilon:.4g}, budget "
+            f"epsilon={self.budget.epsilon:g}, "
+            f"delta={self.budget.delta:g}, {self.relation}, {many} "
+            f"{'entry' if many == 1 else 'entries'})"
+        )
+
+
+def _flag(adaptive: object) -> bool:
+    if not isinstance(adaptive, bool):
+        raise InvalidArgument(
+            f"adaptive={adaptive!r} is neither True nor False. True is right unless all prices "
+            "were fixed beforehand."
+        )
+    return adaptive
+
+
+def total_epsilon(account: Account, entries: tuple[Receipt, ...]) -> float:
+    """What entries come to by the rule of an account, with the reserve for discrete noise kept
+    back.
+    """
+    spendable, _ = usable(account.budget)
+    if account.adaptive and spendable.is_private:
+        return _filtered(tuple(entry.cost for entry in entries), spendable, account.relation)
+    return _composed(compose(entry.cost for entry in entries), spendable.delta, account.relation)
+
+
+def refuse_if_changed(before: tuple[Receipt, ...], now: tuple[Receipt, ...], name: str) -> None:
+    """A lock lets its own thread in again: whoever paid while a payment was being decided made
+    the decision void.
+    """
+    if len(before) != len(now):
+        raise LedgerError(
+            f"{_title(name)} was charged while another charge was being decided, by the same "
+            "thread. The outer charge was not recorded, "
+            "and nothing was released for it. Charge one after the other."
+        )
+
+
+# Totals are asked for again and again.
+@lru_cache(maxsize=64)
+def _composed(cost: Cost, delta: float, relation: Relation) -> float:
+    return epsilon_of(cost, delta, relation)
+
+
+@lru_cache(maxsize=64)
+def _filtered(plans: tuple[Cost, ...], budget: Budget, relation: Relation) -> float:
+    return filtered_epsilon(plans, budget, relation)
+
+
+def _total(entries: tuple[Receipt, ...], budget: Budget) -> Spent:
+    """The last total on record: each receipt carries it, so nothing is composed again."""
+    return entries[-1].total if entries else Spent(0.0, budget.delta)
+
+
+def _refusal(
+    account: Account, entries: tuple[Receipt, ...], receipt: Receipt, epsilon: float
+) -> BudgetExceeded:
+    """Why a charge does not fit, and what to do."""
+    if not (account.adaptive and entries and account.budget.is_private):
+        return _over_budget(receipt, epsilon, account.budget)
+    if math.isfinite(epsilon):
+        return _over_budget(receipt, epsilon, account.budget, _FIXED_REMEDY)
+    plans = [*(entry.cost for entry in entries), receipt.cost]
+    left = delta_left(plans[0], usable(account.budget)[0], account.relation)
+    if left <= 0:
+        return BudgetExceeded(
+            f"{receipt.label} does not fit: the first payment took the whole of the ledger's "
+            f"delta={account.budget.delta:g} (spent so "
+            f"far: {receipt.total.epsilon:.3g}). Nothing was released. Reuse the model you have "
+            "already paid for."
+        )
+    lost, room = lost_later(plans), room_for_lost(left)
+    if lost > room:
+        return BudgetExceeded(
+            f"{receipt.label} does not fit: payments after the first would keep no promise with "
+            f"probability {lost:.3g}, of which a "
+            f"ledger allows {room:.3g} at delta={account.budget.delta:g}. Nothing was released. "
+            "Ask for a smaller delta, or let what "
+            "needs most of delta come first."
+        )
+    return _over_budget(receipt, epsilon, account.budget)
+
+
+def _over_budget(
+    receipt: Receipt, epsilon: float, budget: Budget, remedy: str = ""
+) -> BudgetExceeded:
+    """The refusal, with as many digits as it takes to tell the total from the budget."""
+    digits = next((k for k in range(3, 17) if f"{epsilon:.{k}g}" != f"{budget.epsilon:.{k}g}"), 17)
+    total = f"{epsilon:.{digits}g}" if math.isfinite(epsilon) else "inf (no privacy)"
+    less = " less its reserve for discrete noise" if epsilon <= budget.epsilon else ""
+    return BudgetExceeded(
+        f"{receipt.label} would bring the total to epsilon={total}, over the ledger's "
+        f"{budget.epsilon:g}{less} "
+        f"(spent so far: {receipt.total.epsilon:.3g}). Nothing was released. "
+        f"Ask for a smaller epsilon, or reuse a model you have already paid for.{remedy}"
+    )
+
+
+def _title(name: str) -> str:
+    return f"the ledger {name!r}" if name else "this ledger"
+
+
+def _elsewhere(name: str) -> LedgerError:
+    """The refusal outside the process that holds the account."""
+    return LedgerError(
+        f"{_title(name)} lives in the memory of another process, so paying here could spend the "
+        "budget twice. Nothing was "
+        "released. Fit in that process, or keep a ledger on disk, which processes can share."
+    )

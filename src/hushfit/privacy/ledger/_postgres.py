@@ -1,0 +1,138 @@
+"""A PostgreSQL database as the place of a ledger, through SQLAlchemy: for teams. Needs ``pip
+install hushfit[teams]``.
+
+A payment inserts and selects, and does nothing else: a role that may do just that cannot rewrite
+what was recorded. Refusals name neither server nor role, since they may be shown to others; what
+the server said is in the exception's notes, for whoever sits here.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from hushfit.errors import LedgerError
+from hushfit.privacy.ledger._sqlite import PATIENCE_SECONDS
+from hushfit.privacy.ledger._transaction import IN_DOUBT, CommitFailed, Execute, transaction
+
+# Locks of this number are taken by whoever writes to a ledger. Asking for one needs no privilege.
+_LOCK: Final = 7264893
+
+
+@dataclass(frozen=True)
+class PostgresDatabase:
+    """A server that several machines can reach."""
+
+    url: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            make_url(self.url)
+        except (ArgumentError, ValueError):
+            raise LedgerError(
+                "the address of the ledger cannot be read. Write it as "
+                "postgresql://user@host:5432/database."
+            ) from None
+
+    @property
+    def title(self) -> str:
+        return "on PostgreSQL"
+
+    @contextmanager
+    def transaction(self, *, writing: bool, creating: bool = False) -> Iterator[Execute]:
+        try:
+            with transaction(lambda: _PostgresConnection(self.url, writing)) as execute:
+                yield execute
+        except CommitFailed as failure:
+            raise self._refusal(failure.__cause__, IN_DOUBT) from failure
+        except SQLAlchemyError as error:
+            raise self._refusal(error, "Nothing was released") from error
+
+    def tables(self, execute: Execute) -> set[str]:
+        return {
+            str(name)
+            for (name,) in execute(
+                "SELECT relname FROM pg_class WHERE pg_table_is_visible(oid)", {}
+            )
+        }
+
+    def payer(self, execute: Execute) -> str:
+        ((role,),) = execute("SELECT CAST(session_user AS TEXT)", {})
+        return str(role)
+
+    def _refusal(self, error: BaseException | None, outcome: str) -> LedgerError:
+        orig = getattr(error, "orig", None)
+        refusal = LedgerError(
+            f"the ledger on PostgreSQL cannot be used: {_meaning(orig)}. {outcome}."
+        )
+        address = make_url(self.url).set(query={}).render_as_string(hide_password=True)
+        refusal.add_note(f"{address} said: {str(orig or type(error).__name__).strip()}")
+        return refusal
+
+
+class _PostgresConnection:
+    """A connection for one transaction."""
+
+    def __init__(self, url: str, writing: bool) -> None:
+        address = make_url(url).set(drivername="postgresql+psycopg")
+        self._engine, self._writing = create_engine(address, poolclass=NullPool), writing
+        self._connection = self._engine.connect()
+
+    def execute(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        result = self._connection.execute(text(sql), values)
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+    def begin(self) -> None:
+        # Whatever the server's default is: a writer must see what was committed while it waited for
+        # its turn; a reader must see entries and seals as of one moment.
+        level = "READ COMMITTED" if self._writing else "REPEATABLE READ"
+        self.execute(f"SET TRANSACTION ISOLATION LEVEL {level}", {})
+        # A team's server may have been told not to wait for its disk; a charge always does.
+        self.execute("SET LOCAL synchronous_commit = on", {})
+        self.execute(f"SET LOCAL lock_timeout = '{PATIENCE_SECONDS:g}s'", {})
+        if self._writing:
+            self.execute(f"SELECT pg_advisory_xact_lock({_LOCK})", {})
+
+    def commit(self) -> None:
+        self._connection.commit()
+
+    def rollback(self) -> None:
+        self._connection.rollback()
+
+    def close(self) -> None:
+        self._connection.close()
+        self._engine.dispose()
+
+
+# What a state of the server, or the beginning of one, means for somebody who wants to pay.
+_MEANINGS: Final = {
+    "42P01": (
+        "the database holds no ledger. Make one with `hushfit ledger init`, or check the address"
+    ),
+    "42501": (
+        "this role lacks a privilege. It needs SELECT and INSERT on the ledger's tables; only "
+        "their owner can make or upgrade them"
+    ),
+    "3D000": "the server has no such database. Check the address",
+    "28": "the server does not accept this login. Check role and password",
+    "23505": "another payment was recorded at the same moment. Try again",
+    "40": "another payment was recorded at the same moment. Try again",
+    "55P03": "another process has held it for two minutes. Try again when it has finished",
+    "25006": "the server is read-only. Pay on the primary server",
+    "53": "the server is out of disk space, memory or connections. Try again when it has some",
+    "57": "the server stopped the connection. Try again when it runs",
+}
+_UNREACHED: Final = (
+    "the server cannot be reached, did not accept the login, or cut the connection. Check that it "
+    "runs and the address"
+)
+
+
+def _meaning(orig: Any) -> str:
+    state = getattr(orig, "sqlstate", None) or ""
+    found = next((meaning for code, meaning in _MEANINGS.items() if state.startswith(code)), None)
+    return found or (f"the server refused (SQLSTATE {state})" if state else _UNREACHED)

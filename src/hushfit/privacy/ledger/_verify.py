@@ -1,0 +1,207 @@
+"""Whether a ledger on disk is what it was: its hashes, seals and totals, and what others have kept
+of it.
+
+Nothing inside a database can show that all of it went back to an earlier state. Something kept
+elsewhere can: an export, the hash of an entry, or the receipt in a model file. Each is an `Anchor`,
+and the ledger must still have it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushfit.errors import HushfitError, InvalidArgument
+from hushfit.privacy.ledger._chain import Entry
+from hushfit.privacy.ledger._disk_ledger import account_of, opened, receipts_of
+from hushfit.privacy.ledger._ledger import total_epsilon
+from hushfit.privacy.ledger._reserve import RESERVED_SHARE
+
+# Re-deriving a total may differ from the recorded one by rounding between machines, and by the
+# reserve that older ones lack.
+_ROUNDING = RESERVED_SHARE
+
+Chains = Mapping[str, tuple[Entry, ...]]
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """An entry that somebody remembers.
+
+    Parameters
+    ----------
+    hash : str
+        Of the entry; it covers all entries before.
+    dataset : str, optional
+        Which account it belongs to, where that is known.
+    number : int, optional
+        Its place there.
+    """
+
+    hash: str
+    dataset: str | None = None
+    number: int | None = None
+
+    def is_in(self, chains: Chains) -> bool:
+        """Whether the ledger still has the entry."""
+        return any(
+            entry.hash == self.hash and self.number in (None, entry.number)
+            for dataset, chain in chains.items()
+            if self.dataset in (None, dataset)
+            for entry in chain
+        )
+
+    def __str__(self) -> str:
+        number = "an entry" if self.number is None else f"entry {self.number}"
+        dataset = "" if self.dataset is None else f" of {self.dataset!r}"
+        return f"{number}{dataset} with the hash {self.hash[:12]}..."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check of a ledger found.
+
+    Parameters
+    ----------
+    chains : mapping of str to tuple of Entry
+        The lines of each data set.
+    problems : mapping of str to list of str
+        What is wrong with each data set; empty lists are good news.
+    lost : tuple of Anchor
+        What was remembered and is not there.
+    unsealed : tuple of str
+        Data sets whose seals could not be checked for want of the key.
+    """
+
+    chains: Chains
+    problems: Mapping[str, list[str]]
+    lost: tuple[Anchor, ...]
+    unsealed: tuple[str, ...]
+
+    def sentences(self) -> list[str]:
+        """Everything that is wrong."""
+        found = [f"{name}: {text}" for name, texts in self.problems.items() for text in texts]
+        if not self.chains:
+            found.append(
+                "it has no data set left, though every ledger is made with one: accounts were "
+                "removed"
+            )
+        found += [
+            f"{anchor} is gone: the ledger went back to an earlier state, or was rewritten"
+            for anchor in self.lost
+        ]
+        return found
+
+
+def verify(location: str | os.PathLike[str], anchors: Iterable[Anchor] = ()) -> Verdict:
+    """Check every hash and seal of a ledger on disk, re-derive every total, and look for what
+    others remember.
+
+    Parameters
+    ----------
+    location : path or str
+        SQLite file or ``postgresql://`` address.
+    anchors : iterable of Anchor
+        Entries that it must still have.
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be read at all.
+    """
+    place = os.fspath(location)
+    with opened(place) as book:
+        read = {dataset: book.read(dataset) for dataset in book.datasets()}
+        has_key = book.key is not None
+    # Composing takes time, and nobody need wait for it.
+    problems = {
+        name: found or list(_wrong_totals(place, name, chain))
+        for name, (chain, found) in read.items()
+    }
+    chains = {name: chain for name, (chain, _) in read.items()}
+    lost = tuple(anchor for anchor in anchors if not anchor.is_in(chains))
+    unsealed = (
+        ()
+        if has_key
+        else tuple(name for name, chain in chains.items() if chain and "key" in chain[0].body)
+    )
+    return Verdict(chains, problems, lost, unsealed)
+
+
+def verify_ledger(location: str | os.PathLike[str]) -> dict[str, list[str]]:
+    """What is wrong with each data set of a ledger on disk; empty lists are good news.
+
+    Parameters
+    ----------
+    location : path or str
+        SQLite file or ``postgresql://`` address.
+
+    Returns
+    -------
+    dict of str to list of str
+    """
+    return dict(verify(location).problems)
+
+
+def head_anchor(text: str) -> Anchor:
+    """The hash of an entry, as `hushfit ledger verify` prints it."""
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise InvalidArgument(
+            f"{text!r} is not the hash of an entry. Give the 64 hexadecimal digits that `ledger "
+            "verify` printed."
+        )
+    return Anchor(text)
+
+
+def export_anchors(path: str | os.PathLike[str]) -> list[Anchor]:
+    """Every entry that a file written by `hushfit ledger export` has."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        entries = [json.loads(line) for line in lines if line.strip()]
+        anchors = [
+            Anchor(str(entry["hash"]), str(entry["dataset"]), int(entry["number"]))
+            for entry in entries
+        ]
+    except OSError as error:
+        raise InvalidArgument(
+            f"the export {os.fspath(path)} cannot be read ({error.strerror}). Check the path."
+        ) from None
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        raise InvalidArgument(
+            f"{os.fspath(path)} is not what `hushfit ledger export` wrote. Check the path."
+        ) from None
+    if not anchors:
+        raise InvalidArgument(
+            f"the export {os.fspath(path)} is empty, so it shows nothing. Give one with entries."
+        )
+    return anchors
+
+
+def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterator[str]:
+    """Compose the recorded costs again, payment by payment."""
+    try:
+        account = account_of(place, dataset, chain)
+        receipts = receipts_of(chain, account.budget, account.relation)
+    except HushfitError as error:
+        yield str(error)
+        return
+    for number, receipt in enumerate(receipts, start=1):
+        epsilon = total_epsilon(account, receipts[:number])
+        if receipt.number != number:
+            yield f"payment {number} is numbered {receipt.number}"
+        if not epsilon <= receipt.total.epsilon * (1 + _ROUNDING):
+            yield (
+                f"after payment {number} the record says epsilon={receipt.total.epsilon:g}, its "
+                f"costs give {epsilon:g}"
+            )
+        if not epsilon <= account.budget.epsilon * (1 + _ROUNDING):
+            yield (
+                f"payment {number} brought the total to epsilon={epsilon:g}, over the budget of "
+                f"{account.budget.epsilon:g}"
+            )

@@ -1,0 +1,27 @@
+"""Exact integer noise, from the operating system's generator or, for tests, from a seed.
+
+OpenDPSampler        The same noise from OpenDP's exact samplers
+Sampler              Source of integer noise
+SecureSampler        Exact discrete noise from the operating system's cryptographic generator
+SeededSampler        Reproducible noise for tests and simulations
+discretisation_loss  Epsilon to add when a Gaussian guarantee is met by discrete noise
+sampler_for          Choose the sampler that a ``random_state`` asks for
+"""
+
+from hushfit.privacy.noise._sampler import (
+    OpenDPSampler,
+    Sampler,
+    SecureSampler,
+    SeededSampler,
+    discretisation_loss,
+    sampler_for,
+)
+
+__all__ = [
+    "OpenDPSampler",
+    "Sampler",
+    "SecureSampler",
+    "SeededSampler",
+    "discretisation_loss",
+    "sampler_for",
+]

@@ -1,0 +1,308 @@
+"""Where noise comes from: the only door to OpenDP and the only user of ``numpy.random`` in the
+privacy layer.
+
+Noise lives on an integer grid. The caller chooses the grid step so that the variance in grid units
+is a power of two; then exact sampling needs integers only. The proof is ``docs/proofs/noise.md``.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from hushfit._typing import IntVector
+from hushfit.errors import InvalidArgument
+from hushfit.kernels.noise import Words, fill_gaussian, fill_laplace, take
+from hushfit.privacy.noise._exact_gaussian import exact_gaussian
+
+MAX_LOG2_VARIANCE = 62
+MAX_LOG2_SCALE = 31
+
+# |log(P(x)/R(x))| <= LOG_RATIO_BOUND / variance for |x| <= 40 standard deviations, P the discrete
+# and R the rounded Gaussian (Lemma 2 of docs/proofs/noise.md).
+LOG_RATIO_BOUND = 70.0
+
+# A coordinate takes about so many bits or fewer; a little more than that spares most calls a second
+# visit to the system.
+_BITS_PER_COORDINATE = 101
+_SPARE_WORDS = 32
+
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence
+Entropy: TypeAlias = Callable[[int], bytes]
+_Fill: TypeAlias = Callable[[Words, IntVector, IntVector, int, int], int]
+
+
+class Sampler(Protocol):
+    """Source of integer noise.
+
+    Attributes
+    ----------
+    secure : bool
+        Whether the noise can be guessed by nobody. A guarantee built on an insecure sampler says
+        so.
+    """
+
+    @property
+    def secure(self) -> bool: ...
+
+    def gaussian(self, log2_variance: int, size: int) -> IntVector: ...
+
+    def laplace(self, log2_scale: int, size: int) -> IntVector: ...
+
+
+@dataclass(frozen=True)
+class SecureSampler:
+    """Exact discrete noise from the operating system's cryptographic generator.
+
+    Every call takes fresh bits and keeps none, so neither a fork, nor a copy, nor a thread can
+    repeat a draw.
+
+    Examples
+    --------
+    >>> from hushfit.privacy.noise import SecureSampler
+    >>> SecureSampler().gaussian(log2_variance=20, size=3).shape
+    (3,)
+    """
+
+    secure = True
+
+    def gaussian(self, log2_variance: int, size: int) -> IntVector:
+        """Draw discrete Gaussians.
+
+        Parameters
+        ----------
+        log2_variance : int
+            The variance parameter is ``2**log2_variance``, with the exponent between 0 and 62.
+        size : int
+            Number of independent coordinates.
+
+        Returns
+        -------
+        array of int64
+            P(x) is proportional to ``exp(-x**2 / (2 * 2**log2_variance))``.
+        """
+        _check_exponent("log2_variance", log2_variance, MAX_LOG2_VARIANCE)
+        return _draw(fill_gaussian, log2_variance, size)
+
+    def laplace(self, log2_scale: int, size: int) -> IntVector:
+        """Draw discrete Laplace noise.
+
+        Parameters
+        ----------
+        log2_scale : int
+            The scale is ``2**log2_scale``, with the exponent between 0 and 31.
+        size : int
+            Number of independent coordinates.
+
+        Returns
+        -------
+        array of int64
+            P(x) is proportional to ``exp(-abs(x) / 2**log2_scale)``.
+        """
+        _check_exponent("log2_scale", log2_scale, MAX_LOG2_SCALE)
+        return _draw(fill_laplace, log2_scale, size)
+
+
+@dataclass(frozen=True)
+class OpenDPSampler:
+    """The same noise from OpenDP's exact samplers: the reference to compare with, some hundred
+    times slower.
+
+    OpenDP takes the scale as a float, so for odd ``log2_variance`` its variance differs from the
+    power of two by a rounding error (relative size 1e-16).
+    """
+
+    secure = True
+
+    def gaussian(self, log2_variance: int, size: int) -> IntVector:
+        """Draw discrete Gaussians; see `SecureSampler.gaussian`."""
+        import opendp.prelude as dp
+
+        _check_exponent("log2_variance", log2_variance, MAX_LOG2_VARIANCE)
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+        return _around_zero(dp.m.make_gaussian(*space, scale=2.0 ** (log2_variance / 2)), size)
+
+    def laplace(self, log2_scale: int, size: int) -> IntVector:
+        """Draw discrete Laplace noise; see `SecureSampler.laplace`."""
+        import opendp.prelude as dp
+
+        _check_exponent("log2_scale", log2_scale, MAX_LOG2_SCALE)
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        return _around_zero(dp.m.make_laplace(*space, scale=2.0**log2_scale), size)
+
+
+class SeededSampler:
+    """Reproducible noise for tests and simulations. **Insecure**: not for releases that matter.
+
+    Insecure means two things. Whoever knows or guesses the seed can compute the noise and subtract
+    it, which leaves the exact answer and no privacy at all. And the noise is a floating-point
+    normal rounded to the grid by a generator that was not made to withstand an attacker, so its law
+    is only close to the one in the proofs.
+
+    Parameters
+    ----------
+    seed : int, numpy.random.Generator, numpy.random.RandomState or numpy.random.SeedSequence
+        A generator is used as it is (and moves on); anything else seeds a new one.
+
+    Examples
+    --------
+    >>> from hushfit.privacy.noise import SeededSampler
+    >>> bool((SeededSampler(7).gaussian(20, 5) == SeededSampler(7).gaussian(20, 5)).all())
+    True
+    """
+
+    secure = False
+
+    def __init__(self, seed: RandomState) -> None:
+        self._generator = _generator_from(seed)
+
+    def gaussian(self, log2_variance: int, size: int) -> IntVector:
+        """Draw rounded normals of variance ``2**log2_variance`` (0 to 62)."""
+        _check_exponent("log2_variance", log2_variance, MAX_LOG2_VARIANCE)
+        _check_size(size)
+        return np.rint(self._generator.normal(scale=2.0 ** (log2_variance / 2), size=size)).astype(
+            np.int64
+        )
+
+    def laplace(self, log2_scale: int, size: int) -> IntVector:
+        """Draw rounded Laplace noise of scale ``2**log2_scale`` (0 to 31)."""
+        _check_exponent("log2_scale", log2_scale, MAX_LOG2_SCALE)
+        _check_size(size)
+        return np.rint(self._generator.laplace(scale=2.0**log2_scale, size=size)).astype(np.int64)
+
+
+def sampler_for(random_state: RandomState | None) -> Sampler:
+    """Choose the sampler that a ``random_state`` asks for.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator, numpy.random.RandomState or
+    numpy.random.SeedSequence
+        None is the only secure choice.
+
+    Returns
+    -------
+    Sampler
+        `SecureSampler` for None, otherwise a `SeededSampler`.
+    """
+    return SecureSampler() if random_state is None else SeededSampler(random_state)
+
+
+def discretisation_loss(coordinates: int, log2_variance: int) -> float:
+    """Epsilon to add when a Gaussian guarantee is met by discrete noise.
+
+    Parameters
+    ----------
+    coordinates : int
+        How many noisy integers are released in all, over every release of the fit.
+    log2_variance : int
+        The smallest exponent used; the variance in grid units is ``2**log2_variance``.
+
+    Returns
+    -------
+    float
+        ``2 h`` with ``h = 70 * coordinates / 2**log2_variance``. If the continuous mechanism is
+        (epsilon, delta)-private then the discrete one is (epsilon + 2h, exp(h) delta +
+        tiny)-private, by the theorem in ``docs/proofs/noise.md``, where tiny is below 1e-300 for
+        every practical size.
+    """
+    _check_exponent("log2_variance", log2_variance, MAX_LOG2_VARIANCE)
+    return 2 * LOG_RATIO_BOUND * coordinates / 2.0**log2_variance
+
+
+class _Stream:
+    """Fresh words and the position of the next unused bit among them; new words are appended,
+    and read ones dropped.
+    """
+
+    def __init__(self, coordinates: int, entropy: Entropy, words_at_once: int | None) -> None:
+        self._entropy, self._words_at_once = entropy, words_at_once
+        self.words, self.at = self._fresh(coordinates), np.zeros(1, np.int64)
+
+    def lengthen(self, coordinates: int = 1) -> None:
+        """Add what so many coordinates take. One that was interrupted finds its own bits again:
+        they are kept, never redrawn.
+        """
+        self.words = np.concatenate([self.words[self.at[0] // 32 :], self._fresh(coordinates)])
+        self.at[0] %= 32
+
+    def take(self, bits: int) -> int:
+        """The next bits, as an integer."""
+        while self.at[0] + bits >= 32 * (len(self.words) - 1):
+            self.lengthen()
+        return int(take(self.words, self.at, bits))
+
+    def _fresh(self, coordinates: int) -> Words:
+        count = self._words_at_once or coordinates * _BITS_PER_COORDINATE // 32 + _SPARE_WORDS
+        return np.frombuffer(self._entropy(4 * count), np.uint32)
+
+
+def _draw(
+    fill: _Fill,
+    exponent: int,
+    size: int,
+    entropy: Entropy = os.urandom,
+    words_at_once: int | None = None,
+) -> IntVector:
+    """Run a kernel over a stream of fresh words; hand it more whenever it runs out, and draw
+    what it finds too close to tell.
+    """
+    _check_size(size)
+    exponent, out, done, stream = (
+        int(exponent),
+        np.empty(size, np.int64),
+        0,
+        _Stream(size, entropy, words_at_once),
+    )
+    while (done := fill(stream.words, stream.at, out, done, exponent)) != size:
+        if done < 0:
+            done = ~done
+            out[done] = exact_gaussian(stream.take, exponent)
+            done += 1
+        else:
+            stream.lengthen(size - done)
+    return out
+
+
+def _around_zero(measurement: Callable[[list[int]], list[int]], size: int) -> IntVector:
+    """Noise alone: what the measurement releases about a vector of zeros."""
+    _check_size(size)
+    return np.array(measurement([0] * size), np.int64)
+
+
+def _generator_from(seed: RandomState) -> np.random.Generator | np.random.RandomState:
+    """Use a generator as it is; seed a new one from anything else."""
+    if isinstance(seed, np.random.Generator | np.random.RandomState):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer | np.random.SeedSequence):
+        raise InvalidArgument(
+            f"random_state={seed!r} is not a seed. Use None for secure noise, or an int, a numpy "
+            "Generator, "
+            "RandomState or SeedSequence for reproducible, insecure noise."
+        )
+    if not isinstance(seed, np.random.SeedSequence) and seed < 0:
+        raise InvalidArgument(
+            f"random_state={seed} is negative. Use a seed of at least 0, or None for secure noise."
+        )
+    return np.random.default_rng(seed)
+
+
+def _check_exponent(name: str, value: int, largest: int) -> None:
+    """Refuse exponents that are not integers or for which the integers of the kernels would
+    overflow.
+    """
+    if not isinstance(value, int | np.integer) or not 0 <= value <= largest:
+        raise InvalidArgument(
+            f"{name}={value} is not an integer in 0..{largest}. Choose the grid step to make it "
+            "one."
+        )
+
+
+def _check_size(size: int) -> None:
+    """Refuse negative sizes."""
+    if size < 0:
+        raise InvalidArgument(f"size={size} is negative. Ask for 0 or more coordinates.")

@@ -1,0 +1,174 @@
+"""The door: the only place where rows meet noise, and the only way out. Proof:
+docs/proofs/noise.md and composition.md.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
+from typing import NoReturn
+
+from hushfit._typing import Vector
+from hushfit.data import Coins, DataSource
+from hushfit.errors import InvalidArgument, UndeclaredRelease
+from hushfit.privacy import Filter, Relation, Sampler
+from hushfit.release.door import Released
+from hushfit.release.mechanism import Entropy
+from hushfit.release.mechanisms import AdaptiveRun, Priced
+from hushfit.release.plan import Plan, Planned
+from hushfit.release.query import Query
+
+
+class Curator:
+    """Holds the rows and answers only what the plan declared, with the noise that was paid for.
+
+    Parameters
+    ----------
+    source : DataSource
+        The private rows. Nobody else needs them from here on.
+    plan : Plan
+    multipliers : mapping from release name to noise multiplier
+        As given by ``plan.multipliers``; 0 means no noise, for fits that claim no privacy.
+    relation : Relation or str
+    sampler : Sampler
+    coins : Coins
+        Secret coins for sampled batches.
+    epsilon_reserve : float, default=inf
+        What the budget has set aside for the difference between discrete and continuous noise.
+    replay : iterable of Released, default=()
+        Answers already released by an interrupted run of the same plan; they are given again
+        instead of new ones.
+    keep : callable, optional
+        Called with each new answer before anybody else sees it, for instance to write it to disk.
+    """
+
+    def __init__(
+        self,
+        source: DataSource,
+        plan: Plan,
+        multipliers: Mapping[str, float],
+        relation: Relation | str,
+        sampler: Sampler,
+        coins: Coins,
+        epsilon_reserve: float = math.inf,
+        replay: Iterable[Released] = (),
+        keep: Callable[[Released], None] | None = None,
+    ) -> None:
+        relation = Relation.parse(relation)
+        self.__source = source
+        self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
+        self._left = {part.name: part.count for part in plan.parts}
+        self._multipliers = dict(multipliers)
+        self._filters = _filters_of(plan, self._multipliers, relation)
+        self._entropy = Entropy(relation, sampler, coins, epsilon_reserve)
+        self._replay = list(replay)
+        self._keep = keep
+        self._lock = Lock()
+        self.relation = relation
+        self.transcript: list[Released] = []
+
+    def noise_multiplier(self, name: str) -> float:
+        """Noise scale over sensitivity of the releases under this name; public."""
+        return self._multipliers[name]
+
+    def affords(self, name: str, query: Priced) -> bool:
+        """Whether an adaptive run has room for this release; public, as it depends on prices
+        alone.
+        """
+        return self._left[name] > 0 and (
+            name not in self._filters or self._filters[name].affords(query.cost)
+        )
+
+    def release(self, name: str, query: Query) -> Vector:
+        """Answer a declared query with noise.
+
+        Raises
+        ------
+        UndeclaredRelease
+            If the plan has no release of that name left, or declared another kind of query. Nothing
+            is computed.
+        BudgetExceeded
+            If it would bring an adaptive run over its price. Nothing is computed.
+        """
+        with self._lock:
+            self._take(name, query)
+        fresh = not self._replay
+        answer = self._noisy(name, query) if fresh else self._replayed(name, query)
+        answer.setflags(
+            write=False
+        )  # a solver that wrote into its answer would rewrite the transcript
+        released = Released(name, answer, query)
+        if fresh and self._keep is not None:
+            self._keep(released)
+        self.transcript.append(released)
+        return answer
+
+    def _take(self, name: str, query: Query) -> None:
+        if name not in self._parts:
+            raise UndeclaredRelease(_refusal(f"declares no release named {name!r}"))
+        declared = self._parts[name]
+        if type(query) is not declared.query:  # a subclass could have another sensitivity
+            raise UndeclaredRelease(
+                _refusal(
+                    f"declares {name!r} as {declared.query.__name__}, not as {type(query).__name__}"
+                )
+            )
+        if self._left[name] < 1:
+            raise UndeclaredRelease(
+                _refusal(f"declares {declared.count} releases of {name!r}, and they have been made")
+            )
+        objection = declared.sampling.objection(query, self.relation)
+        if objection is not None:
+            raise UndeclaredRelease(_refusal(f"declares {name!r} {objection}"))
+        if name in self._filters and isinstance(query, Priced):
+            self._filters[name].charge(query.cost)
+        self._left[name] -= 1
+
+    def _replayed(self, name: str, query: Query) -> Vector:
+        released = self._replay.pop(0)
+        fits = len(released.answer) == query.size or not self._parts[name].sampling.sized
+        if released.name != name or not fits:
+            raise InvalidArgument(
+                f"The checkpoint has a release of {released.name!r} where the solver asks for "
+                f"{name!r}: it belongs to another "
+                "fit. Delete it or give its own settings."
+            )
+        return released.answer
+
+    def _noisy(self, name: str, query: Query) -> Vector:
+        n_rows = self.__source.n_rows
+        if query.problem is not None and query.problem.n_rows != n_rows:
+            raise UndeclaredRelease(
+                _refusal(f"is for {n_rows} rows, and this query counts on {query.problem.n_rows}")
+            )
+        return self._parts[name].sampling.answer(
+            query, self.__source, self._multipliers[name], self._entropy
+        )
+
+    def __repr__(self) -> str:
+        return f"Curator(relation={self.relation.value!r}, left={self._left})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "A curator cannot be copied or pickled: a copy could release everything twice."
+        )
+
+
+def _filters_of(
+    plan: Plan, multipliers: Mapping[str, float], relation: Relation
+) -> dict[str, Filter]:
+    """One filter for each adaptive run; a run without privacy needs none."""
+    runs = {
+        part.name: part.sampling for part in plan.parts if isinstance(part.sampling, AdaptiveRun)
+    }
+    return {
+        name: run.filter(multipliers[name], relation)
+        for name, run in runs.items()
+        if multipliers[name] > 0
+    }
+
+
+def _refusal(reason: str) -> str:
+    return (
+        f"The plan {reason}. Nothing was released. Declare in the solver's plan all that it "
+        "will ask."
+    )

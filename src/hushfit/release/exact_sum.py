@@ -1,0 +1,73 @@
+"""Sums over records that floating point adds exactly. Proof: docs/proofs/gradient.md, lemma 1.
+
+Neighbouring tables must have sums that differ by one record's contribution and by little else.
+Plain
+floating-point sums do not: every partial sum is rounded according to its size, so that one record
+can change
+the rounding of all that come after it, and the order of the rows shows. Here contributions are
+rounded to a grid
+that is fine, yet coarse enough for all partial sums to be exact multiples of it.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hushfit._typing import Vector
+from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block
+from hushfit.kernels.gradient import HEADROOM
+from hushfit.kernels.threads import parallel_sum
+
+
+@dataclass(frozen=True)
+class ExactSum:
+    """The grid of a sum over records, and what rounding to it adds to the contribution of one
+    of them.
+
+    Parameters
+    ----------
+    bound : float
+        Largest absolute value of an entry that one record contributes.
+    rows : int
+        The most records that are added up; public.
+    size : int
+        Entries of the sum.
+    least_rows : int, default=MOST_BLOCK_ROWS
+        The grid is made for at least so many rows, so that small tables share one.
+    """
+
+    bound: float
+    rows: int
+    size: int
+    least_rows: int = MOST_BLOCK_ROWS
+
+    @property
+    def grid(self) -> float:
+        """Step to which contributions are rounded: a power of two."""
+        return _grid(self.bound, max(self.rows, self.least_rows))
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the length by which a record moves the sum further than its own contribution."""
+        # Lemma 1: rounding the record, and ties in the blocks after it, move an entry by
+        # so many grid steps.
+        grid_steps = 2 * math.ceil(self.rows / FEWEST_BLOCK_ROWS) + 2
+        return grid_steps * self.grid * math.sqrt(self.size)
+
+    def over(
+        self,
+        blocks: Iterable[Block],
+        shape: tuple[int, ...],
+        of_block: Callable[[Block, float], Vector],
+    ) -> Vector:
+        """Sum of what ``of_block(block, grid)`` returns, itself a sum of contributions
+        rounded to the grid.
+        """
+        grid = self.grid
+        return parallel_sum(lambda block: of_block(block, grid), blocks, shape)
+
+
+@lru_cache  # every step of a run makes a new query with the same bounds
+def _grid(bound: float, rows: int) -> float:
+    return 2.0 ** math.ceil(math.log2(bound * rows / HEADROOM))

@@ -1,0 +1,188 @@
+"""Runs whose noise is chosen by what was released, each release under a filter. Proof:
+docs/proofs/filter.md.
+
+A plan declares the run as a whole: so many releases at the most, at the price of the filter. Each
+release brings its own noise and mechanism (`Priced`), and the curator, who keeps the filter,
+refuses the one that would overdraw.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hushfit._typing import BoolVector, IntVector, Vector
+from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import (
+    ApproximateCost,
+    Cost,
+    Filter,
+    GaussianCost,
+    GaussianFilter,
+    RdpFilter,
+    Relation,
+    epsilon_of,
+)
+from hushfit.privacy.accounting import filter_orders
+from hushfit.problem import Problem
+from hushfit.release.mechanism import Entropy, Mechanism, objection_to
+from hushfit.release.mechanisms._gate import GatedStep
+from hushfit.release.query import Query
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """A query of an adaptive run, with the mechanism and the noise that it is to be answered with.
+
+    Parameters
+    ----------
+    query : Query
+        One whose bounds count on a problem.
+    sampling : Mechanism
+    noise_multiplier : float
+        Above 0. Without privacy the curator leaves the noise away.
+    """
+
+    query: Query
+    sampling: Mechanism
+    noise_multiplier: float
+
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = "GaussianRun or RenyiRun"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.noise_multiplier < math.inf:
+            raise InvalidArgument(
+                f"noise_multiplier={self.noise_multiplier!r} must be finite and above 0."
+            )
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return GatedStep.coordinates(problem)
+
+    @property
+    def problem(self) -> Problem:
+        if self.query.problem is None:
+            raise InvalidArgument(
+                f"{type(self.query).__name__} counts on no number of rows, and the price of a "
+                "release "
+                "within an adaptive run needs one. Plan it outside the run."
+            )
+        return self.query.problem
+
+    @property
+    def cost(self) -> Cost:
+        """Price of this very release."""
+        return self.sampling.cost(self.noise_multiplier, 1, self.problem.n_rows)
+
+    @property
+    def size(self) -> int:
+        return self.query.size
+
+    @property
+    def doubled(self) -> BoolVector | None:
+        return self.query.doubled
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        return self.query(source, rows)
+
+    def radius(self) -> float:
+        return self.query.radius()
+
+    def sensitivity(self, relation: Relation) -> float:
+        return self.query.sensitivity(relation)
+
+
+class AdaptiveRun(ABC):
+    """What a whole run costs, and the filter that keeps it so. Its noise multiplier stands for
+    the run, not for a release.
+    """
+
+    answers: ClassVar[type[Query]] = Priced
+    # The proof of a filter has no other releases in between.
+    alone, samples, sized = True, False, True
+
+    def expected_rows(self, n_rows: int) -> float:
+        return n_rows
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        # One number for the run, however many releases it makes.
+        return 1 / strength
+
+    @abstractmethod
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        """Price of the whole run."""
+
+    @abstractmethod
+    def filter(self, noise_multiplier: float, relation: Relation) -> Filter:
+        """A filter that keeps a run within that price."""
+
+    def objection(self, query: Priced, relation: Relation) -> str | None:
+        if query.sampling.alone:
+            return "as one run, and a run inside a run would not be metered"
+        reason = objection_to(query.sampling, type(query.query))
+        if reason is not None:
+            return f"but {reason}"
+        return query.sampling.objection(query.query, relation)
+
+    def answer(
+        self, query: Priced, source: DataSource, noise_multiplier: float, entropy: Entropy
+    ) -> Vector:
+        """What the query's own mechanism answers; the filter has been asked by then."""
+        own = query.noise_multiplier if noise_multiplier > 0 else 0.0
+        return query.sampling.answer(query.query, source, own, entropy)
+
+
+@dataclass(frozen=True)
+class GaussianRun(AdaptiveRun):
+    """Gaussian and pure releases over all rows, together no worse than one Gaussian release:
+    adaptivity is free.
+    """
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        return GaussianCost(noise_multiplier)
+
+    def filter(self, noise_multiplier: float, relation: Relation) -> Filter:
+        return GaussianFilter(1 / noise_multiplier)
+
+    def __str__(self) -> str:
+        return (
+            "all rows at the most, with noise chosen during the run under a Gaussian filter, "
+            "as a whole"
+        )
+
+
+@dataclass(frozen=True)
+class RenyiRun(AdaptiveRun):
+    """Releases with any Renyi curve, sampled ones too, under a filter that keeps them (epsilon,
+    delta)-private.
+
+    Parameters
+    ----------
+    delta : float
+        That of the filter. The noise multiplier of the run says its epsilon: that of one Gaussian
+        release at this delta.
+    """
+
+    delta: float
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        return ApproximateCost(self._epsilon(noise_multiplier), self.delta)
+
+    def filter(self, noise_multiplier: float, relation: Relation) -> Filter:
+        epsilon = self._epsilon(noise_multiplier)
+        return RdpFilter(epsilon, self.delta, relation, filter_orders(epsilon, self.delta))
+
+    def _epsilon(self, noise_multiplier: float) -> float:
+        # A Gaussian release has the same epsilon under both relations.
+        return (
+            epsilon_of(GaussianCost(noise_multiplier), self.delta, Relation.REPLACE_ONE)
+            if noise_multiplier > 0
+            else math.inf
+        )
+
+    def __str__(self) -> str:
+        return (
+            "batches at the most, with noise chosen during the run under a Renyi filter, as a whole"
+        )

@@ -1,0 +1,170 @@
+"""Gaussian noise on an answer over all records, or over a batch of them. Proofs:
+docs/proofs/{gaussian,noise,poisson,fixed_size}.md.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from hushfit._typing import IntVector, Vector
+from hushfit.data import Coins, DataSource, fixed_size_rows, poisson_rows
+from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.privacy import (
+    Cost,
+    FixedSizeGaussianCost,
+    GaussianCost,
+    PoissonGaussianCost,
+    Relation,
+    by_relation,
+)
+from hushfit.release.mechanism import Entropy, gaussian_answer
+from hushfit.release.query import Query
+
+
+class Sampling(ABC):
+    """Which records take part in one release, and what that does to the price of its Gaussian
+    noise.
+    """
+
+    alone, samples, sized = False, True, True
+
+    @property
+    def answers(self) -> type[Query] | None:
+        """Every kind of query that is made for no mechanism."""
+        return None
+
+    @abstractmethod
+    def rows(self, n_rows: int, coins: Coins) -> IntVector | None:
+        """The records of one release; None for all."""
+
+    @abstractmethod
+    def expected_rows(self, n_rows: int) -> float:
+        """Records that take part in one release, on average; public."""
+
+    @abstractmethod
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        """Noise with which ``count`` releases are about as revealing as one Gaussian of mu
+        ``strength``.
+        """
+
+    @abstractmethod
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        """Price of ``count`` releases."""
+
+    def objection(self, query: Any, relation: Relation) -> str | None:
+        """Why its price does not cover this very query."""
+        return None
+
+    def answer(
+        self, query: Any, source: DataSource, noise_multiplier: float, entropy: Entropy
+    ) -> Vector:
+        """Noise on the answer over freshly drawn records."""
+        return gaussian_answer(
+            query, source, self.rows(source.n_rows, entropy.coins), noise_multiplier, entropy
+        )
+
+
+@dataclass(frozen=True)
+class FullBatch(Sampling):
+    """Every record, every time."""
+
+    samples = False
+
+    def rows(self, n_rows: int, coins: Coins) -> IntVector | None:
+        return None
+
+    def expected_rows(self, n_rows: int) -> float:
+        return n_rows
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return math.sqrt(count) / strength
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        return GaussianCost(noise_multiplier, count)
+
+    def __str__(self) -> str:
+        return "all rows"
+
+
+def _subsampled_multiplier(strength: float, count: int, rate: float) -> float:
+    # By the central limit theorem, count steps at this multiplier amount to about `strength` in
+    # Gaussian terms.
+    return 1 / math.sqrt(math.log1p(strength**2 / (rate**2 * count)))
+
+
+@dataclass(frozen=True)
+class PoissonBatch(Sampling):
+    """Each record on its own with probability ``rate``; sums are divided by the public
+    ``rate * n``.
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise InvalidArgument(
+                f"rate={self.rate!r} must lie in (0, 1]: the share of rows in an average batch."
+            )
+
+    def rows(self, n_rows: int, coins: Coins) -> IntVector:
+        return poisson_rows(n_rows, self.rate, coins)
+
+    def expected_rows(self, n_rows: int) -> float:
+        return self.rate * n_rows
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return _subsampled_multiplier(strength, count, self.rate)
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        return PoissonGaussianCost(noise_multiplier, self.rate, count)
+
+    def objection(self, query: Any, relation: Relation) -> str | None:
+        # docs/proofs/poisson.md: under replace-one the dominating pair has two records of opposite
+        # direction.
+        least = by_relation(relation, replace_one=2, add_remove=1) * query.radius() * (1 - 1e-12)
+        if query.sensitivity(relation) < least:
+            return (
+                "on Poisson batches, whose price is proved for twice the radius, and this query "
+                "has less"
+            )
+        return None
+
+    def __str__(self) -> str:
+        return f"each row with probability {self.rate:g}"
+
+
+@dataclass(frozen=True)
+class FixedSizeBatch(Sampling):
+    """``size`` different records, uniformly chosen, afresh for each release."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InvalidArgument(
+                f"size={self.size!r} must be at least 1: the number of rows in a batch."
+            )
+
+    def _rate(self, n_rows: int) -> float:
+        if self.size > n_rows:
+            raise TooFewRows(
+                f"The plan samples {self.size} rows without replacement but there are only "
+                f"{n_rows}. Ask for a smaller batch."
+            )
+        return self.size / n_rows
+
+    def rows(self, n_rows: int, coins: Coins) -> IntVector:
+        return fixed_size_rows(n_rows, self.size, coins)
+
+    def expected_rows(self, n_rows: int) -> float:
+        return self.size
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return _subsampled_multiplier(strength, count, self._rate(n_rows))
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        return FixedSizeGaussianCost(noise_multiplier, self._rate(n_rows), count)
+
+    def __str__(self) -> str:
+        return f"{self.size} rows without replacement"

@@ -1,0 +1,61 @@
+"""Noise inside an objective at the price of the classic theorem. Proof: docs/proofs/kifer.md."""
+
+import math
+from dataclasses import dataclass
+
+from hushfit._typing import IntVector
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Cost, GaussianCost, Sampler, compose
+from hushfit.privacy.costs import ClassicObjectiveCost
+from hushfit.release.mechanisms.perturbed_minimiser import _check_share, _InsideNoise
+
+# The classic theorem takes about twice the noise that is needed; noise on the output is measured
+# against what is needed.
+_LOOSENESS = 2.0
+
+
+@dataclass(frozen=True)
+class ClassicInside(_InsideNoise):
+    """Gaussian noise in the objective, priced by the theorem of Kifer, Smith and Thakurta, and a
+    little on the minimiser.
+
+    Parameters
+    ----------
+    kappa : float
+        Largest ``PerturbedMinimiser.kappa`` that will be asked; epsilon must be at least twice as
+        large.
+    rank : int, default=1
+        The theorem is for records with Hessians of rank one.
+    output_share : float, default=0.01
+        Part of the budget (of the Gaussian mu squared) for the noise on the minimiser.
+    """
+
+    kappa: float
+    rank: int = 1
+    output_share: float = 0.01
+
+    def __post_init__(self) -> None:
+        _check_share(self.output_share)
+        if self.rank != 1:
+            raise InvalidArgument(
+                f"The classic theorem is for Hessians of rank one, not {self.rank}. Use "
+                "GaussianInside."
+            )
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return _LOOSENESS * math.sqrt(count / (1 - self.output_share)) / strength
+
+    def output_multiplier(self, noise_multiplier: float) -> float:
+        return (
+            noise_multiplier / _LOOSENESS * math.sqrt((1 - self.output_share) / self.output_share)
+        )
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        inside = ClassicObjectiveCost(noise_multiplier, self.kappa, count=count)
+        return compose([inside, GaussianCost(self.output_multiplier(noise_multiplier), count)])
+
+    def stretch(self, size: int) -> float:
+        return 1.0
+
+    def draw(self, sampler: Sampler, log2_deviation: int, size: int) -> IntVector:
+        return sampler.gaussian(2 * log2_deviation, size)

@@ -1,0 +1,630 @@
+"""Choosing a step by the rows: how much the loss falls at public candidates, behind a gate or by
+the largest noisy gain.
+
+The candidates may come from a noisy gradient over the very batch that the gate looks at
+(`GatedStep`); then both are paid for together. Proofs:
+docs/proofs/{line_search,above_threshold,gated}.md.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from hushfit._arrays import keep_read_only, read_only
+from hushfit._typing import BoolVector, IntVector, Matrix, Vector
+from hushfit.data import Block, DataSource, poisson_rows
+from hushfit.errors import InvalidArgument
+from hushfit.kernels.threads import parallel_sum
+from hushfit.privacy import (
+    AboveThresholdCost,
+    Cost,
+    GatedCost,
+    GaussianCost,
+    PureCost,
+    Relation,
+    by_relation,
+    compose,
+)
+from hushfit.privacy.costs import GATE_NOISES
+from hushfit.problem import Problem
+from hushfit.release.exact_sum import ExactSum
+from hushfit.release.mechanism import Entropy, NoiseGrid, gaussian_answer
+from hushfit.release.mechanisms._batches import _subsampled_multiplier
+from hushfit.release.queries import ClippedGradient, with_intercept
+from hushfit.release.query import Query
+
+# Noise on a query is twice that on the threshold, or for Gaussian noise has twice its variance:
+# both are exact on one grid.
+_FINEST = 30
+# A candidate that is next to where we are still needs a bound to be divided by.
+_SHORTEST = 2.0**-40
+# What is asked of a candidate beyond so many bounds for each row decides the comparison by itself.
+_MOST_ASKED = 2.0
+# At least as many numbers as a gate draws, for the reserve that pays for discrete noise.
+_MOST_QUERIES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class LossDrop:
+    r"""Sums over the records of :math:`\ell_i(w) - \ell_i(w_k)` for public candidates, each clipped
+    to its ``bounds`` entry.
+
+    Parameters
+    ----------
+    problem : Problem
+    vectors : array of shape (vectors, \*problem.shape)
+        What the points are combinations of.
+    mixes : array of shape (1 + candidates, vectors)
+        The first row is the present point, the others are the candidates.
+    bounds : array
+        One for each candidate, above 0.
+    """
+
+    problem: Problem
+    vectors: Vector
+    mixes: Matrix
+    bounds: Vector
+
+    doubled = None
+    sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        shapes = self.vectors.shape[1:], self.mixes.shape
+        if (
+            shapes != (self.problem.shape, (1 + len(self.bounds), len(self.vectors)))
+            or self.bounds.ndim != 1
+        ):
+            raise InvalidArgument(
+                f"{len(self.bounds)} candidates of shape {self.problem.shape} need as many bounds "
+                "and one more row of mixes; vectors "
+                f"have shape {self.vectors.shape} and mixes {self.mixes.shape}."
+            )
+        keep_read_only(self, "bounds")  # the grids that belong to them are computed once
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return _MOST_QUERIES
+
+    @property
+    def size(self) -> int:
+        return len(self.bounds)
+
+    @cached_property
+    def _sums(self) -> tuple[ExactSum, ...]:
+        """One for each candidate: their bounds differ by orders of magnitude."""
+        return tuple(ExactSum(bound, self.problem.n_rows, 1) for bound in self.bounds.tolist())
+
+    @property
+    def grids(self) -> Vector:
+        """Steps to which the contributions to each sum are rounded."""
+        return read_only(np.array([one.grid for one in self._sums]))
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        vectors = np.ascontiguousarray(with_intercept(self.vectors, self.problem))
+        bounds, grids = (
+            self.bounds.copy(),
+            self.grids.copy(),
+        )  # loops are compiled for writable arrays
+
+        def of_block(block: Block) -> Vector:
+            return block.drop_sum(vectors, self.mixes, bounds, *self.problem.loss.kernel, grids)
+
+        return parallel_sum(of_block, source.blocks(rows), (self.size,))
+
+    @property
+    def radii(self) -> Vector:
+        """Bound on what one record adds to each sum."""
+        return np.asarray(self.bounds + [one.rounding for one in self._sums])
+
+    def radius(self) -> float:
+        return float(np.linalg.norm(self.radii))
+
+    def sensitivity(self, relation: Relation) -> float:
+        # Replacing a record takes one drop away and adds another; exchanging it for nothing only
+        # takes one away.
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
+
+
+class _OfDrops:
+    """What a gate and a choice share: one number about each candidate, of which every record
+    moves each by one at most.
+    """
+
+    drop: LossDrop
+    asked: Vector
+
+    doubled = None
+    sampled: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.asked.shape != (self.drop.size,):
+            # One sum compared with many thresholds would say more than a gate is priced for.
+            raise InvalidArgument(
+                f"asked has shape {self.asked.shape}, but there are {self.drop.size} candidates. "
+                "Ask one number of each."
+            )
+
+    @property
+    def problem(self) -> Problem:
+        return self.drop.problem
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return 4 * _MOST_QUERIES
+
+    @property
+    def units(self) -> Vector:
+        """What the drops are divided by."""
+        raise NotImplementedError
+
+    def scores(self, source: DataSource, rows: IntVector | None) -> Vector:
+        """Drops less what was asked, in their units."""
+        most = _MOST_ASKED * self.problem.n_rows
+        asked = np.clip(
+            np.nan_to_num(self.asked / self.units, nan=most, posinf=most, neginf=-most), -most, most
+        )
+        return np.asarray(self.drop(source, rows) / self.units - asked)
+
+    def radius(self) -> float:
+        # Dividing and subtracting err by a few units in the last place of numbers up to three times
+        # the rows.
+        rounding = 16 * self.problem.n_rows * 2.0**-53
+        return float((self.drop.radii / self.units).max()) * (1 + 1e-12) + rounding
+
+    def sensitivity(self, relation: Relation) -> float:
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Gate(_OfDrops):
+    """Number of the first candidate whose drop is at least what was asked, or of none: the count of
+    candidates.
+
+    Parameters
+    ----------
+    drop : LossDrop
+    asked : array
+        Public, one for each candidate, in units of the sums.
+    """
+
+    drop: LossDrop
+    asked: Vector
+
+    made_for: ClassVar[str | None] = "FreshGate"
+
+    @property
+    def units(self) -> Vector:
+        return self.drop.bounds
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        return _first(self.scores(source, rows) >= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(_OfDrops):
+    """Number of the candidate whose drop most exceeds what was asked.
+
+    Parameters
+    ----------
+    drop : LossDrop
+    asked : array
+        Public, one for each candidate, in units of the sums.
+    """
+
+    drop: LossDrop
+    asked: Vector
+
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = "NoisyChoice"
+
+    @property
+    def units(self) -> Vector:
+        # Candidates are compared with each other, so that all have one unit.
+        return np.full(self.drop.size, self.drop.bounds.max())
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        return np.array([float(np.argmax(self.scores(source, rows)))])
+
+
+def _first(passed: BoolVector) -> Vector:
+    return np.array([float(np.argmax(passed)) if passed.any() else float(len(passed))])
+
+
+@dataclass(frozen=True, eq=False)
+class Backtracking:
+    r"""Candidates for one step, from a gradient that is public by then:
+    :math:`w_k = prox(w - \eta_k g)`.
+
+    A candidate passes if the sum of drops over the batch, plus the public drop of the penalty, is
+    at least ``sufficient`` times the fall that the gradient promises, :math:`\eta_k \bar b
+    \max(0, |G_k|^2 - d \sigma^2)`: all sums over the batch have the public divisor :math:`\bar b`,
+    and the noise's share of the squared length is taken off.
+
+    Parameters
+    ----------
+    step_sizes : array
+        In the order of trial.
+    expected_rows : float
+        Of a batch; the divisor of the gradient sum.
+    objective_clip : float
+        Largest drop of one record that counts.
+    sufficient : float
+        Between 0 and 1.
+    gradient_noise : float
+        Scale of the noise on a coordinate of the mean gradient.
+    """
+
+    step_sizes: Vector
+    expected_rows: float
+    objective_clip: float
+    sufficient: float
+    gradient_noise: float
+
+    def candidates(self, problem: Problem, w: Vector, g: Vector) -> Vector:
+        """The points to try, from a sum of gradients."""
+        moves = np.multiply.outer(self.step_sizes, self._slope(problem, w, g))
+        if problem.penalty.ridge is not None:
+            return np.asarray(w - moves)
+        return np.stack(
+            [
+                problem.prox(w - move, float(step))
+                for move, step in zip(moves, self.step_sizes, strict=True)
+            ]
+        )
+
+    def gate(self, problem: Problem, w: Vector, g: Vector) -> Gate:
+        """The gate over them."""
+        drop, asked = self._drop(problem, w, g)
+        return Gate(drop, asked)
+
+    def choice(self, problem: Problem, w: Vector, g: Vector) -> Choice:
+        """The choice between them by the objective alone."""
+        drop, asked = self._drop(problem, w, g)
+        return Choice(drop, asked)
+
+    def _slope(self, problem: Problem, w: Vector, g: Vector) -> Vector:
+        """Mean gradient, of a smooth penalty too; other penalties act through their prox."""
+        slope = g.reshape(problem.shape) / self.expected_rows
+        if problem.penalty.ridge:
+            slope = slope + problem.penalty.ridge * _columns_only(problem, w)
+        return slope
+
+    def _drop(self, problem: Problem, w: Vector, g: Vector) -> tuple[LossDrop, Vector]:
+        points = self.candidates(problem, w, g)
+        axes = tuple(range(1, points.ndim))
+        lengths = np.sqrt(np.sum((w - points) ** 2, axis=axes))
+        # No loss falls by more than its steepest slope times the way.
+        bounds = np.minimum(self.objective_clip, (1 + 1e-9) * problem.loss.slope_bound * lengths)
+        bounds = np.maximum(np.nan_to_num(bounds, nan=self.objective_clip), _SHORTEST)
+        promised = np.maximum(
+            0.0,
+            (lengths / np.maximum(self.step_sizes, 1e-100)) ** 2 - w.size * self.gradient_noise**2,
+        )
+        penalties = np.array([problem.penalty.value(problem.columns(point)) for point in points])
+        gained = problem.penalty.value(problem.columns(w)) - penalties
+        asked = self.expected_rows * (self.sufficient * self.step_sizes * promised - gained)
+        return LossDrop(problem, *self._as_mixes(problem, w, g, points), bounds), asked
+
+    def _as_mixes(
+        self, problem: Problem, w: Vector, g: Vector, points: Vector
+    ) -> tuple[Vector, Matrix]:
+        """The points as combinations: of two vectors where they lie on a line."""
+        if problem.penalty.ridge is None:
+            return np.concatenate([w[None], points]), np.eye(1 + len(points))
+        mixes = np.column_stack([np.ones(1 + len(points)), np.append(0.0, -self.step_sizes)])
+        return np.stack([w, self._slope(problem, w, g)]), mixes
+
+
+def _columns_only(problem: Problem, w: Vector) -> Vector:
+    kept = np.zeros_like(w)
+    kept[..., : problem.n_features] = problem.columns(w)
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class GatedStep:
+    """Sum of clipped gradients, then the number of the first acceptable step along it, over the
+    same records.
+
+    The answer has one entry more than the weights: the number, at its end.
+
+    Parameters
+    ----------
+    gradient : ClippedGradient
+    search : Backtracking
+    """
+
+    gradient: ClippedGradient
+    search: Backtracking
+
+    doubled = None
+    sampled: ClassVar[bool] = True
+    made_for: ClassVar[str | None] = "GatedBatch"
+
+    @property
+    def problem(self) -> Problem:
+        return self.gradient.problem
+
+    @property
+    def size(self) -> int:
+        return self.gradient.size + 1
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return 3 * math.prod(problem.shape) + 4 * _MOST_QUERIES
+
+    def gate(self, g: Vector) -> Gate:
+        """The gate that a gradient leads to: a public function of it."""
+        return self.search.gate(self.problem, self.gradient.w, g)
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        g = self.gradient(source, rows)
+        return np.append(g, self.gate(g)(source, rows))
+
+    def radius(self) -> float:
+        return self.gradient.radius()
+
+    def sensitivity(self, relation: Relation) -> float:
+        # Of the gradient; the gate has its own, and its own noise.
+        return self.gradient.sensitivity(relation)
+
+
+def gate_multipliers(noise: str, epsilon: float) -> tuple[float, float]:
+    """Multipliers for threshold and queries that make a gate about as revealing as an
+    ``epsilon``-private one.
+    """
+    if epsilon == math.inf:
+        return 0.0, 0.0
+    # Laplace: epsilon/2 + 2 epsilon/4. Gaussian: the same in terms of rho = epsilon^2/2, with
+    # variances 3/(2 rho) and 3/rho.
+    return (
+        (2 / epsilon, 4 / epsilon)
+        if noise == "laplace"
+        else (math.sqrt(3) / epsilon, math.sqrt(6) / epsilon)
+    )
+
+
+def first_above(
+    gate: Gate,
+    source: DataSource,
+    rows: IntVector | None,
+    noise: str,
+    threshold_multiplier: float,
+    entropy: Entropy,
+) -> Vector:
+    """Compare noisy scores with a noisy threshold. All are computed and drawn, so that the time
+    taken tells nothing.
+    """
+    if threshold_multiplier == 0:
+        return gate(source, rows)
+    count = gate.drop.size
+    grid = NoiseGrid.of(
+        gate, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=_FINEST
+    )
+    k = grid.log2_deviation
+    if noise == "laplace":
+        threshold, on_scores = entropy.sampler.laplace(k, 1), entropy.sampler.laplace(k + 1, count)
+    else:
+        entropy.take_from_reserve(count + 1, 2 * k)
+        threshold, on_scores = (
+            entropy.sampler.gaussian(2 * k, 1),
+            entropy.sampler.gaussian(2 * k + 1, count),
+        )
+    steps = np.rint(gate.scores(source, rows) / grid.step).astype(np.int64) + on_scores
+    return _first(steps >= threshold)
+
+
+@dataclass(frozen=True)
+class GatedBatch:
+    """One Poisson batch for a noisy gradient and the gate on the step along it.
+
+    Parameters
+    ----------
+    rate : float, default=0.1
+        Probability that a record is in the batch; 1 takes all records.
+    noise : {"laplace", "gaussian"}, default="laplace"
+        Of the gate.
+    gate : float, default=1/3
+        Epsilon of the gate times the noise multiplier of the gradient: 1/3 gives it a tenth of the
+        budget.
+    queries : int, default=20
+        The most candidates of a gate.
+    """
+
+    rate: float = 0.1
+    noise: str = "laplace"
+    gate: float = 1 / 3
+    queries: int = 20
+
+    answers: ClassVar[type[Query]] = GatedStep
+    alone, sized = False, True
+
+    def __post_init__(self) -> None:
+        _check_batch(self.rate, self.noise, self.queries)
+        if not 0 < self.gate < math.inf:
+            raise InvalidArgument(
+                f"gate={self.gate!r} must be above 0: the gate's epsilon times the noise "
+                "multiplier. Use 1/3."
+            )
+
+    def expected_rows(self, n_rows: int) -> float:
+        return self.rate * n_rows
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return _multiplier(strength / math.sqrt(1 + self.gate**2), count, self.rate)
+
+    def gate_multipliers(self, noise_multiplier: float) -> tuple[float, float]:
+        """Those of the gate beside a gradient with that multiplier."""
+        return gate_multipliers(
+            self.noise, self.gate / noise_multiplier if noise_multiplier > 0 else math.inf
+        )
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        multipliers = self.gate_multipliers(noise_multiplier)
+        if self.rate == 1:
+            return compose(
+                [
+                    GaussianCost(noise_multiplier, count),
+                    _unsampled(self.noise, multipliers, self.queries, count),
+                ]
+            )
+        return GatedCost(
+            noise_multiplier, self.rate, self.noise, *multipliers, self.queries, count=count
+        )
+
+    @property
+    def samples(self) -> bool:
+        return self.rate < 1
+
+    def objection(self, query: GatedStep, relation: Relation) -> str | None:
+        return _too_many(len(query.search.step_sizes), self.queries)
+
+    def answer(
+        self, query: GatedStep, source: DataSource, noise_multiplier: float, entropy: Entropy
+    ) -> Vector:
+        """Noise on the gradient, then the gate, over one batch."""
+        rows = None if self.rate == 1 else poisson_rows(source.n_rows, self.rate, entropy.coins)
+        g = gaussian_answer(query.gradient, source, rows, noise_multiplier, entropy)
+        threshold, _ = self.gate_multipliers(noise_multiplier)
+        return np.append(
+            g, first_above(query.gate(g), source, rows, self.noise, threshold, entropy)
+        )
+
+    def __str__(self) -> str:
+        who = "all rows" if self.rate == 1 else f"each row with probability {self.rate:g}"
+        return f"{who}, with a gate of {self.noise} noise over {self.queries} candidates"
+
+
+@dataclass(frozen=True)
+class FreshGate:
+    """A gate on records of its own: all of them, or a Poisson batch that nothing else looks at.
+
+    Its noise multiplier is that of the threshold.
+
+    Parameters
+    ----------
+    rate : float, default=0.1
+    noise : {"laplace", "gaussian"}, default="laplace"
+    queries : int, default=20
+    """
+
+    rate: float = 0.1
+    noise: str = "laplace"
+    queries: int = 20
+
+    answers: ClassVar[type[Query]] = Gate
+    alone, sized = False, True
+
+    def __post_init__(self) -> None:
+        _check_batch(self.rate, self.noise, self.queries)
+
+    def expected_rows(self, n_rows: int) -> float:
+        return self.rate * n_rows
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return gate_multipliers(self.noise, 1 / _multiplier(strength, count, self.rate))[0]
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        multipliers = (
+            noise_multiplier,
+            noise_multiplier * (2 if self.noise == "laplace" else math.sqrt(2)),
+        )
+        if self.rate == 1:
+            return _unsampled(self.noise, multipliers, self.queries, count)
+        return GatedCost(math.inf, self.rate, self.noise, *multipliers, self.queries, count=count)
+
+    @property
+    def samples(self) -> bool:
+        return self.rate < 1
+
+    def objection(self, query: Gate, relation: Relation) -> str | None:
+        return _too_many(query.drop.size, self.queries)
+
+    def answer(
+        self, query: Gate, source: DataSource, noise_multiplier: float, entropy: Entropy
+    ) -> Vector:
+        """The gate over freshly drawn records."""
+        rows = None if self.rate == 1 else poisson_rows(source.n_rows, self.rate, entropy.coins)
+        return first_above(query, source, rows, self.noise, noise_multiplier, entropy)
+
+    def __str__(self) -> str:
+        who = "all rows" if self.rate == 1 else f"each row with probability {self.rate:g}"
+        return f"{who}, behind {self.noise} noise over {self.queries} candidates"
+
+
+@dataclass(frozen=True)
+class NoisyChoice:
+    """The largest of Laplace-noised scores over all records; the noise multiplier is noise scale
+    over sensitivity.
+    """
+
+    answers: ClassVar[type[Query]] = Choice
+    alone, samples, sized = False, False, True
+
+    def expected_rows(self, n_rows: int) -> float:
+        return n_rows
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return 2 * math.sqrt(count) / strength
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, count)
+
+    def objection(self, query: Choice, relation: Relation) -> str | None:
+        return None
+
+    def answer(
+        self, query: Choice, source: DataSource, noise_multiplier: float, entropy: Entropy
+    ) -> Vector:
+        """The number of the largest noisy score; the first of equal ones."""
+        if noise_multiplier == 0:
+            return query(source, None)
+        grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, 4 * source.n_rows)
+        noise = entropy.sampler.laplace(grid.log2_deviation, query.drop.size)
+        steps = np.rint(query.scores(source, None) / grid.step).astype(np.int64) + noise
+        return np.array([float(np.argmax(steps))])
+
+    def __str__(self) -> str:
+        return "all rows, the largest of noisy scores"
+
+
+def _unsampled(noise: str, multipliers: tuple[float, float], queries: int, count: int) -> Cost:
+    # Not a pure cost, though Laplace noise has one: far fewer outcomes of a gate are as bad as that
+    # than of randomised response.
+    return AboveThresholdCost(noise, *multipliers, queries, count=count)
+
+
+def _multiplier(strength: float, count: int, rate: float) -> float:
+    return (
+        math.sqrt(count) / strength if rate == 1 else _subsampled_multiplier(strength, count, rate)
+    )
+
+
+def _too_many(candidates: int, queries: int) -> str | None:
+    return (
+        f"with at most {queries} candidates, not with {candidates}"
+        if candidates > queries
+        else None
+    )
+
+
+def _check_batch(rate: float, noise: str, queries: int) -> None:
+    if not 0 < rate <= 1:
+        raise InvalidArgument(
+            f"rate={rate!r} must lie in (0, 1]: the share of rows in an average batch."
+        )
+    if noise not in GATE_NOISES:
+        raise InvalidArgument(f"noise={noise!r} is not known. Use 'laplace' or 'gaussian'.")
+    if not 1 <= queries <= _MOST_QUERIES:
+        raise InvalidArgument(
+            f"queries={queries!r} must lie between 1 and {_MOST_QUERIES}: the most candidates of a "
+            "gate."
+        )

@@ -1,0 +1,286 @@
+"""How far a public point is from the minimum of an objective: the norm of the gradient there, and a
+gate on it.
+
+An owner that asks this first need not solve, nor pay for, a problem whose answer it knows well
+enough. The gate keeps one noisy threshold for as long as its answers are no, and at most so many
+thresholds in all. Proof: docs/proofs/gradient_norm.md.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hushfit._typing import IntVector, Vector
+from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Cost, PureCost, Relation, by_relation
+from hushfit.problem import Problem
+from hushfit.release.mechanism import Entropy, NoiseGrid
+from hushfit.release.mechanisms.perturbed_minimiser import PerturbedMinimiser
+from hushfit.release.queries import ClippedGradient
+from hushfit.release.query import Query, refuse_batch
+
+_UNIT_ROUNDOFF = 2.0**-53
+# How well a penalty's prox is taken to be computed, relative to its argument.
+_PROX_ERROR = 1e-13
+# In slope bounds: public parts of the gradient are shortened to it, so that all arithmetic errors
+# have one bound.
+_LONGEST = 100.0
+# Noise on an answer is twice that on the threshold: both are exact on one grid.
+_FINEST = 30
+
+
+@dataclass(frozen=True, eq=False)
+class GradientNorm:
+    r"""Norm of the gradient of a `PerturbedMinimiser`'s objective, without noise, at a public
+    point.
+
+    With a penalty it is the length of the proximal step from there, times the smoothness: zero at
+    the minimum only. No answer is above the largest slope of the loss, which is far more than any
+    threshold of use.
+
+    Parameters
+    ----------
+    asked : PerturbedMinimiser
+        With a convex penalty.
+    at : array of shape ``problem.shape``
+    """
+
+    asked: PerturbedMinimiser
+    at: Vector
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return 4
+
+    @property
+    def problem(self) -> Problem:
+        return self.asked.problem
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    @property
+    def largest(self) -> float:
+        """Bound on the answer."""
+        return self.problem.loss.slope_bound
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
+        at, asked = self._point, self.asked
+        public = shortened(
+            asked.mu * at + (0.0 if asked.linear is None else asked.linear), self._longest
+        )
+        total = self._gradient(source, None).reshape(at.shape)
+        return np.array([min(self._length(at, total / self.problem.n_rows + public), self.largest)])
+
+    def radius(self) -> float:
+        # The norm moves no further than the mean gradient, a prox no further than its argument; the
+        # rest is arithmetic.
+        loss = self.problem.loss
+        reach = loss.slope_bound + 2 * self._longest
+        relative = (math.prod(self.problem.shape) + 32) * _UNIT_ROUNDOFF
+        prox = 0.0 if self.problem.penalty.ridge == 0 else 4 * _PROX_ERROR
+        return (
+            self._gradient.radius() / self.problem.n_rows * (1 + 1e-12)
+            + 2 * (relative + prox) * reach
+        )
+
+    def sensitivity(self, relation: Relation) -> float:
+        # Replacing a record takes one gradient away and adds another; exchanging it for nothing
+        # only takes one away.
+        return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
+
+    @property
+    def _longest(self) -> float:
+        """Bound on the public parts of the gradient."""
+        return _LONGEST * self.problem.loss.slope_bound
+
+    @property
+    def _smoothness(self) -> float:
+        return self.problem.loss.smoothness + self.asked.mu
+
+    @property
+    def _point(self) -> Vector:
+        return shortened(self.at, self._longest / self._smoothness)
+
+    @property
+    def _gradient(self) -> ClippedGradient:
+        return ClippedGradient(self.problem, self._point, self.problem.loss.slope_bound)
+
+    def _length(self, at: Vector, g: Vector) -> float:
+        if self.problem.penalty.ridge == 0:
+            return float(np.linalg.norm(g))
+        step = 1 / self._smoothness
+        return float(np.linalg.norm(at - self.problem.prox(at - step * g, step))) / step
+
+
+@dataclass(frozen=True, eq=False)
+class NormAbove:
+    """Whether a gradient norm is at least a public threshold: 1 or 0.
+
+    Parameters
+    ----------
+    norm : GradientNorm
+    threshold : float
+    segment : int, default=0
+        Number of answers of 1 so far. Each starts a new segment with a new noisy threshold.
+    place : int, default=0
+        Number of answers of 0 in this segment so far.
+    """
+
+    norm: GradientNorm
+    threshold: float
+    segment: int = 0
+    place: int = 0
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = "RestartedGate"
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return 4
+
+    @property
+    def problem(self) -> Problem:
+        return self.norm.problem
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def excess(self, source: DataSource) -> float:
+        """How far the norm is above the threshold."""
+        most = 2 * self.norm.largest
+        return float(self.norm(source, None)[0]) - min(max(self.threshold, -most), most)
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
+        return np.array([float(self.excess(source) >= 0)])
+
+    def radius(self) -> float:
+        return self.norm.radius()
+
+    def sensitivity(self, relation: Relation) -> float:
+        return self.norm.sensitivity(relation)
+
+
+@dataclass(eq=False)
+class _Segment:
+    """A noisy threshold and what has been compared with it."""
+
+    number: int
+    grid: NoiseGrid
+    threshold: int
+    next_place: int = 0
+    over: bool = False
+
+
+# The open segment of each curator, beside its entropy for as long as that lives; thresholds never
+# leave this module.
+_open: WeakKeyDictionary[Entropy, _Segment] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class RestartedGate:
+    """Laplace noise on every norm and on the threshold; the latter is drawn once for a segment,
+    which ends with its first 1.
+
+    Its noise multiplier is that of the threshold; each norm gets twice that noise. A process that
+    starts again in the middle of a segment has lost the threshold: it answers 0 from then on,
+    without a look at the rows.
+
+    Parameters
+    ----------
+    segments : int
+        The most answers of 1, which is what the price depends on.
+    """
+
+    segments: int
+
+    answers: ClassVar[type[Query]] = NormAbove
+    alone, samples, sized = False, False, True
+
+    def __post_init__(self) -> None:
+        if self.segments < 1:
+            raise InvalidArgument(
+                f"segments={self.segments!r} must be 1 or more: the number of times that the gate "
+                "may open."
+            )
+
+    def expected_rows(self, n_rows: int) -> float:
+        return n_rows
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return 2 * math.sqrt(self.segments) / strength
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        # 1/m for the threshold and 2/(2m) for all that is compared with it, however often.
+        return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, self.segments)
+
+    def objection(self, query: NormAbove, relation: Relation) -> str | None:
+        return (
+            None
+            if 0 <= query.segment < self.segments
+            else f"with {self.segments} segments, and this would be one more"
+        )
+
+    def answer(
+        self, query: NormAbove, source: DataSource, noise_multiplier: float, entropy: Entropy
+    ) -> Vector:
+        """1 if the noisy norm is at least the noisy threshold."""
+        if noise_multiplier == 0:
+            return query(source, None)
+        grid = NoiseGrid.of(
+            query, noise_multiplier, entropy.relation, 4 * source.n_rows, finest=_FINEST
+        )
+        segment = _segment_of(query, grid, entropy)
+        if segment is None:
+            return np.zeros(1)
+        noise = int(entropy.sampler.laplace(grid.log2_deviation + 1, 1)[0])
+        segment.next_place += 1
+        steps = round(query.excess(source) / grid.step) + noise
+        # An infinite threshold decides by itself, whatever the rows are.
+        segment.over = (
+            query.threshold < 0 if math.isinf(query.threshold) else steps >= segment.threshold
+        )
+        return np.array([float(segment.over)])
+
+    def __str__(self) -> str:
+        return f"all rows, behind a noisy threshold until it has been reached {self.segments} times"
+
+
+def _segment_of(query: NormAbove, grid: NoiseGrid, entropy: Entropy) -> _Segment | None:
+    """The segment that a query continues, or a new one; None where its threshold was lost with
+    an earlier process.
+    """
+    now = _open.get(entropy)
+    if query.place == 0 and (now is None or (now.over and query.segment > now.number)):
+        threshold = int(entropy.sampler.laplace(grid.log2_deviation, 1)[0])
+        _open[entropy] = _Segment(query.segment, grid, threshold)
+        return _open[entropy]
+    if now is None:
+        return None
+    if now.over or (query.segment, query.place) != (now.number, now.next_place) or grid != now.grid:
+        raise InvalidArgument(
+            f"A gate was asked segment {query.segment}, place {query.place}, after segment "
+            f"{now.number}, place {now.next_place - 1}. Ask "
+            "in order, with one objective's curvature: a new segment after a 1, and only then."
+        )
+    return now
+
+
+def shortened(v: Vector, longest: float) -> Vector:
+    """The vector itself if it is no longer than allowed, or one that is."""
+    v = np.clip(v, -longest, longest)  # so that the square of its length is finite
+    length = float(np.linalg.norm(v))
+    return v if length <= longest else v * (longest / length)

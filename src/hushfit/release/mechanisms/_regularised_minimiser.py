@@ -1,0 +1,79 @@
+"""The minimiser of an objective without noise in it, to be released with noise on it. Proof:
+docs/proofs/permuted.md.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from hushfit._typing import IntVector, Vector
+from hushfit.data import DataSource
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+from hushfit.release.mechanisms.perturbed_minimiser import PerturbedMinimiser
+from hushfit.release.query import thrice_the_weights
+
+
+@dataclass(frozen=True, eq=False)
+class RegularisedMinimiser:
+    r"""The weights that minimise mean loss + penalty + :math:`\frac\mu2 \|w\|^2`, less those that
+    minimise it without the loss.
+
+    Found to a certified accuracy, and that accuracy is part of the sensitivity.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a convex penalty and without a constraint.
+    mu : float
+        Above 0; on the intercept too, which a record could move without bound otherwise.
+    tolerance : float, default=1e-8
+        Norm of the gradient that a minimiser may be left with. Where arithmetic does not allow it,
+        the least that does.
+    """
+
+    problem: Problem
+    mu: float
+    tolerance: float = 1e-8
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
+
+    def __post_init__(self) -> None:
+        # refuses here, before anything is paid, what it would refuse when asked
+        self._certified  # noqa: B018
+
+    @cached_property
+    def _certified(self) -> PerturbedMinimiser:
+        """The same minimiser, as the query that certifies it."""
+        return PerturbedMinimiser(self.problem, self.mu, tolerance=self.tolerance)
+
+    @property
+    def size(self) -> int:
+        return self._certified.size
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        return self._certified(source, rows) - self.origin().ravel()
+
+    def weights(self, answer: Vector) -> Vector:
+        """The weights that a released answer stands for."""
+        return self.origin() + answer.reshape(self.problem.shape)
+
+    def origin(self) -> Vector:
+        """The minimiser if every loss were constant; public."""
+        return self.problem.prox(np.zeros(self.problem.shape), 1 / self.mu)
+
+    def radius(self) -> float:
+        return self._certified.radius()
+
+    def sensitivity(self, relation: Relation) -> float:
+        # Strong convexity: gradients that differ by D have minimisers within D / mu. Certified ones
+        # add a ball on either side.
+        return self._certified.sensitivity(relation)

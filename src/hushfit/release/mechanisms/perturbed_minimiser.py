@@ -1,0 +1,562 @@
+"""Minimiser of an objective with noise inside it, found to a certified accuracy. Proof:
+docs/proofs/objective.md.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hushfit._typing import IntVector, Matrix, Vector
+from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument, NotCertified
+from hushfit.privacy import (
+    Cost,
+    GaussianCost,
+    ObjectiveCost,
+    PureCost,
+    Relation,
+    Sampler,
+    by_relation,
+    compose,
+)
+from hushfit.problem import Problem
+from hushfit.release.mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
+from hushfit.release.queries import ARITHMETIC_SLACK, ClippedGradient, SecondMoment
+from hushfit.release.query import Query, refuse_batch, thrice_the_weights
+
+_UNIT_ROUNDOFF = 2.0**-53
+# How well a penalty's prox is taken to be computed, relative to its argument.
+_PROX_ERROR = 1e-13
+# The certified gradient is at least so many times its own rounding error: half of it may be
+# measured, the rest is spare.
+_ERRORS_IN_TOLERANCE = 4
+_MOST_PRECONDITIONED = 600
+_MOST_STEPS = 100_000
+_MOST_INNER_STEPS = 300
+# Of the step that it solves for: near the minimiser steps are short, and errors with them.
+_INNER_TOLERANCE = 1e-5
+
+
+# Of the smoothness: above it the certificate is reached on every table, well within the steps
+# allowed.
+_SMALLEST_MU = 1e-6
+
+
+class _InsideNoise(ABC):
+    """Noise in an objective and on its minimiser, of one law."""
+
+    kappa: float
+    rank: int
+    output_share: float
+
+    alone, samples, sized = False, False, True
+
+    @property
+    def answers(self) -> type[Query]:
+        return PerturbedMinimiser
+
+    def expected_rows(self, n_rows: int) -> float:
+        return n_rows
+
+    def objection(self, query: "PerturbedMinimiser", relation: Relation) -> str | None:
+        """Why its price does not cover this very query."""
+        if query.kappa <= self.kappa and query.rank <= self.rank:
+            return None
+        return f"with {self!r}, not with kappa={query.kappa:g} and rank={query.rank}"
+
+    def answer(
+        self,
+        query: "PerturbedMinimiser",
+        source: DataSource,
+        noise_multiplier: float,
+        entropy: Entropy,
+    ) -> Vector:
+        """Noise in the objective, then noise on what was found to minimise it."""
+        if noise_multiplier == 0:
+            return query(source, None)
+        relation, stretch = entropy.relation, self.stretch(query.size)
+        inside = _inside_grid(query, noise_multiplier, relation, stretch)
+        zero = np.zeros(query.size)
+        bounds = CertifiedMinimiser(query, zero, inside.scale, inside.step)
+        reach = bounds.largest / bounds.sensitivity(relation)
+        grid = NoiseGrid.of(
+            bounds, self.output_multiplier(noise_multiplier), relation, reach, stretch
+        )
+        entropy.take_from_reserve(2 * query.size, 2 * grid.log2_deviation - 1)
+        drawn = inside.noisy(zero, self.draw(entropy.sampler, inside.log2_deviation, query.size))
+        answer = CertifiedMinimiser(query, drawn, inside.scale, inside.step)(source, None)
+        return grid.noisy(answer, self.draw(entropy.sampler, grid.log2_deviation, query.size))
+
+    @abstractmethod
+    def output_multiplier(self, noise_multiplier: float) -> float:
+        """That of the noise on the minimiser."""
+
+    @abstractmethod
+    def stretch(self, size: int) -> float:
+        """Largest ratio of the norm that the noise is measured in to the Euclidean one."""
+
+    @abstractmethod
+    def draw(self, sampler: Sampler, log2_deviation: int, size: int) -> IntVector:
+        """Noise in steps of its grid."""
+
+    def __str__(self) -> str:
+        return (
+            f"all rows, inside the objective (and on its minimiser, for {self.output_share:g} of "
+            "the budget),"
+        )
+
+
+def _inside_grid(
+    query: "PerturbedMinimiser", multiplier: float, relation: Relation, stretch: float
+) -> NoiseGrid:
+    """The grid of noise inside an objective; being a grid costs one step in each coordinate, in
+    the norm of the noise.
+    """
+    lost = multiplier * math.ldexp(stretch**2, -LOG2_DEVIATION)
+    if lost >= 0.5:
+        raise too_large(multiplier, query.size)
+    return NoiseGrid(
+        multiplier * stretch * query.gradient_shift(relation) / (1 - lost), LOG2_DEVIATION
+    )
+
+
+@dataclass(frozen=True)
+class GaussianInside(_InsideNoise):
+    """Gaussian noise in the objective, and a little on the minimiser, for which ``output_share`` of
+    mu squared is kept.
+
+    Parameters
+    ----------
+    kappa : float
+        Largest ``PerturbedMinimiser.kappa`` that will be asked.
+    rank : int, default=1
+    output_share : float, default=0.01
+    """
+
+    kappa: float
+    rank: int = 1
+    output_share: float = 0.01
+
+    def __post_init__(self) -> None:
+        _check_share(self.output_share)
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return math.sqrt(count / (1 - self.output_share)) / strength
+
+    def output_multiplier(self, noise_multiplier: float) -> float:
+        return noise_multiplier * math.sqrt((1 - self.output_share) / self.output_share)
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        inside = ObjectiveCost(noise_multiplier, self.kappa, self.rank, count)
+        return compose([inside, GaussianCost(self.output_multiplier(noise_multiplier), count)])
+
+    def stretch(self, size: int) -> float:
+        return 1.0
+
+    def draw(self, sampler: Sampler, log2_deviation: int, size: int) -> IntVector:
+        return sampler.gaussian(2 * log2_deviation, size)
+
+
+@dataclass(frozen=True)
+class LaplaceInside(_InsideNoise):
+    """Laplace noise in the objective and on the minimiser: private with delta 0. Lengths are sums
+    of absolute values.
+
+    Parameters
+    ----------
+    kappa : float
+        Largest ``PerturbedMinimiser.kappa`` that will be asked.
+    rank : int, default=1
+    output_share : float, default=0.01
+        Part of the noise's epsilon for the noise on the minimiser.
+    """
+
+    kappa: float
+    rank: int = 1
+    output_share: float = 0.01
+
+    def __post_init__(self) -> None:
+        _check_share(self.output_share)
+
+    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+        return math.sqrt(count) / ((1 - self.output_share) * strength)
+
+    def output_multiplier(self, noise_multiplier: float) -> float:
+        return noise_multiplier * (1 - self.output_share) / self.output_share
+
+    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+        if noise_multiplier == 0:
+            return PureCost(math.inf, count)
+        shifts = 1 / noise_multiplier + 1 / self.output_multiplier(noise_multiplier)
+        return PureCost(shifts + self.rank * math.log1p(self.kappa), count)
+
+    def stretch(self, size: int) -> float:
+        return math.sqrt(size)
+
+    def draw(self, sampler: Sampler, log2_deviation: int, size: int) -> IntVector:
+        return sampler.laplace(log2_deviation, size)
+
+
+InsideNoise: TypeAlias = GaussianInside | LaplaceInside
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedMinimiser:
+    r"""The weights that minimise mean loss + penalty + :math:`\frac\mu2 \|w\|^2` + ``linear`` . w +
+    noise . w.
+
+    The curator draws the noise, so that asking twice draws twice, and adds a little more to the
+    minimiser, which hides how it was found. The quadratic covers every coordinate, the intercept
+    too: without it a record could move the intercept without bound.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a convex penalty and without a constraint.
+    mu : float
+        Curvature that the objective has without any record, above 0.
+    linear : array of shape ``problem.shape`` or None
+        Public linear term; None is zero.
+    tolerance : float, default=1e-8
+        Norm of the gradient that a minimiser may be left with. Where arithmetic does not allow it,
+        the least that does.
+    """
+
+    problem: Problem
+    mu: float
+    linear: Vector | None = None
+    tolerance: float = 1e-8
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = "GaussianInside or LaplaceInside"
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
+
+    def __post_init__(self) -> None:
+        _check_minimisable(self.problem)
+        if not (0 < self.mu < math.inf and 0 < self.tolerance < math.inf):
+            raise InvalidArgument(
+                f"mu={self.mu} and tolerance={self.tolerance} must be finite and above 0."
+            )
+        if self.mu < _SMALLEST_MU * self.problem.loss.smoothness:
+            raise InvalidArgument(
+                f"mu={self.mu:g} is so small that rows could be made on which no minimiser is "
+                "found, which would tell about them. "
+                f"Give at least {_SMALLEST_MU * self.problem.loss.smoothness:g}."
+            )
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.problem.shape)
+
+    @property
+    def kappa(self) -> float:
+        """Largest curvature of one record's share of the objective, over mu."""
+        return (
+            self.problem.loss.smoothness * (1 + ARITHMETIC_SLACK) / (self.problem.n_rows * self.mu)
+        )
+
+    @property
+    def rank(self) -> int:
+        """Largest rank of one record's Hessian."""
+        return self.problem.loss.hessian_rank
+
+    def gradient_shift(self, relation: Relation) -> float:
+        """How far a neighbour moves the gradient of the objective, anywhere."""
+        one = self.problem.loss.slope_bound * (1 + ARITHMETIC_SLACK) / self.problem.n_rows
+        return one * by_relation(relation, replace_one=2, add_remove=1)
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        """The minimiser without noise."""
+        return CertifiedMinimiser(self, np.zeros(self.size), 0.0, 0.0)(source, rows)
+
+    def radius(self) -> float:
+        return self._moved(self.gradient_shift(Relation.ADD_REMOVE))
+
+    def sensitivity(self, relation: Relation) -> float:
+        # For the curator this is not the sensitivity that counts: noise inside the objective has
+        # its own theorem.
+        return self._moved(self.gradient_shift(relation))
+
+    def _moved(self, shift: float) -> float:
+        """Strong convexity: minimisers move by no more than gradients, over mu; certified ones
+        by their tolerances more.
+        """
+        return shift / self.mu + CertifiedMinimiser(
+            self, np.zeros(self.size), 0.0, 0.0
+        ).sensitivity(Relation.REPLACE_ONE)
+
+    def output_scale(self, noise_multiplier: float, inside: InsideNoise) -> float:
+        """About the scale of the noise on the minimiser itself; public."""
+        scale = (
+            noise_multiplier
+            * inside.stretch(self.size)
+            * self.gradient_shift(self.problem.relation)
+        )
+        certified = CertifiedMinimiser(self, np.zeros(self.size), scale, 0.0)
+        stretched = inside.stretch(self.size) * certified.sensitivity(self.problem.relation)
+        return inside.output_multiplier(noise_multiplier) * stretched
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedMinimiser:
+    """The second stage of a `PerturbedMinimiser`: its noise is drawn, and what is left to hide is
+    the error of the solver.
+
+    Its sensitivity is *given the exact minimiser*: a certified answer lies in a ball around it,
+    whatever the rows are.
+
+    Parameters
+    ----------
+    asked : PerturbedMinimiser
+    noise : array
+        Flat.
+    scale, step : float
+        Scale of the noise and of the grid on which it was drawn.
+    """
+
+    asked: PerturbedMinimiser
+    noise: Vector
+    scale: float
+    step: float
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return thrice_the_weights(problem)
+
+    @property
+    def problem(self) -> Problem:
+        return self.asked.problem
+
+    @property
+    def size(self) -> int:
+        return self.asked.size
+
+    @property
+    def largest(self) -> float:
+        """Bound on the length of the exact minimiser that all but impossible noise keeps;
+        answers are clipped to it.
+        """
+        asked = self.asked
+        start = float(np.linalg.norm(asked.problem.prox(np.zeros(asked.problem.shape), 1.0)))
+        slope = asked.problem.loss.slope_bound + (asked.mu + 1) * start + self._shift_size
+        return start + slope / asked.mu
+
+    @property
+    def _shift_size(self) -> float:
+        linear = 0.0 if self.asked.linear is None else float(np.linalg.norm(self.asked.linear))
+        return linear + self.scale * (2 * math.sqrt(self.size) + 50)
+
+    @property
+    def _smoothness(self) -> float:
+        return self.asked.problem.loss.smoothness * (1 + ARITHMETIC_SLACK) + self.asked.mu
+
+    @property
+    def _rounding(self) -> float:
+        """Bound on the error of a computed gradient, and of what the prox makes of it."""
+        problem, reach = self.asked.problem, self.largest
+        loss = problem.loss
+        # Each of n contributions is rounded by half a grid step at most; the sum is exact, and
+        # divided by n.
+        sums = 0.5 * math.sqrt(self.size) * _whole_gradient(problem, np.zeros(problem.shape)).grid
+        margins = loss.smoothness * (problem.dimension + 8) * reach
+        terms = 40 * loss.slope_bound + 8 * (self._smoothness * reach + self._shift_size)
+        prox = (
+            0.0 if problem.penalty.ridge is not None else 3 * _PROX_ERROR * self._smoothness * reach
+        )
+        return sums + _UNIT_ROUNDOFF * (margins + terms) + prox
+
+    @property
+    def gradient_norm(self) -> float:
+        """Norm of a subgradient that every answer is certified to have, rounding of the solver
+        included.
+        """
+        return max(self.asked.tolerance, _ERRORS_IN_TOLERANCE * self._rounding)
+
+    def radius(self) -> float:
+        # Against noise that is not on a grid the answer's gradient is off by the rounding of the
+        # noise as well.
+        return (self.gradient_norm + math.sqrt(self.size) * self.step) / self.asked.mu
+
+    def sensitivity(self, relation: Relation) -> float:
+        return 2 * self.radius()
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
+        asked = self.asked
+        shift = self.noise.reshape(asked.problem.shape) + (
+            0.0 if asked.linear is None else asked.linear
+        )
+
+        def gradient(w: Vector) -> Vector:
+            total = _whole_gradient(asked.problem, w)(source, None).reshape(w.shape)
+            return total / asked.problem.n_rows + asked.mu * w + shift
+
+        few = asked.problem.dimension <= _MOST_PRECONDITIONED
+        steps = (
+            _MetricSteps.of(asked, source) if few else _PlainSteps(asked.problem, self._smoothness)
+        )
+        found = _minimise(asked.problem, gradient, steps, self._smoothness, self.gradient_norm / 2)
+        # Clipping brings no two points further apart, so it leaves the answer in its ball.
+        return np.clip(found, -self.largest, self.largest).ravel()
+
+
+# Second moments, kept beside the source they belong to for as long as it lives; they never leave
+# this module.
+_moments: WeakKeyDictionary[DataSource, Matrix] = WeakKeyDictionary()
+
+
+def _moment_of(source: DataSource, problem: Problem) -> Matrix:
+    """An upper bound on the mean of the records' outer products."""
+    if source not in _moments:
+        query = SecondMoment(problem)
+        # Entries are rounded; what that can take away is put back.
+        rounded_away = 2 * math.sqrt(problem.dimension) / query.steps
+        mean = query.matrix(query(source, None)) / problem.n_rows
+        _moments[source] = mean + rounded_away * np.eye(problem.dimension)
+    return _moments[source]
+
+
+@dataclass(frozen=True, eq=False)
+class _PlainSteps:
+    """Proximal steps in the ordinary metric, for many columns."""
+
+    problem: Problem
+    largest: float
+
+    def step(self, at: Vector, g: Vector) -> Vector:
+        return self.problem.prox(at - g / self.largest, 1 / self.largest)
+
+    def image(self, v: Vector) -> Vector:
+        return v
+
+
+@dataclass(frozen=True, eq=False)
+class _MetricSteps:
+    """Steps in the metric of a bound ``H`` on the Hessian of the smooth part. It decides how
+    fast, not where to.
+    """
+
+    problem: Problem
+    H: Matrix
+
+    @classmethod
+    def of(cls, asked: "PerturbedMinimiser", source: DataSource) -> "_MetricSteps":
+        problem = asked.problem
+        return cls(
+            problem,
+            problem.loss.smoothness * _moment_of(source, problem)
+            + asked.mu * np.eye(problem.dimension),
+        )
+
+    def step(self, at: Vector, g: Vector) -> Vector:
+        """Minimiser of ``g . z + (z - at) H (z - at) / 2 + penalty(z)``."""
+        return (
+            self._accelerated(at, g) if self.problem.penalty.ridge is None else self._solved(at, g)
+        )
+
+    def image(self, v: Vector) -> Vector:
+        return v @ self.H
+
+    def _solved(self, at: Vector, g: Vector) -> Vector:
+        curvature, inverse = self._curved
+        return at - (g + at * curvature) @ inverse
+
+    @cached_property
+    def _curved(self) -> tuple[Vector, Matrix]:
+        """Curvature of a squared penalty, and the inverse of the whole."""
+        curvature = np.zeros(self.problem.dimension)
+        curvature[: self.problem.n_features] = self.problem.penalty.ridge or 0.0
+        return curvature, np.asarray(np.linalg.inv(self.H + np.diag(curvature)), dtype=np.float64)
+
+    @cached_property
+    def _largest(self) -> float:
+        return float(np.linalg.eigvalsh(self.H)[-1])
+
+    def _accelerated(self, at: Vector, g: Vector) -> Vector:
+        z = ahead = at
+        momentum = 1.0
+        for _ in range(_MOST_INNER_STEPS):
+            slope = g + (ahead - at) @ self.H
+            before, z = z, self.problem.prox(ahead - slope / self._largest, 1 / self._largest)
+            moved = z - before
+            if np.abs(moved).max() <= _INNER_TOLERANCE * np.abs(z - at).max():
+                break
+            ahead, momentum = _extrapolated(z, moved, ahead - z, momentum)
+        return z
+
+
+def _minimise(
+    problem: Problem,
+    gradient: Callable[[Vector], Vector],
+    steps: _PlainSteps | _MetricSteps,
+    smoothness: float,
+    tolerance: float,
+) -> Vector:
+    """Accelerated descent until a proximal step proves, by its length, that it ends near the
+    minimiser.
+    """
+    w = ahead = problem.prox(np.zeros(problem.shape), 1.0)
+    momentum = 1.0
+    for _ in range(_MOST_STEPS):
+        g = gradient(ahead)
+        candidate = problem.prox(ahead - g / smoothness, 1 / smoothness)
+        if smoothness * float(np.linalg.norm(ahead - candidate)) <= tolerance:
+            return candidate
+        before, w = w, steps.step(ahead, g)
+        ahead, momentum = _extrapolated(w, w - before, steps.image(ahead - w), momentum)
+    raise NotCertified(
+        f"No minimiser was certified in {_MOST_STEPS} steps, so nothing was released; the budget "
+        "is spent. Raise mu or tolerance."
+    )
+
+
+def _extrapolated(
+    z: Vector, moved: Vector, overshoot: Vector, momentum: float
+) -> tuple[Vector, float]:
+    """Nesterov's next point and momentum; the momentum starts afresh when the last one pointed
+    uphill.
+    """
+    if np.sum(overshoot * moved) > 0:
+        momentum = 1.0
+    following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+    return z + (momentum - 1) / following * moved, following
+
+
+def _whole_gradient(problem: Problem, w: Vector) -> ClippedGradient:
+    """The gradient sum with nothing clipped."""
+    return ClippedGradient(problem, w, problem.loss.slope_bound)
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share < 1:
+        raise InvalidArgument(
+            f"output_share={share} is outside (0, 1). 0.01 is enough for a well solved objective."
+        )
+
+
+def _check_minimisable(problem: Problem) -> None:
+    if problem.constraint is not None:
+        raise InvalidArgument(
+            "This solver penalises the weights themselves, not a linear map of them. Use "
+            "'dp-sadmm' for a constraint."
+        )
+    if not problem.penalty.convex:
+        raise InvalidArgument(
+            f"{problem.penalty!r} is not convex, and a perturbed objective with it has no proof. "
+            "Use 'objective', which "
+            "takes it in convex stages, or 'dpsc', whose prox never touches the rows."
+        )

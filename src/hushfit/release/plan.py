@@ -1,0 +1,150 @@
+"""What a solver will ask, said before it asks."""
+
+import math
+from dataclasses import dataclass
+
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import (
+    Budget,
+    Cost,
+    Relation,
+    ReleaseRecord,
+    calibrate,
+    compose,
+    discretisation_loss,
+    usable,
+)
+from hushfit.problem import Problem
+from hushfit.release.mechanism import Mechanism, objection_to
+from hushfit.release.mechanisms import FullBatch
+from hushfit.release.query import Query
+
+# Of the coarsest noise that a fit usually draws: half of (2**31)^2 grid steps.
+DRAWN_LOG2_VARIANCE = 61
+
+
+@dataclass(frozen=True)
+class Planned:
+    """``count`` releases of one kind of query under one name, with a share of the budget between
+    them.
+
+    ``share`` divides the square of the Gaussian parameter mu, which is what adds up.
+    """
+
+    name: str
+    query: type[Query]
+    count: int
+    share: float = 1.0
+    sampling: Mechanism = FullBatch()
+
+    def __post_init__(self) -> None:
+        objection = objection_to(self.sampling, self.query)
+        if objection is not None:
+            raise InvalidArgument(
+                f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but {objection}."
+            )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All releases of a fit. Shares need not add up to one: they are weights."""
+
+    parts: tuple[Planned, ...]
+
+    def __post_init__(self) -> None:
+        names = [part.name for part in self.parts]
+        if len(set(names)) < len(names):
+            raise InvalidArgument(f"Releases of one plan need different names; got {names}.")
+        if len(names) > 1 and any(part.sampling.alone for part in self.parts):
+            raise InvalidArgument(
+                f"An adaptive run is proved by itself, not between other releases; got {names}. "
+                "Make two fits of it."
+            )
+
+    def shares(self) -> dict[str, float]:
+        """Share of each name, adding up to one."""
+        total = sum(part.share for part in self.parts)
+        return {part.name: part.share / total for part in self.parts}
+
+    def multipliers(self, strength: float, n_rows: int) -> dict[str, float]:
+        """Noise multiplier of each name when the whole plan is about as revealing as one
+        Gaussian of that mu.
+        """
+        if math.isinf(strength):
+            return {part.name: 0.0 for part in self.parts}
+        shares = self.shares()
+        return {
+            part.name: part.sampling.multiplier(
+                strength * math.sqrt(shares[part.name]), part.count, n_rows
+            )
+            for part in self.parts
+        }
+
+    def cost(self, multipliers: dict[str, float], n_rows: int) -> Cost:
+        """Price of the whole plan."""
+        return compose(
+            [part.sampling.cost(multipliers[part.name], part.count, n_rows) for part in self.parts]
+        )
+
+    def quote(self, problem: Problem, budget: Budget) -> "Quote":
+        """The least noise that a budget allows a fit, and what it costs; nothing is paid yet."""
+        drawn = sum(part.count * part.query.coordinates(problem) for part in self.parts)
+        return self.quote_for(problem.n_rows, problem.relation, budget, drawn)
+
+    def quote_for(
+        self, n_rows: int, relation: Relation, budget: Budget, coordinates: int
+    ) -> "Quote":
+        """The same for releases that are no fit; ``coordinates`` bounds how many numbers get
+        noise.
+        """
+        spendable, reserve = usable(budget)
+
+        def cost(mu: float) -> Cost:
+            return self.cost(self.multipliers(mu, n_rows), n_rows)
+
+        multipliers = self.multipliers(calibrate(cost, spendable, relation), n_rows)
+        if discretisation_loss(coordinates, DRAWN_LOG2_VARIANCE) > reserve:
+            raise InvalidArgument(
+                f"{coordinates} noisy numbers are more than the reserve for discrete noise covers. "
+                "Ask for a larger epsilon, fewer steps or fewer columns."
+            )
+        return Quote.at(self, multipliers, n_rows, reserve)
+
+    def records(self, multipliers: dict[str, float]) -> tuple[ReleaseRecord, ...]:
+        """The plan as a guarantee tells it."""
+        shares = self.shares()
+        return tuple(
+            ReleaseRecord(
+                part.name,
+                part.query.__name__,
+                part.count,
+                multipliers[part.name],
+                str(part.sampling),
+                shares[part.name],
+            )
+            for part in self.parts
+        )
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A plan with its noise and its price."""
+
+    plan: Plan
+    multipliers: dict[str, float]
+    cost: Cost
+    reserve: float = math.inf
+
+    @classmethod
+    def at(
+        cls, plan: Plan, multipliers: dict[str, float], n_rows: int, reserve: float = math.inf
+    ) -> "Quote":
+        """A plan at given noise multipliers."""
+        return cls(plan, multipliers, plan.cost(multipliers, n_rows), reserve)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.records()))
+
+    def records(self) -> tuple[ReleaseRecord, ...]:
+        """The plan as a guarantee tells it."""
+        return self.plan.records(self.multipliers)

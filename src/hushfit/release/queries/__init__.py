@@ -1,0 +1,73 @@
+r"""Exact answers about the rows, each with a proved bound on how far one record can move it.
+
+AdmmRun             Primal variable and previous dual after ``inner`` noiseless steps from a public
+                    state, in the metric of the iteration
+AdmmState           The three variables of ADMM with the constraint x = z
+AdmmStep            All three variables after one step from a public state
+admm_step           One step from a mean gradient at ``state.x``
+dual_step           The next dual: what the prox takes away from ``dual + rho x``
+primal_step         How far x moves per unit of gradient
+ColumnHistogram     Counts of the values of all columns at once
+ARITHMETIC_SLACK    Covers the rounding of a record's own arithmetic
+ClippedGradient     Sum over the records of :math:`A g_i`, each scaled to length ``clip`` at most
+Metric              A public symmetric matrix
+with_intercept      Kernels always have a slot for the intercept, empty for a model without one
+CURVATURES          Kinds of curvature that a Hessian query may ask for
+HessianSum          Upper triangle of :math:`\sum_i c_i x_i x_i^T`, with :math:`c_i` the curvature
+                    of the loss at the margin of record i
+NewtonDirection     The solution d of :math:`(H + \lambda I) d = g`, with H the mean of the
+                    records' curvatures and g public
+GradientWithMoment  The sum of clipped gradients and a second moment or curvature of the same
+                    records, side by side
+LogisticGradient    Sum of unclipped logistic gradients at public weights
+gradient_diameter   Bound, within about half a per cent, on the distance between two logistic
+                    gradients at weights of this length
+MarginHistogram     Counts of the signed margin ``y * (w
+TotalScore          Sum of the scores of all records, which the source carries as its labels
+SecondMoment        Upper triangle of :math:`\sum_i x_i x_i^T`, records of length one
+"""
+
+from hushfit.release.queries._admm import (
+    AdmmRun,
+    AdmmState,
+    AdmmStep,
+    admm_step,
+    dual_step,
+    primal_step,
+)
+from hushfit.release.queries._column_histogram import ColumnHistogram
+from hushfit.release.queries._gradient import (
+    ARITHMETIC_SLACK,
+    ClippedGradient,
+    Metric,
+    with_intercept,
+)
+from hushfit.release.queries._hessian import CURVATURES, HessianSum, NewtonDirection
+from hushfit.release.queries._joint import GradientWithMoment
+from hushfit.release.queries._logistic_gradient import LogisticGradient, gradient_diameter
+from hushfit.release.queries._margin_histogram import MarginHistogram
+from hushfit.release.queries._score import TotalScore
+from hushfit.release.queries._second_moment import SecondMoment
+
+__all__ = [
+    "ARITHMETIC_SLACK",
+    "CURVATURES",
+    "AdmmRun",
+    "AdmmState",
+    "AdmmStep",
+    "ClippedGradient",
+    "ColumnHistogram",
+    "GradientWithMoment",
+    "HessianSum",
+    "LogisticGradient",
+    "MarginHistogram",
+    "Metric",
+    "NewtonDirection",
+    "SecondMoment",
+    "TotalScore",
+    "admm_step",
+    "dual_step",
+    "gradient_diameter",
+    "primal_step",
+    "with_intercept",
+]

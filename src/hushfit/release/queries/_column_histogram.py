@@ -1,0 +1,99 @@
+"""How many values of every column lie in each cell. Proof: docs/proofs/quantiles.md."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hushfit._typing import AnyArray, IntVector, Vector
+from hushfit.data import Block, DataSource
+from hushfit.data.rows import DenseBlock, SparseBlock
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Relation, by_relation
+from hushfit.problem import Problem
+from hushfit.release.queries._margin_histogram import MOST_CELLS, check_cells
+from hushfit.release.query import refuse_batch
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnHistogram:
+    """Counts of the values of all columns at once. A record adds one to one cell of each column, or
+    to none if the value is missing.
+
+    Parameters
+    ----------
+    edges : tuple of increasing arrays
+        Public inner edges of the cells of each column; a cell holds its right edge, and the first
+        and the last are unbounded.
+    """
+
+    edges: tuple[Vector, ...]
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+    problem: ClassVar[None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return problem.n_features * MOST_CELLS
+
+    def __post_init__(self) -> None:
+        check_cells(max(len(edges) + 1 for edges in self.edges))
+
+    @property
+    def size(self) -> int:
+        return sum(len(edges) + 1 for edges in self.edges)
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
+        if source.n_features != len(self.edges):
+            raise InvalidArgument(
+                f"There are {source.n_features} columns and edges for {len(self.edges)}. Give "
+                "edges for each."
+            )
+        totals = [np.zeros(len(edges) + 1) for edges in self.edges]
+        for block in source.blocks():
+            for total, edges, (values, zeros) in zip(
+                totals, self.edges, _columns(block), strict=True
+            ):
+                total += np.bincount(
+                    np.searchsorted(edges, values[~np.isnan(values)]), minlength=len(total)
+                )
+                total[np.searchsorted(edges, 0.0)] += zeros
+        return np.concatenate(totals)
+
+    def by_column(self, answer: Vector) -> list[Vector]:
+        """A released answer, cut into the counts of each column."""
+        return np.split(answer, np.cumsum([len(edges) + 1 for edges in self.edges])[:-1])
+
+    def radius(self) -> float:
+        return math.sqrt(len(self.edges))
+
+    def sensitivity(self, relation: Relation) -> float:
+        # In each column a replaced record leaves one cell and enters another.
+        return self.radius() * by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)
+
+
+def _columns(block: Block) -> Iterator[tuple[AnyArray, int]]:
+    """The values of each column as they were given, and how many zeros are not among them."""
+    if isinstance(block, DenseBlock):
+        for column in block.X.T:
+            yield column, 0
+    elif isinstance(block, SparseBlock):
+        from scipy.sparse import csr_array  # loaded already wherever sparse rows come from
+
+        stored = slice(block.indptr[0], block.indptr[-1])
+        shape = (len(block.scale), block.n_features)
+        by_column = csr_array(
+            (block.data[stored], block.indices[stored], block.indptr - block.indptr[0]), shape=shape
+        ).tocsc()
+        for start, stop in zip(by_column.indptr[:-1], by_column.indptr[1:], strict=True):
+            yield by_column.data[start:stop], shape[0] - int(stop - start)
+    else:
+        raise InvalidArgument(
+            f"{type(block).__name__} holds encoded rows, whose ranges are public already. Give "
+            "rows in memory."
+        )

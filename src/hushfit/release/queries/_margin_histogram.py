@@ -1,0 +1,76 @@
+"""How many records have their signed margin in each cell. Proof: docs/proofs/histogram.md."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hushfit._typing import IntVector, Vector
+from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Relation, by_relation
+from hushfit.problem import Problem
+from hushfit.release.query import refuse_batch
+
+MOST_CELLS = 1024
+"""Cells of one histogram: what a plan sets aside for its noise, before the edges are known."""
+
+
+def check_cells(cells: int) -> None:
+    """Refuse a histogram that draws more noise than its plan counts on."""
+    if cells > MOST_CELLS:
+        raise InvalidArgument(
+            f"A histogram of {cells} cells is too fine: plans count on {MOST_CELLS}. Give fewer "
+            "edges."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MarginHistogram:
+    """Counts of the signed margin ``y * (w . x)``, for two classes. The zero record is in no cell.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : array of shape ``problem.shape``
+        Public weights.
+    edges : increasing array
+        Public inner edges of the cells; the first and the last cell are unbounded.
+    """
+
+    problem: Problem
+    w: Vector
+    edges: Vector
+
+    doubled = None
+    sampled: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return MOST_CELLS
+
+    def __post_init__(self) -> None:
+        check_cells(len(self.edges) + 1)
+
+    @property
+    def size(self) -> int:
+        return len(self.edges) + 1
+
+    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+        refuse_batch(self, rows)
+        w = self.w if self.problem.fit_intercept else np.append(self.w, 0.0)
+        total = np.zeros(self.size)
+        for block in source.blocks():
+            signed = source.y[block.place] * block.margins(w)
+            cells = np.searchsorted(self.edges, signed[~np.isnan(signed)])
+            total += np.bincount(cells, minlength=self.size)
+        return total
+
+    def radius(self) -> float:
+        return 1.0
+
+    def sensitivity(self, relation: Relation) -> float:
+        # A replaced record leaves one cell and enters another.
+        return by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)

@@ -1,0 +1,128 @@
+"""DP-Adam: Adam (Kingma and Ba, 2015) on the noisy gradients of DP-SGD, with a prox for separable
+penalties.
+
+    each step:  g = (sum of clipped gradients over a Poisson batch + noise) / expected batch size
+                m, v = running means of g and g^2, corrected for their start w <- prox of each
+                coordinate (w - step m / (sqrt(max(v - noise variance, 0)) + floor))
+
+Noise alone makes v large and equal in all coordinates; its variance is public, so it is taken off
+again. docs/algorithms/dp-sgd.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Budget
+from hushfit.problem import Problem
+from hushfit.release import ClippedGradient, Door, FullBatch, Plan, Planned, Sampling
+from hushfit.solvers._setting_checks import check_settings
+from hushfit.solvers.base import Iterate
+from hushfit.solvers.gradient._dp_sgd import USUAL_BATCH, USUAL_CLIP, run_noise
+
+_NAME = "gradient"
+# Measured as for DP-SGD; steps of Adam have a length of their own, whatever the gradient's.
+_STEP_PER_QUIET, _LEAST_STEP, _MOST_STEP = 5e-4, 0.03, 0.3
+
+
+@dataclass(frozen=True)
+class DPAdam:
+    """Adam on noisy sums over Poisson batches.
+
+    Parameters
+    ----------
+    steps : int, default=300
+    clip : float or None
+        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is
+        infinite.
+    step_size : float or None
+        None chooses one between 0.03 and 0.3 from the noise level.
+    decay : (float, float), default=(0.9, 0.99)
+        Of the running means of the gradient and of its square.
+    floor : float, default=0.01
+        Least scale by which a coordinate's gradient is divided, in units of the clip; it also holds
+        when noise hides the scale.
+    average_last : float, default=0.5
+        Part of the iterates, from the end, whose mean is the result; 0 means the last one.
+    sampling : Sampling or None
+        None is ``PoissonBatch(0.02)``, and all rows when epsilon is infinite.
+    """
+
+    steps: int = 300
+    clip: float | None = None
+    step_size: float | None = None
+    decay: tuple[float, float] = (0.9, 0.99)
+    floor: float = 0.01
+    average_last: float = 0.5
+    sampling: Sampling | None = None
+
+    takes_constraint = False
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self, steps=self.steps, clip=self.clip, step_size=self.step_size, floor=self.floor
+        )
+        if not all(0 <= rate < 1 for rate in self.decay) or not 0 <= self.average_last <= 1:
+            raise InvalidArgument(f"{self} needs decays in [0, 1) and 0 <= average_last <= 1.")
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "DPAdam":
+        """The same on all rows and without clipping if nothing is to be hidden, unless a clip or
+        a sampling was given.
+        """
+        if budget.is_private:
+            return self
+        return replace(
+            self, clip=self.clip or problem.loss.slope_bound, sampling=self.sampling or FullBatch()
+        )
+
+    def plan(self, problem: Problem) -> Plan:
+        if not problem.penalty.separable:
+            raise InvalidArgument(
+                "DPAdam takes a step of its own along each coordinate, and the prox of "
+                f"{problem.penalty!r} takes one step for all. Use 'dp-sgd'."
+            )
+        return Plan(
+            (Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or USUAL_BATCH),)
+        )
+
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        clip, sampling = self.clip or USUAL_CLIP, self.sampling or USUAL_BATCH
+        expected_rows = sampling.expected_rows(problem.n_rows)
+        averaged = max(1, round(self.average_last * self.steps))
+        first, second = self.decay
+        w, m, v = np.zeros(problem.shape), np.zeros(problem.shape), np.zeros(problem.shape)
+        step = self.step_size or self._usual_step(
+            ClippedGradient(problem, w, clip), door, expected_rows
+        )
+
+        for t in range(1, self.steps + 1):
+            query = ClippedGradient(problem, w, clip)
+            g = door.release(_NAME, query).reshape(problem.shape) / expected_rows
+            noise = (
+                door.noise_multiplier(_NAME) * query.sensitivity(problem.relation) / expected_rows
+            )
+            m = first * m + (1 - first) * g
+            v = second * v + (1 - second) * g**2
+            scale = np.sqrt(np.maximum(v / (1 - second**t) - noise**2, 0.0)) + self.floor * clip
+            w = _prox_along(problem, w - step * m / (1 - first**t) / scale, step / scale)
+            yield Iterate(w, weight=float(t > self.steps - averaged))
+
+    def _usual_step(self, query: ClippedGradient, door: Door, expected_rows: float) -> float:
+        noise = run_noise(query, door.noise_multiplier(_NAME), expected_rows, self.steps)
+        return float(np.clip(_STEP_PER_QUIET / max(noise, 1e-12), _LEAST_STEP, _MOST_STEP))
+
+
+def _prox_along(problem: Problem, w: Vector, steps: Vector) -> Vector:
+    """Proximal step of a separable penalty with a step for each weight; the intercepts pass
+    unchanged.
+    """
+    moved = w.copy()
+    # `plan` has refused penalties whose prox takes no array of steps.
+    moved[..., : problem.n_features] = problem.penalty.prox(
+        problem.columns(w),
+        problem.columns(steps),  # type: ignore[arg-type]
+    )
+    return moved

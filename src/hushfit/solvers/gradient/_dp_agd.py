@@ -1,0 +1,183 @@
+"""DP-AGD: gradient descent with an adaptive budget per iteration (Lee and Kifer, KDD 2018).
+
+    each step:  g = clipped gradients over all rows + noise
+                choose among the lengths 0 = a_0 < a_1 < ... < a_max the one whose noisy objective
+                at w - a g/|g| is least a_0 was chosen: the gradient has too much noise. Raise its
+                budget, measure it once more with the difference, average the two in proportion to
+                their budgets, and choose again, among shorter steps now and then a_max = 1.1 *
+                largest length of late
+
+The noise depends on what was released, so a filter stands in front of every release; all of them
+are Gaussian or pure, and so nothing is lost to adaptivity (docs/proofs/filter.md).
+docs/algorithms/dp-agd.md has the rest.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Budget
+from hushfit.privacy.accounting import pure_epsilon_of_gaussian
+from hushfit.problem import Problem
+from hushfit.release import (
+    Backtracking,
+    ClippedGradient,
+    Door,
+    FullBatch,
+    GaussianRun,
+    NoisyChoice,
+    Plan,
+    Planned,
+    Priced,
+)
+from hushfit.solvers.base import Iterate
+
+# Releases that a run may make for each step that it expects.
+_RELEASES_PER_STEP = 4
+
+
+@dataclass(frozen=True)
+class DPAGD:
+    """Gradient descent that buys a better gradient whenever no step along the present one seems to
+    help.
+
+    Parameters
+    ----------
+    steps : int, default=60
+        About how many the budget is meant for.
+    clip : float, default=0.5
+        Largest length of a record's gradient.
+    objective_clip : float, default=1.0
+        Largest drop of a record's loss that counts in a choice.
+    first_length : float, default=4.0
+        Longest step at first.
+    candidates : int, default=20
+        Lengths to choose from, with 0 among them.
+    choice_share : float, default=0.2
+        Part of the budget of a step (of mu squared) for its choice.
+    increase : float, default=0.3
+        By how much a choice of no step raises the budget of the gradient.
+    """
+
+    steps: int = 60
+    clip: float = 0.5
+    objective_clip: float = 1.0
+    first_length: float = 4.0
+    candidates: int = 20
+    choice_share: float = 0.2
+    increase: float = 0.3
+
+    takes_constraint = False
+
+    def __post_init__(self) -> None:
+        positive = {
+            "steps": self.steps,
+            "clip": self.clip,
+            "objective_clip": self.objective_clip,
+            "first_length": self.first_length,
+            "increase": self.increase,
+        }
+        for name, value in positive.items():
+            if not 0 < value < math.inf:
+                raise InvalidArgument(f"{name}={value!r} must be above 0.")
+        if not 2 <= self.candidates <= 256 or not 0 < self.choice_share < 1:
+            raise InvalidArgument(f"{self} needs 2 to 256 candidates and 0 < choice_share < 1.")
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "DPAGD":
+        """The same without clipping if nothing is to be hidden."""
+        return (
+            self
+            if budget.is_private
+            else replace(self, clip=problem.loss.slope_bound, objective_clip=1e6)
+        )
+
+    def plan(self, problem: Problem) -> Plan:
+        if not problem.penalty.convex:
+            raise InvalidArgument(
+                f"{problem.penalty!r} is not convex, and a line search may stop anywhere. Use "
+                "'proximal-gd'."
+            )
+        return Plan(
+            (Planned("run", Priced, _RELEASES_PER_STEP * self.steps, sampling=GaussianRun()),)
+        )
+
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        run = door.noise_multiplier("run")
+        # Without privacy any number serves: nothing is drawn.
+        per_step = 1 / (run * math.sqrt(self.steps)) if run > 0 else 1.0
+        mu, choice = (
+            per_step * math.sqrt(1 - self.choice_share),
+            self._choice(per_step * math.sqrt(self.choice_share)),
+        )
+        lengths = _Lengths(self.first_length, self.candidates)
+        w, done = np.zeros(problem.shape), 0
+        while (g := self._gradient(problem, door, w, mu)) is not None:
+            k = 0
+            while k == 0:
+                search = _search(problem, lengths.sizes, g, self.objective_clip)
+                choose = Priced(search.choice(problem, w, g), NoisyChoice(), choice)
+                if not door.affords("run", choose):
+                    break
+                k = int(door.release("run", choose)[0])
+                if k == 0:
+                    # Of two Gaussian answers, weighted by their budgets, the variance is that of
+                    # both budgets together.
+                    better = self._gradient(problem, door, w, mu * math.sqrt(self.increase))
+                    if better is None:
+                        break
+                    g = (g + self.increase * better) / (1 + self.increase)
+                    mu, lengths = mu * math.sqrt(1 + self.increase), lengths.shorter()
+            if k == 0:
+                break
+            w = search.candidates(problem, w, g)[k]
+            lengths, done = lengths.after(k), done + 1
+            yield Iterate(w, weight=float(done))
+        if done == 0:
+            yield Iterate(w)
+
+    def _gradient(self, problem: Problem, door: Door, w: Vector, mu: float) -> Vector | None:
+        """A noisy sum of gradients, or None when the run cannot afford it."""
+        ask = Priced(ClippedGradient(problem, w, self.clip), FullBatch(), 1 / mu)
+        return door.release("run", ask) if door.affords("run", ask) else None
+
+    def _choice(self, mu: float) -> float:
+        """Noise multiplier of a choice that costs as much as a Gaussian release of this mu."""
+        return 2 / pure_epsilon_of_gaussian(mu)
+
+
+def _search(problem: Problem, lengths: Vector, g: Vector, objective_clip: float) -> Backtracking:
+    """Candidates by the length of the step, whatever that of the gradient."""
+    length = float(np.linalg.norm(g)) / problem.n_rows
+    return Backtracking(lengths / max(length, 1e-300), problem.n_rows, objective_clip, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class _Lengths:
+    """Candidates of the next choice, and the lengths of late: every ten steps the longest is set
+    by what was taken.
+    """
+
+    longest: float
+    candidates: int
+    taken: tuple[float, ...] = ()
+
+    period = 10
+    spare = 1.1
+    shrink = 0.7
+
+    @property
+    def sizes(self) -> Vector:
+        return np.linspace(0.0, self.longest, self.candidates)
+
+    def shorter(self) -> "_Lengths":
+        return replace(self, longest=self.shrink * self.longest)
+
+    def after(self, k: int) -> "_Lengths":
+        taken = (*self.taken, float(self.sizes[k]))
+        if len(taken) < self.period:
+            return replace(self, taken=taken)
+        return _Lengths(self.spare * max(taken), self.candidates)

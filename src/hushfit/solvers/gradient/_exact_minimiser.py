@@ -1,0 +1,190 @@
+"""The minimiser itself, for fits that claim no privacy (epsilon = inf): the yardstick for
+everything else.
+"""
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.errors import InvalidArgument, NotConvergedWarning
+from hushfit.privacy import Budget
+from hushfit.problem import Problem
+from hushfit.release import ClippedGradient, Door, Plan, Planned, SecondMoment
+from hushfit.solvers._metric_prox import MetricProx, extrapolated
+from hushfit.solvers.base import Iterate
+
+_MOST_PRECONDITIONED_COLUMNS = 600
+# Directions that no row has must still be solvable: with corners quickly so, without them no faster
+# than rounding is small.
+_RIDGE, _RIDGE_WITH_CORNERS = 1e-6, 1e-4
+_MEMORY = 30
+# A step is long enough when the slope along it has fallen to this share of what it was, on either
+# side of the minimum.
+_FLAT_ENOUGH = 0.5
+_MOST_TRIALS = 30
+# What the objective may fall by where slopes are no longer exact.
+_ROUNDING = 1e-12
+
+_Slope = Callable[[Vector], Vector]
+
+
+@dataclass(frozen=True)
+class ExactMinimiser:
+    """Preconditioned by the second moment: limited-memory BFGS, or accelerated proximal descent for
+    penalties with corners.
+
+    It refuses to run with noise: when it stops depends on the rows. It warns if it stops short of
+    the minimum.
+
+    Parameters
+    ----------
+    most_steps : int, default=5000
+        The most gradients that are taken.
+    tolerance : float, default=1e-8
+        Stop when no weight would move by more than this, relative to the largest one, or when the
+        objective would fall by less than a hundredth of its square: weights may run away for ever
+        where rows can be told apart without error.
+    """
+
+    most_steps: int = 5_000
+    tolerance: float = 1e-8
+
+    takes_constraint = False
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "ExactMinimiser":
+        """The same, where nothing is to be hidden."""
+        if budget.is_private:
+            raise InvalidArgument(
+                "solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not "
+                f"{budget.epsilon:g}. Use 'auto'."
+            )
+        return self
+
+    def plan(self, problem: Problem) -> Plan:
+        return Plan(
+            (
+                Planned("second moment", SecondMoment, 1),
+                Planned("gradient", ClippedGradient, self.most_steps),
+            )
+        )
+
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        if door.noise_multiplier("gradient") > 0:
+            raise InvalidArgument(
+                "ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose "
+                "another solver."
+            )
+        smooth = problem.penalty.ridge is not None
+        H = _curvature(problem, door, _RIDGE if smooth else _RIDGE_WITH_CORNERS)
+
+        def slope(w: Vector) -> Vector:
+            query = ClippedGradient(problem, w, problem.loss.slope_bound)  # nothing is clipped
+            return door.release("gradient", query).reshape(problem.shape) / problem.n_rows
+
+        yield from (self._quasi_newton if smooth else self._proximal)(problem, slope, H)
+
+    def _quasi_newton(self, problem: Problem, loss_slope: _Slope, H: Matrix) -> Iterator[Iterate]:
+        """The loss is convex, so slopes tell where the minimum along a line is, and no values
+        are needed.
+        """
+        ridge = np.zeros(problem.dimension)
+        ridge[: problem.n_features] = problem.penalty.ridge or 0.0
+
+        def slope(w: Vector) -> Vector:
+            return loss_slope(w) + ridge * w
+
+        memory = _Memory(np.asarray(np.linalg.inv(H + np.diag(ridge)), dtype=np.float64))
+        w, left = np.zeros(problem.shape), self.most_steps
+        g, left = slope(w), left - 1
+        while not self._settled(w, step := memory.step(g), fall := -float(np.sum(g * step))):
+            length, last, trials = 1.0, (w, g), min(left, _MOST_TRIALS)
+            for trial in range(trials):
+                w = last[0] + length * step
+                g, left = slope(w), left - 1
+                yield Iterate(w, weight=0.0)
+                along = float(np.sum(g * step)) / fall
+                if abs(along) <= _FLAT_ENOUGH or trial == trials - 1:
+                    break
+                length *= (
+                    2.0 if along < 0 else 1 / (1 + along)
+                )  # too short, or past the minimum: where a chord of slopes is zero
+            memory.learn(w - last[0], g - last[1])
+            if (
+                left == 0 or not abs(along) < 1
+            ):  # the latter when all that is left to gain is lost in rounding
+                if fall > _ROUNDING:
+                    _warn(self, problem)
+                break
+        yield Iterate(w)
+
+    def _settled(self, w: Vector, step: Vector, fall: float) -> bool:
+        return fall <= 1e-2 * self.tolerance**2 or bool(
+            np.abs(step).max() <= self.tolerance * (1 + np.abs(w).max())
+        )
+
+    def _proximal(self, problem: Problem, slope: _Slope, H: Matrix) -> Iterator[Iterate]:
+        inverse_H, prox = np.linalg.inv(H), MetricProx(problem, H)
+        w = ahead = np.zeros(problem.shape)
+        momentum = 1.0
+        for _ in range(self.most_steps):
+            target = ahead - slope(ahead) @ inverse_H
+            previous, w = w, prox(target, 1.0)
+            moved = w - previous
+            if np.abs(moved).max() <= self.tolerance * (1 + np.abs(w).max()):
+                break
+            ahead, momentum = extrapolated(w, moved, (ahead - w) @ H, momentum)
+            yield Iterate(w, weight=0.0)
+        else:
+            _warn(self, problem)
+        yield Iterate(w)
+
+
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """What the last moves told about the curvature, on top of a matrix that holds before any
+    move (Nocedal, 1980).
+    """
+
+    inverse: Matrix
+    pairs: deque[tuple[Vector, Vector, float]] = field(
+        default_factory=lambda: deque(maxlen=_MEMORY)
+    )
+
+    def learn(self, moved: Vector, bent: Vector) -> None:
+        if (product := float(np.sum(moved * bent))) > 0:
+            self.pairs.append((moved, bent, product))
+
+    def step(self, g: Vector) -> Vector:
+        """Where to go from a point of slope ``g``."""
+        q, weights = g, []
+        for moved, bent, product in reversed(self.pairs):
+            weights.append(float(np.sum(moved * q)) / product)
+            q = q - weights[-1] * bent
+        r = q @ self.inverse
+        for (moved, bent, product), weight in zip(self.pairs, reversed(weights), strict=True):
+            r = r + (weight - float(np.sum(bent * r)) / product) * moved
+        return -r
+
+
+def _curvature(problem: Problem, door: Door, ridge: float) -> Matrix:
+    """A bound on the Hessian: the second moment, or for many columns the identity."""
+    d = problem.dimension
+    if d > _MOST_PRECONDITIONED_COLUMNS:
+        return problem.loss.smoothness * np.eye(d)
+    query = SecondMoment(problem)
+    M = query.matrix(door.release("second moment", query)) / problem.n_rows
+    return problem.loss.smoothness * (M + ridge * np.eye(d))
+
+
+def _warn(solver: ExactMinimiser, problem: Problem) -> None:
+    warnings.warn(
+        f"{solver!r} stopped before it stood at the minimum. Raise most_steps, or give a penalty: "
+        f"with {problem.penalty!r} the "
+        "minimum may be flat or nowhere.",
+        NotConvergedWarning,
+        stacklevel=2,
+    )

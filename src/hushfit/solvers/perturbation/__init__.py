@@ -1,0 +1,24 @@
+r"""One release: noise in the objective, on its minimiser, or on sufficient statistics.
+
+ClassicObjective       Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2` +
+                       noise
+ObjectivePerturbation  Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2` +
+                       noise
+tolerance_for          What a gradient norm may be left at
+OutputPerturbation     Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2`,
+                       with noise on it
+SufficientStatistics   A noisy second moment and a noisy gradient at zero
+"""
+
+from hushfit.solvers.perturbation._classic_objective import ClassicObjective
+from hushfit.solvers.perturbation._objective import ObjectivePerturbation, tolerance_for
+from hushfit.solvers.perturbation._output_perturbation import OutputPerturbation
+from hushfit.solvers.perturbation._sufficient_statistics import SufficientStatistics
+
+__all__ = [
+    "ClassicObjective",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
+    "SufficientStatistics",
+    "tolerance_for",
+]

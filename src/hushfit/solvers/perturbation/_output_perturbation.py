@@ -1,0 +1,100 @@
+"""Output perturbation: noise on the minimiser of a strongly convex objective, found to a certified
+accuracy.
+
+    find w_hat with a proof that its gradient in  mean loss + penalty + (mu/2) |w|^2  is below gamma
+        mu
+    release w_hat + noise for the sensitivity 2 L / (n mu) + 2 gamma
+
+The second term is what implementations leave out: no solver finds a minimiser, and how far it stays
+away depends on the rows. When to use it: docs/algorithms/output.md. Proof: docs/proofs/permuted.md.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Budget, gaussian_mu
+from hushfit.problem import Problem
+from hushfit.release import Door, Plan, Planned, RegularisedMinimiser
+from hushfit.solvers._whitening import relation_factor
+from hushfit.solvers.base import Iterate
+from hushfit.solvers.gradient import tidied
+from hushfit.solvers.perturbation._objective import tolerance_for
+
+_NAME = "minimiser"
+# Length that the weights are taken to have, in the rule that balances what mu shrinks against the
+# noise that it saves.
+_RADIUS = 7.0
+# What is spent when nobody said: only mu depends on it.
+_USUAL_BUDGET = Budget(1.0, 1e-6)
+# Without privacy: too small to be seen.
+_OPEN_MU = 1e-5
+_LEAST_MU, _MOST_MU = 1e-5, 1.0
+
+
+@dataclass(frozen=True)
+class OutputPerturbation:
+    r"""Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2`, with noise on it.
+
+    Parameters
+    ----------
+    mu : float or None
+        Weight of the squared norm, on the intercept too; noise is in proportion to 1 / (n mu). None
+        chooses it from the budget and the number of rows.
+    tolerance : float or None
+        Norm of the gradient at what is released; enforced, and part of the sensitivity. None is
+        1e-8, or 1e-6 for more than 600 weights.
+    """
+
+    mu: float | None = None
+    tolerance: float | None = None
+
+    takes_constraint = False
+
+    def __post_init__(self) -> None:
+        if any(
+            value is not None and not 0 < value < math.inf for value in (self.mu, self.tolerance)
+        ):
+            raise InvalidArgument(
+                f"{self} needs mu and tolerance finite and above 0, or None for the usual ones."
+            )
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "OutputPerturbation":
+        """The same with ``mu`` chosen for a budget, unless it was given."""
+        if self.mu is not None:
+            return self
+        return replace(
+            self,
+            mu=_usual_mu(budget, problem)
+            if budget.is_private
+            else _OPEN_MU * problem.loss.smoothness / 0.25,
+        )
+
+    def plan(self, problem: Problem) -> Plan:
+        self._query(
+            problem
+        )  # refuses here, before anything is paid, what it would refuse when asked
+        return Plan((Planned(_NAME, RegularisedMinimiser, 1),))
+
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        query = self._query(problem)
+        noise = door.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
+        yield Iterate(tidied(query.weights(door.release(_NAME, query)), problem, noise))
+
+    def _query(self, problem: Problem) -> RegularisedMinimiser:
+        mu = self.mu or _usual_mu(_USUAL_BUDGET, problem)
+        return RegularisedMinimiser(problem, mu, tolerance_for(problem, self.tolerance))
+
+
+def _usual_mu(budget: Budget, problem: Problem) -> float:
+    """Where what the squared norm costs, mu radius^2 / 2, balances noise, smoothness / 2 times
+    its variance along a record.
+    """
+    noise_times_mu = (
+        relation_factor(problem)
+        * problem.loss.slope_bound
+        / (problem.n_rows * gaussian_mu(budget.epsilon, budget.delta))
+    )
+    mu = math.pow(2 * problem.loss.smoothness * (noise_times_mu / _RADIUS) ** 2, 1 / 3)
+    return min(max(mu, _LEAST_MU), _MOST_MU)

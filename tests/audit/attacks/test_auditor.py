@@ -1,0 +1,181 @@
+"""The attacks: laws that are laws, canaries that attain the claim, and bugs that are seen."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hushfit import PrivateLogisticRegression
+from hushfit.audit import (
+    TARGETS,
+    Claim,
+    Verdict,
+    attack_on,
+    audit,
+    audit_solver,
+    estimator_mechanism,
+    log_density,
+    owner_attacks,
+)
+from hushfit.audit.attacks._canaries import RELATIONS, proved
+from hushfit.errors import InvalidArgument, UnsupportedRelation
+from hushfit.privacy import Budget, Relation, SeededSampler, gaussian_mu
+from hushfit.solvers import SOLVERS
+
+MILD = Budget(1.0, 1e-5)
+honest_gaussian, honest_laplace = SeededSampler.gaussian, SeededSampler.laplace
+
+
+@pytest.fixture
+def half_the_noise(monkeypatch):
+    """A sampler whose noise is half of what is asked for."""
+    monkeypatch.setattr(
+        SeededSampler,
+        "gaussian",
+        lambda self, log2_variance, size: honest_gaussian(self, log2_variance, size) // 2,
+    )
+    monkeypatch.setattr(
+        SeededSampler,
+        "laplace",
+        lambda self, log2_scale, size: honest_laplace(self, log2_scale, size) // 2,
+    )
+
+
+def gaussian_mechanism(mu):
+    return lambda world, seed: float(np.random.default_rng(seed).normal(mu * (1 - world)))
+
+
+def test_a_mechanism_of_any_kind_gets_its_verdict():
+    claim, mu = Claim.gaussian(4.0, 1e-5), gaussian_mu(4.0, 1e-5)
+    assert audit(gaussian_mechanism(mu), claim, 4000).verdict is Verdict.CONSISTENT
+    assert audit(gaussian_mechanism(2 * mu), claim, 2000).verdict is Verdict.VIOLATED
+    assert audit(gaussian_mechanism(0.01), claim, 2000).verdict is Verdict.NO_POWER
+
+
+def test_arrays_get_a_score_of_their_own():
+    """The signal is a difference of two noisy coordinates, hidden in what they share."""
+    mu = gaussian_mu(4.0, 1e-5)
+
+    def mechanism(world, seed):
+        common, own = np.random.default_rng(seed).normal(size=2)
+        return np.array([100 * common + own + mu * (1 - world), 100 * common, 0.0])
+
+    found = audit(mechanism, Claim.gaussian(4.0, 1e-5), 4000)
+    assert 0.6 < found.ratio <= 1.0
+
+
+def test_watch_sees_every_trial_and_too_few_trials_are_refused():
+    done = []
+    audit(gaussian_mechanism(1.0), Claim(1.0, 1e-5), 100, watch=done.append)
+    assert done == list(range(2, 101, 2))
+    with pytest.raises(InvalidArgument, match="too few"):
+        audit(gaussian_mechanism(1.0), Claim(1.0, 1e-5), 10)
+
+
+def test_every_private_solver_is_a_target():
+    assert {name for name in SOLVERS if name != "exact"} <= set(TARGETS)
+
+
+CASES = [(name, relation) for name in TARGETS for relation in RELATIONS]
+
+
+@pytest.mark.parametrize(
+    ("name", "relation"), CASES, ids=[f"{name}, {relation}" for name, relation in CASES]
+)
+def test_likelihood_ratios_are_ratios_of_laws(name, relation):
+    """Under the second law exp(score) has mean one, under the first exp(-score): false for any
+    score that is not the log-ratio.
+
+    Within six standard errors; output noise of objectives is left out of their ratio and moves it
+    by less than that.
+    """
+    try:
+        attack = attack_on(name, relation, MILD)
+        _ = attack.quote
+    except UnsupportedRelation:
+        assert name in ("rsgd-ar", "nsgd", "dp-vradmm, single noise", "proximal-gd, fixed size")
+        return
+    for world, sign in ((1, 1.0), (0, -1.0)):
+        ratios = np.exp([sign * attack.white_box(world, 1000 * world + k) for k in range(30)])
+        assert abs(ratios.mean() - 1) <= 6 * ratios.std(ddof=1) / math.sqrt(len(ratios)) + 1e-6
+        assert ratios.std() > 0
+
+
+@pytest.mark.parametrize("name", ["proximal-gd", "objective", "output"])
+def test_full_batches_and_objectives_are_attained(name):
+    found = audit_solver(name, trials=1200)
+    assert found.verdict is Verdict.CONSISTENT
+    assert 0.6 < found.ratio <= 1.0
+
+
+def test_sampled_batches_are_attained_by_half_at_least():
+    found = audit_solver("dp-sgd", "add-remove", trials=1600)
+    assert found.verdict is Verdict.CONSISTENT
+
+
+@pytest.mark.parametrize("name", ["ss-admm", "objective", "bls, all rows", "dp-agd", "nsgd"])
+def test_half_the_noise_is_seen(half_the_noise, name):
+    assert audit_solver(name, trials=800).verdict is Verdict.VIOLATED
+
+
+def test_the_final_model_gives_half_the_noise_away_too(half_the_noise):
+    assert audit_solver("proximal-gd", view="black-box", trials=800).verdict is Verdict.VIOLATED
+
+
+def test_the_final_model_is_consistent():
+    found = audit_solver("proximal-gd", view="black-box", trials=2000)
+    assert found.verdict is not Verdict.VIOLATED
+    assert found.ratio > 0.5
+    with pytest.raises(InvalidArgument, match="view"):
+        audit_solver("proximal-gd", view="grey")
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_owners_are_attacked_by_their_neighbours(relation):
+    for name, attack in owner_attacks(relation).items():
+        found = audit(attack.white_box, attack.claim, 300, name=name)
+        assert found.verdict is not Verdict.VIOLATED
+        assert found.ratio > 0.2
+
+
+def test_owners_with_half_the_noise_are_seen(half_the_noise):
+    attack = owner_attacks()["owner, pp-admm"]
+    assert audit(attack.white_box, attack.claim, 500).verdict is Verdict.VIOLATED
+
+
+def test_estimators_are_audited_by_what_they_hand_out():
+    X = np.zeros((8, 2))
+    X[0, 0] = 1.0
+    y = np.array([1, 0, 0, 0, 0, 0, 0, 1])
+    tables = (X, y), (X, np.where(np.arange(8) == 0, 0, y))
+    mechanism = estimator_mechanism(
+        lambda: PrivateLogisticRegression(
+            epsilon=8.0, delta=1e-5, classes=[0, 1], solver="proximal-gd"
+        ),
+        tables,
+    )
+    assert mechanism(0, 5).shape == (3,)
+    np.testing.assert_array_equal(mechanism(0, 5), mechanism(0, 5))
+    assert audit(mechanism, Claim.gaussian(8.0, 1e-5), 200).verdict is not Verdict.VIOLATED
+
+
+def test_secure_noise_is_audited_as_releases_draw_it():
+    assert audit_solver("proximal-gd", trials=400, secure=True).verdict is not Verdict.VIOLATED
+
+
+def test_what_is_not_known_is_refused():
+    with pytest.raises(InvalidArgument, match="not known"):
+        attack_on("magic")
+    with pytest.raises(InvalidArgument, match="has no law"):
+        log_density(object(), None, None)
+    assert not proved("rsgd-ar", Relation.ADD_REMOVE)
+
+
+def test_an_audit_tells_itself():
+    found = audit(gaussian_mechanism(1.0), Claim.gaussian(4.0, 1e-5), 400, name="mine")
+    told = found.to_dict()
+    assert told["name"] == "mine"
+    assert told["trials"] == 400
+    assert str(found.verdict) in str(found)
+    assert SimpleNamespace(**told).level == pytest.approx(1e-3)

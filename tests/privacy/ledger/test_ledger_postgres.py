@@ -1,0 +1,302 @@
+"""A ledger on PostgreSQL: whatever the server's defaults, whoever pays, and wherever the line is
+cut."""
+
+import json
+import os
+import select
+import socket
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from test_disk_ledger import old_statements
+from test_ledger_places import check_forks, fork_inside
+
+from _ledgers import DELTA, forked, killed_while_paying, pay, server
+from hushfit import Ledger
+from hushfit.cli import run
+from hushfit.errors import LedgerError
+from hushfit.privacy.ledger._disk_ledger import DiskAccount
+from hushfit.privacy.ledger._verify import verify, verify_ledger
+
+__all__ = ["server"]
+
+TABLES = "hushfit_format, hushfit_entries, hushfit_seals"
+
+
+@pytest.fixture
+def database(server):
+    """The name of a database of its own."""
+    name = f"d{time.monotonic_ns()}"
+    server.sql(f"CREATE DATABASE {name}")
+    return name
+
+
+@pytest.fixture
+def url(server, database):
+    return server.url(database=database)
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_many_make_a_ledger_at_once_under_any_default(server, database, url, level):
+    server.sql(f"ALTER DATABASE {database} SET default_transaction_isolation = '{level}'")
+    children = 5
+
+    def make(k, depth=0):
+        if k == children:
+            return
+        with forked(lambda tell: tell(Ledger.create(url, f"data {k}", 2.0, DELTA).name)) as (
+            _,
+            heard,
+        ):
+            make(k + 1)  # the next one starts while this one works
+            assert heard() == [f"data {k}"]
+
+    make(0)
+    assert server.sql("SELECT version FROM hushfit_format", database=database) == [(3,)]
+    assert verify_ledger(url) == {f"data {k}": [] for k in range(children)}
+    for k in range(children):
+        assert pay(Ledger(url, dataset=f"data {k}")).number == 1
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_payments_race_under_any_default(server, database, url, level):
+    server.sql(f"ALTER DATABASE {database} SET default_transaction_isolation = '{level}'")
+    Ledger.create(url, "patients", 2.0, DELTA)
+
+    def work(tell):
+        for _ in range(5):
+            tell(pay(Ledger(url), 0.01).number)
+
+    with forked(work) as (_, first), forked(work) as (_, second):
+        numbers = sorted(map(int, first() + second()))
+    assert numbers == list(range(1, 11))
+    assert verify_ledger(url) == {"patients": []}
+
+
+def test_a_ledger_with_several_rows_of_format_is_not_lost(server, database, url):
+    """As a race under repeatable read left it."""
+    ledger = Ledger.create(url, "patients", 2.0, DELTA)
+    server.sql("INSERT INTO hushfit_format VALUES (3), (2)", database=database)
+    assert pay(ledger).number == 1
+    assert verify_ledger(url) == {"patients": []}
+
+
+def test_an_older_ledger_is_taken_over(server, database, url):
+    server.sql(*old_statements(format=2), database=database)
+    ledger = Ledger(url)
+    assert verify_ledger(url) == {"patients": []}
+    assert pay(ledger).number == 1
+    assert verify_ledger(url) == {"patients": []}
+
+
+@pytest.fixture
+def payer(server, database, url):
+    """A role that may select and insert, and nothing else."""
+    name = f"payer_{database}"
+    Ledger.create(url, "patients", 2.0, DELTA)
+    grant = f"GRANT SELECT, INSERT ON {TABLES} TO {name}"
+    server.sql(f"CREATE ROLE {name} LOGIN", grant, database=database)
+    yield name
+    server.sql(f"DROP OWNED BY {name}", f"DROP ROLE {name}", database=database)
+
+
+def test_a_role_that_may_only_insert_suffices(server, database, payer):
+    import psycopg
+
+    place = server.url(payer, database)
+    ledger = Ledger(place)
+    ledger.account.record_model(pay(ledger), "ab" * 32)
+    assert Ledger.create(place, "staff", 1.0, DELTA).entries == ()
+    assert verify_ledger(place) == {"patients": [], "staff": []}
+    for statement in (
+        "DELETE FROM hushfit_entries",
+        "UPDATE hushfit_entries SET body = ''",
+        "DELETE FROM hushfit_seals",
+        "TRUNCATE hushfit_entries",
+        "DROP TABLE hushfit_entries",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            server.sql(statement, role=payer, database=database)
+
+
+def test_who_paid_is_the_role_of_the_database(server, database, payer):
+    ledger = Ledger(server.url(payer, database))
+    pay(ledger)
+    opening, charge = ledger.account.history()
+    assert (opening.body["user"], charge.body["user"]) == ("hush", payer)
+
+
+def test_a_role_without_privileges_is_told_which_it_needs(server, database, url):
+    Ledger.create(url, "patients", 2.0, DELTA)
+    server.sql("CREATE ROLE stranger LOGIN")
+    try:
+        with pytest.raises(LedgerError, match="needs SELECT and INSERT"):
+            Ledger(server.url("stranger", database))
+    finally:
+        server.sql("DROP ROLE stranger")
+
+
+REFUSED = {
+    "no such database": {"database": "patients_of_st_mary"},
+    "no such role": {"role": "dr_miller"},
+    "no such server": {"host": "/tmp/no-such-folder-of-st-mary"},
+}
+
+
+@pytest.mark.parametrize("given", REFUSED.values(), ids=REFUSED)
+def test_refusals_name_neither_server_nor_role(server, given, capsys):
+    place = server.url(**given).replace("@", ":secret@")
+    with pytest.raises(LedgerError, match="cannot be used") as refusal:
+        Ledger(place, dataset="patients")
+    (value,) = given.values()
+    for detail in (value, str(server.folder), "hush@", "hush ", "secret", "postgres@"):
+        assert detail not in str(refusal.value)
+    # Whoever sits here is told.
+    (note,) = refusal.value.__notes__
+    assert value in note
+    assert "secret" not in note
+    assert run(["ledger", "show", place, "--json"]) == 4
+    told = capsys.readouterr()
+    assert value in told.err
+    assert value not in json.loads(told.out)["error"]["message"]
+
+
+def test_other_refusals_and_handles_name_no_server_either(server, url):
+    Ledger.create(url, "patients", 2.0, DELTA)
+    place = url.replace("@", ":secret@")
+    ledger = Ledger(place)
+    with pytest.raises(LedgerError) as missing:
+        Ledger(place, dataset="staff")
+    other = DiskAccount(place, "patients", ledger.budget, ledger.relation, adaptive=False)
+    with pytest.raises(LedgerError, match="other terms") as terms:
+        pay(Ledger.over(other))
+    for text in (str(missing.value), str(terms.value), repr(ledger), repr(ledger.account)):
+        assert "secret" not in text
+        assert "postgresql://" not in text
+        assert str(server.folder) not in text
+
+
+@contextmanager
+def cut_at_commit(server, before):
+    """A relay that cuts the line when it sees a commit: before the server gets it, or after the
+    server has answered."""
+    with tempfile.TemporaryDirectory(prefix="hushfit-relay-", dir="/tmp") as folder:
+        door = socket.socket(socket.AF_UNIX)
+        door.bind(f"{folder}/.s.PGSQL.5432")
+        door.listen()
+        door.settimeout(30)
+
+        def relay():
+            with door, door.accept()[0] as client, socket.socket(socket.AF_UNIX) as upstream:
+                upstream.connect(f"{server.folder}/.s.PGSQL.5432")
+                while True:
+                    ready, _, _ = select.select([client, upstream], [], [], 30)
+                    if upstream in ready:
+                        client.sendall(upstream.recv(1 << 16))
+                    if client in ready:
+                        said = client.recv(1 << 16)
+                        if b"COMMIT\0" in said and before:
+                            return
+                        upstream.sendall(said)
+                        if b"COMMIT\0" in said:
+                            upstream.recv(1 << 16)
+                            return
+
+        thread = threading.Thread(target=relay)
+        thread.start()
+        yield folder
+        thread.join()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.parametrize(
+    "before", [True, False], ids=["before the server has it", "before the client hears of it"]
+)
+def test_a_line_cut_at_commit_releases_nothing_and_says_what_is_not_known(
+    server, database, url, before
+):
+    ledger = Ledger.create(url, "patients", 2.0, DELTA)
+    with cut_at_commit(server, before) as folder:
+        account = ledger.account
+        cut = DiskAccount(
+            server.url(database=database, host=folder), "patients", account.budget, account.relation
+        )
+        # Only the payment itself goes over the relay; what is read beforehand goes straight.
+        object.__setattr__(cut, "entries", account.entries)
+        with pytest.raises(
+            LedgerError,
+            match=r"Nothing was released, but whether the entry was recorded is not known",
+        ):
+            pay(Ledger.over(cut))
+    # Recorded if the server had it, and once: nobody tried again on its own.
+    assert len(ledger.entries) == (0 if before else 1)
+    assert verify_ledger(url) == {"patients": []}
+    assert pay(ledger).number == (1 if before else 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_forks_lose_nothing_and_children_inside_a_payment_touch_nothing(url):
+    ledger = Ledger.create(url, "patients", 5.0, DELTA)
+    check_forks(url, "patients", 4)
+    before = len(ledger.entries)
+    for number in range(1, 4):
+        receipt, told = fork_inside(ledger)
+        assert receipt.number == before + number
+        assert "forked in the middle" in told
+    assert verify_ledger(url) == {"patients": []}
+
+
+def test_what_was_acknowledged_survives_kills(url):
+    Ledger.create(url, "patients", 5.0, DELTA)
+    acknowledged, recorded = killed_while_paying(url, "patients", 8)
+    assert 0 < acknowledged <= recorded <= acknowledged + 8
+
+
+@pytest.mark.slow
+def test_five_hundred_kills_of_postgresql(server):
+    """Of processes that pay; in every 25th case the server crashes first."""
+    told, kept, crashes = 0, 0, []
+
+    def meanwhile(k):
+        if k % 25 == 24:
+            server.stop()
+            server.start()
+            crashes.append(k)
+
+    for k in range(20):
+        name = f"killed{k}"
+        server.sql(f"CREATE DATABASE {name}")
+        Ledger.create(server.url(database=name), "patients", 5.0, DELTA)
+        acknowledged, recorded = killed_while_paying(
+            server.url(database=name), "patients", 25, k, meanwhile
+        )
+        told, kept = told + acknowledged, kept + recorded
+    print(
+        f"\n500 kills, PostgreSQL, {len(crashes)} of them with a crash of the server: {told} "
+        f"acknowledged, {kept} recorded, 0 lost"
+    )
+    assert told <= kept <= told + 500
+
+
+def test_removed_accounts_do_not_verify(server, database, url, tmp_path, capsys):
+    for name in ("patients", "staff"):
+        pay(Ledger.create(url, name, 2.0, DELTA))
+    assert run(["ledger", "export", url, "-o", str(tmp_path / "kept.jsonl")]) == 0
+    remove = [
+        f"DELETE FROM {table} WHERE dataset = 'staff'"
+        for table in ("hushfit_entries", "hushfit_seals")
+    ]
+    server.sql(*remove, database=database)
+    assert verify(url).sentences() == []  # nothing inside can tell
+    assert run(["ledger", "verify", url, "--against", str(tmp_path / "kept.jsonl")]) == 4
+    assert "of 'staff'" in capsys.readouterr().err
+    # A fresh account of that name does not hide it.
+    Ledger.create(url, "staff", 2.0, DELTA)
+    assert run(["ledger", "verify", url, "--against", str(tmp_path / "kept.jsonl")]) == 4
+    server.sql("DELETE FROM hushfit_entries", "DELETE FROM hushfit_seals", database=database)
+    assert run(["ledger", "verify", url]) == 4
+    assert "no data set left" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["kept.jsonl"]
