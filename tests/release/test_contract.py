@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests._support import source_of, two_classes
 
 import hushfit
+from _support import source_of, two_classes
 from hushfit import (
     PrivateElasticNet,
     PrivateFeatureSelector,

@@ -22,7 +22,6 @@ from hushfit.estimators import PrivateLogisticRegression
 from hushfit.models import Model, PaidReceipt, model_problems, save_model
 from hushfit.privacy import GaussianCost, Ledger, Receipt, Relation
 from hushfit.privacy.ledger import KEY_VARIABLE, Anchor, DiskAccount, Mount, transaction, verify
-from hushfit.privacy.ledger import _sqlite as sqlite_files
 
 _COST: Final = GaussianCost(16.0)
 _DATASET: Final = "audit"
@@ -70,7 +69,7 @@ def _second_name(folder: Path) -> Finding:
     journal."""
     ledger = _fresh(folder)
     here = [Mount("/", "ext4"), Mount(str((folder / "ledger.db").resolve()), "ext4")]
-    with patch.object(sqlite_files, "mounts", lambda: here):
+    with patch("hushfit.privacy.ledger._sqlite.mounts", lambda: here):
         refused = _is_refused(lambda: _charge(ledger))
     return Finding("disk ledger: a file that is a mount point is refused", refused)
 

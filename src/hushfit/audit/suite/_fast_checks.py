@@ -91,8 +91,8 @@ from hushfit.federated import (
     Run,
     Seat,
     SharedSolver,
+    deployment,
 )
-from hushfit.federated.deployment import _run_spec as deployment
 from hushfit.losses import Logistic, OneVsRest, Softmax, Squared
 from hushfit.model_selection import PrivateSearchCV
 from hushfit.penalties import L1, Zero

@@ -23,6 +23,7 @@ OwnerConfig      An owner as its own ``owner.toml`` describes it
 RunSpec          A run as its coordinator asks for it
 made_estimator   The estimator that the terms of a run describe, not fitted
 read_toml        A TOML file of moderate size
+told_to_others   What an error may say to a coordinator
 terms_of         What owners must agree on, from a schema and a model's settings
 why_not_without  Why the others cannot go on without an owner, or None if they can
 """
@@ -45,6 +46,7 @@ from hushfit.federated.deployment._run_spec import (
     made_estimator,
     read_toml,
     terms_of,
+    told_to_others,
     why_not_without,
 )
 
@@ -72,5 +74,6 @@ __all__ = [
     "outcome_path",
     "read_toml",
     "terms_of",
+    "told_to_others",
     "why_not_without",
 ]
