@@ -31,7 +31,8 @@ from hushfit.losses import Logistic
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Relation, SecureSampler, SeededSampler, calibrate, usable
 from hushfit.problem import Problem
-from hushfit.release import Curator, PoissonBatch
+from hushfit.release import PoissonBatch
+from hushfit.release.curator import Curator
 from hushfit.solvers import DPSGD, run
 
 EPSILON, DELTA = 1.0, 1e-6

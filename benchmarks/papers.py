@@ -30,7 +30,8 @@ from hushfit.errors import InsecureNoiseWarning, WeakGuaranteeWarning
 from hushfit.losses import HuberHinge, Logistic
 from hushfit.penalties import L1, LHalf
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, FullBatch, Plan, PoissonBatch, primal_step
+from hushfit.release import ClippedGradient, FullBatch, Plan, PoissonBatch, primal_step
+from hushfit.release.curator import Curator
 from hushfit.solvers import (
     DPSADMM,
     DPSC,

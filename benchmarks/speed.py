@@ -36,7 +36,8 @@ from hushfit.penalties import L1, Zero
 from hushfit.privacy import Budget, GaussianCost, PoissonGaussianCost, Relation, calibrate
 from hushfit.privacy.noise._sampler import OpenDPSampler, Sampler, SecureSampler, SeededSampler
 from hushfit.problem import Problem
-from hushfit.release import ClippedGradient, Curator, PoissonBatch
+from hushfit.release import ClippedGradient, PoissonBatch
+from hushfit.release.curator import Curator
 from hushfit.solvers import DPSADMM, SSADMM, Solver
 
 CLASSES = (0, 1)
@@ -493,7 +494,7 @@ from hushfit.penalties import L1
 from hushfit.privacy import Relation
 from hushfit.privacy.noise._sampler import SecureSampler
 from hushfit.problem import Problem
-from hushfit.release import Curator
+from hushfit.release.curator import Curator
 from hushfit.solvers import DPSADMM
 
 def status(key):

@@ -10,7 +10,7 @@ from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.penalties import Zero
 from hushfit.privacy import Relation, SeededSampler
 from hushfit.problem import Problem
-from hushfit.release import Curator
+from hushfit.release.curator import Curator
 
 RELATIONS = list(Relation)
 # Every loss, by the labels it takes: -1 and +1, real numbers, or numbers of classes. A new one

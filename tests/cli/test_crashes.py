@@ -155,7 +155,7 @@ def test_a_crash_between_payment_and_model_leaves_the_charge(tmp_path):
     """
     ledger = prepare(tmp_path, 1.0)
     die = (
-        "import os, signal, sys\nfrom hushfit.release import Curator\n"
+        "import os, signal, sys\nfrom hushfit.release.curator import Curator\n"
         "Curator.release = lambda *given: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from hushfit.cli import run\nrun(sys.argv[1:])"
     )

@@ -29,7 +29,8 @@ from hushfit.errors import InvalidArgument, NotConvergedWarning, UnknownName
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
 from hushfit.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, ScaledL2, Zero
 from hushfit.privacy import Budget, Relation, gaussian_mu
-from hushfit.release import AdaptiveRun, Curator, FixedSizeBatch, PoissonBatch
+from hushfit.release import AdaptiveRun, FixedSizeBatch, PoissonBatch
+from hushfit.release.curator import Curator
 from hushfit.solvers import (
     DPBLS,
     SOLVERS,

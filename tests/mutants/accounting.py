@@ -21,9 +21,10 @@ from hushfit.privacy import (
 )
 from hushfit.privacy.accounting import _filter as filters
 from hushfit.privacy.ledger import _ledger as ledgers
-from hushfit.release import Curator, Plan, Planned, SecondMoment
+from hushfit.release import Plan, Planned, SecondMoment
 from hushfit.release import curator as _curator
 from hushfit.release import plan as _plan
+from hushfit.release.curator import Curator
 from hushfit.release.mechanisms import (
     _batches,
     _difference,

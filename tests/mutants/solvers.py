@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hushfit.release import ClippedGradient, Curator, GradientWithMoment, HessianSum, SecondMoment
+from hushfit.release import ClippedGradient, GradientWithMoment, HessianSum, SecondMoment
+from hushfit.release.curator import Curator
 from hushfit.release.mechanisms import _batches
 from hushfit.solvers.admm import _vradmm as vradmm
 from hushfit.solvers.gradient import _dp_sgd as dp_sgd

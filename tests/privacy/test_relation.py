@@ -43,7 +43,8 @@ from hushfit.privacy.accounting._interpret import profile_of
 from hushfit.privacy.accounting._normal_form import normal_form
 from hushfit.privacy.costs._mixture_cost import MixtureGaussianCost
 from hushfit.problem import Problem
-from hushfit.release import Curator, Entropy
+from hushfit.release import Entropy
+from hushfit.release.curator import Curator
 from hushfit.solvers import ProximalGradient, run
 
 RELATIONS = list(Relation)

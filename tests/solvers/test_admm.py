@@ -32,7 +32,6 @@ from hushfit.release import (
     AdmmStep,
     AnchoredBatch,
     ClippedGradient,
-    Curator,
     FixedSizeBatch,
     LogisticGradient,
     Planned,
@@ -43,6 +42,7 @@ from hushfit.release import (
     gradient_diameter,
     primal_step,
 )
+from hushfit.release.curator import Curator
 from hushfit.solvers import MPADMM, SSADMM, ExactMinimiser, run
 
 REPLACE = Relation.REPLACE_ONE

@@ -17,7 +17,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax
 from hushfit.penalties import L1, ScaledL2, Zero
 from hushfit.privacy import Budget, SeededSampler, gaussian_mu
-from hushfit.release import Curator
+from hushfit.release.curator import Curator
 from hushfit.solvers import (
     ProximalGradient,
     Recalibrated,

@@ -9,7 +9,7 @@ from hushfit.losses import Logistic
 from hushfit.penalties import Zero
 from hushfit.privacy import Relation, SeededSampler
 from hushfit.problem import Problem
-from hushfit.release import Curator
+from hushfit.release.curator import Curator
 from hushfit.solvers import WhitenedGradientDescent, load_checkpoint, run
 
 SOLVER = WhitenedGradientDescent(steps=12)

@@ -59,7 +59,6 @@ from hushfit.privacy.costs._mixture_cost import (
 from hushfit.release import (
     AnchoredBatch,
     ClippedGradient,
-    Curator,
     FixedSizeBatch,
     FullBatch,
     GradientDifference,
@@ -71,6 +70,7 @@ from hushfit.release import (
     anchored_batch,
     difference_bound,
 )
+from hushfit.release.curator import Curator
 from hushfit.solvers import DPVRADMM, ExactMinimiser, run
 from hushfit.solvers.admm._sadmm import Splitting
 

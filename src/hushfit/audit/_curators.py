@@ -2,7 +2,8 @@
 
 from hushfit.data import DataSource, SeededCoins
 from hushfit.privacy import Relation, SeededSampler
-from hushfit.release import Curator, Quote, Randomness, Released, unpaid_curator
+from hushfit.release import Quote, Randomness, Released, unpaid_curator
+from hushfit.release.curator import Curator
 
 
 def seeded_curator(

@@ -11,8 +11,6 @@ Terms              On what terms rows may be used
 promised_and_paid  The guarantee of releases at a price, and the receipt for it
 require_payer      Refuse what keeps no account, before anything else is done
 unpaid_curator     A curator that nobody has paid for
-Curator            Holds the rows and answers only what the plan declared, with the noise that was
-                   paid for
 Door               What solvers take
 Released           One noisy answer: public from the moment it exists
 ExactSum           The grid of a sum over records, and what rounding to it adds to the contribution
@@ -37,7 +35,6 @@ from hushfit.release.contract import (
     require_payer,
     unpaid_curator,
 )
-from hushfit.release.curator import Curator
 from hushfit.release.door import Door, Released
 from hushfit.release.exact_sum import ExactSum
 from hushfit.release.mechanism import Entropy, Mechanism, NoiseGrid, gaussian_answer
@@ -121,7 +118,6 @@ __all__ = [
     "ClippedGradient",
     "ColumnHistogram",
     "Contract",
-    "Curator",
     "Door",
     "Entropy",
     "ExactSum",

@@ -8,7 +8,7 @@ from hushfit import PrivateLogisticRegression
 from hushfit.data import SeededCoins
 from hushfit.federated import Network, Seat
 from hushfit.privacy import Budget, SeededSampler
-from hushfit.release import Curator
+from hushfit.release.curator import Curator
 
 NAMES = ["north", "east", "south", "west"]
 RING = Network.ring(NAMES)

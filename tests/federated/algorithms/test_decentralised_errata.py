@@ -21,14 +21,8 @@ from hushfit.errors import NotCertified
 from hushfit.federated import PPADMM, Network, Seat
 from hushfit.losses import Logistic
 from hushfit.privacy import Budget, Relation, SeededSampler
-from hushfit.release import (
-    ClippedGradient,
-    Curator,
-    GaussianInside,
-    PerturbedMinimiser,
-    Plan,
-    Planned,
-)
+from hushfit.release import ClippedGradient, GaussianInside, PerturbedMinimiser, Plan, Planned
+from hushfit.release.curator import Curator
 from hushfit.release.mechanisms import perturbed_minimiser as _minimiser
 from hushfit.release.mechanisms.perturbed_minimiser import CertifiedMinimiser
 

@@ -19,7 +19,8 @@ from hushfit.data import SeededCoins
 from hushfit.federated import IPPADMM, Network, Owner, Run, Seat, fit_together, simulate
 from hushfit.privacy import Budget, PureCost, Relation, SeededSampler, gaussian_delta
 from hushfit.privacy.costs._cost import parts_of
-from hushfit.release import Curator, GradientNorm, NormAbove
+from hushfit.release import GradientNorm, NormAbove
+from hushfit.release.curator import Curator
 
 GATES = ["gaussian", "laplace"]
 pytestmark = pytest.mark.filterwarnings(

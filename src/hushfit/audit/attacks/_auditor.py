@@ -28,7 +28,8 @@ from hushfit.errors import InvalidArgument
 from hushfit.federated import Algorithm, Seat
 from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
-from hushfit.release import Curator, Quote, Randomness, Released, unpaid_curator
+from hushfit.release import Quote, Randomness, Released, unpaid_curator
+from hushfit.release.curator import Curator
 from hushfit.solvers import Solver, run
 
 Mechanism: TypeAlias = Callable[[int, int], float | Vector]

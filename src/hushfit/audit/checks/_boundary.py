@@ -40,7 +40,6 @@ from hushfit.privacy import (
 )
 from hushfit.release import (
     Choice,
-    Curator,
     Entropy,
     Gate,
     GatedStep,
@@ -52,6 +51,7 @@ from hushfit.release import (
     TextColumns,
     TotalScore,
 )
+from hushfit.release.curator import Curator
 
 # A paid price may differ from a recomputed one by the rounding of its accountant.
 _PRICE_ROUNDING = 1e-6
