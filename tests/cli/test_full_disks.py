@@ -11,7 +11,7 @@ from conftest_cli import FIT
 
 from hushfit import Ledger, load_model
 from hushfit.cli import _files
-from hushfit.data.tables import _encoded_rows as _coded
+from hushfit.data.tables import _files as tables
 from hushfit.models import _file
 from hushfit.privacy.ledger._disk_ledger import DiskAccount
 
@@ -140,7 +140,7 @@ def test_rows_go_nowhere_else_if_the_scratch_folder_cannot_be_used(
 
 
 def test_rows_go_where_the_scratch_folder_is(hushfit, account, folder, monkeypatch):
-    used, honest = [], _coded.tempfile.TemporaryFile
+    used, honest = [], tables.tempfile.TemporaryFile
 
     def watched(*given, dir=None, **more):
         used.append(dir)
@@ -148,6 +148,6 @@ def test_rows_go_where_the_scratch_folder_is(hushfit, account, folder, monkeypat
 
     (folder / "scratch").mkdir()
     monkeypatch.setenv("TMPDIR", str(folder / "scratch"))
-    monkeypatch.setattr(_coded.tempfile, "TemporaryFile", watched)
+    monkeypatch.setattr(tables.tempfile, "TemporaryFile", watched)
     assert hushfit(*FIT, *ACCOUNT, "-o", "out/model.json").code == 0
     assert str(folder / "scratch") in used

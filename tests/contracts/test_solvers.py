@@ -533,7 +533,7 @@ def test_whitened_descent_is_the_published_rule(relation, epsilon):
     leaves the noise in.
     """
     X, y = two_classes(n=3000, d=6)
-    problem = problem_for(X, relation=relation, penalty=ScaledL2(0.0))
+    problem = problem_for(X, relation=relation, penalty=ScaledL2(1e-12))
     solver, noise = WhitenedGradientDescent(), _KnownNoise(7)
     mu = gaussian_mu(epsilon, 1e-6)
     plan = solver.plan(problem)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hushfit.data import cells_of as cells
 from hushfit.data.rows import _source
+from hushfit.data.schema import _cells as cells
 from hushfit.data.schema import _schema as schemas
 from hushfit.errors import WeakGuaranteeWarning
 from hushfit.estimators import _classifiers as classifiers

@@ -105,7 +105,7 @@ TIES = {
     "gradient": (lambda p: ClippedGradient(p, np.zeros(1), 1.0), lambda q: q.grid, lambda v: -v),
     "difference": (
         lambda p: GradientDifference(p, np.zeros(1), np.full(1, 2.0), 1.0, 2.0),
-        lambda q: q.grid,
+        lambda q: q._sum.grid,
         lambda v: 1 + v,
     ),
     "drop": (

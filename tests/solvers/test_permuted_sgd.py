@@ -963,7 +963,7 @@ def test_other_mechanisms_and_queries_keep_apart():
     query = PermutedRun(problem_for(np.empty((24, 2))), Passes.even(24, 3, (1.0,)), 1.0)
     with pytest.raises(InvalidArgument, match="all rows only"):
         Planned("end", PermutedRun, 1, sampling=PoissonBatch(0.1))
-    with pytest.raises(InvalidArgument, match="PermutedRun only"):
+    with pytest.raises(InvalidArgument, match="PermutedRun alone"):
         Planned("gradient", ClippedGradient, 1, sampling=SecretOrder.of(query))
 
 

@@ -323,7 +323,7 @@ CONSTRAINTS = {
 
 
 def exact(problem, X, y):
-    solver = ExactMinimiser(tolerance=1e-13)
+    solver = ExactMinimiser(tolerance=1e-11)
     return run(
         solver,
         problem,

@@ -89,7 +89,8 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         -------
         self
         """
-        model = self._model(np.shape(X)[1]).fit(X, y)
+        columns = None if self.n_features_to_select is None else np.shape(X)[1]
+        model = self._model(columns).fit(X, y)
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -109,9 +110,9 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         """What a fit with these settings would cost; see `PrivateLogisticRegression.quote`."""
         return self._model(n_features).quote(n_rows, n_features, n_classes)
 
-    def _model(self, n_columns: int) -> PrivateLogisticRegression:
+    def _model(self, n_columns: int | None) -> PrivateLogisticRegression:
         wanted = self.n_features_to_select
-        if wanted is None:
+        if wanted is None or n_columns is None:
             return self._sparse_model()
         if not 1 <= wanted <= n_columns:
             raise InvalidArgument(

@@ -236,7 +236,7 @@ def _delimited(table: Table, columns: Sequence[str] | None, watch: Watch) -> Ite
             strings_can_be_null=False,
         )
         parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-        with pa.OSFile(path) as file:
+        with pa.OSFile(os.fspath(path)) as file:
             rows = file if packing is None else pa.CompressedInputStream(file, _NATIVE[packing])
             rows.read(header_bytes)
             try:
@@ -378,7 +378,7 @@ def _arrow(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterato
     with _stream(table, watch) as stream:
         is_file = stream.peek(6)[:6] == b"ARROW1"
         if is_file and table.path != STDIN:
-            with pa.OSFile(table.path) as source:
+            with pa.OSFile(os.fspath(table.path)) as source:
                 opened = pa.ipc.open_file(source)
                 batches = (opened.get_batch(k) for k in range(opened.num_record_batches))
                 yield from _selected(batches, opened.schema.names, columns, table)

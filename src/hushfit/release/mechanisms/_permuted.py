@@ -397,7 +397,7 @@ class SecretOrder:
         )
 
     def __str__(self) -> str:
-        return f"all rows, in {len(self.shares)} batches of a secret order,"
+        return f"all rows, in {len(self.shares)} batches of a secret order"
 
 
 def _require_fine_grid(query: Query, multiplier: float, relation: Relation, n_rows: int) -> None:

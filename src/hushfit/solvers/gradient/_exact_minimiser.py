@@ -101,17 +101,15 @@ class ExactMinimiser:
         w, left = np.zeros(problem.shape), self.most_steps
         g, left = slope(w), left - 1
         while not self._settled(w, step := memory.step(g), fall := -float(np.sum(g * step))):
-            length, last, trials = 1.0, (w, g), min(left, _MOST_TRIALS)
-            for trial in range(trials):
-                w = last[0] + length * step
+            search, last = _LineSearch(), (w, g)
+            for _ in range(min(left, _MOST_TRIALS)):
+                w = last[0] + search.length * step
                 g, left = slope(w), left - 1
                 yield Iterate(w, weight=0.0)
                 along = float(np.sum(g * step)) / fall
-                if abs(along) <= _FLAT_ENOUGH or trial == trials - 1:
+                if abs(along) <= _FLAT_ENOUGH:
                     break
-                length *= (
-                    2.0 if along < 0 else 1 / (1 + along)
-                )  # too short, or past the minimum: where a chord of slopes is zero
+                search.refine(along)
             memory.learn(w - last[0], g - last[1])
             if (
                 left == 0 or not abs(along) < 1
@@ -141,6 +139,32 @@ class ExactMinimiser:
         else:
             _warn(self, problem)
         yield Iterate(w)
+
+
+@dataclass
+class _LineSearch:
+    """Brackets the minimum of a convex function along a line by the sign of its slope.
+
+    Slopes are divided by the descent at the start, so they begin at -1.
+    """
+
+    length: float = 1.0
+    low: tuple[float, float] = (0.0, -1.0)
+    high: tuple[float, float] | None = None
+
+    def refine(self, slope: float) -> None:
+        """Take in the slope at ``length`` and choose the next length."""
+        if slope < 0:
+            self.low = (self.length, slope)
+        else:
+            self.high = (self.length, slope)
+        if self.high is None:
+            self.length *= 2
+            return
+        (a, slope_a), (b, slope_b) = self.low, self.high
+        # Where the chord of the slopes is zero, but not too close to either end of the bracket.
+        share = slope_a / (slope_a - slope_b)
+        self.length = a + (b - a) * min(max(share, 0.1), 0.9)
 
 
 @dataclass(frozen=True, eq=False)
