@@ -305,8 +305,8 @@ def test_a_lost_probability_that_does_not_fit_is_named():
     with pytest.raises(
         BudgetExceeded,
         match=(
-            r"no promise with probability 2\.5e-07, of which a ledger allows "
-            r"3\.\d+e-08.*smaller delta"
+            r"failure probability of payments after the first would be 2\.5e-07, "
+            r"over the 3\.\d+e-08 that .*smaller delta"
         ),
     ):
         ledger.charge(VOCABULARY, "second", REPLACE)
