@@ -24,7 +24,7 @@ from hushfit.privacy.costs import Cost, GaussianCost, PureCost, parts_of
 LOST_SHARE: Final = 0.1
 """Share of delta for failure probabilities, which Gaussian releases do not dominate.
 
-Half of it is for plans that declare a failure probability of their own.
+Half of it is for plans that declare their own failure probability.
 """
 
 # Number of points at which a profile is first compared with a Gaussian one. In between, both are

@@ -41,10 +41,10 @@ def exact_delta(form: NormalForm, epsilon: float) -> float:
     if form.reveals_all:
         return 1.0
     mixtures = (form.curved[0].bounded_losses() if form.curved else None) or [_atoms(form.pure)]
-    kept = max(
+    delta_without_failure = max(
         float(weights @ gaussian_profile(epsilon - losses, form.mu)) for losses, weights in mixtures
     )
-    return min(1.0, form.lost + (1 - form.lost) * kept)
+    return min(1.0, form.lost + (1 - form.lost) * delta_without_failure)
 
 
 def exact_epsilon(form: NormalForm, delta: float) -> float:

@@ -45,7 +45,7 @@ def normal_form(cost: Cost, relation: Relation | str) -> NormalForm:
     """
     relation = Relation.parse(relation)
     squares: list[float] = []
-    log_kept: list[float] = []
+    log_no_failure: list[float] = []
     pure: list[PureCost] = []
     paired: list[ReleaseCost] = []
     curved: list[ReleaseCost] = []
@@ -54,11 +54,11 @@ def normal_form(cost: Cost, relation: Relation | str) -> NormalForm:
         if mu is not None:
             squares.append(part.count * mu * mu)
         elif epsilon is not None:
-            log_kept.append(part.count * math.log1p(-part.lost))
+            log_no_failure.append(part.count * math.log1p(-part.lost))
             pure += [PureCost(epsilon, part.count)] if epsilon > 0 else []
         elif part.paired:
             paired.append(part)
         else:
             curved.append(part)
-    total, lost = math.sqrt(math.fsum(squares)), -math.expm1(math.fsum(log_kept))
+    total, lost = math.sqrt(math.fsum(squares)), -math.expm1(math.fsum(log_no_failure))
     return NormalForm(total, tuple(pure), tuple(paired), tuple(curved), lost)

@@ -198,12 +198,12 @@ def best_of_many(one: Cost, rule: StoppingRule, relation: Relation) -> Cost:
     # Built first: it refuses a failure probability of 1 or more.
     failing = [ApproximateCost(0.0, rule.mean * lost)] if lost > 0 else []
     values = curve + _log_derivative_ratio(orders, rule, other, lost)
-    kept = RdpCost(
+    curve_cost = RdpCost(
         RENYI_ORDERS,
         tuple(values.tolist()),
         label=f"best of {type(rule).__name__}({rule.mean:g}) trials",
     )
-    return compose([kept, *failing])
+    return compose([curve_cost, *failing])
 
 
 def dearest(costs: list[Cost], relation: Relation) -> Cost:
@@ -217,8 +217,8 @@ def dearest(costs: list[Cost], relation: Relation) -> Cost:
     orders = np.array(RENYI_ORDERS)
     highest = np.max([rdp_curve(cost, orders, relation) for cost in costs], axis=0)
     lost = max(lost_mass(cost) for cost in costs)
-    kept = RdpCost(RENYI_ORDERS, tuple(highest.tolist()), label="dearest trial")
-    return compose([kept, *([ApproximateCost(0.0, lost)] if lost > 0 else [])])
+    curve_cost = RdpCost(RENYI_ORDERS, tuple(highest.tolist()), label="dearest trial")
+    return compose([curve_cost, *([ApproximateCost(0.0, lost)] if lost > 0 else [])])
 
 
 def _log_derivative_ratio(orders: Vector, rule: StoppingRule, other: Vector, lost: float) -> Vector:

@@ -63,10 +63,13 @@ def pld_epsilon(form: NormalForm, delta: float, relation: Relation) -> float:
     Infinite where delta is not well above the rounding error.
     """
     allowance = _allowance(form, relation)
-    kept = (delta - form.lost) / (1 - form.lost)
-    if form.reveals_all or kept <= 10 * allowance:
+    delta_without_failure = (delta - form.lost) / (1 - form.lost)
+    if form.reveals_all or delta_without_failure <= 10 * allowance:
         return math.inf
-    return max(0.0, float(_composed(form, relation).get_epsilon_for_delta(kept - allowance)))
+    return max(
+        0.0,
+        float(_composed(form, relation).get_epsilon_for_delta(delta_without_failure - allowance)),
+    )
 
 
 def _allowance(form: NormalForm, relation: Relation) -> float:

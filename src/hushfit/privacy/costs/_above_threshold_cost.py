@@ -181,11 +181,12 @@ def _queries(gate: AboveThresholdCost, order: float, shift: float) -> float:
     """log V_K: the worst case over stopping distributions, given the threshold."""
     x, slack = _points(gate, order)
     stop, go = np.concatenate(
-        [_exponents(gate.noise, x, order, move) for move in _comparison_shifts(gate, shift)], axis=1
+        [_exponents(gate.noise, x, order, change) for change in _comparison_shifts(gate, shift)],
+        axis=1,
     )
     down = np.lexsort((-stop, -go))
-    kept = down[not_dominated(stop[down], go[down])][::-1]
-    return float(log_growth(stop[kept], go[kept], gate.queries, slack + _ROUNDING))
+    maximal = down[not_dominated(stop[down], go[down])][::-1]
+    return float(log_growth(stop[maximal], go[maximal], gate.queries, slack + _ROUNDING))
 
 
 def _comparison_shifts(gate: AboveThresholdCost, shift: float) -> tuple[float, float]:
@@ -214,11 +215,11 @@ def _points(gate: AboveThresholdCost, order: float) -> tuple[Vector, float]:
     return x, order * bend * float(x[1] - x[0]) ** 2 / 8
 
 
-def _exponents(noise: str, x: Vector, order: float, move: float) -> Vector:
-    """log of S(x)^a S(x+move)^(1-a), and the same for 1 - S, with S the tail of the noise."""
+def _exponents(noise: str, x: Vector, order: float, change: float) -> Vector:
+    """log of S(x)^a S(x+change)^(1-a), and the same for 1 - S, with S the tail of the noise."""
     tail = _log_laplace_tail if noise == "laplace" else _log_gaussian_tail
-    stop = order * tail(x) + (1 - order) * tail(x + move)
-    go = order * tail(-x) + (1 - order) * tail(-x - move)
+    stop = order * tail(x) + (1 - order) * tail(x + change)
+    go = order * tail(-x) + (1 - order) * tail(-x - change)
     return np.stack([stop, go])
 
 

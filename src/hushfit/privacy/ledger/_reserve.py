@@ -16,7 +16,7 @@ def usable(budget: Budget) -> tuple[Budget, float]:
     """Budget minus its reserve, and the epsilon that one fit may lose to discrete noise."""
     if not budget.is_private:
         return budget, float("inf")
-    kept = 1 - RESERVED_SHARE
+    spendable_share = 1 - RESERVED_SHARE
     return Budget(
-        kept * budget.epsilon, kept * budget.delta
+        spendable_share * budget.epsilon, spendable_share * budget.delta
     ), _FIT_SHARE * RESERVED_SHARE * budget.epsilon

@@ -174,7 +174,7 @@ _REMEDIES = {
         "a backup"
     ),
     "exchanged": (
-        "somebody replaced it while an entry was being written. Find out which of the two is the "
+        "it was replaced while an entry was being written. Find out which of the two is the "
         "ledger, and verify it"
     ),
 }
