@@ -93,7 +93,8 @@ def namespace():
 PAY_THROUGH = """
 import sys
 from hushfit.errors import HushfitError
-from hushfit.privacy import GaussianCost, Ledger, _sqlite
+from hushfit.privacy import GaussianCost, Ledger
+from hushfit.privacy.ledger import _sqlite
 path, times, checked = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "checked"
 if not checked:
     _sqlite.mounts = lambda: None
