@@ -343,7 +343,7 @@ def test_every_lossy_trial_is_charged_for_what_it_may_lose(one):
     assert delta_of(best_of_many(top, Geometric(10.0), REPLACE), 50.0, REPLACE) >= 10 * 1e-3 * (
         1 - 1e-9
     )
-    with pytest.raises(InvalidArgument, match="promises nothing"):
+    with pytest.raises(InvalidArgument, match="gives no privacy"):
         best_of_many(ApproximateCost(0.5, 0.2), Geometric(10.0), REPLACE)
 
 

@@ -228,7 +228,7 @@ def filter_forgets():
 
 def filter_by_the_release_alone():
     def affords(self, cost):
-        curve, _ = filters._price(cost, self._orders, self.relation)
+        curve, _ = filters._curve_and_failure_probability(cost, self._orders, self.relation)
         return bool(np.any(curve <= self.allowances)) and self._spent.max() < 1e3
 
     return swapped(filters.RdpFilter, affords=affords)

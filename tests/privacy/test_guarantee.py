@@ -109,7 +109,7 @@ def test_no_privacy_is_said_first():
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_no_label_makes_a_row_a_person(epsilon):
-    """Nothing checks how many rows a patient has, so nothing may be promised to patients."""
+    """Nothing checks how many rows a patient has, so there is no guarantee per patient."""
     words = flat(replace(FULL, epsilon=epsilon))
     assert "one row" in words
     assert "unit of privacy is one patient" not in words

@@ -1,9 +1,9 @@
-"""What importing costs: a Gaussian fit must not pay for dp_accounting."""
+"""Import time: a Gaussian fit must not import dp_accounting."""
 
 import subprocess
 import sys
 
-QUIET = """
+CLOSED_FORMS = """
 import sys
 from hushfit.privacy import Budget, GaussianCost, Ledger, PureCost, calibrate, compose, epsilon_of
 strength = calibrate(lambda s: compose([GaussianCost(1 / s, 50), PureCost(0.01)]), Budget(1.0, 1e-6), "replace-one")
@@ -13,7 +13,7 @@ heavy = [name for name in slow_to_import if name in sys.modules]
 assert not heavy, heavy
 """  # noqa: E501
 
-LOUD = """
+CONVOLUTION = """
 import sys
 from hushfit.privacy import PoissonGaussianCost, epsilon_of
 assert "dp_accounting" not in sys.modules
@@ -29,10 +29,10 @@ def run(code):
 
 
 def test_closed_forms_do_not_import_dp_accounting():
-    done = run(QUIET)
+    done = run(CLOSED_FORMS)
     assert done.returncode == 0, done.stderr
 
 
 def test_it_is_imported_when_a_number_needs_it():
-    done = run(LOUD)
+    done = run(CONVOLUTION)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""A relation is the same by member and by name, wherever it enters."""
+"""A relation given by name acts like the enum member everywhere."""
 
 import ast
 import copy
@@ -143,9 +143,7 @@ def test_a_problem_by_name_draws_the_same_noise(relation):
 
 
 def restored_with_names(guarantee):
-    """What a format without enumerations gives back: a new object, its fields set, the relation
-    a plain text.
-    """
+    """Guarantee restored by a format without enumerations: the relation is plain text."""
     empty = object.__new__(Guarantee)
     empty.__setstate__({**vars(guarantee), "relation": guarantee.relation.value})
     return empty
@@ -169,7 +167,7 @@ def test_a_guarantee_that_was_stored_elsewhere_prints_as_before(relation, restor
 
 
 def test_only_one_place_tells_relations_apart():
-    """A comparison elsewhere could take a name for the other relation."""
+    """A direct comparison elsewhere could take a name for the other relation."""
     root = Path(hushfit.__file__).parent
     members = {"REPLACE_ONE", "ADD_REMOVE"}
     offenders = []

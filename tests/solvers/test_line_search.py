@@ -533,7 +533,7 @@ def test_the_curator_refuses_the_release_that_would_overdraw():
         curator.release("run", ask)
     made = len(curator.transcript)
     assert 0 < made < 50
-    with pytest.raises(BudgetExceeded, match="Ask with more noise"):
+    with pytest.raises(BudgetExceeded, match="Use more noise"):
         curator.release("run", ask)
     assert len(curator.transcript) == made
     assert curator.affords("run", replace(ask, noise_multiplier=300.0))

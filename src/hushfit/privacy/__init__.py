@@ -1,19 +1,19 @@
 """Relations, costs, accounting, guarantees and ledgers.
 
 accounting/     From costs to (epsilon, delta)
-costs/          What a release takes from a budget, as data
+costs/          Privacy costs of releases, as data
 ledger/         The account of a data set, in memory and on disk
 noise/          Exact integer noise, from the operating system's generator or, for tests, from a
                 seed
 Budget          An (epsilon, delta) target
-Spent           What a ledger has paid for so far
+Spent           Privacy loss that a ledger has recorded so far
 gaussian_delta  Smallest delta of a Gaussian mechanism at a given epsilon
 gaussian_mu     Largest mu that a Gaussian mechanism may have and still be (epsilon, delta)-private
 Guarantee       The privacy guarantee of a released model
-ONE_ROW         The unit that every guarantee is for, until rows of one person are counted together
+ONE_ROW         Unit of privacy of every guarantee, until rows of one person are counted together
 ReleaseRecord   One kind of release that a fit made
-Relation        Which two data sets the guarantee makes hard to tell apart
-by_relation     What holds under a relation, given what holds under each
+Relation        Adjacency relation: which two data sets the guarantee makes hard to distinguish
+by_relation     Select the value for a relation from one value for each
 replaces_one    Whether neighbours differ by exchanging one record for another
 """
 

@@ -1,4 +1,4 @@
-"""How much privacy loss may be spent, and how much has been."""
+"""Privacy budgets, and what has been spent."""
 
 import math
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class Budget:
     Parameters
     ----------
     epsilon : float
-        Positive; ``math.inf`` asks for no privacy at all.
+        Positive; ``math.inf`` means no privacy at all.
     delta : float
-        Strictly between 0 and 1, and in earnest well below one over the number of rows.
+        Strictly between 0 and 1; in practice well below one over the number of rows.
 
     Raises
     ------
@@ -38,13 +38,13 @@ class Budget:
 
     @property
     def is_private(self) -> bool:
-        """Whether the target promises anything."""
+        """Whether epsilon is finite."""
         return math.isfinite(self.epsilon)
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What a ledger has paid for so far: like a `Budget`, but zero is possible.
+    """Privacy loss that a ledger has recorded so far: like a `Budget`, but zero is possible.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Argument checks shared by the privacy layer: each names the value and the remedy."""
+"""Argument checks shared by the privacy layer: each error names the value and the remedy."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ def number(value: object, name: str) -> float:
         real = float(value)
     except OverflowError:
         raise InvalidArgument(
-            f"{name} is a whole number beyond the largest float. Give a smaller one."
+            f"{name} is too large: an integer beyond the largest float. Give a smaller one."
         ) from None
     if math.isnan(real):
         raise InvalidArgument(f"{name} is NaN. Give a number.")
@@ -37,7 +37,7 @@ def fraction(value: object, name: str) -> float:
     real = number(value, name)
     if not 0 < real <= 1:
         raise InvalidArgument(
-            f"{name}={real:g} is outside (0, 1]. Give the share of rows that a batch holds."
+            f"{name}={real:g} is outside (0, 1]. Give the share of rows in a batch."
         )
     return real
 
@@ -53,9 +53,9 @@ def probability(value: object, name: str) -> float:
 
 
 def count(value: object, name: str = "count") -> int:
-    """A whole number of at least 1."""
+    """An integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InvalidArgument(f"{name}={value!r} is not a whole number. Give an int of at least 1.")
+        raise InvalidArgument(f"{name}={value!r} is not an integer. Give an int of at least 1.")
     whole = int(value)
     if whole < 1:
         raise InvalidArgument(f"{name}={whole} is too small. Give an int of at least 1.")
@@ -84,9 +84,7 @@ def fields(data: object, names: set[str], what: str) -> Mapping[str, Any]:
 
 
 def described(cost: Any, kind: str) -> dict[str, Any]:
-    """A dataclass as a JSON object: its kind, then its fields in order of declaration, tuples as
-    lists.
-    """
+    """A dataclass as a JSON object: its kind, then its fields in order, tuples as lists."""
 
     def plain(value: Any) -> Any:
         return (
@@ -109,7 +107,7 @@ def read(data: object, cls: Any, kind: str) -> dict[str, Any]:
 
 
 def _from_json(value: Any, field: dataclasses.Field[Any]) -> Any:
-    """Labels and whole numbers are left to the constructor."""
+    """Field value from JSON; labels and integers are left to the constructor."""
     if field.type in (str, int):
         return value
     if field.type is not float:
@@ -122,18 +120,18 @@ def _from_json(value: Any, field: dataclasses.Field[Any]) -> Any:
 
 
 def store(cost: Any, **values: Any) -> None:
-    """Keep the checked, converted arguments of a frozen instance."""
+    """Store the checked, converted arguments of a frozen instance."""
     for name, value in values.items():
         object.__setattr__(cost, name, value)
 
 
 def to_json_number(value: float) -> float | str:
-    """Strict JSON has no infinity: write it as a word."""
+    """Write infinity as a string, since strict JSON has none."""
     return "inf" if value == math.inf else value
 
 
 def from_json_number(value: object, name: str) -> float:
-    """The inverse of `to_json_number`; any other word is refused."""
+    """Inverse of `to_json_number`; any other string is refused."""
     return math.inf if value == "inf" else number(value, name)
 
 

@@ -10,8 +10,8 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
 
-# Below this ratio the difference of two scaled tails is an integral of their slope: no
-# cancellation.
+# Below this mu the difference of two scaled tails is computed as an integral of their derivative,
+# to avoid cancellation.
 _SMALL_MU = 0.1
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 
@@ -24,7 +24,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     epsilon : float
         Privacy loss bound; any real number, or infinity.
     mu : float
-        Sensitivity over noise scale, at least 0; several releases add in squares.
+        Sensitivity over noise scale, at least 0; the squares of several releases add up.
 
     Returns
     -------
@@ -93,15 +93,15 @@ def gaussian_profile(epsilon: Vector, mu: float) -> Vector:
 def _at_positive(epsilon: Vector, mu: float) -> Vector:
     """Profile for epsilon >= 0, with a small relative error even where it is 1e-300."""
     with np.errstate(over="ignore"):
-        # A thousand deviations out the tail is zero in floating point, and infinity would make NaN
-        # below.
+        # At a thousand standard deviations the tail is zero in floating point; infinity would give
+        # NaN.
         near = np.minimum(epsilon / mu - mu / 2, 1e3)
     far = near + mu
     in_tail = near > -5
     tail, bulk = near[in_tail], near[~in_tail]
     delta = np.empty_like(epsilon)
-    # exp(epsilon) Phi(-far) and Phi(-near) share the factor exp(-near^2/2): take it out, subtract
-    # what is left.
+    # exp(epsilon) Phi(-far) and Phi(-near) share the factor exp(-near^2/2): factor it out, then
+    # subtract.
     delta[in_tail] = np.exp(-0.5 * tail**2) * _scaled_tail_drop(tail, mu)
     delta[~in_tail] = ndtr(-bulk) - np.exp(epsilon[~in_tail] + log_ndtr(-far[~in_tail]))
     return np.clip(delta, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""What a fit promises, in words and in JSON."""
+"""Privacy guarantees of fits, as text and as JSON."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from hushfit.privacy.costs import ComposedCost, Cost, cost_from_dict, parts_of
 
 _WIDTH = 96
 ONE_ROW: Final = "one row"
-"""The unit that every guarantee is for, until rows of one person are counted together."""
+"""Unit of privacy of every guarantee, until rows of one person are counted together."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ReleaseRecord:
     Parameters
     ----------
     name : str
-        What the solver calls it, for instance ``"gradient"``.
+        Name that the solver gives it, for instance ``"gradient"``.
     query : str
         The query that was answered, for instance ``"ClippedGradient"``.
     count : int
@@ -49,8 +49,10 @@ class ReleaseRecord:
     def __post_init__(self) -> None:
         for name in ("name", "query", "sampling"):
             _check.text(getattr(self, name), name)
-        _put(self, count=_check.count(self.count), share=_check.fraction(self.share, "share"))
-        _put(self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier"))
+        _store(self, count=_check.count(self.count), share=_check.fraction(self.share, "share"))
+        _store(
+            self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier")
+        )
 
     def __str__(self) -> str:
         times = "once" if self.count == 1 else f"{self.count} times"
@@ -70,20 +72,20 @@ class Guarantee:
     Parameters
     ----------
     epsilon : float
-        At least 0; infinity means that nothing is promised.
+        At least 0; infinity means no guarantee.
     delta : float
         Strictly between 0 and 1.
     relation : Relation or str
         Which data sets are neighbours.
     unit : str, default="one row"
-        What the table's description calls a row. Nothing checks it, and the promise is for one row
-        whatever it says; model files of older versions have it.
+        Name of a row in the table's description. Nothing checks it, and the guarantee is for one
+        row whatever it says; model files of older versions have it.
     public : tuple of str
-        What was taken as known to everybody, such as the number of rows or the feature ranges.
+        What was taken as public, such as the number of rows or the feature ranges.
     releases : tuple of ReleaseRecord
-        Everything that was computed from the rows and left the curator.
+        Everything that was computed from the rows and released by the curator.
     cost : Cost
-        The same, as the accountant sees it.
+        The same, as input of the accountant.
     secure : bool, default=False
         Whether the noise came from a cryptographic generator and an exact sampler.
     version : str
@@ -105,32 +107,30 @@ class Guarantee:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _put(
+        _store(
             self,
             epsilon=_check.non_negative(self.epsilon, "epsilon"),
             delta=_check.probability(self.delta, "delta"),
         )
-        _put(self, relation=Relation.parse(self.relation))
-        _put(self, public=_texts(self.public, "public"), notes=_texts(self.notes, "notes"))
-        _put(self, releases=tuple(self.releases))
+        _store(self, relation=Relation.parse(self.relation))
+        _store(self, public=_texts(self.public, "public"), notes=_texts(self.notes, "notes"))
+        _store(self, releases=tuple(self.releases))
         _check.text(self.unit, "unit")
         _check.text(self.version, "version")
         if not isinstance(self.secure, bool):
             raise InvalidArgument(f"secure={self.secure!r} is not a bool. Give True or False.")
         if not all(isinstance(release, ReleaseRecord) for release in self.releases):
-            raise InvalidArgument(
-                "releases holds something else than ReleaseRecord. Give ReleaseRecord objects."
-            )
+            raise InvalidArgument("releases must contain ReleaseRecord objects only.")
         list(parts_of(self.cost))  # refuses what is not a cost
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # Whatever stored the fields may have turned the relation into its name: read them as a
-        # caller's.
+        # A storage format may have turned the relation into its name: validate the fields as in a
+        # call.
         self.__init__(**state)  # type: ignore[misc]
 
     @property
     def nonprivate(self) -> bool:
-        """Whether the guarantee promises nothing."""
+        """Whether epsilon is infinite, so that there is no privacy."""
         return self.epsilon == math.inf
 
     def __str__(self) -> str:
@@ -161,13 +161,13 @@ class Guarantee:
         Returns
         -------
         str
-            Infinity is written as the word ``"inf"``. `from_json` gives an equal guarantee back.
+            Infinity is written as the string ``"inf"``. `from_json` returns an equal guarantee.
         """
         return json.dumps(self.to_dict(), allow_nan=False, indent=2)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Guarantee":
-        """Read back what `to_dict` wrote; raises `InvalidArgument` on anything else."""
+        """Read what `to_dict` wrote; raise `InvalidArgument` on anything else."""
         names = {f.name for f in fields(cls)}
         given = dict(_check.fields(data, names, "a guarantee"))
         given["epsilon"] = _check.from_json_number(given["epsilon"], "epsilon")
@@ -208,9 +208,9 @@ class Guarantee:
 
     def _sentences(self) -> list[str]:
         """The guarantee as short sentences, one topic each."""
-        return [self._promise(), *self._details(), f"Made with hushfit {self.version}."]
+        return [self._statement(), *self._details(), f"Made with hushfit {self.version}."]
 
-    def _promise(self) -> str:
+    def _statement(self) -> str:
         if self.nonprivate:
             return (
                 "NOT PRIVATE: epsilon is infinite, so nothing is promised "
@@ -268,10 +268,10 @@ def _texts(values: object, name: str) -> tuple[str, ...]:
 
 
 def _no_constants(word: str) -> float:
-    raise InvalidArgument(f"{word} is not strict JSON. Write infinity as the word 'inf'.")
+    raise InvalidArgument(f"{word} is not strict JSON. Write infinity as the string 'inf'.")
 
 
-def _put(instance: Any, **values: Any) -> None:
+def _store(instance: Any, **values: Any) -> None:
     """Store the checked, converted arguments of a frozen instance."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)

@@ -1,7 +1,7 @@
-"""Which data sets count as neighbours, and the one place where a relation is told from the other.
+"""Adjacency relations: which data sets are neighbours, and the only code that compares them.
 
-Everything that depends on a relation asks `by_relation` or `replaces_one`, which read names as well
-as members. A comparison of one's own could take a name for the other relation, and with it half the
+Everything that depends on a relation calls `by_relation` or `replaces_one`, which accept names as
+well as members. A direct comparison could take a name for the other relation, and with it half the
 noise.
 """
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class Relation(StrEnum):
-    """Which two data sets the guarantee makes hard to tell apart.
+    """Adjacency relation: which two data sets the guarantee makes hard to distinguish.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Relation(StrEnum):
 
     @classmethod
     def parse(cls, value: "str | Relation") -> "Relation":
-        """Read a relation from its name.
+        """Parse a relation from its name.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Relation(StrEnum):
 
 
 def by_relation(relation: Relation | str, *, replace_one: _T, add_remove: _T) -> _T:
-    """What holds under a relation, given what holds under each.
+    """Select the value for a relation from one value for each.
 
     Parameters
     ----------

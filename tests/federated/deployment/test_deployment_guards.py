@@ -354,7 +354,7 @@ def test_two_copies_of_a_journal_do_not_both_speak(north, tmp_path):
         ):
             mail = {name: np.ones(3) for name in first.seat.neighbours}
             assert first.turn(3, mail) is not None
-            with pytest.raises(LedgerError, match="two processes speak for one payment"):
+            with pytest.raises(LedgerError, match="two processes use one payment"):
                 second.turn(3, mail)
     with pytest.raises(OldJournal, match="holds other releases"):
         turns_with(late, spec, 5)

@@ -1,6 +1,4 @@
-"""Prices chosen after seeing answers: the filter of a ledger against the best adversary there
-is.
-"""
+"""Costs chosen after seeing answers: the filter of a ledger against the best adversary."""
 
 import math
 from functools import lru_cache
@@ -39,32 +37,33 @@ BUDGET = Budget(*BUDGET_GIVEN)
 
 
 def outcomes(cost):
-    """Probabilities under both laws of the most revealing release of a pure or approximate
-    price.
+    """Probabilities under both hypotheses of the most revealing release of a pure or approximate
+    cost.
     """
     lost = getattr(cost, "delta", 0.0)
     likely = 1 / (1 + math.exp(-cost.epsilon))
-    told = [
+    responses = [
         ((1 - lost) * likely, (1 - lost) * (1 - likely)),
         ((1 - lost) * (1 - likely), (1 - lost) * likely),
     ]
-    return told + ([(lost, 0.0), (0.0, lost)] if lost else [])
+    return responses + ([(lost, 0.0), (0.0, lost)] if lost else [])
 
 
 def best_adversary(budget, menu, rule, most=5):
-    """Exact delta at the budget's epsilon of whoever chooses best, after each answer, what to
-    buy next or to stop.
+    """Exact delta, at the budget's epsilon, of the best adaptive adversary.
+
+    After each answer it chooses the next release or stops.
     """
     factor = math.exp(budget.epsilon)
 
     @lru_cache(None)
-    def fits(bought):
-        return rule(bought) <= budget.epsilon
+    def fits(charged):
+        return rule(charged) <= budget.epsilon
 
-    def value(p, q, bought):
+    def value(p, q, charged):
         choices = [max(p - factor * q, 0.0)]
-        if len(bought) < most:
-            following = (bought + (cost,) for cost in menu)
+        if len(charged) < most:
+            following = (charged + (cost,) for cost in menu)
             choices += [
                 sum(value(p * a, q * b, f) for a, b in outcomes(f[-1]))
                 for f in following
@@ -81,7 +80,7 @@ MENUS = [
     (Budget(0.5, 0.2), (PureCost(0.15), PureCost(0.26))),
     (Budget(1.0, 0.05), (ApproximateCost(0.3, 0.001), PureCost(0.2))),
     (Budget(1.0, 0.2), (ApproximateCost(0.45, 0.005), PureCost(0.3))),
-    # The first of them may lose most of delta.
+    # The first of them may use most of delta as failure probability.
     (Budget(0.5, 0.1), (ApproximateCost(0.2, 0.06), PureCost(0.15), ApproximateCost(0.1, 0.001))),
     (Budget(1.0, 0.2), (ApproximateCost(0.3, 0.12), ApproximateCost(0.2, 0.002), PureCost(0.25))),
 ]
@@ -89,23 +88,20 @@ MENUS = [
 
 @pytest.mark.parametrize(("budget", "menu"), MENUS)
 def test_the_best_adversary_stays_within_the_budget(budget, menu):
-    lost = best_adversary(budget, menu, lambda bought: filtered_epsilon(bought, budget, REPLACE))
+    lost = best_adversary(budget, menu, lambda charged: filtered_epsilon(charged, budget, REPLACE))
     assert lost <= budget.delta * (1 + 1e-12)
 
 
 def test_ordinary_composition_is_beaten_by_choosing_along_the_way():
-    """Eight per cent over delta, with two prices to choose from: composing what was bought is no
-    filter.
-    """
+    """Eight per cent over delta with two costs to choose from: composition is no filter."""
     budget, menu = MENUS[0]
     lost = best_adversary(
-        budget, menu, lambda bought: epsilon_of(compose(bought), budget.delta, REPLACE)
+        budget, menu, lambda charged: epsilon_of(compose(charged), budget.delta, REPLACE)
     )
     assert lost > 1.08 * budget.delta
 
 
-# How much each of several second charges reveals is chosen as large as a ledger accepts it after a
-# Gaussian first one.
+# Each second charge reveals as much as a ledger accepts after a Gaussian first one.
 SECOND = [
     lambda s: GaussianCost(1 / s),
     PureCost,
@@ -142,8 +138,9 @@ def profile_anywhere(cost, epsilons):
 
 
 def best_second_charge(share, adaptive):
-    """Delta at the budget's epsilon, in units of its delta, of whoever buys after each first
-    answer what is best then.
+    """Delta at the budget's epsilon, in units of its delta, of the best second charge.
+
+    It is chosen after each first answer.
     """
     mu = gaussian_mu(*BUDGET_GIVEN) * math.sqrt(share)
     seconds = [largest_accepted(GaussianCost(1 / mu), made, adaptive) for made in SECOND]
@@ -158,7 +155,7 @@ def best_second_charge(share, adaptive):
 
 @pytest.mark.parametrize(("share", "least"), [(0.1, 0.6), (0.5, 0.9)])
 def test_the_best_of_many_second_charges_stays_within_the_budget(share, least):
-    """And comes near it: the ledger is not safe because it refuses everything."""
+    """And comes close to it: the ledger is not safe merely because it refuses everything."""
     assert least < best_second_charge(share, adaptive=True) <= 1
 
 
@@ -170,7 +167,9 @@ def test_ordinary_composition_loses_more_than_twice_delta_to_the_best_second_cha
 def test_a_filter_that_counted_only_the_last_plan_would_be_seen():
     budget, menu = MENUS[0]
     assert (
-        best_adversary(budget, menu, lambda bought: filtered_epsilon(bought[-1:], budget, REPLACE))
+        best_adversary(
+            budget, menu, lambda charged: filtered_epsilon(charged[-1:], budget, REPLACE)
+        )
         > 2 * budget.delta
     )
 
@@ -188,7 +187,7 @@ COSTS = [
 @pytest.mark.parametrize("lost", [1e-8, 1e-5])
 @pytest.mark.parametrize(("cost", "relation"), COSTS)
 def test_a_gaussian_release_dominates_but_for_the_stated_probability(cost, relation, lost):
-    """At random epsilons, not those that were compared; and no much smaller one does."""
+    """At random epsilons, not those of the comparison; and no much smaller mu does."""
     epsilons = (
         np.random.default_rng(0).uniform(0, 1.2 * epsilon_of(cost, lost, relation), 60).tolist()
     )
@@ -228,9 +227,7 @@ def test_a_single_plan_is_exact_and_nothing_costs_nothing():
 
 
 def test_delta_is_shared_as_the_proof_says():
-    """What the first plan can lose alone, what Gaussian releases do not dominate, and one
-    Gaussian release: delta in all.
-    """
+    """The delta of the first plan, the failure share and one Gaussian release sum to delta."""
     plans = [GaussianCost(6.0), GaussianCost(9.0), GaussianCost(9.0)]
     mu = math.sqrt(1 / 36 + 2 / 81)
     left = BUDGET.delta - delta_of(plans[0], BUDGET.epsilon, REPLACE)
@@ -290,7 +287,7 @@ VOCABULARY = ThresholdedGaussianCost(13.578, 2.5e-7)
     "made", [lambda s: GaussianCost(1 / s), lambda s: PoissonGaussianCost(1 / s, 0.02, 300)]
 )
 def test_a_fit_after_a_vocabulary_costs_about_a_per_cent(made):
-    """What the first plan may lose itself is set aside once, not twice."""
+    """The failure probability of the first plan is reserved once, not twice."""
     strength = calibrate(lambda s: compose([VOCABULARY, made(s)]), BUDGET, REPLACE)
     assert 1 < filtered_epsilon([VOCABULARY, made(strength)], BUDGET, REPLACE) < 1.015
     ledger = Ledger(1.0, 1e-6)
@@ -299,14 +296,14 @@ def test_a_fit_after_a_vocabulary_costs_about_a_per_cent(made):
 
 
 def test_a_lost_probability_that_does_not_fit_is_named():
-    """A second vocabulary may not lose a quarter of delta, whatever its noise."""
+    """A second vocabulary may not fail with probability delta / 4, whatever its noise."""
     ledger = Ledger(1.0, 1e-6)
     ledger.charge(VOCABULARY, "first", REPLACE)
     with pytest.raises(
         BudgetExceeded,
         match=(
-            r"no promise with probability 2\.5e-07, of which a ledger allows "
-            r"3\.\d+e-08.*smaller delta"
+            r"failure probability of payments after the first would be 2\.5e-07, "
+            r"over the 3\.\d+e-08 that .*smaller delta"
         ),
     ):
         ledger.charge(VOCABULARY, "second", REPLACE)
@@ -316,7 +313,7 @@ def test_a_lost_probability_that_does_not_fit_is_named():
 
 
 def test_a_delta_that_the_first_payment_took_is_named():
-    """A first payment within the rounding that a ledger forgives leaves less than nothing."""
+    """A first payment within the rounding that a ledger allows leaves less than no delta."""
     spendable, _ = usable(BUDGET)
     ledger = Ledger(1.0, 1e-6)
     ledger.charge(
@@ -338,7 +335,7 @@ def test_lost_probabilities_of_one_plan_are_those_of_its_profile():
 
 
 def test_tiny_pure_releases_count():
-    """A thousand million million of them are not nothing, each alone nearly is."""
+    """A huge number of them counts, though each alone is nearly nothing."""
     for epsilon in (1e-17, 1e-12, 1e-6, 0.01):
         many = PureCost(epsilon, round(epsilon**-2))
         assert dominating_mu(many, 1e-9, REPLACE) == pytest.approx(math.sqrt(math.pi / 2), rel=1e-4)
@@ -362,11 +359,11 @@ def test_hundreds_of_plans_are_remembered():
 def test_a_ledger_says_its_rule():
     assert Ledger(1.0, 1e-6).rule.startswith("filter")
     assert Ledger(1.0, 1e-6, adaptive=False).rule.startswith("composition")
-    books = Ledger(math.inf, 1e-6)
-    assert "no budget" in books.rule
+    unlimited = Ledger(math.inf, 1e-6)
+    assert "no budget" in unlimited.rule
     for _ in range(2):
-        books.charge(GaussianCost(5.0), "fit", "replace-one")
-    assert books.spent().epsilon == epsilon_of(GaussianCost(5.0, 2), 1e-6, "replace-one")
+        unlimited.charge(GaussianCost(5.0), "fit", "replace-one")
+    assert unlimited.spent().epsilon == epsilon_of(GaussianCost(5.0, 2), 1e-6, "replace-one")
 
 
 def test_a_rule_that_is_no_rule_is_refused():

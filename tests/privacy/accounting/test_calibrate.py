@@ -1,4 +1,4 @@
-"""The least noise for a budget: safe, tight, and the same as the stock search finds."""
+"""Calibration: the least noise for a budget is safe, tight and equal to the stock search."""
 
 import math
 
@@ -29,7 +29,7 @@ REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
 
 
 def assert_tight(cost_at, strength, budget, relation):
-    """Safe where it is, over budget one per cent further."""
+    """Within the budget, and over it at one per cent more strength."""
     assert delta_of(cost_at(strength), budget.epsilon, relation) <= budget.delta
     assert delta_of(cost_at(1.01 * strength), budget.epsilon, relation) > budget.delta
     assert epsilon_of(cost_at(strength), budget.delta, relation) <= budget.epsilon * (1 + 1e-9)
@@ -67,8 +67,8 @@ def test_safe_and_within_one_per_cent(plan, budget):
     assert_tight(cost_at, calibrate(cost_at, budget, relation), budget, relation)
 
 
-# Batch size of 40000, steps: multiplier in units of the per-record bound for Poisson, of twice that
-# for fixed size.
+# Batch size of 40000 rows, steps, and noise multipliers: in units of the per-record bound for
+# Poisson, of twice that for fixed size.
 TABLE = [
     (200, 200, 1.003, 1.026, 1.010),
     (200, 2000, 1.386, 2.298, 1.556),
@@ -79,9 +79,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("batch", "steps", "add", "swap", "fixed"), TABLE)
 def test_table_of_subsampled_multipliers(batch, steps, add, swap, fixed):
-    """The table was made on grids of 3e-4 and 1e-3, which ask for up to 0.4 % more noise; ours
-    may not ask for more.
-    """
+    """The table was made on grids of 3e-4 and 1e-3, which need up to 0.4 % more noise than ours."""
     budget, rate = Budget(1.0, 1e-8), batch / 40_000
     rows = [
         (add, 1, lambda s: PoissonGaussianCost(1 / s, rate, steps), ADD),
@@ -96,9 +94,7 @@ def test_table_of_subsampled_multipliers(batch, steps, add, swap, fixed):
 @pytest.mark.parametrize(("rate", "steps"), [(0.005, 200), (0.05, 400)])
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 def test_half_a_per_cent_from_the_stock_root(rate, steps, relation):
-    """The stock distribution, on a fine grid, changes its verdict within 0.5 % of our
-    multiplier.
-    """
+    """The stock distribution on a fine grid has its root within 0.5 % of our noise multiplier."""
     budget = Budget(1.0, 1e-6)
     multiplier = 1 / calibrate(lambda s: PoissonGaussianCost(1 / s, rate, steps), budget, relation)
     unit = 1 if relation is ADD else 2
@@ -152,8 +148,6 @@ def test_unproved_relation_is_refused():
 
 @pytest.mark.parametrize(("steps", "noise"), [(200, 0.003606), (2000, 0.011405), (100, 0.002550)])
 def test_full_batches_of_the_same_table(steps, noise):
-    """Noise on the mean gradient of 40000 rows with C = 1: multiplier times the sensitivity
-    2C/n.
-    """
+    """Noise on the mean gradient of 40000 rows, C = 1: noise multiplier times sensitivity 2C/n."""
     strength = calibrate(lambda s: GaussianCost(1 / s, steps), Budget(1.0, 1e-8), REPLACE)
     assert 2 / 40_000 / strength == pytest.approx(noise, abs=1e-6)

@@ -1,6 +1,4 @@
-"""Filters keep an adaptive run within its price, whatever it does; what the thesis' rule gives
-instead; approximate costs.
-"""
+"""Filters keep adaptive runs within their budget; the thesis' rule does not; approximate costs."""
 
 import math
 
@@ -46,12 +44,13 @@ from hushfit.privacy.accounting.pld import pld_delta, pure_profile
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
 
-# Delta of a rule that follows several orders
+# Delta of a rule that tracks several orders
 
 
 def test_the_grid_of_orders_and_that_of_the_thesis():
-    """privacy_C 4.7: the thesis' rule over 2..500 gives 2.28 delta, the shipped grid 0.73 before
-    it is used up.
+    """privacy_C 4.7: the thesis' rule over 2..500 gives 2.28 delta, the shipped grid 0.73 delta.
+
+    The latter is before the rest of delta is used up.
     """
     assert sum(order_share(order) for order in range(2, 501)) == pytest.approx(2.28, abs=0.005)
     assert sum(map(order_share, FILTER_ORDERS)) == pytest.approx(0.73, abs=0.005)
@@ -62,8 +61,8 @@ def test_the_grid_of_orders_and_that_of_the_thesis():
     "orders", [FILTER_ORDERS, (2.0, 3.0, 4.5), (32.0,), filter_orders(1.0, 1e-6)], ids=len
 )
 def test_allowances_add_up_to_exactly_delta(orders):
-    """Each surviving order converts to its own delta at the filter's epsilon; together they are
-    the filter's delta.
+    """Each surviving order has its own delta at the filter's epsilon; they sum to the filter's
+    delta.
     """
     made = RdpFilter(1.3, 1e-6, ADD, orders)
     of_orders = [
@@ -74,8 +73,8 @@ def test_allowances_add_up_to_exactly_delta(orders):
 
 
 def test_the_thesis_allowances_promise_too_much():
-    """Its budgets epsilon - log(1/delta)/(a-1), for all whole orders to 500, are looser than any
-    that add up to delta.
+    """Its budgets epsilon - log(1/delta)/(a-1), for integer orders to 500, exceed any that sum to
+    delta.
     """
     made = RdpFilter(1.0, 1e-6, ADD, tuple(map(float, range(2, 501))))
     thesis = 1.0 - math.log(1e6) / (np.arange(2, 501) - 1)
@@ -88,14 +87,13 @@ def test_the_thesis_allowances_promise_too_much():
 
 
 def leaves(filter_of, prices, choose, depth):
-    """All paths of randomised responses whose epsilon ``choose`` picks from the history:
-    (probability here, there) of each.
+    """Probabilities, under both hypotheses, of all paths of adaptive randomised responses.
 
-    The first law answers truthfully, the second lies. A response that the filter refuses ends the
-    path.
+    ``choose`` picks each epsilon from the history. The first hypothesis answers truthfully, the
+    second lies. A response that the filter refuses ends the path.
     """
 
-    def walk(history, p, q):
+    def paths(history, p, q):
         if len(history) == depth:
             return [(p, q)]
         epsilon = prices[choose(history)]
@@ -105,25 +103,25 @@ def leaves(filter_of, prices, choose, depth):
         if not made.affords(PureCost(epsilon)):
             return [(p, q)]
         likely = expit(epsilon)
-        return walk((*history, (1, epsilon)), p * likely, q * (1 - likely)) + walk(
+        return paths((*history, (1, epsilon)), p * likely, q * (1 - likely)) + paths(
             (*history, (0, epsilon)), p * (1 - likely), q * likely
         )
 
-    return np.array(walk((), 1.0, 1.0))
+    return np.array(paths((), 1.0, 1.0))
 
 
 CHOICES = {
-    "always dear": lambda history: 1,
-    "dear after a hit": lambda history: int(bool(history) and history[-1][0] == 1),
-    "dear while ahead": lambda history: int(sum(2 * bit - 1 for bit, _ in history) >= 0),
-    "dear after a miss": lambda history: int(bool(history) and history[-1][0] == 0),
+    "always expensive": lambda history: 1,
+    "expensive after a hit": lambda history: int(bool(history) and history[-1][0] == 1),
+    "expensive while ahead": lambda history: int(sum(2 * bit - 1 for bit, _ in history) >= 0),
+    "expensive after a miss": lambda history: int(bool(history) and history[-1][0] == 0),
 }
 
 
 @pytest.mark.parametrize("choose", CHOICES.values(), ids=CHOICES)
 @pytest.mark.parametrize("orders", [FILTER_ORDERS, (2.0, 3.0, 4.0), (6.0,)], ids=len)
 def test_no_adversary_exceeds_delta(choose, orders):
-    """T11: the exact law of an adaptive run, leaf by leaf, at the filter's epsilon."""
+    """T11: the exact distribution of an adaptive run, path by path, at the filter's epsilon."""
     epsilon, delta = 1.5, 0.05
     found = leaves(lambda: RdpFilter(epsilon, delta, ADD, orders), (0.2, 0.6), choose, 12)
     assert found.sum(axis=0) == pytest.approx([1, 1])
@@ -134,7 +132,7 @@ def test_no_adversary_exceeds_delta(choose, orders):
 
 
 def test_a_filter_that_looks_afterwards_overdraws():
-    """Checking what was spent, not what this very call would cost, passes every allowance."""
+    """Checking past costs without the cost of the current call exceeds every allowance."""
     made, cost = RdpFilter(0.5, 1e-6, ADD), GaussianCost(8.0)
     curve = rdp_curve(cost, np.array(FILTER_ORDERS), ADD)
     spent = np.zeros_like(curve)
@@ -169,7 +167,7 @@ def test_what_passed_is_within_an_allowance_of_some_order(releases):
         assert np.any(total <= made.allowances * (1 + 1e-12))
         assert (
             epsilon_of(compose(passed), 1e-6, REPLACE) <= 0.8
-        )  # whoever knew all prices beforehand does better still
+        )  # costs fixed beforehand give a smaller epsilon still
 
 
 def test_a_refused_release_leaves_room_for_a_cheaper_one():
@@ -180,7 +178,7 @@ def test_a_refused_release_leaves_room_for_a_cheaper_one():
 
 
 def test_one_order_chosen_beforehand_serves_a_known_schedule_best():
-    """As many releases as the best single order allows; the grid pays for not knowing it."""
+    """As many releases as the best single order allows; a grid of orders allows fewer."""
 
     def room(orders):
         made, count = RdpFilter(1.0, 1e-6, ADD, orders), 0
@@ -206,18 +204,18 @@ def test_releases_that_may_keep_no_promise_need_an_allowance_for_it():
 
 
 def test_a_ledger_can_ask_a_filter():
-    """What was spent before counts, under the relation of the account."""
+    """Earlier costs count, under the relation of the account."""
     before = [GaussianCost(5.0), PoissonGaussianCost(2.0, 0.1, 3)]
     fresh, used = RdpFilter(1.5, 1e-6, REPLACE), RdpFilter(1.5, 1e-6, REPLACE, spent=before)
     assert fresh.affords(GaussianCost(4.0))
     assert not used.affords(GaussianCost(4.0))
 
 
-# Gaussian releases: adaptivity is free
+# Gaussian releases: adaptivity costs nothing
 
 
 def two_steps(mu_one, mu_two, epsilon):
-    """Delta of a Gaussian release followed by one whose mu is a function of the first answer, by
+    """Delta of a Gaussian release followed by one whose mu depends on the first answer, by
     quadrature.
     """
     y = np.linspace(mu_one - 12, mu_one + 12, 24_001)
@@ -232,9 +230,7 @@ def two_steps(mu_one, mu_two, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
 def test_gaussian_releases_may_adapt_for_nothing(epsilon):
-    """All that is left, or nothing, or a part, by the first answer: never worse than one
-    Gaussian of the whole mu.
-    """
+    """Using all, nothing or part of the rest is never worse than one Gaussian of the whole mu."""
     left = math.sqrt(1.0 - 0.36)
     whole = gaussian_delta(epsilon, 1.0)
     for rule in (
@@ -284,8 +280,8 @@ def test_a_gaussian_filter_refuses_what_it_cannot_price():
 
 
 def test_an_odometer_reads_at_every_moment():
-    """Readings grow, and at each of them a filter of that epsilon, with its share of delta,
-    would have let the run pass.
+    """Reports grow, and a filter of that epsilon and its share of delta would have let the run
+    pass.
     """
     odometer, levels = RdpOdometer(1e-6, ADD, levels=(0.5, 1.0, 2.0, 4.0)), []
     spent = []
@@ -337,7 +333,7 @@ def test_an_approximate_cost_is_what_it_says():
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.7])
 def test_approximate_costs_compose_as_lost_or_randomised(epsilon):
-    """Two of them, by enumeration: lost if either is, else two randomised responses."""
+    """Two of them, by enumeration: a failure if either fails, else two randomised responses."""
     cost, likely = ApproximateCost(0.8, 0.01), expit(0.8)
     p = np.outer([likely, 1 - likely], [likely, 1 - likely]).ravel()
     kept = np.maximum(p - math.exp(epsilon) * p[::-1], 0).sum()
@@ -368,7 +364,7 @@ def test_its_pair_by_itself():
 
 
 def test_a_ledger_keeps_tiny_deltas():
-    """At delta = 1e-12 a convolution would drown it; the closed form does not."""
+    """At delta = 1e-12 rounding would dominate a convolution; the closed form is exact."""
     ledger = Ledger(1.0, 1e-12)
     kept = Budget(1.0, 1e-12)
     ledger.charge(ApproximateCost(0.999 * kept.epsilon, 0.99 * kept.delta), "run", REPLACE)

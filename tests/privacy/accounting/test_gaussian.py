@@ -30,7 +30,7 @@ def test_mu_matches_known_values(epsilon, delta, mu):
 @pytest.mark.parametrize("mu", [1e-3, 0.05, 0.0999, 0.1, 0.5, 3.0, 12.0])
 @pytest.mark.parametrize("epsilon", [-2.0, 0.0, 1e-3, 0.1, 1.0, 6.0])
 def test_delta_is_the_hockey_stick_of_two_gaussians(epsilon, mu):
-    """Trapezoids of a smooth integrand, started where it becomes positive."""
+    """Trapezoidal rule from the point where the integrand becomes positive."""
     start = epsilon / mu + mu / 2
     x = start + np.linspace(0, 60, 400_001) if start > -20 else np.linspace(-20, 60, 400_001)
     gap = np.exp(-0.5 * (x - mu) ** 2) - np.exp(epsilon - 0.5 * x**2)
@@ -39,7 +39,7 @@ def test_delta_is_the_hockey_stick_of_two_gaussians(epsilon, mu):
 
 
 def test_small_and_large_mu_formulas_meet():
-    """The two ways to subtract tails agree to many digits where they meet."""
+    """The two formulas for the difference of tails agree to many digits where they meet."""
     for epsilon in (0.0, 0.5, 3.0):
         below, above = gaussian_delta(epsilon, 0.1 * (1 - 1e-12)), gaussian_delta(epsilon, 0.1)
         assert below == pytest.approx(above, rel=1e-8)

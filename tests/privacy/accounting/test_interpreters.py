@@ -1,6 +1,4 @@
-"""Epsilon and delta of a cost, by every interpreter, against definitions, known values and
-dp_accounting itself.
-"""
+"""Epsilon and delta of a cost, by every accountant, against definitions and dp_accounting."""
 
 import math
 
@@ -51,9 +49,7 @@ def pld_delta(cost, epsilon, relation):
 
 
 def test_one_gaussian_in_two_units():
-    """dp_accounting's 'noise multiplier 2' is 4.8866 in PLD units (ours: 1) and 2.419 in RDP
-    units (ours: 2).
-    """
+    """dp_accounting's 'noise multiplier 2' gives 4.8866 as PLD (our 1) and 2.419 as RDP (our 2)."""
     assert epsilon_of(GaussianCost(1.0), 1e-6, REPLACE) == pytest.approx(4.8866, abs=1e-4)
     assert pld_epsilon(GaussianCost(1.0), 1e-6, REPLACE) == pytest.approx(4.8866, rel=2e-3)
     assert epsilon_of(GaussianCost(1.0), 1e-5, REPLACE) == pytest.approx(4.377, abs=1e-3)
@@ -63,9 +59,7 @@ def test_one_gaussian_in_two_units():
 
 @pytest.mark.parametrize("multiplier", [1.0, 2.0, 8.0])
 def test_distributions_and_curves_agree_about_the_same_noise(multiplier):
-    """Within 15 % under replace-one; a factor of two in the unit, on either side, is far
-    outside.
-    """
+    """Within 15 % under replace-one; a factor of two in the unit would be far outside."""
     by_pld = pld_epsilon(GaussianCost(multiplier, 10), 1e-5, REPLACE)
     assert by_pld <= rdp_epsilon(GaussianCost(multiplier, 10), 1e-5, REPLACE) * 1.001
     assert rdp_epsilon(GaussianCost(multiplier, 10), 1e-5, REPLACE) <= 1.15 * by_pld
@@ -74,9 +68,7 @@ def test_distributions_and_curves_agree_about_the_same_noise(multiplier):
 
 
 def test_the_stock_accountants_still_disagree_about_units():
-    """Why only one module may talk to them: if this fails, dp_accounting changed and our notes
-    with it.
-    """
+    """Why only one module may import them: if this fails, dp_accounting has changed."""
     by_pld = (
         dpa.pld.PLDAccountant(NEIGHBOURS.REPLACE_ONE)
         .compose(dpa.GaussianDpEvent(2.0))
@@ -101,7 +93,7 @@ def test_single_fixed_size_batch():
     [(0.05, 100, 4.0, 1.699, 1.294), (0.005, 2000, 2.0, 2.101, None)],
 )
 def test_subsampled_gaussians(rate, steps, scale, fixed_size, swap):
-    """Scale is noise over per-record bound: half of it is the replace-one multiplier."""
+    """Scale is noise over per-record bound: half of it is the replace-one noise multiplier."""
     e_fixed = epsilon_of(FixedSizeGaussianCost(scale / 2, rate, steps), 1e-8, REPLACE)
     e_swap = epsilon_of(PoissonGaussianCost(scale / 2, rate, steps), 1e-8, REPLACE)
     e_add = epsilon_of(PoissonGaussianCost(scale, rate, steps), 1e-8, ADD)
@@ -123,8 +115,8 @@ def test_fixed_size_is_not_the_worse_of_add_and_remove(rate, steps, scale, wrong
 
 
 def test_equilateral_triple():
-    """Three contributions at pairwise distance 1 reach 1.698; the worse of add and remove stops
-    at 1.586.
+    """Three contributions at pairwise distance 1 reach 1.698; the worse of add and remove gives
+    1.586.
     """
     rate, steps = 0.003, 10_000
     assert epsilon_of(PoissonGaussianCost(1.0, rate, steps), 1e-5, ADD) == pytest.approx(
@@ -182,9 +174,7 @@ def test_pure_profile_is_randomised_response(bound):
 @given(st.floats(0.05, 10), st.floats(1e-4, 0.999))
 @settings(max_examples=50)
 def test_fixed_size_profile_is_a_profile_and_dominates_the_others(mu, rate):
-    """Convex and non-increasing in e^epsilon, and above every pair of points within the same
-    distance.
-    """
+    """Convex and non-increasing in e^epsilon, and above every pair within the same distance."""
     grid = np.exp(np.linspace(-3, 6, 400))
     values = accounting.fixed_size_profile(np.log(grid), mu, rate)
     slopes = np.diff(values) / np.diff(grid)
@@ -195,11 +185,13 @@ def test_fixed_size_profile_is_a_profile_and_dominates_the_others(mu, rate):
 
 
 def test_swap_is_worst_for_opposite_records():
-    """Two records of norm C at any angle, on a grid in the plane, never beat the antipodal pair."""
+    """Two records of norm C at any angle, on a grid in the plane, are never worse than opposite
+    ones.
+    """
     half, rate = 0.8, 0.3
     line = np.linspace(-9, 9, 601)
     x, y = np.meshgrid(line, line)
-    cell = (line[1] - line[0]) ** 2
+    area = (line[1] - line[0]) ** 2
 
     def density(centre):
         return np.exp(-0.5 * ((x - centre[0]) ** 2 + (y - centre[1]) ** 2)) / (2 * math.pi)
@@ -210,7 +202,7 @@ def test_swap_is_worst_for_opposite_records():
             centre = (length * half * math.cos(angle), length * half * math.sin(angle))
             other = (1 - rate) * density((0, 0)) + rate * density(centre)
             for epsilon in (0.0, 0.1, 0.4):
-                delta = np.maximum(one - math.exp(epsilon) * other, 0).sum() * cell
+                delta = np.maximum(one - math.exp(epsilon) * other, 0).sum() * area
                 assert (
                     delta <= accounting.swap_profile(np.array([epsilon]), 2 * half, rate)[0] + 1e-4
                 )
@@ -245,7 +237,7 @@ def test_poisson_curve_agrees_with_the_stock_accountant(multiplier, rate):
 
 
 def test_fixed_size_curve_is_not_below_the_stock_bound():
-    """Theirs is the same theorem, at whole orders, with a sharper sum: ours may only be larger."""
+    """Theirs is the same theorem at integer orders with a sharper sum: ours may only be larger."""
     orders = list(range(2, 64))
     event = dpa.SampledWithoutReplacementDpEvent(1000, 50, dpa.GaussianDpEvent(2.0))
     theirs = dpa.rdp.RdpAccountant(
@@ -255,7 +247,7 @@ def test_fixed_size_curve_is_not_below_the_stock_bound():
     assert theirs.get_epsilon(1e-8) * (1 - 1e-3) <= ours <= 1.5 * theirs.get_epsilon(1e-8)
 
 
-# Interpreters among themselves --------------------------------------------------------------------
+# Accountants against each other -------------------------------------------------------------------
 
 PAIRED = [
     (GaussianCost(1.3), REPLACE),
@@ -286,9 +278,7 @@ def test_distributions_are_tighter_than_curves(cost, relation, count):
 
 @pytest.mark.parametrize(("cost", "relation"), PAIRED[2:], ids=NAMES[2:-1])
 def test_curve_dominates_the_moments_of_the_pair(cost, relation):
-    """Moments of the loss, cut where mass is negligible, never exceed the Renyi bound by more
-    than rounding.
-    """
+    """Moments of the truncated loss never exceed the Renyi bound by more than rounding."""
     pairs = accounting._directions(normal_form(cost, relation), relation)
     x, weights = pairs[0].remove.losses, pairs[0].remove.weights
     for order in (1.3, 2.0, 3.5, 8.0):
@@ -324,7 +314,7 @@ def test_full_batches_are_not_sampled():
 )
 @settings(max_examples=15)
 def test_gaussian_with_pure_parts_is_exact(pures, mu):
-    """The closed form is what the convolution approaches from above."""
+    """The convolution approaches the closed form from above."""
     cost = compose([GaussianCost(1 / mu), *(PureCost(e, k) for e, k in pures)])
     form = normal_form(cost, REPLACE)
     exact = exact_delta(form, 1.0)
@@ -333,9 +323,7 @@ def test_gaussian_with_pure_parts_is_exact(pures, mu):
 
 
 def test_pure_cost_alone():
-    """One release at epsilon 1 has delta 0 from 1 on; a hundred compose by the binomial, far
-    below the sum.
-    """
+    """One release at epsilon 1 has delta 0 from 1 on; a hundred compose far below the sum."""
     assert epsilon_of(PureCost(1.0), 1e-9, ADD) == pytest.approx(1.0, abs=1e-8)
     assert delta_of(PureCost(1.0), 1.0, ADD) == 0.0
     assert epsilon_of(PureCost(0.05, 100), 1e-6, ADD) < 3.0
@@ -350,7 +338,7 @@ def test_many_different_pure_parts_fall_back_to_distributions():
 
 
 def test_tiny_delta_goes_by_the_curve():
-    """Convolutions cannot see 1e-30; the Renyi bound can."""
+    """Convolutions cannot resolve 1e-30; the Renyi bound can."""
     cost = FixedSizeGaussianCost(2.0, 0.05, 100)
     assert pld_epsilon(cost, 1e-30, REPLACE) == math.inf
     assert epsilon_of(cost, 1e-30, REPLACE) == rdp_epsilon(cost, 1e-30, REPLACE) < 20
@@ -367,9 +355,7 @@ def test_a_curve_in_the_mix_means_curves_for_all():
 
 
 def test_tables_with_different_orders_meet_on_chords():
-    """Between its orders a table of a convex log moment is an upper bound; beyond the last it
-    knows nothing.
-    """
+    """Between orders, chords of the log moment are upper bounds; beyond the last, infinity."""
     coarse = RdpCost((2.0, 4.0, 16.0), (0.1, 0.2, 0.8))
     at = rdp_curve(coarse, np.array([1.5, 2.0, 3.0, 4.0, 17.0]), ADD)
     assert at[0] == pytest.approx(0.1)
@@ -443,7 +429,7 @@ def test_arguments_are_checked():
 
 @pytest.mark.parametrize(("mu", "count"), [(0.02, 2500), (0.1, 400), (1.0, 10)])
 def test_convolution_stays_above_the_truth_down_to_its_rounding(mu, count):
-    """A Gaussian composed the hard way, bin by bin, against its closed form."""
+    """A Gaussian composed by convolution, against its closed form."""
     pair = accounting.gaussian_pair(mu, count)
     total = accounting._discretised(
         accounting.Directions(pair), accounting._interval([pair])
@@ -455,8 +441,8 @@ def test_convolution_stays_above_the_truth_down_to_its_rounding(mu, count):
 
 
 def test_rounding_of_long_compositions_stays_on_the_safe_side():
-    """Raising a transform to the power of a million multiplies its error; at full rate the
-    closed form is known.
+    """Raising a transform to the millionth power multiplies its error; compare with the closed
+    form.
     """
     cost = PoissonGaussianCost(1e3 / 0.3, 1 - 1e-9, 10**6)
     exact = gaussian_delta(2.0, 0.3)

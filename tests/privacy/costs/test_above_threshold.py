@@ -1,5 +1,6 @@
-"""The cost of an above-threshold gate against its exact law, by quadrature over the threshold;
-joint pricing of gradient and gate.
+"""Cost of an above-threshold gate against its exact distribution; joint accounting with a gradient.
+
+The exact distribution comes from quadrature over the threshold.
 """
 
 import math
@@ -46,7 +47,7 @@ def gaussian(rho, queries):
     return AboveThresholdCost("gaussian", math.sqrt(1.5 / rho), math.sqrt(3 / rho), queries)
 
 
-def exact_law(gate, queries):
+def exact_distribution(gate, queries):
     """Logarithms of the probabilities of stopping at each query, and of never stopping."""
     return gate_law(
         gate.noise, gate.threshold_multiplier, gate.query_multiplier, queries, points=1201
@@ -57,16 +58,16 @@ def divergence(log_p, log_q, order):
     return logsumexp(order * log_p + (1 - order) * log_q) / (order - 1)
 
 
-def both_laws(gate, queries, moved):
-    return exact_law(gate, queries), exact_law(gate, np.asarray(queries) + moved)
+def both_distributions(gate, queries, moved):
+    return exact_distribution(gate, queries), exact_distribution(gate, np.asarray(queries) + moved)
 
 
-def worst(laws, order):
-    return max(divergence(*laws, order), divergence(*laws[::-1], order))
+def worst(distributions, order):
+    return max(divergence(*distributions, order), divergence(*distributions[::-1], order))
 
 
 def bound(gate, order):
-    """What the curve says at an order of the recursion, without running it at all others."""
+    """Value of the curve at an order of the recursion, without running it at all others."""
     return min(gates.recursion_bound(gate, order), float(gate.closed_curve(np.array([order]))[0]))
 
 
@@ -78,28 +79,27 @@ def test_the_curve_is_the_smallest_bound_and_a_chord_in_between():
     assert at[4] == gate.closed_curve(np.array([500.0]))[0]
 
 
-# Against the exact law
+# Against the exact distribution
 
 
 @pytest.mark.parametrize("queries", [1, 30, 1000])
 @pytest.mark.parametrize("make", [laplace, gaussian])
 @pytest.mark.parametrize("budget", [0.1, 2.0])
 def test_alternating_queries_never_exceed_the_cost(make, budget, queries):
-    """T7: half of the queries move up, half down, at several distances from the threshold."""
+    """T7: half of the queries increase, half decrease, at several distances from the threshold."""
     gate = make(budget, queries)
     moved = np.resize([1.0, -1.0], queries)
-    laws = [
-        both_laws(gate, np.full(queries, -off * gate.query_multiplier), moved) for off in (0.0, 2.5)
+    distributions = [
+        both_distributions(gate, np.full(queries, -off * gate.query_multiplier), moved)
+        for off in (0.0, 2.5)
     ]
     for order in ORDERS if queries < 1000 or budget < 1 else ORDERS[1:2]:
-        assert max(worst(pair, order) for pair in laws) <= bound(gate, order)
+        assert max(worst(pair, order) for pair in distributions) <= bound(gate, order)
 
 
 @pytest.mark.parametrize("make", [laplace, gaussian])
 def test_random_neighbours_never_exceed_the_cost_and_some_come_close(make):
-    """T8: random levels, random moves; the recursion is not only safe but nearly reached by the
-    worst of them.
-    """
+    """T8: random levels and changes; the recursion is safe, and nearly tight for the worst."""
     rng = np.random.default_rng(0)
     closest = 0.0
     for _ in range(40):
@@ -113,7 +113,7 @@ def test_random_neighbours_never_exceed_the_cost_and_some_come_close(make):
         moved = (
             rng.choice([-1.0, 1.0], queries) if rng.random() < 0.7 else rng.uniform(-1, 1, queries)
         )
-        exact, allowed = worst(both_laws(gate, levels, moved), order), bound(gate, order)
+        exact, allowed = worst(both_distributions(gate, levels, moved), order), bound(gate, order)
         assert exact <= allowed
         closest = max(closest, exact / allowed)
     assert closest > 0.5
@@ -126,19 +126,25 @@ def test_pure_bound_of_laplace_noise_holds_for_every_outcome():
     assert gate.epsilon == pytest.approx(0.8)
     for _ in range(20):
         levels = gate.query_multiplier * rng.normal(-1, 1, 50)
-        laws = exact_law(gate, levels), exact_law(gate, levels + rng.uniform(-1, 1, 50))
-        assert np.abs(laws[0] - laws[1]).max() <= 0.8
+        distributions = (
+            exact_distribution(gate, levels),
+            exact_distribution(gate, levels + rng.uniform(-1, 1, 50)),
+        )
+        assert np.abs(distributions[0] - distributions[1]).max() <= 0.8
 
 
 def test_delta_of_a_gaussian_gate_by_quadrature():
     gate = gaussian(0.5, 20)
     level = np.full(20, -2.0 * gate.query_multiplier)
-    laws = (
-        np.exp(exact_law(gate, level)),
-        np.exp(exact_law(gate, level + np.resize([1.0, -1.0], 20))),
+    distributions = (
+        np.exp(exact_distribution(gate, level)),
+        np.exp(exact_distribution(gate, level + np.resize([1.0, -1.0], 20))),
     )
     for epsilon in (0.2, 1.0, 2.0):
-        true = max(np.maximum(p - math.exp(epsilon) * q, 0).sum() for p, q in (laws, laws[::-1]))
+        true = max(
+            np.maximum(p - math.exp(epsilon) * q, 0).sum()
+            for p, q in (distributions, distributions[::-1])
+        )
         assert true <= delta_of(gate, epsilon, ADD)
 
 
@@ -153,15 +159,20 @@ def test_recursion_at_known_points():
 
 
 def test_a_grid_cut_on_the_left_would_promise_too_much(monkeypatch):
-    """Two queries far above the threshold: the exact divergence is 42.53, the one-sided grid
-    said 31.74.
+    """Two queries far above the threshold: the exact divergence is 42.53, the one-sided grid gave
+    31.74.
     """
     gate = gaussian(2.0, 2)
     levels = np.linspace(0, 60, 61)
-    exact = max(worst(both_laws(gate, [level, level], [-1.0, -1.0]), 64.0) for level in levels)
+    exact = max(
+        worst(both_distributions(gate, [level, level], [-1.0, -1.0]), 64.0) for level in levels
+    )
     exact = max(
         exact,
-        max(worst(both_laws(gate, [level, level - 1], [1.0, -1.0]), 64.0) for level in levels - 50),
+        max(
+            worst(both_distributions(gate, [level, level - 1], [1.0, -1.0]), 64.0)
+            for level in levels - 50
+        ),
     )
     assert exact > 31.74
     assert exact <= bound(gate, 64.0)
@@ -176,13 +187,13 @@ def test_a_grid_cut_on_the_left_would_promise_too_much(monkeypatch):
 
 
 def test_one_comparison_with_a_public_threshold():
-    """V_1 without a shift of the threshold is the divergence of one noisy comparison, at its
-    worst level.
-    """
+    """V_1 without a threshold shift is the divergence of one noisy comparison, at its worst."""
     gate = AboveThresholdCost("gaussian", 0.0, 1.5, 1)
     x = np.linspace(-30, 30, 20001)
-    laws = [np.stack([log_ndtr(-(x + m) / 1.5), log_ndtr((x + m) / 1.5)]) for m in (0.0, 1.0)]
-    most = (logsumexp(4 * laws[0] - 3 * laws[1], axis=0) / 3).max()
+    distributions = [
+        np.stack([log_ndtr(-(x + m) / 1.5), log_ndtr((x + m) / 1.5)]) for m in (0.0, 1.0)
+    ]
+    most = (logsumexp(4 * distributions[0] - 3 * distributions[1], axis=0) / 3).max()
     assert gates.recursion_bound(gate, 4.0) == pytest.approx(most, rel=1e-3)
     assert gates.recursion_bound(gate, 4.0) >= most - 1e-12
 
@@ -193,7 +204,7 @@ def test_more_queries_cost_more(make):
     assert found == sorted(found)
 
 
-# What the thesis says
+# Claims of the thesis
 
 
 def theorem_5_3(gate, order):
@@ -206,7 +217,7 @@ def theorem_5_2(gate, order):
 
 
 def merged_divergence(rho, order, queries, off):
-    """Exact, for three outcomes: stopped at a query that moves up, at one that moves down,
+    """Exact divergence for three outcomes: stop at a query that increases, at one that decreases,
     never.
     """
     s1, s2 = math.sqrt(1.5 / rho), math.sqrt(3 / rho)
@@ -214,7 +225,7 @@ def merged_divergence(rho, order, queries, off):
     density = np.exp(-0.5 * (z / s1) ** 2)
     density /= density.sum()
 
-    def law(up, down):
+    def distribution(up, down):
         a, b = (np.exp(log_ndtr((move - off - z) / s2)) for move in (up, down))
         pair = np.log1p(-a) + np.log1p(-b)
         times = np.expm1(queries // 2 * pair) / np.expm1(pair)
@@ -226,9 +237,10 @@ def merged_divergence(rho, order, queries, off):
             ]
         )
 
-    laws = law(0.0, 0.0), law(1.0, -1.0)
+    distributions = distribution(0.0, 0.0), distribution(1.0, -1.0)
     return max(
-        math.log((p**order * q ** (1 - order)).sum()) / (order - 1) for p, q in (laws, laws[::-1])
+        math.log((p**order * q ** (1 - order)).sum()) / (order - 1)
+        for p, q in (distributions, distributions[::-1])
     )
 
 
@@ -237,9 +249,7 @@ def merged_divergence(rho, order, queries, off):
     [(0.5, 2.0, 9.5, 1.54), (0.1, 2.0, 20.5, 1.90), (0.1, 4.0, 21.5, 1.53)],
 )
 def test_theorem_5_3_fails_for_long_searches(rho, order, off, factor):
-    """200,000 queries: the true divergence is 1.5 to 1.9 times what is claimed, and within what
-    we say.
-    """
+    """200,000 queries: the true divergence is 1.5 to 1.9 times the claim, and within our bound."""
     gate = gaussian(rho, 200_000)
     true = merged_divergence(rho, order, 200_000, off)
     assert true > factor * theorem_5_3(gate, order)
@@ -247,7 +257,7 @@ def test_theorem_5_3_fails_for_long_searches(rho, order, off, factor):
 
 
 def test_theorem_5_2_is_true_for_its_own_split_only():
-    """Within the claim for epsilon_1 = 2 epsilon_2; ours is tighter there."""
+    """Within the claim for epsilon_1 = 2 epsilon_2; our bound is tighter there."""
     for order in (1.5, 4.0, 16.0):
         assert bound(laplace(1.0, 30), order) < theorem_5_2(laplace(1.0, 30), order)
     assert bound(laplace(1.0, 30), 2.0) == pytest.approx(0.138, rel=0.01)
@@ -262,7 +272,7 @@ def joint(rate, multiplier, epsilon, calls=1, count=1):
 
 
 def separately(rate, multiplier, epsilon, calls, count):
-    """The thesis: amplify each by itself, then add up."""
+    """The thesis: amplify each separately, then compose."""
     gate_alone = joint(rate, math.inf, epsilon, 1, calls * count)
     parts = (
         [gate_alone]
@@ -276,7 +286,7 @@ def separately(rate, multiplier, epsilon, calls, count):
     ("rate", "calls", "true", "claimed"), [(0.1, 2, 0.494, 0.317), (0.01, 8, 3.43, 0.136)]
 )
 def test_two_responses_on_one_batch(rate, calls, true, claimed):
-    """T9: log(1 + q (e^k - 1)); amplifying each by itself claims k log(1 + q (e - 1))."""
+    """T9: log(1 + q (e^k - 1)); amplifying each separately claims k log(1 + q (e - 1))."""
     assert math.log1p(rate * math.expm1(calls)) == pytest.approx(true, rel=2e-3)
     found = delta_of(joint(rate, math.inf, 1.0, calls), true - 0.01, ADD)
     assert found > 1e-4 * rate
@@ -313,14 +323,14 @@ def test_gradient_and_gate_on_one_batch(rate, multiplier, epsilon, count, calls,
 @pytest.mark.parametrize("relation", [ADD, REPLACE], ids=str)
 @pytest.mark.parametrize(("rate", "multiplier"), [(0.01, 1.0), (0.1, 2.0), (0.3, 0.7)])
 def test_without_a_gate_it_is_the_poisson_gaussian(relation, rate, multiplier):
-    quiet = GatedCost(multiplier, rate, "laplace", 1e9, 1e9, 5, count=40)
+    without_gate = GatedCost(multiplier, rate, "laplace", 1e9, 1e9, 5, count=40)
     plain = PoissonGaussianCost(multiplier, rate, 40)
-    assert epsilon_of(quiet, 1e-6, relation) == pytest.approx(
+    assert epsilon_of(without_gate, 1e-6, relation) == pytest.approx(
         epsilon_of(plain, 1e-6, relation), rel=1e-3
     )
     orders = np.array([2.0, 5.5, 20.0])
     np.testing.assert_allclose(
-        rdp_curve(quiet, orders, relation), rdp_curve(plain, orders, relation), rtol=1e-6
+        rdp_curve(without_gate, orders, relation), rdp_curve(plain, orders, relation), rtol=1e-6
     )
 
 
@@ -341,17 +351,16 @@ def test_with_all_rows_it_is_plain_composition():
 
 
 def triple(mu, epsilon, gates_count, rng):
-    """A mechanism over three inputs (absent, record, other record) on a fine grid of outcomes:
-    Gaussian and random gates.
+    """A mechanism over three inputs (absent, record, other record) on a fine grid of outcomes.
 
-    Pairs with the absent record are within (mu, epsilon); the two records may be twice as far
-    apart.
+    It has a Gaussian and random gates. Pairs with the absent record are within (mu, epsilon); the
+    two records may be twice as far apart.
     """
     x = np.linspace(-8, 8, 801)
     angle = rng.uniform(0, 2 * math.pi)
     shifts = 0.0, mu, mu * math.cos(angle)
     densities = [np.exp(-0.5 * (x - shift) ** 2) for shift in shifts]
-    laws = [density / density.sum() for density in densities]
+    distributions = [density / density.sum() for density in densities]
     for _ in range(gates_count):
         # The gate may depend on the gradient: another response at every x.
         absent = rng.uniform(0.02, 0.98, len(x))
@@ -360,18 +369,24 @@ def triple(mu, epsilon, gates_count, rng):
             low = np.maximum(absent * math.exp(-epsilon), 1 - (1 - absent) * math.exp(epsilon))
             high = np.minimum(absent * math.exp(epsilon), 1 - (1 - absent) * math.exp(-epsilon))
             yes.append(np.where(rng.random(len(x)) < 0.5, low, high))
-        laws = [
-            np.concatenate([law * np.resize(y, law.shape), law * (1 - np.resize(y, law.shape))])
-            for law, y in zip(laws, yes, strict=True)
+        distributions = [
+            np.concatenate(
+                [
+                    distribution * np.resize(y, distribution.shape),
+                    distribution * (1 - np.resize(y, distribution.shape)),
+                ]
+            )
+            for distribution, y in zip(distributions, yes, strict=True)
         ]
-    return laws
+    return distributions
 
 
 @pytest.mark.parametrize("gates_count", [1, 2])
 @pytest.mark.parametrize("rate", [0.05, 0.4, 1.0])
 def test_random_mechanisms_never_exceed_the_swap_pair(rate, gates_count):
-    """Replace-one: no triple of laws, each within half of the sensitivity of the absent one, is
-    worse than the pair.
+    """Replace-one: no triple of distributions is worse than the pair.
+
+    The distribution of each record is within half of the sensitivity of the absent one.
     """
     rng = np.random.default_rng(5)
     cost = joint(rate, 1 / 1.2, 0.8, gates_count)
@@ -380,18 +395,18 @@ def test_random_mechanisms_never_exceed_the_swap_pair(rate, gates_count):
     allowed = profile(grid)
     for _ in range(40):
         absent, one, other = triple(0.6, 0.4, gates_count, rng)
-        p, q = ((1 - rate) * absent + rate * law for law in (one, other))
+        p, q = ((1 - rate) * absent + rate * distribution for distribution in (one, other))
         true = np.array([np.maximum(p - math.exp(e) * q, 0).sum() for e in grid])
         assert np.all(
             true <= allowed + 1e-6
-        )  # the Gaussian is cut at 8 deviations and taken at points
+        )  # the Gaussian is cut at 8 standard deviations and discretised
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.4])
 @pytest.mark.parametrize("epsilon", [0.1, 0.6])
 def test_climbing_comes_close_to_the_swap_pair_and_not_beyond(rate, epsilon):
-    """A gate that answers differently for every gradient, improved by random changes: above 9/10
-    of what is allowed.
+    """A gate that depends on the gradient, improved by hill climbing: above 9/10 of what is
+    allowed.
     """
     rng = np.random.default_rng(6)
     allowed = joint(rate, 1 / 1.2, 0.8).directions(REPLACE).remove.profile(np.array([epsilon]))[0]
@@ -427,7 +442,7 @@ def test_climbing_comes_close_to_the_swap_pair_and_not_beyond(rate, epsilon):
 
 @pytest.mark.parametrize(("mu", "rate"), [(0.1, 0.05), (0.5, 0.1), (1.0, 0.01), (3.0, 0.3)])
 def test_the_swap_pair_of_a_gaussian_alone_is_the_known_one(mu, rate):
-    """The table interpolates, and errs on the safe side by a few 1e-5 at the most."""
+    """The table interpolates, and errs on the safe side by at most a few 1e-5."""
     epsilon = np.linspace(-2, 5, 57)
     _, profile = gated._swap(gated._Inner(mu / 2, 0.0, 0), rate)
     known = accounting.swap_profile(epsilon, mu, rate)
@@ -436,9 +451,7 @@ def test_the_swap_pair_of_a_gaussian_alone_is_the_known_one(mu, rate):
 
 
 def test_the_swap_pair_is_the_quantile_integral():
-    """By its definition: the ratio to the absent record, and its mirrored quantile, integrated
-    over [0, 1].
-    """
+    """By definition: the ratio to the absent record and its mirrored quantile, integrated."""
     inner, rate = gated._Inner(0.7, 0.5, 2), 0.2
     u = (np.arange(400_000) + 0.5) / 400_000
     s = np.linspace(-12, 12, 200_001)
@@ -452,9 +465,7 @@ def test_the_swap_pair_is_the_quantile_integral():
 
 @pytest.mark.parametrize("rate", [0.05, 0.5])
 def test_moments_of_the_pair_in_both_directions(rate):
-    """The curve is that of (1-q) Q + q P against Q, by quadrature, and the other direction is
-    below it.
-    """
+    """The curve is that of (1-q) Q + q P against Q, by quadrature; the reverse is below it."""
     inner, cost = gated._Inner(0.8, 0.5, 1), joint(rate, 1 / 0.8, 0.5)
     x = np.linspace(-12, 14, 40_001)
     loss = np.add.outer(0.8 * x - 0.32, inner.losses)
@@ -478,7 +489,7 @@ def test_the_general_amplification_bound_covers_the_known_gaussian():
 @pytest.mark.parametrize("relation", [ADD, REPLACE], ids=str)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_renyi_and_loss_distribution_agree_roughly(relation, noise):
-    """T14: two routes to one number, for the same physical noise."""
+    """T14: two accountants for the same noise."""
     cost = GatedCost(4.0, 0.1, noise, 24.0, 48.0, 20, count=50)
     by_pair, by_curve = epsilon_of(cost, 1e-6, relation), rdp_epsilon(cost, 1e-6, relation)
     assert by_pair <= by_curve <= 1.35 * by_pair
@@ -520,8 +531,8 @@ def test_stock_distribution_of_the_gaussian_alone():
     plain = stock.from_gaussian_mechanism(
         1.0, sampling_prob=0.05, value_discretization_interval=1e-4
     ).self_compose(20)
-    quiet = GatedCost(1.0, 0.05, "laplace", 1e9, 1e9, 5, count=20)
-    assert epsilon_of(quiet, 1e-6, ADD) == pytest.approx(
+    without_gate = GatedCost(1.0, 0.05, "laplace", 1e9, 1e9, 5, count=20)
+    assert epsilon_of(without_gate, 1e-6, ADD) == pytest.approx(
         plain.get_epsilon_for_delta(1e-6), rel=2e-3
     )
 

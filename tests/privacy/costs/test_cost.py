@@ -41,7 +41,7 @@ from hushfit.privacy import (
 )
 from hushfit.privacy.costs._release_cost import ReleaseCost
 
-# Every kind of cost. A new one goes here and inherits the tests.
+# Every kind of cost. Add new ones here: the tests apply to all of them.
 COSTS = [
     GaussianCost(3.0),
     PoissonGaussianCost(1.5, 0.02),
@@ -130,8 +130,9 @@ def proved_under(cost, relation):
 @over_costs
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 def test_what_a_kind_declares_agrees_with_its_price(cost, relation):
-    """Whatever interpreter its declarations lead to, more releases cost more, and a refusal is
-    the same everywhere.
+    """For every accountant that its declarations lead to, more releases cost more.
+
+    A relation without a proof is refused everywhere.
     """
     if not proved_under(cost, relation):
         with pytest.raises(UnsupportedRelation):
@@ -148,7 +149,7 @@ def test_what_a_kind_declares_agrees_with_its_price(cost, relation):
 
 @dataclass(frozen=True)
 class Tailored(ReleaseCost, kind="tailored"):
-    """A kind that nobody but this test knows: it declares a Renyi curve and nothing else."""
+    """A kind that only this test knows: it declares a Renyi curve and nothing else."""
 
     rho: float
     count: int = 1
@@ -161,7 +162,7 @@ class Tailored(ReleaseCost, kind="tailored"):
         return self.rho * orders
 
 
-del Cost.kinds["tailored"]  # other tests need not know of it
+del Cost.kinds["tailored"]  # other tests do not need it
 
 
 def test_a_new_kind_needs_no_change_elsewhere(monkeypatch):

@@ -1,6 +1,4 @@
-"""The ledger on disk: nobody overspends, nothing is lost, and nothing can be rewritten
-unnoticed.
-"""
+"""The ledger on disk: no overspending, no lost payment, no unnoticed rewriting."""
 
 import getpass
 import hashlib
@@ -53,7 +51,7 @@ def ledger(path):
 
 
 def change(path, *statements):
-    """Tamper with the file behind the ledger's back."""
+    """Tamper with the file outside the ledger."""
     with sqlite3.connect(path) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -180,7 +178,7 @@ def test_tampering_is_found_and_nothing_is_paid_into_it(ledger, path, statement)
 
 
 def test_a_total_that_is_too_small_for_its_costs_is_found(ledger, path, monkeypatch):
-    """Somebody rewrites a total and every hash after it: composing the costs again tells."""
+    """A total and every hash after it are rewritten: composing the costs again shows it."""
     monkeypatch.setattr(_ledger, "_filtered", lambda *given: 0.1)
     pay(ledger, 1.5)
     monkeypatch.undo()
@@ -253,31 +251,29 @@ def in_child(path, before):
 
 
 def test_a_read_only_place_is_refused():
-    """Root may write anywhere, so the child gives up its rights first (after loading what it
-    needs).
-    """
+    """Root may write anywhere, so the child drops its privileges first (after its imports)."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "ledger.db")
         ledger = Ledger.create(path, "patients", 2.0, DELTA)
         os.chmod(path, 0o444)
         os.chmod(folder, 0o555)
-        told = in_child(
+        output = in_child(
             path, "Ledger(sys.argv[1]).spent(); os.setuid(65534) if os.getuid() == 0 else None"
         )
         os.chmod(folder, 0o755)
         os.chmod(path, 0o644)
-        assert told.startswith("LedgerError")
-        assert "Nothing was" in told
+        assert output.startswith("LedgerError")
+        assert "Nothing was" in output
         assert len(ledger.entries) == 0
 
 
 def test_a_full_disk_is_refused(ledger, path):
-    """A limit on file sizes does what a full disk does: writing fails half way."""
+    """A limit on file sizes acts like a full disk: writing fails half way."""
     limit = os.path.getsize(path) + 100
-    told = in_child(
+    output = in_child(
         path, f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit // 2}, {limit // 2}))"
     )
-    assert told.startswith("LedgerError")
+    assert output.startswith("LedgerError")
     assert verify_ledger(path) == {"patients": []}
     assert len(ledger.entries) == 0
 
@@ -309,7 +305,7 @@ print(paid)
 
 
 def race(path, processes, times, epsilon):
-    """How many charges each of several processes got through."""
+    """Number of successful charges of each of several processes."""
     command = [sys.executable, "-c", CHARGE_MANY, path, str(times), str(epsilon)]
     children = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)
@@ -351,7 +347,7 @@ while True:
 
 
 def test_what_was_paid_survives_a_kill_at_any_moment(ledger, path):
-    """Whoever has been told a receipt number can rely on it, however the process ended."""
+    """A receipt number that was printed is recorded, however the process ended."""
     generator = random.Random(0)
     for _ in range(6):
         child = subprocess.Popen(
@@ -360,13 +356,13 @@ def test_what_was_paid_survives_a_kill_at_any_moment(ledger, path):
         assert child.stdout.readline() == "ready\n"
         time.sleep(generator.uniform(0, 0.15))
         child.send_signal(signal.SIGKILL)
-        told = [int(line) for line in child.stdout.read().split()]
+        acknowledged = [int(line) for line in child.stdout.read().split()]
         child.wait()
         child.stdout.close()
         assert verify_ledger(path) == {"patients": []}
         recorded = [entry.number for entry in Ledger(path).entries]
         assert recorded == list(range(1, len(recorded) + 1))
-        assert set(told) <= set(recorded)
+        assert set(acknowledged) <= set(recorded)
     assert len(ledger.entries) > 0
 
 
@@ -404,7 +400,7 @@ def test_tampering_on_postgresql_is_found(server):
 
 
 def test_a_second_name_of_the_file_is_refused(tmp_path):
-    """Locks of the write-ahead log belong to a name: two names would let two processes pay at
+    """Locks of the write-ahead log belong to a name: with two names, two processes could pay at
     once.
     """
     path = tmp_path / "ledger.db"
@@ -418,7 +414,7 @@ def test_a_second_name_of_the_file_is_refused(tmp_path):
 
 
 def test_a_handle_with_other_terms_cannot_pay(tmp_path):
-    """Neither a stale handle of a ledger that was made anew, nor one that somebody made up."""
+    """Neither a stale handle of a ledger that was made again, nor a fabricated one."""
     path = tmp_path / "ledger.db"
     generous = Ledger.create(path, "patients", 10.0, 1e-6)
     for part in tmp_path.glob("ledger.db*"):
@@ -434,7 +430,7 @@ def test_a_handle_with_other_terms_cannot_pay(tmp_path):
 
 
 def old_statements(format, dataset="patients", epsilon=1.0):
-    """What makes a ledger as earlier versions wrote it: one head for each account, and no seals."""
+    """Statements that make a ledger of an earlier version: one head for each account, no seals."""
     opening = {
         "kind": "open",
         "dataset": dataset,
@@ -460,7 +456,7 @@ def old_statements(format, dataset="patients", epsilon=1.0):
 
 
 def opened_without_filter(path, dataset="patients", epsilon=1.0):
-    """An account as hushfit wrote it before there was a filter."""
+    """An account of a version without a filter."""
     change(path, "PRAGMA journal_mode = WAL", *old_statements(1, dataset, epsilon))
     return Ledger(path, dataset=dataset)
 
@@ -470,7 +466,7 @@ def opened_without_filter(path, dataset="patients", epsilon=1.0):
 )
 def test_a_broken_account_of_an_older_ledger_stays_broken(path, statement):
     change(path, *old_statements(2), statement)
-    staff = Ledger.create(path, "staff", 1.0, DELTA)  # takes the file over
+    staff = Ledger.create(path, "staff", 1.0, DELTA)  # upgrades the file
     pay(staff)
     found = verify_ledger(path)
     assert found["patients"]
@@ -480,9 +476,7 @@ def test_a_broken_account_of_an_older_ledger_stays_broken(path, statement):
 
 
 def half_of(epsilon):
-    """Two of these, fixed beforehand, make epsilon; chosen one after the other they make a
-    little more.
-    """
+    """Two of these compose to epsilon if fixed beforehand, and to slightly more if adaptive."""
     strength = calibrate(
         lambda s: PoissonGaussianCost(1 / s, 0.02, 100), Budget(epsilon, DELTA), "replace-one"
     )
@@ -496,7 +490,8 @@ def test_an_account_from_before_the_filter_goes_on_as_it_was_opened(path):
     for _ in range(2):
         old.charge(half, "half", "replace-one")
     assert verify_ledger(path) == {"patients": []}
-    # A new account beside it has a filter, and an older hushfit refuses the file from then on.
+    # A new account in the same file has a filter, and an older hushfit refuses the file from then
+    # on.
     new = Ledger.create(path, "visits", 1.0, DELTA)
     assert new.adaptive
     with sqlite3.connect(path) as connection:
@@ -515,7 +510,7 @@ def test_the_rule_of_an_account_is_on_disk(path):
     Ledger.create(path, "chosen", 1.0, DELTA)
     for _ in range(2):
         Ledger(path, dataset="fixed").charge(half, "half", "replace-one")
-    # What is fixed beforehand is one charge where prices may be chosen.
+    # What is fixed beforehand is one charge where costs may be adaptive.
     Ledger(path, dataset="chosen").charge(compose([half, half]), "both halves", "replace-one")
     assert verify_ledger(path) == {"chosen": [], "fixed": []}
 
@@ -535,14 +530,14 @@ def test_a_rule_that_the_account_does_not_have_is_refused(path):
 
 
 def test_nobody_waits_for_the_arithmetic_of_another(ledger, monkeypatch):
-    """What dominates the new plan is found before the ledger is locked."""
-    found, honest = _adaptive_total._mu_of_profile, SqliteDatabase.transaction
+    """The Gaussian that dominates the new plan is computed before the ledger is locked."""
+    found, original = _adaptive_total._mu_of_profile, SqliteDatabase.transaction
     inside = []
 
     @contextmanager
     def transaction(self, *, writing, creating=False):
         before = found.cache_info().misses
-        with honest(self, writing=writing, creating=creating) as execute:
+        with original(self, writing=writing, creating=creating) as execute:
             yield execute
         if writing:
             inside.append(found.cache_info().misses - before)

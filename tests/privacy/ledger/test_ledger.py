@@ -1,4 +1,4 @@
-"""The ledger: pay first, never twice, never from elsewhere."""
+"""The ledger in memory: charge before release, once, and only in its own process."""
 
 import copy
 import gc
@@ -39,7 +39,7 @@ def gaussian_of(epsilon, delta=1e-6):
 
 
 def test_costs_compose_and_epsilons_do_not_add():
-    """Two fits at 0.9 make 1.31 together."""
+    """Two fits at 0.9 compose to 1.31."""
     ledger = Ledger(2.0, 1e-6, adaptive=False)
     ledger.charge(gaussian_of(0.9), "first", "replace-one")
     receipt = ledger.charge(gaussian_of(0.9), "second", Relation.REPLACE_ONE)
@@ -75,7 +75,7 @@ def test_near_miss_is_told_with_enough_digits():
 
 @pytest.mark.parametrize("parts", [2, 7])
 def test_shares_that_fill_the_budget_exactly_all_pass(parts):
-    """All of it but the reserve for discrete noise, which fits keep back as well."""
+    """All but the reserve for discrete noise, which fits withhold as well."""
     ledger = Ledger(1.0, 1e-6, adaptive=False)
     spendable, _ = usable(Budget(1.0, 1e-6))
     share = GaussianCost(math.sqrt(parts) / gaussian_mu(spendable.epsilon, spendable.delta))
@@ -167,9 +167,7 @@ def test_a_pickle_that_outlives_its_ledger_finds_later_charges():
 
 
 def test_racing_threads_never_overspend():
-    """Sixteen threads try a hundred payments each; exactly as many pass as would one after the
-    other.
-    """
+    """Sixteen threads attempt a hundred payments each; as many succeed as in sequence."""
     ledger, cost = Ledger(1.0, 1e-6), GaussianCost(20.0)
     fits = 0
     while filtered_epsilon([cost] * (fits + 1), ledger.budget, "replace-one") <= 1.0:
@@ -195,8 +193,8 @@ def test_racing_threads_never_overspend():
 
 
 @dataclass(frozen=True)
-class Sly(ThresholdedGaussianCost, kind="sly"):
-    """Pays for something else the first time it is looked at."""
+class ReentrantCost(ThresholdedGaussianCost, kind="sly"):
+    """Makes another payment the first time its pair is computed."""
 
     def directions(self, relation):
         if LATER:
@@ -219,13 +217,13 @@ def test_a_charge_inside_a_charge_makes_the_outer_one_void(kind):
     _ledger._filtered.cache_clear()
     LATER.append(lambda: ledger.charge(GaussianCost(6.0), "inner", "replace-one"))
     with pytest.raises(LedgerError, match="while another charge was being decided"):
-        ledger.charge(Sly(6.0, 1e-9), "outer", "replace-one")
+        ledger.charge(ReentrantCost(6.0, 1e-9), "outer", "replace-one")
     assert [(entry.number, entry.label) for entry in ledger.entries] == [(1, "inner")]
     assert LATER == []
 
 
 def test_the_reserve_is_kept_of_delta_as_well():
-    """A release that may say everything with probability delta leaves nothing for discrete
+    """A release that may reveal everything with probability delta leaves nothing for discrete
     noise.
     """
     for adaptive in (True, False):
@@ -244,8 +242,8 @@ def test_what_is_refused_for_the_reserve_is_told():
 
 
 def test_charges_have_no_names_of_plans():
-    """Whoever could add to an earlier charge could do so after its answer; what is fixed
-    together is one charge.
+    """Additions to an earlier charge could depend on its answer; what is fixed together is one
+    charge.
     """
     ledger = Ledger(1.0, 1e-6)
     with pytest.raises(TypeError, match="plan"):
@@ -255,7 +253,7 @@ def test_charges_have_no_names_of_plans():
     }
 
 
-ELSEWHERE = """
+OTHER_PROCESS = """
 import pickle, sys
 from hushfit.errors import LedgerError
 from hushfit.privacy import GaussianCost
@@ -278,7 +276,7 @@ def test_another_process_may_look_but_not_pay():
     ledger = Ledger(1.0, 1e-6, name="patients")
     ledger.charge(gaussian_of(0.5), "here", "replace-one")
     there = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE],
+        [sys.executable, "-c", OTHER_PROCESS],
         input=pickle.dumps(ledger),
         capture_output=True,
         check=False,
@@ -342,7 +340,7 @@ def test_bad_ledgers_are_refused(bad):
 
 
 def test_names_that_only_chance_gives_away_can_be_paid_for():
-    """Counts under endless noise tell nothing, but a rare text may still be named."""
+    """Counts under infinite noise reveal nothing, but a rare text may still be named."""
     ledger = Ledger(1.0, 1e-5)
     ledger.charge(ThresholdedGaussianCost(math.inf, 1e-7), "vocabulary", "replace-one")
     assert ledger.spent().epsilon < 1e-3

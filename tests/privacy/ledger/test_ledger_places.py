@@ -1,5 +1,4 @@
-"""Where a ledger's file may be, and what happens to it: two names, network disks, forks, kills,
-disks that fail."""
+"""Ledger files: two names, network disks, forks, kills and failing disks."""
 
 import os
 import shutil
@@ -49,7 +48,7 @@ def test_mount_points_are_read_as_the_system_writes_them():
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "message"),
     [
         ("/data/the ledger.db", "Mount the folder that holds the ledger"),
         ("/net/team/ledger.db", r"network file system \(nfs4\)"),
@@ -59,11 +58,11 @@ def test_mount_points_are_read_as_the_system_writes_them():
         ("/network/ledger.db", None),
     ],
 )
-def test_places_where_locks_do_not_hold_are_refused(place, told):
-    if told is None:
+def test_places_where_locks_do_not_hold_are_refused(place, message):
+    if message is None:
         refuse_unsafe_place(place, parse_mounts(LINES))
     else:
-        with pytest.raises(LedgerError, match=told):
+        with pytest.raises(LedgerError, match=message):
             refuse_unsafe_place(place, parse_mounts(LINES))
 
 
@@ -79,8 +78,7 @@ def test_a_file_that_is_a_mount_point_is_neither_read_nor_paid_into(ledger, path
 
 
 def namespace():
-    """A command that runs another one with mounts of its own, or None where the system does not
-    allow it."""
+    """Command that runs another one in its own mount namespace, or None where it is not allowed."""
     if shutil.which("unshare") is None:
         return None
     line = ["unshare", "-m" if os.getuid() == 0 else "-rm"]
@@ -90,7 +88,8 @@ def namespace():
     return line if probe.returncode == 0 else None
 
 
-# Pays as often as told through one name; prints the receipts it got, then what stopped it.
+# Pays a given number of times through one name; prints its receipts, then the error that stopped
+# it.
 PAY_THROUGH = """
 import sys
 from hushfit.errors import HushfitError
@@ -116,8 +115,7 @@ wait $one && wait $two
 
 
 def paid_through_two_names(folder, times, checked):
-    """What two processes were told that used a file and a mount of the same file, each in its own
-    folder."""
+    """Output of two processes that use a file and a mount of it, each in its own folder."""
     line = namespace()
     if line is None:
         pytest.skip("this system does not allow mount namespaces; the rule itself is tested above")
@@ -151,10 +149,9 @@ def test_of_two_names_in_a_namespace_only_the_first_pays(tmp_path):
 
 
 def check_locks_belong_to_the_file(folder, times):
-    """Even if nobody looked at mounts, what was acknowledged through either name would be on
-    record, once."""
-    told = paid_through_two_names(folder, times, checked=False)
-    numbers = sorted(int(line) for lines in told for line in lines)
+    """Even without the check of mounts, every acknowledged payment would be recorded once."""
+    outputs = paid_through_two_names(folder, times, checked=False)
+    numbers = sorted(int(line) for lines in outputs for line in lines)
     assert numbers == list(range(1, 2 * times + 1))
     ledger = Ledger(folder / "host" / "ledger.db")
     assert [entry.number for entry in ledger.entries] == numbers
@@ -176,7 +173,7 @@ def test_two_names_with_many_charges(tmp_path):
     )
 
 
-# --- Everything acknowledged is in the file itself
+# --- Every acknowledged payment is in the file itself
 
 
 def journal_mode(path):
@@ -193,28 +190,28 @@ def test_after_a_payment_nothing_is_in_a_side_file(ledger, path):
 
 
 def test_a_copy_of_the_file_alone_has_every_acknowledged_charge(ledger, path, tmp_path):
-    """The process is killed right after it was told, and only the file itself is rescued."""
+    """The process is killed right after the acknowledgement, and only the file itself is copied."""
 
-    def work(tell):
-        tell(pay(ledger, 0.01).number)
+    def work(send):
+        send(pay(ledger, 0.01).number)
         os.kill(os.getpid(), 9)
 
     for k in range(1, 6):
-        with forked(work) as (_, heard):
-            assert heard() == [str(k)]
+        with forked(work) as (_, received):
+            assert received() == [str(k)]
         copy = tmp_path / f"copy-{k}.db"
         shutil.copy(path, copy)
         assert len(Ledger(copy).entries) == k
 
 
 def test_a_ledger_with_a_write_ahead_log_is_taken_over_with_its_log(ledger, path):
-    """As earlier versions left it when they were killed: the last payment is in the log only."""
+    """As earlier versions left it when killed: the last payment is in the log only."""
     pay(ledger)
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    with forked(lambda tell: left_in_the_log(path)) as (_, heard):
-        heard()
+    with forked(lambda send: left_in_the_log(path)) as (_, received):
+        received()
     assert os.path.getsize(path + "-wal") > 0
     assert pay(Ledger(path)).number == 2
     assert journal_mode(path) == "delete"
@@ -229,8 +226,7 @@ def left_in_the_log(path):
 
 
 def test_a_file_exchanged_during_a_payment_is_noticed(ledger, path, tmp_path, monkeypatch):
-    """Somebody restores a backup just then: the charge would go to a file that has no name any
-    more."""
+    """A backup is restored during the payment: the charge would go to a file without a name."""
     backup = shutil.copy(path, tmp_path / "backup.db")
 
     def exchange():
@@ -242,12 +238,12 @@ def test_a_file_exchanged_during_a_payment_is_noticed(ledger, path, tmp_path, mo
 
     with pytest.raises(LedgerError, match="cannot be used"):
         inside_transaction(ledger, decide)
-    honest = _sqlite._SqliteConnection.execute
+    original = _sqlite._SqliteConnection.execute
 
     def execute(self, sql, values):
         if sql.startswith("SELECT body, hash"):  # the last statement before the end
             exchange()
-        return honest(self, sql, values)
+        return original(self, sql, values)
 
     monkeypatch.setattr(_sqlite._SqliteConnection, "execute", execute)
     with pytest.raises(LedgerError, match=r"exchanged.*not known"):
@@ -279,8 +275,7 @@ def test_a_trigger_that_throws_payments_away_is_refused(ledger, path):
 
 
 def fork_and_pay(location, dataset, forks):
-    """Fork while another thread pays; parent and child pay on, each by itself. Returns the receipts
-    of all."""
+    """Fork while another thread pays; parent and child pay on. Returns all receipt numbers."""
     stop, numbers, failures = threading.Event(), [], []
 
     def pay_meanwhile():
@@ -297,10 +292,10 @@ def fork_and_pay(location, dataset, forks):
     thread.start()
     try:
         for _ in range(forks):
-            with forked(lambda tell: tell(pay(ledger, 0.0005).number)) as (_, heard):
+            with forked(lambda send: send(pay(ledger, 0.0005).number)) as (_, received):
                 numbers.append(pay(ledger, 0.0005).number)
-                (told,) = heard()
-                numbers.append(int(told))
+                (number,) = received()
+                numbers.append(int(number))
     finally:
         stop.set()
         thread.join()
@@ -323,19 +318,22 @@ def test_forks_beside_a_paying_thread_lose_nothing(ledger, path):
 
 
 def fork_inside(ledger):
-    """Fork in the very moment in which a payment is being decided; both sides go on."""
-    told = []
+    """Fork while a payment is being decided; both sides continue.
+
+    Returns the parent's receipt and the child's output.
+    """
+    outputs = []
 
     def decide(entries):
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             os.dup2(writing, 1)
-            return receipt_for(ledger, entries)  # goes on as if it were the one who pays
+            return receipt_for(ledger, entries)  # continues as if it were the payer
         os.close(writing)
         os.waitpid(child, 0)
         with os.fdopen(reading) as lines:
-            told.append(lines.read())
+            outputs.append(lines.read())
         return receipt_for(ledger, entries)
 
     process = os.getpid()
@@ -347,7 +345,7 @@ def fork_inside(ledger):
         os.write(1, f"{type(error).__name__}: {error}\n".encode())
     else:
         if os.getpid() == process:
-            return receipt, told[0]
+            return receipt, outputs[0]
         os.write(1, b"paid twice\n")
     try:
         pay(Ledger(ledger.account.location, dataset=ledger.name))
@@ -358,7 +356,7 @@ def fork_inside(ledger):
 
 
 def inside_transaction(ledger, decide):
-    """The account shows its entries to ``decide`` twice; the second time it holds the lock."""
+    """Call ``decide`` only at the second call of the account, which holds the lock."""
     seen = []
 
     def second(entries):
@@ -370,10 +368,10 @@ def inside_transaction(ledger, decide):
 
 def test_a_child_forked_inside_a_payment_touches_nothing(ledger, path):
     for number in range(1, 6):
-        receipt, told = fork_inside(ledger)
+        receipt, output = fork_inside(ledger)
         assert receipt.number == number
-        assert told.startswith("LedgerError: this process was forked in the middle")
-        assert "then LedgerError: this process was forked" in told
+        assert output.startswith("LedgerError: this process was forked in the middle")
+        assert "then LedgerError: this process was forked" in output
         assert len(Ledger(path).entries) == number
     assert verify_ledger(path) == {"patients": []}
 
@@ -381,7 +379,7 @@ def test_a_child_forked_inside_a_payment_touches_nothing(ledger, path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_two_hundred_and_seventy_six_forks(tmp_path):
-    """138 beside a paying thread and 138 inside a payment."""
+    """138 next to a paying thread and 138 inside a payment."""
     beside, inside = (str(tmp_path / name) for name in ("beside.db", "inside.db"))
     Ledger.create(beside, "patients", 20.0, DELTA)
     recorded = check_forks(beside, "patients", 138)
@@ -415,13 +413,13 @@ def test_a_fork_waits_for_payments_of_other_threads():
     thread.start()
     inside.wait(10)
     threading.Timer(0.05, leave.set).start()
-    with _transaction._PROCESS.lock:  # what a fork asks for first
+    with _transaction._PROCESS.lock:  # what a fork acquires first
         seen.append("forked")
     thread.join()
     assert seen == ["committed", "forked"]
 
 
-# --- Kills and disks that fail
+# --- Kills and failing disks
 
 
 def test_what_was_acknowledged_survives_kills(ledger, path):
@@ -431,14 +429,19 @@ def test_what_was_acknowledged_survives_kills(ledger, path):
 
 @pytest.mark.slow
 def test_five_hundred_kills_of_sqlite(tmp_path):
-    told, kept = 0, 0
+    total_acknowledged, total_recorded = 0, 0
     for k in range(20):
         path = str(tmp_path / f"ledger-{k}.db")
         Ledger.create(path, "patients", 5.0, DELTA)
         acknowledged, recorded = killed_while_paying(path, "patients", 25, seed=k)
-        told, kept = told + acknowledged, kept + recorded
-    print(f"\n500 kills, SQLite: {told} acknowledged, {kept} recorded, 0 lost")
-    assert told <= kept <= told + 500
+        total_acknowledged, total_recorded = (
+            total_acknowledged + acknowledged,
+            total_recorded + recorded,
+        )
+    print(
+        f"\n500 kills, SQLite: {total_acknowledged} acknowledged, {total_recorded} recorded, 0 lost"
+    )
+    assert total_acknowledged <= total_recorded <= total_acknowledged + 500
 
 
 PAY_ONCE = """
@@ -454,8 +457,7 @@ except HushfitError as error:
 
 
 def pay_with_failing_disk(path, call, fault, when):
-    """One payment during which the n-th system call of a kind on the ledger or its journal
-    fails."""
+    """One payment during which the n-th system call of a kind on ledger or journal fails."""
     inject = f"inject={call}:error={fault}:when={when}"
     files = [option for name in (path, f"{path}-journal") for option in ("-P", name)]
     line = ["strace", "-f", "-qq", "-o", os.devnull, *files, "-e", f"trace={call}", "-e", inject]
@@ -473,22 +475,21 @@ FAULTS = [
 
 
 def check_failing_disk(path, faults, moments):
-    """Whatever fails, and whenever: a payment that was acknowledged is there, and the ledger goes
-    on."""
+    """After every fault an acknowledged payment is recorded, and the ledger remains usable."""
     ledger = Ledger.create(path, "patients", 5.0, DELTA)
     outcomes = {"paid": 0, "refused": 0}
     for call, fault in faults:
         for when in moments:
             before = len(ledger.entries)
-            told = pay_with_failing_disk(path, call, fault, when)
+            output = pay_with_failing_disk(path, call, fault, when)
             after = len(Ledger(path).entries)
             assert verify_ledger(path) == {"patients": []}
-            if told.startswith("paid"):
+            if output.startswith("paid"):
                 assert after == before + 1
                 outcomes["paid"] += 1
             else:
-                assert told.startswith("LedgerError"), told
-                assert "Nothing was released" in told
+                assert output.startswith("LedgerError"), output
+                assert "Nothing was released" in output
                 assert before <= after <= before + 1
                 outcomes["refused"] += 1
     return outcomes
@@ -516,7 +517,7 @@ def test_a_disk_that_fails_at_any_moment(path):
 
 
 def test_the_page_on_ledgers_says_where_it_may_be():
-    """What the code refuses, the page says."""
+    """What the code refuses is documented."""
     page = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text(encoding="utf-8")
     assert "mount the folder" in page.lower()
     assert "network file system" in page.lower()

@@ -1,5 +1,4 @@
-"""A ledger on PostgreSQL: whatever the server's defaults, whoever pays, and wherever the line is
-cut."""
+"""A ledger on PostgreSQL: server defaults, roles, and lost connections."""
 
 import json
 import os
@@ -28,7 +27,7 @@ TABLES = "hushfit_format, hushfit_entries, hushfit_seals"
 
 @pytest.fixture
 def database(server):
-    """The name of a database of its own."""
+    """Name of a fresh database."""
     name = f"d{time.monotonic_ns()}"
     server.sql(f"CREATE DATABASE {name}")
     return name
@@ -47,12 +46,12 @@ def test_many_make_a_ledger_at_once_under_any_default(server, database, url, lev
     def make(k, depth=0):
         if k == children:
             return
-        with forked(lambda tell: tell(Ledger.create(url, f"data {k}", 2.0, DELTA).name)) as (
+        with forked(lambda send: send(Ledger.create(url, f"data {k}", 2.0, DELTA).name)) as (
             _,
-            heard,
+            received,
         ):
             make(k + 1)  # the next one starts while this one works
-            assert heard() == [f"data {k}"]
+            assert received() == [f"data {k}"]
 
     make(0)
     assert server.sql("SELECT version FROM hushfit_format", database=database) == [(3,)]
@@ -66,9 +65,9 @@ def test_payments_race_under_any_default(server, database, url, level):
     server.sql(f"ALTER DATABASE {database} SET default_transaction_isolation = '{level}'")
     Ledger.create(url, "patients", 2.0, DELTA)
 
-    def work(tell):
+    def work(send):
         for _ in range(5):
-            tell(pay(Ledger(url), 0.01).number)
+            send(pay(Ledger(url), 0.01).number)
 
     with forked(work) as (_, first), forked(work) as (_, second):
         numbers = sorted(map(int, first() + second()))
@@ -94,7 +93,7 @@ def test_an_older_ledger_is_taken_over(server, database, url):
 
 @pytest.fixture
 def payer(server, database, url):
-    """A role that may select and insert, and nothing else."""
+    """A role that may only select and insert."""
     name = f"payer_{database}"
     Ledger.create(url, "patients", 2.0, DELTA)
     grant = f"GRANT SELECT, INSERT ON {TABLES} TO {name}"
@@ -154,14 +153,14 @@ def test_refusals_name_neither_server_nor_role(server, given, capsys):
     (value,) = given.values()
     for detail in (value, str(server.folder), "hush@", "hush ", "secret", "postgres@"):
         assert detail not in str(refusal.value)
-    # Whoever sits here is told.
+    # The local user sees the details.
     (note,) = refusal.value.__notes__
     assert value in note
     assert "secret" not in note
     assert run(["ledger", "show", place, "--json"]) == 4
-    told = capsys.readouterr()
-    assert value in told.err
-    assert value not in json.loads(told.out)["error"]["message"]
+    output = capsys.readouterr()
+    assert value in output.err
+    assert value not in json.loads(output.out)["error"]["message"]
 
 
 def test_other_refusals_and_handles_name_no_server_either(server, url):
@@ -181,27 +180,32 @@ def test_other_refusals_and_handles_name_no_server_either(server, url):
 
 @contextmanager
 def cut_at_commit(server, before):
-    """A relay that cuts the line when it sees a commit: before the server gets it, or after the
-    server has answered."""
+    """Relay that closes the connection at a commit: before the server gets it, or after it
+    answered.
+    """
     with tempfile.TemporaryDirectory(prefix="hushfit-relay-", dir="/tmp") as folder:
-        door = socket.socket(socket.AF_UNIX)
-        door.bind(f"{folder}/.s.PGSQL.5432")
-        door.listen()
-        door.settimeout(30)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(f"{folder}/.s.PGSQL.5432")
+        listener.listen()
+        listener.settimeout(30)
 
         def relay():
-            with door, door.accept()[0] as client, socket.socket(socket.AF_UNIX) as upstream:
+            with (
+                listener,
+                listener.accept()[0] as client,
+                socket.socket(socket.AF_UNIX) as upstream,
+            ):
                 upstream.connect(f"{server.folder}/.s.PGSQL.5432")
                 while True:
                     ready, _, _ = select.select([client, upstream], [], [], 30)
                     if upstream in ready:
                         client.sendall(upstream.recv(1 << 16))
                     if client in ready:
-                        said = client.recv(1 << 16)
-                        if b"COMMIT\0" in said and before:
+                        data = client.recv(1 << 16)
+                        if b"COMMIT\0" in data and before:
                             return
-                        upstream.sendall(said)
-                        if b"COMMIT\0" in said:
+                        upstream.sendall(data)
+                        if b"COMMIT\0" in data:
                             upstream.recv(1 << 16)
                             return
 
@@ -224,14 +228,14 @@ def test_a_line_cut_at_commit_releases_nothing_and_says_what_is_not_known(
         cut = DiskAccount(
             server.url(database=database, host=folder), "patients", account.budget, account.relation
         )
-        # Only the payment itself goes over the relay; what is read beforehand goes straight.
+        # Only the payment itself goes through the relay; earlier reads go directly.
         object.__setattr__(cut, "entries", account.entries)
         with pytest.raises(
             LedgerError,
             match=r"Nothing was released, but whether the entry was recorded is not known",
         ):
             pay(Ledger.over(cut))
-    # Recorded if the server had it, and once: nobody tried again on its own.
+    # Recorded once if the server received it: nothing is retried automatically.
     assert len(ledger.entries) == (0 if before else 1)
     assert verify_ledger(url) == {"patients": []}
     assert pay(ledger).number == (1 if before else 2)
@@ -243,9 +247,9 @@ def test_forks_lose_nothing_and_children_inside_a_payment_touch_nothing(url):
     check_forks(url, "patients", 4)
     before = len(ledger.entries)
     for number in range(1, 4):
-        receipt, told = fork_inside(ledger)
+        receipt, output = fork_inside(ledger)
         assert receipt.number == before + number
-        assert "forked in the middle" in told
+        assert "forked in the middle" in output
     assert verify_ledger(url) == {"patients": []}
 
 
@@ -257,8 +261,8 @@ def test_what_was_acknowledged_survives_kills(url):
 
 @pytest.mark.slow
 def test_five_hundred_kills_of_postgresql(server):
-    """Of processes that pay; in every 25th case the server crashes first."""
-    told, kept, crashes = 0, 0, []
+    """Paying processes are killed; in every 25th case the server crashes first."""
+    total_acknowledged, total_recorded, crashes = 0, 0, []
 
     def meanwhile(k):
         if k % 25 == 24:
@@ -273,12 +277,15 @@ def test_five_hundred_kills_of_postgresql(server):
         acknowledged, recorded = killed_while_paying(
             server.url(database=name), "patients", 25, k, meanwhile
         )
-        told, kept = told + acknowledged, kept + recorded
+        total_acknowledged, total_recorded = (
+            total_acknowledged + acknowledged,
+            total_recorded + recorded,
+        )
     print(
-        f"\n500 kills, PostgreSQL, {len(crashes)} of them with a crash of the server: {told} "
-        f"acknowledged, {kept} recorded, 0 lost"
+        f"\n500 kills, PostgreSQL, {len(crashes)} of them with a crash of the server: "
+        f"{total_acknowledged} acknowledged, {total_recorded} recorded, 0 lost"
     )
-    assert told <= kept <= told + 500
+    assert total_acknowledged <= total_recorded <= total_acknowledged + 500
 
 
 def test_removed_accounts_do_not_verify(server, database, url, tmp_path, capsys):
@@ -290,10 +297,10 @@ def test_removed_accounts_do_not_verify(server, database, url, tmp_path, capsys)
         for table in ("hushfit_entries", "hushfit_seals")
     ]
     server.sql(*remove, database=database)
-    assert verify(url).sentences() == []  # nothing inside can tell
+    assert verify(url).sentences() == []  # nothing inside can show it
     assert run(["ledger", "verify", url, "--against", str(tmp_path / "kept.jsonl")]) == 4
     assert "of 'staff'" in capsys.readouterr().err
-    # A fresh account of that name does not hide it.
+    # A new account of that name does not hide it.
     Ledger.create(url, "staff", 2.0, DELTA)
     assert run(["ledger", "verify", url, "--against", str(tmp_path / "kept.jsonl")]) == 4
     server.sql("DELETE FROM hushfit_entries", "DELETE FROM hushfit_seals", database=database)

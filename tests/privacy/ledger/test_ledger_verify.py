@@ -1,5 +1,4 @@
-"""What shows that a ledger or a model was rewritten, cut off or brought back from an earlier
-day."""
+"""Detection of ledgers and models that were rewritten, truncated or reset to an earlier state."""
 
 import hashlib
 import json
@@ -41,7 +40,7 @@ def change(path, *statements):
 
 
 def cut_off(path, number):
-    """Remove the last entries with everything that belongs to them."""
+    """Remove the last entries and their seals."""
     change(
         path,
         *(
@@ -52,8 +51,9 @@ def cut_off(path, number):
 
 
 def rewritten(path, edit):
-    """Every line passed through ``edit``, and all hashes and seals computed anew, as somebody
-    without the key can."""
+    """Apply ``edit`` to every entry and recompute all hashes and seals, as is possible without the
+    key.
+    """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         previous = "0" * 64
         for dataset, number, body in connection.execute(
@@ -75,27 +75,27 @@ def larger_budget(body):
     return {**body, "epsilon": 50.0} if body["kind"] == "open" else body
 
 
-# --- What was kept elsewhere
+# --- Copies stored elsewhere
 
 
 @pytest.fixture
-def kept(ledger, path, tmp_path):
-    """An export and the head, taken after three payments."""
+def anchors(ledger, path, tmp_path):
+    """Anchors from an export and the head, taken after three payments."""
     export = tmp_path / "kept.jsonl"
     assert run(["ledger", "export", path, "-o", str(export)]) == 0
     return [*export_anchors(export), head_anchor(ledger.account.history()[-1].hash)]
 
 
-def test_a_ledger_that_only_grew_has_what_was_kept(ledger, path, kept):
+def test_a_ledger_that_only_grew_has_what_was_kept(ledger, path, anchors):
     pay(ledger, 0.1)
-    assert verify(path, kept).sentences() == []
+    assert verify(path, anchors).sentences() == []
 
 
 ATTACKS = {
     "last entries removed": lambda path, old: cut_off(path, 2),
     "older copy restored": lambda path, old: shutil.copy(old, path),
-    "written anew": lambda path, old: rewritten(path, larger_budget),
-    "made anew": lambda path, old: (os.remove(path), Ledger.create(path, "patients", 2.0, DELTA)),
+    "rewritten": lambda path, old: rewritten(path, larger_budget),
+    "made again": lambda path, old: (os.remove(path), Ledger.create(path, "patients", 2.0, DELTA)),
 }
 
 
@@ -108,7 +108,7 @@ def test_what_was_kept_elsewhere_shows_what_the_ledger_alone_cannot(path, tmp_pa
     export, head = str(tmp_path / "kept.jsonl"), ledger.account.history()[-1].hash
     run(["ledger", "export", path, "-o", export])
     attack(path, old)
-    assert run(["ledger", "verify", path]) == 0  # the pages say so
+    assert run(["ledger", "verify", path]) == 0  # as documented
     capsys.readouterr()
     for option in (("--against", export), ("--head", head)):
         assert run(["ledger", "verify", path, *option]) == 4
@@ -172,7 +172,7 @@ def test_what_was_written_without_the_key_does_not_verify(key, ledger, path):
 
 
 def test_an_account_made_anew_without_the_key_does_not_verify(key, ledger, path, monkeypatch):
-    """Somebody without the key throws the ledger away and opens one with a larger budget."""
+    """Someone without the key replaces the ledger by one with a larger budget."""
     os.remove(path)
     monkeypatch.delenv(KEY_VARIABLE)
     Ledger.create(path, "patients", 50.0, DELTA)
@@ -198,8 +198,7 @@ def test_without_the_key_one_can_read_but_not_pay(key, ledger, path, monkeypatch
 
 
 def test_a_key_does_not_show_a_return_to_an_earlier_state(key, ledger, path, tmp_path):
-    """What the pages say: such a state was written with the key. Something kept elsewhere shows
-    it."""
+    """As documented: that state was written with the key. Only a copy elsewhere shows it."""
     old, head = shutil.copy(path, tmp_path / "old.db"), pay(ledger, 0.1)
     anchor = head_anchor(ledger.account.hash_of(head))
     shutil.copy(old, path)
@@ -219,13 +218,13 @@ def test_a_seal_belongs_to_its_account_and_place():
     assert "kkkk" not in repr(key)
 
 
-@pytest.mark.parametrize(("text", "told"), [("short", "too few"), (None, "cannot be read")])
-def test_a_key_that_is_none_is_refused(key, path, text, told):
+@pytest.mark.parametrize(("text", "message"), [("short", "too few"), (None, "cannot be read")])
+def test_a_key_that_is_none_is_refused(key, path, text, message):
     if text is None:
         key.unlink()
     else:
         key.write_text(text)
-    with pytest.raises(LedgerError, match=told):
+    with pytest.raises(LedgerError, match=message):
         Ledger.create(path, "patients", 2.0, DELTA)
     assert not os.path.exists(path)
 
@@ -285,7 +284,7 @@ def fitted(tmp_path_factory):
 
 
 def forged(fitted, place, edit, base="model.json"):
-    """The model with something changed and its hash made to match."""
+    """The model with one change and a matching hash."""
     contents = json.loads((fitted / base).read_text())
     del contents["hash"]
     edit(contents)
@@ -320,12 +319,12 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize(("edit", "told"), FORGERIES.values(), ids=FORGERIES)
-def test_a_forged_model_does_not_verify(fitted, tmp_path, edit, told, capsys):
+@pytest.mark.parametrize(("edit", "message"), FORGERIES.values(), ids=FORGERIES)
+def test_a_forged_model_does_not_verify(fitted, tmp_path, edit, message, capsys):
     place = forged(fitted, tmp_path / "forged.json", edit)
     load_model(place)  # nothing in the file itself shows it
     assert run(["ledger", "verify", str(fitted / "ledger.db"), "--model", place]) == 4
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_genuine_models_verify(fitted):
@@ -336,7 +335,7 @@ def test_genuine_models_verify(fitted):
 
 
 def test_the_papers_of_another_payment_do_not_verify(fitted, tmp_path):
-    """The receipt, and even the guarantee, of a second model that was paid for."""
+    """Receipt and guarantee of a second model that was paid for."""
     other = json.loads((fitted / "other.json").read_text())
     place = forged(
         fitted,
@@ -400,8 +399,7 @@ ODD = (
 
 
 def mutated(text, generator):
-    """A model file with one to three values exchanged for odd ones, the hash made to match; or with
-    its bytes damaged."""
+    """A model file with one to three odd values and a matching hash, or with damaged bytes."""
     if generator.random() < 0.2:
         raw = bytearray(text.encode())
         for _ in range(generator.randint(1, 5)):
@@ -424,8 +422,7 @@ def mutated(text, generator):
 
 
 def refusal_of(use):
-    """The sentence with which something is refused, or None; anything but a refusal is a
-    failure."""
+    """Message of a refusal, or None; any other exception is a failure."""
     try:
         use()
     except HushfitError as error:
@@ -434,18 +431,17 @@ def refusal_of(use):
 
 
 def check_mutations(fitted, folder, count, seed):
-    """A damaged model is refused in a sentence, or is read and used without surprise; none verifies
-    as the genuine one."""
+    """A damaged model is refused with a message or works; none verifies as the genuine one."""
     genuine, verdict = (fitted / "model.json").read_text(), verify(fitted / "ledger.db")
     _, digest = read_model(fitted / "model.json")
     generator, place = random.Random(seed), folder / "mutated.json"
     outcomes = {"refused": 0, "read": 0}
     for _ in range(count):
         place.write_bytes(mutated(genuine, generator))
-        told = refusal_of(lambda: load_model(place))
-        outcomes["read" if told is None else "refused"] += 1
-        if told is not None:
-            assert "mutated.json" in told
+        refusal = refusal_of(lambda: load_model(place))
+        outcomes["read" if refusal is None else "refused"] += 1
+        if refusal is not None:
+            assert "mutated.json" in refusal
             continue
         model, found = read_model(place)
         assert (

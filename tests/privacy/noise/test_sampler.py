@@ -1,9 +1,9 @@
-"""Exact noise: the law, its independence, its freshness, and that buffering is invisible.
+"""Exact noise: distribution, independence, freshness, and no effect of buffering.
 
 False alarms: every statistical check below rejects at level 1e-6 (``LEVEL``). There are 51 of them,
-so the whole file fails by chance with probability about 5e-5, and below 1e-4 with room for the
+so the whole file fails by chance with probability about 5e-5, and below 1e-4 including the
 large-sample approximations of the p-values. The secure sampler cannot be seeded, so these are real
-chances and nothing is fixed to hide them.
+probabilities and nothing is fixed to hide them.
 """
 
 import copy
@@ -35,7 +35,7 @@ from hushfit.privacy.noise._sampler import (
 )
 
 LEVEL = 1e-6
-# OpenDP takes 15 us a draw.
+# OpenDP takes 15 us per draw.
 EXACT = [(SecureSampler(), 200_000), (OpenDPSampler(), 20_000)]
 EXACT_IDS = ["secure", "opendp"]
 
@@ -56,9 +56,7 @@ def laplace_pmf(log2_scale):
 
 
 def bins_of(x, probability, size, least=50):
-    """Cut the support into runs that expect at least ``least`` of ``size`` draws; returns edges
-    and probabilities.
-    """
+    """Bins that expect at least ``least`` of ``size`` draws, as edges and probabilities."""
     edges, masses, mass = [], [], 0.0
     for value, p in zip(x, probability, strict=True):
         mass += p
@@ -78,7 +76,7 @@ def p_value(draws, pmf):
 
 
 def stream(seed=b"hushfit"):
-    """A fixed endless byte stream, read piece by piece like os.urandom."""
+    """A fixed byte stream, read in pieces like os.urandom."""
     everything, position = hashlib.shake_256(seed).digest(400_000), 0
 
     def read(count):
@@ -98,8 +96,7 @@ def run_python(code, **environment):
     ).stdout
 
 
-# --------------------------------------------------------------------------------------------------
-# the law
+# --- The distribution
 
 
 @pytest.mark.parametrize(("sampler", "size"), EXACT, ids=EXACT_IDS)
@@ -116,7 +113,7 @@ def test_laplace_has_the_exact_law(sampler, size, log2_scale):
 
 @pytest.mark.parametrize("wrong", [6, 7, 9, 10])
 def test_the_law_test_notices_a_wrong_variance(wrong):
-    """Halved noise is log2_variance 6 where 8 was asked for."""
+    """Halved noise is log2_variance 6 where 8 was requested."""
     assert p_value(SecureSampler().gaussian(wrong, 20_000), gaussian_pmf(8)) < LEVEL
 
 
@@ -150,13 +147,12 @@ def test_large_laplace_has_the_right_law(log2_scale):
 
 
 def test_low_bits_of_large_noise_are_uniform():
-    """A sampler that scaled up a coarse draw would pass the moment tests and fail here."""
+    """A sampler that scales up a coarse draw would pass the moment tests and fail here."""
     counts = np.bincount(SecureSampler().gaussian(60, 100_000) % 64, minlength=64)
     assert stats.chisquare(counts).pvalue > LEVEL
 
 
-# ------------------------------------------------------------------------------------- the steps,
-# exactly
+# --- The steps, exactly
 
 
 @pytest.mark.parametrize("bits", range(32))
@@ -174,9 +170,7 @@ def test_every_bit_is_read_once_and_in_order(bits):
 
 @pytest.mark.parametrize("bits", [1, 5, 9, 11])
 def test_comparison_succeeds_on_exactly_its_share_of_bit_strings(bits):
-    """Over all strings of ``bits`` bits, Bernoulli(m / 2**bits) must succeed m times: no
-    sampling error here.
-    """
+    """Over all strings of ``bits`` bits, Bernoulli(m / 2**bits) must succeed exactly m times."""
     words = [np.array([pattern, 0, 0], np.uint32) for pattern in range(2**bits)]
     for numerator in {0, 1, 2 ** (bits - 1), 2**bits // 3, 2**bits - 1, 2**bits}:
         successes = sum(noise._below(w, np.zeros(1, np.int64), numerator, bits) for w in words)
@@ -184,9 +178,7 @@ def test_comparison_succeeds_on_exactly_its_share_of_bit_strings(bits):
 
 
 def exp_minus(x, digits=200):
-    """exp(-x) of a fraction, by the series of exp(x) in integers: right to about ``digits``
-    binary digits.
-    """
+    """exp(-x) of a fraction by the integer series of exp(x), to about ``digits`` binary digits."""
     term = total = 1 << 2 * digits
     for i in range(1, 600):
         term = term * x.numerator // (x.denominator * i)
@@ -195,7 +187,7 @@ def exp_minus(x, digits=200):
 
 
 def share_of(V, odd):
-    """In 64ths, how often V widths are proposed."""
+    """Probability, in 64ths, of proposing V widths."""
     return Fraction(noise.SHARES[odd][V]) if V < 3 else Fraction(1, 2 ** (V - 2))
 
 
@@ -204,9 +196,9 @@ def test_share_times_chance_is_the_weight_of_the_gaussian(log2_variance):
     k, odd = (log2_variance + 1) // 2, log2_variance % 2
     for V in (0, 1, 2, 3, 5):
         for U in {0, 1 % 2**k, 2**k // 3, 2**k - 1}:
-            chance = Fraction(noise.chance_in_units(V, U, k, odd, 120), 2**120)
+            acceptance = Fraction(noise.chance_in_units(V, U, k, odd, 120), 2**120)
             weight = exp_minus(Fraction((V * 2**k + U) ** 2, 2 * 2**log2_variance))
-            assert abs(share_of(V, odd) * chance - noise.SHARES[odd][0] * weight) < Fraction(
+            assert abs(share_of(V, odd) * acceptance - noise.SHARES[odd][0] * weight) < Fraction(
                 64, 2**120
             )
 
@@ -246,7 +238,7 @@ def test_the_kernel_draws_what_the_definition_draws_from_the_same_bits(log2_vari
 
 
 def scripted(*draws):
-    """A stream whose bits are these, each a pair of how many and which; zeros follow."""
+    """A stream of the given bits, as (number of bits, value) pairs; zeros follow."""
     everything, position = 0, 0
     for bits, value in draws:
         everything |= value << position
@@ -255,10 +247,8 @@ def scripted(*draws):
     return whole.read
 
 
-def tries(U, V, digits, *more):
-    """The bits of one try at +(V + U / 2**31) widths, and the digits that are read if the first
-    ones do not tell.
-    """
+def proposal_bits(U, V, digits, *more):
+    """Bits of one proposal of +(V + U / 2**31) widths, and of the digits that decide it."""
     proposal = noise.WIDTHS[0].tolist().index(V)
     return [(31, U), (31, digits << 7 | proposal << 1), *((24, group) for group in more)]
 
@@ -266,11 +256,9 @@ def tries(U, V, digits, *more):
 @pytest.mark.parametrize("words_at_once", [1, 2, 7, 500])
 @pytest.mark.parametrize(("U", "V"), [(12_345, 0), (2**31 - 1, 0), (2**30 + 7, 1), (99, 2)])
 def test_close_calls_are_decided_by_the_digits_that_follow(U, V, words_at_once):
-    """Of a number whose first 24 digits are those of the chance, the next 24 tell, or the 24
-    after them.
-    """
-    chance = noise.chance_in_units(V, U, 31, 0, 96)
-    first, second, third = chance >> 72, (chance >> 48) % 2**24, (chance >> 24) % 2**24
+    """If 24 digits equal those of the acceptance probability, the following ones decide."""
+    acceptance = noise.chance_in_units(V, U, 31, 0, 96)
+    first, second, third = acceptance >> 72, (acceptance >> 48) % 2**24, (acceptance >> 24) % 2**24
     wanted, other = (V << 31) + U, 5
     for more, drawn in [
         ([second - 1000], wanted),
@@ -278,7 +266,11 @@ def test_close_calls_are_decided_by_the_digits_that_follow(U, V, words_at_once):
         ([second, third - 1000], wanted),
         ([second, third + 1000], other),
     ]:
-        bits = [*tries(U, V, first, *more), *tries(other, 0, 0), *tries(7, 0, 0)]
+        bits = [
+            *proposal_bits(U, V, first, *more),
+            *proposal_bits(other, 0, 0),
+            *proposal_bits(7, 0, 0),
+        ]
         noisy = _sampler._draw(
             noise.fill_gaussian, 62, 2 if drawn == other else 3, scripted(*bits), words_at_once
         )
@@ -288,25 +280,30 @@ def test_close_calls_are_decided_by_the_digits_that_follow(U, V, words_at_once):
 @pytest.mark.parametrize("words_at_once", [1, 2, 7, 500])
 @pytest.mark.parametrize("above", [1, 2])
 def test_a_close_call_does_not_open_what_was_rejected_before_it(above, words_at_once):
-    """A try just above its chance is rejected by 24 digits. Looked at again with more, it would
-    take those of the next try for its own.
+    """A proposal just above its acceptance probability is rejected by 24 digits.
+
+    With more digits it would wrongly use those of the next proposal.
     """
-    rejected, given_up = (noise.chance_in_units(0, U, 31, 0, 48) for U in (2**30, 12_345))
-    before = tries(2**30, 0, (rejected >> 24) + above)
-    close = tries(12_345, 0, given_up >> 24, given_up % 2**24 - 1000)
+    rejected, undecided = (noise.chance_in_units(0, U, 31, 0, 48) for U in (2**30, 12_345))
+    before = proposal_bits(2**30, 0, (rejected >> 24) + above)
+    close = proposal_bits(12_345, 0, undecided >> 24, undecided % 2**24 - 1000)
     noisy = _sampler._draw(
         noise.fill_gaussian,
         62,
         3,
-        scripted(*before, *close, *tries(5, 0, 0), *tries(7, 0, 0)),
+        scripted(*before, *close, *proposal_bits(5, 0, 0), *proposal_bits(7, 0, 0)),
         words_at_once,
     )
     assert noisy.tolist() == [12_345, 5, 7]
 
 
 def test_the_kernel_reports_a_close_call_and_stands_at_its_start():
-    chances = [noise.chance_in_units(0, U, 31, 0, 24) for U in (2**30, 12_345)]
-    bits = [*tries(8, 0, 0), *tries(2**30, 0, chances[0] + 2), *tries(12_345, 0, chances[1])]
+    acceptances = [noise.chance_in_units(0, U, 31, 0, 24) for U in (2**30, 12_345)]
+    bits = [
+        *proposal_bits(8, 0, 0),
+        *proposal_bits(2**30, 0, acceptances[0] + 2),
+        *proposal_bits(12_345, 0, acceptances[1]),
+    ]
     words = np.frombuffer(scripted(*bits)(400), np.uint32)
     at, out = np.zeros(1, np.int64), np.full(3, -1)
     assert noise.fill_gaussian(words, at, out, 0, 62) == ~1
@@ -321,10 +318,8 @@ def test_chances_do_not_depend_on_the_decimal_settings_of_the_application():
 
 
 def test_kernels_hold_no_floating_point(tmp_path):
-    """Compiled anew in another process, because numba shows no code for what it loads from its
-    cache.
-    """
-    shown = run_python(
+    """Compiled again in another process, because numba shows no code for cached functions."""
+    printed = run_python(
         "from hushfit.kernels import noise; from hushfit.privacy.noise._sampler import "
         "SecureSampler as S;"
         "S().gaussian(3, 1); S().laplace(3, 1);"
@@ -332,9 +327,9 @@ def test_kernels_hold_no_floating_point(tmp_path):
         "f.inspect_llvm().values()))",
         NUMBA_CACHE_DIR=str(tmp_path),
     )
-    words = set(re.findall(r"[a-z0-9_]+", shown))
-    assert "fill_gaussian" in shown
-    assert "fill_laplace" in shown
+    words = set(re.findall(r"[a-z0-9_]+", printed))
+    assert "fill_gaussian" in printed
+    assert "fill_laplace" in printed
     assert {"i64", "icmp"} <= words
     assert not words & {
         "double",
@@ -350,8 +345,7 @@ def test_kernels_hold_no_floating_point(tmp_path):
     }
 
 
-# -------------------------------------------------------------------------------------------------
-# buffering
+# --- Buffering
 
 
 @pytest.mark.parametrize(
@@ -359,9 +353,7 @@ def test_kernels_hold_no_floating_point(tmp_path):
 )
 @pytest.mark.parametrize("exponent", [0, 1, 7, 30])
 def test_buffer_size_does_not_change_the_output(fill, exponent):
-    """The same byte stream, handed over in any pieces, gives the same noise: a restart
-    conditions nothing.
-    """
+    """The same byte stream in any pieces gives the same noise: a restart introduces no bias."""
     whole = _sampler._draw(fill, exponent, 300, entropy=stream(), words_at_once=20_000)
     for words_at_once in (1, 2, 3, 7, 64):
         pieces = _sampler._draw(fill, exponent, 300, entropy=stream(), words_at_once=words_at_once)
@@ -383,8 +375,7 @@ def test_interrupted_call_reports_what_is_done_and_where_it_stands():
     assert (out[done:] == -(2**40)).all()
 
 
-# ------------------------------------------------------------------------------- independence and
-# freshness
+# --- Independence and freshness
 
 
 def test_consecutive_coordinates_are_independent():
@@ -393,8 +384,8 @@ def test_consecutive_coordinates_are_independent():
     limit = stats.norm.isf(LEVEL / 2) / np.sqrt(size)
     assert abs(np.corrcoef(z[:-1], z[1:])[0, 1]) < limit
     assert abs(np.corrcoef(np.abs(z[:-1]), np.abs(z[1:]))[0, 1]) < limit
-    cell = np.searchsorted(stats.norm.ppf([0.25, 0.5, 0.75]), z)
-    pairs = np.bincount(4 * cell[::2] + cell[1::2], minlength=16)
+    quartile = np.searchsorted(stats.norm.ppf([0.25, 0.5, 0.75]), z)
+    pairs = np.bincount(4 * quartile[::2] + quartile[1::2], minlength=16)
     assert stats.chisquare(pairs).pvalue > LEVEL
 
 
@@ -418,8 +409,7 @@ def test_two_processes_differ():
     assert first != second
 
 
-# ------------------------------------------------------------------------------------- choosing a
-# sampler
+# --- Choosing a sampler
 
 
 @pytest.mark.parametrize("random_state", [3, np.int64(3), np.random.SeedSequence(3)], ids=repr)
@@ -481,21 +471,18 @@ def test_bad_requests_are_refused(sampler):
     assert sampler.laplace(3, 2).dtype == np.int64
 
 
-# ----------------------------------------------------------------------------- the price of being
-# discrete
+# --- The cost of discrete noise
 
 
 @pytest.mark.parametrize("log2_variance", [0, 1, 4, 8])
 def test_discrete_and_rounded_gaussian_differ_by_no_more_than_the_lemma(log2_variance):
-    """log P(x)/R(x) over |x| <= 40 sigma, R from scipy's log-cdf differences; the bound must
-    hold and not be idle.
-    """
+    """log P(x)/R(x) for |x| <= 40 sigma, R from scipy's log-cdf; the bound holds and is tight."""
     sigma = 2.0 ** (log2_variance / 2)
     x = np.arange(0, int(40 * sigma) + 1, dtype=float)
     log_P = -(x**2) / (2 * sigma**2) - np.log(
         np.exp(-(gaussian_pmf(log2_variance)[0] ** 2) / (2 * sigma**2)).sum()
     )
-    # log(cdf(b) - cdf(a)) on the left side, where the log-cdf keeps its digits far out.
+    # log(cdf(b) - cdf(a)) on the left side, where the log-cdf is accurate in the tail.
     upper, lower = stats.norm.logcdf((-x + 0.5) / sigma), stats.norm.logcdf((-x - 0.5) / sigma)
     log_R = upper + np.log1p(-np.exp(lower - upper))
     worst = np.abs(log_P - log_R).max() * sigma**2

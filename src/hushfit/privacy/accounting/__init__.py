@@ -1,37 +1,37 @@
-"""From costs to (epsilon, delta): composition, filters, calibration. Only ``pld`` talks to
-dp_accounting.
+"""From costs to (epsilon, delta): composition, filters, calibration.
 
-LOST_SHARE                Share of delta for what Gaussian releases do not dominate
-delta_left                Delta for all plans after the first, which was fixed before any answer
-dominating_mu             The mu of a Gaussian release that dominates a cost, except with a given
+Only ``pld`` imports dp_accounting.
+
+LOST_SHARE                Share of delta for failure probabilities
+delta_left                Delta left for all plans after the first
+dominating_mu             Mu of a Gaussian release that dominates a cost, except with a given
                           probability
-filtered_epsilon          The epsilon that a filter counts for plans chosen one after the other
-lost_later                Probability with which plans after the first keep no promise
-room_for_lost             How much of the delta that the first plan left is for `lost_later`
+filtered_epsilon          Epsilon that a filter counts for plans chosen one after the other
+lost_later                Failure probability of all plans after the first
+room_for_lost             Share of the delta left by the first plan that is reserved for
+                          `lost_later`
 calibrate                 Largest strength whose cost fits the budget
 exact_delta               Mixture of Gaussian profiles over the losses of the other parts
 is_exact                  Whether the closed form applies and is small enough
-is_single_objective       Whether there are Gaussian releases and one other, whose loss is bounded
-                          by that of a known variable
-FILTER_ORDERS             Renyi orders that a filter watches
-Filter                    Says before a release whether it still fits, and remembers what was made
-GaussianFilter            Keeps an adaptive run of Gaussian and pure releases on all rows as
-                          private as one Gaussian release
-RdpFilter                 Keeps an adaptive run of releases with known Renyi curves (epsilon, delta
-                          + lost)-private
-RdpOdometer               Tells at any moment of an adaptive run an epsilon that covers all of it
-                          so far, at one delta for all readings
-filter_orders             Two whole orders near the one that serves Gaussian releases best
-pure_epsilon_of_gaussian  The epsilon whose pure releases a Gaussian one of that mu dominates
+is_single_objective       Whether there are Gaussian releases and one other, with losses bounded by
+                          a known variable
+FILTER_ORDERS             Renyi orders that a filter tracks
+Filter                    Decides before a release whether it still fits, and records what was
+                          released
+GaussianFilter            Filter for Gaussian and pure releases on all rows
+RdpFilter                 Filter for releases with known Renyi curves
+RdpOdometer               Reports at any time an epsilon that covers an adaptive run so far
+filter_orders             Two integer orders near the best one for Gaussian releases
+pure_epsilon_of_gaussian  Epsilon whose pure releases a Gaussian of that mu dominates
 delta_of                  Smallest delta that is proved for a cost at a given epsilon
 epsilon_of                Smallest epsilon that is proved for a cost at a given delta
 normal_form               Sort the parts of a cost by what they declare
-StoppingRule              Law of the number of trials, at least one
+StoppingRule              Distribution of the number of trials, at least one
 best_of_many              Cost of publishing the best of a random number of trials and nothing of
                           the others
-dearest                   A cost that no other of the list exceeds
-stopping_rule             The rule of a name
-lost_mass                 Probability that some release keeps no promise
+dearest                   Upper bound on every cost of a list
+stopping_rule             Stopping rule by name
+lost_mass                 Failure probability of all releases together
 rdp_curve                 Upper bound on the Renyi divergence of a cost at some orders
 rdp_delta                 Delta of a cost through its Renyi curve
 rdp_epsilon               Epsilon of a cost through its Renyi curve

@@ -1,8 +1,7 @@
-"""What a ledger counts for plans whose prices were chosen after seeing the answers to earlier ones.
-Proof: docs/proofs/filter.md.
+"""Total privacy loss of plans whose costs depend on earlier answers. Proof: docs/proofs/filter.md.
 
-Every plan is one mechanism, whose price was fixed before it began. It counts as the Gaussian
-release that dominates it but for a small probability; the squares of these add up, in whatever way
+Every plan is one mechanism whose cost was fixed before it began. It counts as the Gaussian release
+that dominates it except with a small failure probability; the squares of their mu add up, however
 each plan was chosen.
 """
 
@@ -23,29 +22,29 @@ from hushfit.privacy.accounting._interpret import delta_of, epsilon_of, profile_
 from hushfit.privacy.costs import Cost, GaussianCost, PureCost, parts_of
 
 LOST_SHARE: Final = 0.1
-"""Share of delta for what Gaussian releases do not dominate. Half of it is for plans that say
-what they lose themselves.
+"""Share of delta for failure probabilities, which Gaussian releases do not dominate.
+
+Half of it is for plans that declare their own failure probability.
 """
 
-# Points at which a profile is compared with a Gaussian one; in between both are bounded by their
-# ends. Where that is loose, more.
+# Number of points at which a profile is first compared with a Gaussian one. In between, both are
+# bounded by their values at the end points; where that bound is loose, points are added.
 _FIRST_POINTS: Final = 33
-_ROUNDS: Final = 12
-_LOOSE: Final = 1e-3
-_MOST_MU: Final = 100.0
+_REFINEMENTS: Final = 12
+_TOLERANCE: Final = 1e-3
+_MAX_MU: Final = 100.0
 
 
 def filtered_epsilon(plans: Sequence[Cost], budget: Budget, relation: Relation | str) -> float:
-    """The epsilon that a filter counts for plans chosen one after the other.
+    """Epsilon that a filter counts for plans chosen one after the other.
 
-    As long as it is at most the budget's after every plan, everything together is private as the
-    budget says, although the prices of later plans were chosen after seeing the answers to earlier
-    ones.
+    As long as it is at most the budget's epsilon after every plan, all plans together satisfy the
+    budget, although the costs of later plans were chosen after seeing the answers to earlier ones.
 
     Parameters
     ----------
     plans : sequence of Cost
-        In the order in which they began, each with all it will ever cost.
+        In the order in which they began, each with its total cost.
     budget : Budget
         Finite.
     relation : Relation or str
@@ -53,7 +52,7 @@ def filtered_epsilon(plans: Sequence[Cost], budget: Budget, relation: Relation |
     Returns
     -------
     float
-        For a single plan its exact epsilon. Infinity where nothing is left.
+        For a single plan its exact epsilon. Infinity where no budget is left.
 
     Examples
     --------
@@ -70,33 +69,35 @@ def filtered_epsilon(plans: Sequence[Cost], budget: Budget, relation: Relation |
 
 
 def delta_left(first: Cost, budget: Budget, relation: Relation) -> float:
-    """Delta for all plans after the first, which was fixed before any answer: alone, it can lose
-    the rest.
+    """Delta left for all plans after the first.
+
+    The first was fixed before any answer, so by itself it may use the rest.
     """
     return budget.delta - delta_of(first, budget.epsilon, relation)
 
 
 def lost_later(plans: Sequence[Cost]) -> float:
-    """Probability with which plans after the first keep no promise; the first one's own is in
-    what it can lose alone.
+    """Failure probability of all plans after the first.
+
+    That of the first is part of the delta which it uses by itself.
     """
-    return math.fsum(_own_loss(plan) for plan in plans[1:])
+    return math.fsum(_failure_probability(plan) for plan in plans[1:])
 
 
 def room_for_lost(left: float) -> float:
-    """How much of the delta that the first plan left is for `lost_later`."""
+    """Share of the delta left by the first plan that is reserved for `lost_later`."""
     return LOST_SHARE * left / 2
 
 
 def dominating_mu(cost: Cost, lost: float, relation: Relation | str) -> float:
-    """The mu of a Gaussian release that dominates a cost, except with a given probability.
+    """Mu of a Gaussian release that dominates a cost, except with a given probability.
 
     Parameters
     ----------
     cost : Cost
     lost : float
-        Probability with which the dominating release may say everything; strictly between 0 and 1.
-        Gaussian and pure costs do not need it.
+        Failure probability: with it the dominating release may reveal everything; strictly between
+        0 and 1. Gaussian and pure costs do not need it.
     relation : Relation or str
 
     Returns
@@ -117,18 +118,16 @@ def dominating_mu(cost: Cost, lost: float, relation: Relation | str) -> float:
 
 
 def _gaussian_epsilon(plans: Sequence[Cost], delta: float, relation: Relation) -> float:
-    """Epsilon of the one Gaussian release that dominates all plans but for the probability set
-    aside.
-    """
+    """Epsilon of one Gaussian release that dominates all plans, up to the failure probability."""
     room = room_for_lost(delta)
     if lost_later(plans) > room:
         return math.inf
     squares, inexact = [], 0
     for plan in plans:
         inexact += not _is_exact(plan)
-        # 1/2, 1/6, 1/12, ...: adds up to one, however many there will be.
+        # 1/2, 1/6, 1/12, ...: the shares sum to one, however many plans will follow.
         allowed = room / (inexact * (inexact + 1)) if inexact else room
-        squares.append(dominating_mu(plan, _own_loss(plan) + allowed, relation) ** 2)
+        squares.append(dominating_mu(plan, _failure_probability(plan) + allowed, relation) ** 2)
     mu = math.sqrt(math.fsum(squares))
     if mu == 0:
         return 0.0
@@ -142,40 +141,39 @@ def _is_exact(cost: Cost) -> bool:
 
 
 def _pure_epsilon(cost: Cost) -> float:
-    """What a cost adds where epsilons simply add up."""
+    """Epsilon that a cost adds under basic composition."""
     return math.fsum(
         part.count * part.epsilon if isinstance(part, PureCost) else math.inf
         for part in parts_of(cost)
     )
 
 
-def _own_loss(cost: Cost) -> float:
-    """Probability with which a cost itself says that it keeps no promise."""
-    # Of all its parts together, as its profile has it: a sum would be a little more than the
-    # profile says.
+def _failure_probability(cost: Cost) -> float:
+    """Failure probability that a cost itself declares."""
+    # Of all its parts together, as in its profile: a sum would be slightly larger.
     return -math.expm1(math.fsum(part.count * math.log1p(-part.lost) for part in parts_of(cost)))
 
 
-# Every plan of a ledger is asked for again with each payment: fewer places than plans would be as
-# good as none.
+# Every payment evaluates every plan of a ledger again: the cache must hold more entries than a
+# ledger has plans.
 @lru_cache(maxsize=2**16)
 def _mu_of_profile(cost: Cost, lost: float, relation: Relation) -> float:
-    """Least mu whose profile, with the mass ``lost`` at infinity, lies above that of the cost."""
+    """Smallest mu whose profile, with probability ``lost`` of infinite loss, dominates the cost."""
     reach = max(epsilon_of(cost, lost, relation), 1e-9)
     while (
         reach < math.inf and delta_of(cost, reach, relation) > lost
-    ):  # the root of an inverse function has its rounding
+    ):  # the root of an inverse function is rounded
         reach *= 1 + 1e-6
     if reach == math.inf:
         return math.inf
     epsilons = np.linspace(0.0, reach, _FIRST_POINTS)
     needed = _needed(cost, epsilons, lost, relation)
-    for _ in range(_ROUNDS):
+    for _ in range(_REFINEMENTS):
         attained = _least_mu(epsilons, needed)
-        # Both fall: between two points the cost is at most its value at the first, the Gaussian one
-        # at least its value at the second.
+        # Both profiles decrease: between two points the cost is at most its value at the first, the
+        # Gaussian one at least its value at the second.
         loose = (
-            gaussian_profile(epsilons[1:], (1 + _LOOSE) * attained) < needed[:-1]
+            gaussian_profile(epsilons[1:], (1 + _TOLERANCE) * attained) < needed[:-1]
             if attained < math.inf
             else np.array([False])
         )
@@ -189,17 +187,17 @@ def _mu_of_profile(cost: Cost, lost: float, relation: Relation) -> float:
 
 
 def _needed(cost: Cost, epsilons: Vector, lost: float, relation: Relation) -> Vector:
-    """What a Gaussian profile must be at these points."""
+    """Values that a Gaussian profile must reach at these points."""
     return np.asarray(np.maximum(profile_of(cost, epsilons, relation) - lost, 0.0) / (1 - lost))
 
 
 def _least_mu(epsilons: Vector, needed: Vector) -> float:
-    """Least mu whose Gaussian profile is at least ``needed``: the safe end of a bisection."""
+    """Smallest mu whose Gaussian profile is at least ``needed``: the safe end of a bisection."""
 
     def enough(mu: float) -> bool:
         return bool(np.all(gaussian_profile(epsilons, mu) >= needed))
 
-    low, high = 0.0, _MOST_MU
+    low, high = 0.0, _MAX_MU
     if not enough(high):
         return math.inf
     while high - low > 1e-6 * high and high > 1e-9:

@@ -1,8 +1,8 @@
-"""The strongest signal, hence the least noise, that a budget allows.
+"""Calibration: the largest signal strength, hence the least noise, that a budget allows.
 
 Every candidate is measured on one scale: the mu of the Gaussian mechanism with the same delta at
-the target epsilon. On that scale cost grows almost in proportion to strength, so a secant in
-logarithms needs very few evaluations. Proof that the answer is safe: docs/proofs/composition.md.
+the target epsilon. On that scale cost grows almost proportionally to strength, so the secant method
+in logarithms needs very few evaluations. Proof that the result is safe: docs/proofs/composition.md.
 """
 
 import math
@@ -18,11 +18,11 @@ from hushfit.privacy.accounting._interpret import delta_of
 from hushfit.privacy.accounting._normal_form import normal_form
 from hushfit.privacy.costs import Cost
 
-# Width of the final bracket: closed forms are evaluated to rounding, convolutions are not worth
-# more than this.
+# Relative width of the final bracket: closed forms are exact to rounding, convolutions do not
+# justify a narrower one.
 _EXACT_WIDTH: Final = 2e-9
 _WIDTH: Final = 1e-3
-# A strength this far below the first guess is as good as no signal at all.
+# A strength this far below the first guess counts as no signal.
 _VANISHING: Final = 1e-8
 _MAX_EVALUATIONS: Final = 200
 
@@ -39,7 +39,7 @@ def calibrate(cost_at: Callable[[float], Cost], budget: Budget, relation: Relati
         Takes a strength (like mu: sensitivity over noise scale, so ``GaussianCost(1 / strength)``)
         and returns a cost that grows with it. It may hold parts that do not change.
     budget : Budget
-        The target. With infinite epsilon the answer is infinity: no noise.
+        The target. With infinite epsilon the result is infinity: no noise.
     relation : Relation or str
         Which data sets are neighbours.
 
@@ -88,7 +88,7 @@ def _effective_mu(cost: Cost, budget: Budget, relation: Relation) -> float:
 
 
 def _first_guess(roughly: _Measure, target: float) -> float:
-    """Where the central limit says the target lies; only speed depends on it."""
+    """Estimate from the central limit theorem; it affects speed only."""
     try:
         return _largest(roughly, target, start=target, width=0.01)
     except InvalidArgument:
@@ -96,7 +96,7 @@ def _first_guess(roughly: _Measure, target: float) -> float:
 
 
 def _largest(measure: _Measure, target: float, start: float, width: float) -> float:
-    """Largest strength that measures at most the target, up to a relative width, from below."""
+    """Largest strength whose measure is at most the target, from below, to a relative width."""
     low: _Point | None = None
     high: _Point | None = None
     strength = start
@@ -105,8 +105,8 @@ def _largest(measure: _Measure, target: float, start: float, width: float) -> fl
         if found <= target:
             low = (strength, found)
         else:
-            # Less strength did not help enough: see whether any would, before walking all the way
-            # down.
+            # Less strength did not suffice: check whether any strength would, before searching
+            # further down.
             if (
                 low is None
                 and high is not None
@@ -119,16 +119,16 @@ def _largest(measure: _Measure, target: float, start: float, width: float) -> fl
             return low[0]
         if low is not None and low[0] > start / _VANISHING:
             raise InvalidArgument(
-                "cost_at does not grow with strength. Let the noise shrink as strength grows."
+                "cost_at does not grow with strength. Noise must shrink as strength grows."
             )
-        # Interpolation creeps where the cost has kinks: halve the bracket now and then.
+        # Interpolation converges slowly where the cost has kinks: bisect every fourth time.
         strength = (
             _next(low, high, target, width)
             if evaluation % 4 < 3
             else _middle(low, high, target, width)
         )
     raise InvalidArgument(
-        "cost_at does not grow steadily with strength. Let every part grow, or stay, with it."
+        "cost_at is not monotone in strength. Every part must grow with it, or stay constant."
     )
 
 
@@ -141,19 +141,17 @@ def _infeasible() -> InfeasibleBudget:
 
 
 def _middle(low: _Point | None, high: _Point | None, target: float, width: float) -> float:
-    """Half way in logarithms, once both ends are known."""
+    """Geometric mean of the bracket, once both ends are known."""
     if low is None or high is None:
         return _next(low, high, target, width)
     return math.sqrt(low[0] * high[0])
 
 
 def _next(low: _Point | None, high: _Point | None, target: float, width: float) -> float:
-    """The next strength to try: past the expected root, so that it closes the bracket from the
-    other side.
-    """
+    """Next strength to try: just past the expected root, so that it closes the bracket."""
     if low is None or high is None:
         strength, found = low or high or (1.0, 1.0)
-        # In proportion, and a little beyond; never trust one point further than a factor of 8.
+        # Proportional, and a little beyond; extrapolate from one point by at most a factor of 8.
         jump = target / found if 0 < found < math.inf else math.inf * (target - found)
         push = 1 + width / 3 if low is not None else 1 - width / 3
         return strength * min(max(jump * push, 1 / 8), 8.0)
@@ -162,8 +160,8 @@ def _next(low: _Point | None, high: _Point | None, target: float, width: float) 
         return math.exp((a + b) / 2)
     share = math.log(target / low[1]) / math.log(high[1] / low[1])
     root = a + (b - a) * share
-    # Step over the root by a third of the width, towards the end that is still far.
+    # Overshoot the root by a third of the width, towards the farther end.
     root += width / 3 if b - root > root - a else -width / 3
-    # An interpolation that hugs one end would creep: keep a distance from both.
+    # Interpolation close to one end converges slowly: keep a distance from both.
     margin = min(width / 3, (b - a) / 4)
     return math.exp(min(max(root, a + margin), b - margin))

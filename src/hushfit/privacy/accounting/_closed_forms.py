@@ -1,4 +1,4 @@
-"""Gaussian and pure releases together, exactly; one noisy objective among Gaussians, nearly so.
+"""Exact composition of Gaussian and pure releases; near-exact for one noisy objective.
 
 Proofs: docs/proofs/{composition,objective}.md.
 """
@@ -14,10 +14,10 @@ from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy.accounting._normal_form import NormalForm
 from hushfit.privacy.costs import PureCost
 
-# Beyond this many distinct losses a privacy loss distribution is cheaper.
+# With more distinct losses than this a privacy loss distribution is cheaper.
 MAX_ATOMS = 20_000
-# The tail that an objective's losses leave out is below this.
-_LEAST_DELTA = 1e-18
+# Upper bound on the tail that an objective's losses leave out.
+_MIN_DELTA = 1e-18
 
 
 def is_exact(form: NormalForm) -> bool:
@@ -29,9 +29,7 @@ def is_exact(form: NormalForm) -> bool:
 
 
 def is_single_objective(form: NormalForm) -> bool:
-    """Whether there are Gaussian releases and one other, whose loss is bounded by that of a
-    known variable.
-    """
+    """Whether the form is Gaussian but for one release with losses bounded by a known variable."""
     if form.pure or form.paired or form.lost or len(form.curved) != 1:
         return False
     (only,) = form.curved
@@ -39,21 +37,19 @@ def is_single_objective(form: NormalForm) -> bool:
 
 
 def exact_delta(form: NormalForm, epsilon: float) -> float:
-    """Mixture of Gaussian profiles over the losses of the other parts; the worst one where
-    several are possible.
-    """
+    """Mixture of Gaussian profiles over the losses of the other parts; the worst of several."""
     if form.reveals_all:
         return 1.0
     mixtures = (form.curved[0].bounded_losses() if form.curved else None) or [_atoms(form.pure)]
-    kept = max(
+    delta_without_failure = max(
         float(weights @ gaussian_profile(epsilon - losses, form.mu)) for losses, weights in mixtures
     )
-    return min(1.0, form.lost + (1 - form.lost) * kept)
+    return min(1.0, form.lost + (1 - form.lost) * delta_without_failure)
 
 
 def exact_epsilon(form: NormalForm, delta: float) -> float:
-    """Root of `exact_delta` in epsilon, at its safe end."""
-    if form.reveals_all or delta < form.lost or (form.curved and delta <= _LEAST_DELTA):
+    """Inverse of `exact_delta` in epsilon, rounded to the safe side."""
+    if form.reveals_all or delta < form.lost or (form.curved and delta <= _MIN_DELTA):
         return math.inf
     if exact_delta(form, 0.0) <= delta:
         return 0.0
@@ -72,9 +68,7 @@ def exact_epsilon(form: NormalForm, delta: float) -> float:
 
 
 def _atoms(pure: tuple[PureCost, ...]) -> tuple[Vector, Vector]:
-    """Total losses of the pure parts, each as bad as randomised response, and their
-    probabilities.
-    """
+    """Total losses of the pure parts, each as randomised response, and their probabilities."""
     losses, weights = np.zeros(1), np.ones(1)
     for part in pure:
         j = np.arange(part.count + 1)

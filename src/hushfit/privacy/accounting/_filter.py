@@ -1,8 +1,8 @@
-"""Stopping an adaptive run before it has cost too much. Proof: docs/proofs/filter.md.
+"""Privacy filters and odometers for adaptive composition. Proof: docs/proofs/filter.md.
 
-Composition theorems take the noise of every release as fixed beforehand. Where it is chosen by what
-was released, a *filter* is asked before each release whether the price of that very release still
-fits. An *odometer* tells at any moment what a run has cost so far.
+Composition theorems take the noise of every release as fixed beforehand. Where it depends on
+earlier releases, a *filter* decides before each release whether its cost still fits. An *odometer*
+reports at any time what a run has cost so far.
 """
 
 import math
@@ -23,42 +23,40 @@ from hushfit.privacy.costs import Cost, GaussianCost, PureCost, parts_of
 FILTER_ORDERS: Final = tuple(
     map(float, (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512))
 )
-"""The orders that a Renyi filter follows, fixed before the run."""
+"""Renyi orders that a filter tracks, fixed before the run."""
 
 ODOMETER_LEVELS: Final = tuple(2.0**k for k in range(-4, 7))
-"""The epsilons among which an odometer reads: 1/16 to 64."""
+"""Epsilons that an odometer can report: 1/16 to 64."""
 
 
 class Filter(Protocol):
-    """Says before a release whether it still fits, and remembers what was made."""
+    """Decides before a release whether it still fits, and records what was released."""
 
     def affords(self, cost: Cost) -> bool:
-        """Whether a release of this price may be made now."""
+        """Whether a release of this cost may be made now."""
 
     def charge(self, cost: Cost) -> None:
-        """Take note of a release, before it is made; refuse it if it does not fit."""
+        """Record a release before it is made; refuse it if it does not fit."""
 
 
 def order_share(order: float) -> float:
-    """What one order adds to delta, in units of ``exp((order - 1) (spent - epsilon))``."""
+    """Contribution of one order to delta, in units of ``exp((order - 1) (spent - epsilon))``."""
     return math.exp((order - 1) * math.log1p(-1 / order)) / order
 
 
 def filter_orders(epsilon: float, delta: float) -> tuple[float, ...]:
-    """Two whole orders near the one that serves Gaussian releases best: public, and fixed before
-    the run.
-    """
+    """Two integer orders near the best one for Gaussian releases: public, fixed before the run."""
     scale = 1 + 2 * math.log(1 / delta) / epsilon
     return tuple(sorted({float(max(2, round(scale * factor))) for factor in (0.5, 0.75)}))
 
 
 class RdpFilter:
-    r"""Keeps an adaptive run of releases with known Renyi curves (epsilon, delta + lost)-private.
+    r"""Filter for releases with known Renyi curves; the run is (epsilon, delta + lost)-private.
 
     A release is refused when it would exhaust **every** order :math:`a`, whose allowance is
-    :math:`\epsilon - \log(S / \delta) / (a - 1)` with
-    :math:`S = \sum_a \frac1a (1 - \frac1a)^{a-1}`. That the order which survives depends on the
-    answers is what S pays for; with one order nothing is lost.
+    :math:`\epsilon - \log(S / \delta) / (a - 1)` with :math:`S = \sum_a \frac1a (1 -
+    \frac1a)^{a-1}`. S accounts for the fact that which order survives depends on the answers; with
+    one order nothing is lost.
 
     Parameters
     ----------
@@ -70,9 +68,9 @@ class RdpFilter:
     orders : sequence of float, default=FILTER_ORDERS
         Each above 1, chosen before the run.
     lost : float, default=0.0
-        Further delta, for releases that keep no promise with some probability (`ApproximateCost`).
+        Further delta, for releases with a failure probability (`ApproximateCost`).
     spent : iterable of Cost, default=()
-        What was released before, as a ledger has it.
+        Costs of earlier releases, as recorded in a ledger.
 
     Examples
     --------
@@ -109,7 +107,7 @@ class RdpFilter:
 
     @property
     def certified_orders(self) -> tuple[float, ...]:
-        """Orders whose allowance is not exhausted: at least one at any time."""
+        """Orders whose allowance is not exhausted: always at least one."""
         return tuple(
             order
             for order, left in zip(self._orders, self._spent <= self.allowances, strict=True)
@@ -117,38 +115,36 @@ class RdpFilter:
         )
 
     def affords(self, cost: Cost) -> bool:
-        """Whether some order has room for the price of this very release."""
-        curve, lost = _price(cost, self._orders, self.relation)
+        """Whether the cost of this release fits the allowance of some order."""
+        curve, lost = _curve_and_failure_probability(cost, self._orders, self.relation)
         return self._spent_lost + lost <= self._lost and bool(
             np.any(self._spent + curve <= self.allowances)
         )
 
     def charge(self, cost: Cost) -> None:
-        """Take note of a release, before it is made.
+        """Record a release before it is made.
 
         Raises
         ------
         BudgetExceeded
-            If no order has room for it. Nothing is noted then, and a cheaper release may still fit.
+            If it fits no order. Nothing is recorded then, and a cheaper release may still fit.
         """
         if not self.affords(cost):
             raise BudgetExceeded(
                 f"This release would bring an adaptive run over its epsilon={self.epsilon:g} at "
-                f"delta={self.delta:g}. Nothing was "
-                "released. Ask with more noise, or stop here."
+                f"delta={self.delta:g}. Nothing was released. Use more noise, or stop here."
             )
-        curve, lost = _price(cost, self._orders, self.relation)
+        curve, lost = _curve_and_failure_probability(cost, self._orders, self.relation)
         self._spent = self._spent + curve
         self._spent_lost += lost
 
 
 class GaussianFilter:
-    """Keeps an adaptive run of Gaussian and pure releases on all rows as private as one Gaussian
-    release.
+    """Filter for Gaussian and pure releases on all rows; the run is as private as one Gaussian.
 
-    Nothing is lost to adaptivity: Gaussian releases whose mu add up, in squares, to that of one are
-    no worse than it, in whatever way each was chosen. A pure release counts as the Gaussian one
-    that dominates it.
+    Adaptivity costs nothing here: Gaussian releases whose squared mu sum to that of one release are
+    no worse than it, however each was chosen. A pure release counts as the Gaussian one that
+    dominates it.
 
     Parameters
     ----------
@@ -161,30 +157,29 @@ class GaussianFilter:
         self._squares: list[float] = []
 
     def affords(self, cost: Cost) -> bool:
-        """Whether the squares still add up to no more than that of the whole."""
-        # Relative to rounding: the sum is exact, its terms are not.
+        """Whether the squared mu still sum to at most that of the whole."""
+        # The margin covers rounding: the sum is exact, its terms are not.
         return math.fsum((*self._squares, _mu_square(cost))) <= self.mu**2 * (1 - 1e-12)
 
     def charge(self, cost: Cost) -> None:
-        """Take note of a release, before it is made.
+        """Record a release before it is made.
 
         Raises
         ------
         BudgetExceeded
-            If it does not fit. Nothing is noted then, and a cheaper release may still fit.
+            If it does not fit. Nothing is recorded then, and a cheaper release may still fit.
         """
         if not self.affords(cost):
             raise BudgetExceeded(
                 f"This release would bring an adaptive run over its mu={self.mu:g}. Nothing was "
-                "released. Ask with more noise, or "
-                "stop here."
+                "released. Use more noise, or stop here."
             )
         self._squares.append(_mu_square(cost))
 
 
 class RdpOdometer:
-    """Tells at any moment of an adaptive run an epsilon that covers all of it so far, at one delta
-    for all readings.
+    """Reports at any time an epsilon that covers an adaptive run so far, at one delta for all
+    reports.
 
     Parameters
     ----------
@@ -192,7 +187,7 @@ class RdpOdometer:
         Strictly between 0 and 1, shared evenly among the levels.
     relation : Relation or str
     levels : sequence of float, default=ODOMETER_LEVELS
-        Increasing epsilons; a reading is one of them.
+        Increasing epsilons; a report is one of them.
     orders : sequence of float, default=FILTER_ORDERS
     """
 
@@ -207,9 +202,7 @@ class RdpOdometer:
         self._filters = [RdpFilter(level, share, relation, orders) for level in sorted(levels)]
 
     def charge(self, cost: Cost) -> None:
-        """Take note of a release. An odometer refuses nothing: levels that it exhausts are out
-        of the race.
-        """
+        """Record a release. An odometer refuses nothing: levels that it exhausts are dropped."""
         remaining = []
         for one in self._filters:
             if one.affords(cost):
@@ -219,37 +212,36 @@ class RdpOdometer:
 
     @property
     def epsilon(self) -> float:
-        """What the run has cost so far: the least level that covers it, or infinity beyond the
-        last one.
-        """
+        """Smallest level that covers the run so far, or infinity beyond the last one."""
         return self._filters[0].epsilon if self._filters else math.inf
 
 
 def gaussian_mu_of_pure(epsilon: float) -> float:
-    """The mu of the Gaussian release that dominates every epsilon-private one: randomised
-    response touches its curve.
+    """Mu of the Gaussian release that dominates every epsilon-private one.
+
+    It is tight: the trade-off curve of randomised response touches that of the Gaussian.
     """
     if epsilon < 1:
-        # The same without the difference from 1/2, in which a small epsilon would vanish.
+        # The same formula without a difference from 1/2, which would cancel for small epsilon.
         return float(2 * math.sqrt(2) * erfinv(math.tanh(epsilon / 2)))
     return float(-2 * ndtri(expit(-epsilon)))
 
 
 def pure_epsilon_of_gaussian(mu: float) -> float:
-    """The epsilon whose pure releases a Gaussian one of that mu dominates: the inverse of
+    """Epsilon whose pure releases a Gaussian of that mu dominates; inverse of
     `gaussian_mu_of_pure`.
     """
     return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
 
 
 def _mu_square(cost: Cost) -> float:
-    """Square of the mu that dominates a cost."""
+    """Square of the mu of a Gaussian release that dominates a cost."""
     total = 0.0
     for part in parts_of(cost):
         if not isinstance(part, GaussianCost | PureCost):
             raise InvalidArgument(
-                f"A Gaussian filter cannot price {type(part).__name__}: it takes Gaussian and pure "
-                "releases on all rows. Use RdpFilter."
+                f"A Gaussian filter cannot account for {type(part).__name__}: it takes Gaussian "
+                "and pure releases on all rows. Use RdpFilter."
             )
         mu = part.mu if isinstance(part, GaussianCost) else gaussian_mu_of_pure(part.epsilon)
         total += part.count * mu * mu
@@ -257,10 +249,10 @@ def _mu_square(cost: Cost) -> float:
 
 
 @lru_cache(maxsize=256)
-def _price(cost: Cost, orders: tuple[float, ...], relation: Relation) -> tuple[Vector, float]:
-    """Renyi curve of a cost at the orders of a filter, and the probability that it keeps no
-    promise.
-    """
+def _curve_and_failure_probability(
+    cost: Cost, orders: tuple[float, ...], relation: Relation
+) -> tuple[Vector, float]:
+    """Renyi curve of a cost at the orders of a filter, and its failure probability."""
     lost = math.fsum(part.count * part.lost for part in parts_of(cost))
     return rdp_curve(cost, np.array(orders), relation), lost
 
@@ -269,7 +261,6 @@ def _checked_orders(orders: Sequence[float]) -> tuple[float, ...]:
     checked = tuple(_check.finite(order, "order") for order in orders)
     if not checked or min(checked) <= 1:
         raise InvalidArgument(
-            f"orders={tuple(orders)} must each be above 1, and there must be one. Use "
-            "FILTER_ORDERS."
+            f"orders={tuple(orders)} must be above 1 and not empty. Use FILTER_ORDERS."
         )
     return checked

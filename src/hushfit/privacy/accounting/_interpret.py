@@ -1,5 +1,6 @@
-"""Epsilon and delta of a cost, by the tightest interpreter that is proved for it. Proofs:
-docs/proofs/composition.md.
+"""Epsilon and delta of a cost, by the tightest accountant that is proved for it.
+
+Proofs: docs/proofs/composition.md.
 """
 
 import numpy as np
@@ -50,7 +51,7 @@ def epsilon_of(cost: Cost, delta: float, relation: Relation | str) -> float:
         return min(by_rdp, exact_epsilon(form, delta))
     if form.by_curve:
         return by_rdp
-    # Both are proved; Renyi wins where delta is too small for floating-point convolutions.
+    # Both are proved; Renyi is better where delta is too small for floating-point convolutions.
     from hushfit.privacy.accounting.pld import pld_epsilon
 
     return min(by_rdp, pld_epsilon(form, delta, relation))
@@ -71,7 +72,7 @@ def delta_of(cost: Cost, epsilon: float, relation: Relation | str) -> float:
     Returns
     -------
     float
-        Between 0 and 1, by the same interpreters as `epsilon_of`.
+        Between 0 and 1, by the same accountants as `epsilon_of`.
 
     Raises
     ------

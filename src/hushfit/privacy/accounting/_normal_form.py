@@ -1,4 +1,4 @@
-"""A cost sorted by what its parts can be accounted with. Proof: docs/proofs/composition.md."""
+"""A cost sorted by how its parts can be accounted for. Proof: docs/proofs/composition.md."""
 
 import math
 from dataclasses import dataclass
@@ -9,11 +9,10 @@ from hushfit.privacy.costs import Cost, PureCost, ReleaseCost, entries_of
 
 @dataclass(frozen=True)
 class NormalForm:
-    """The Gaussian releases as one mu, the others as they are; parts that reveal nothing are gone.
+    """Gaussian releases as one mu, the others unchanged; parts that reveal nothing are left out.
 
-    ``paired`` have a dominating pair, ``curved`` a Renyi curve only. ``lost`` is the
-    probability that some release that is
-    pure otherwise keeps no promise.
+    ``paired`` parts have a dominating pair, ``curved`` parts a Renyi curve only. ``lost`` is the
+    probability that the guarantee of an otherwise pure release fails.
     """
 
     mu: float
@@ -33,19 +32,20 @@ class NormalForm:
 
     @property
     def reveals_all(self) -> bool:
-        """Whether some part has no noise to speak of."""
+        """Whether some part has no noise, or next to none."""
         return self.mu == math.inf or any(
             part.reveals_all for part in (*self.pure, *self.paired, *self.curved)
         )
 
 
 def normal_form(cost: Cost, relation: Relation | str) -> NormalForm:
-    """Sort the parts of a cost by what they declare; refuse those without a proof under the
-    relation.
+    """Sort the parts of a cost by what they declare.
+
+    Parts without a proof under the relation are refused.
     """
     relation = Relation.parse(relation)
     squares: list[float] = []
-    log_kept: list[float] = []
+    log_no_failure: list[float] = []
     pure: list[PureCost] = []
     paired: list[ReleaseCost] = []
     curved: list[ReleaseCost] = []
@@ -54,11 +54,11 @@ def normal_form(cost: Cost, relation: Relation | str) -> NormalForm:
         if mu is not None:
             squares.append(part.count * mu * mu)
         elif epsilon is not None:
-            log_kept.append(part.count * math.log1p(-part.lost))
+            log_no_failure.append(part.count * math.log1p(-part.lost))
             pure += [PureCost(epsilon, part.count)] if epsilon > 0 else []
         elif part.paired:
             paired.append(part)
         else:
             curved.append(part)
-    total, lost = math.sqrt(math.fsum(squares)), -math.expm1(math.fsum(log_kept))
+    total, lost = math.sqrt(math.fsum(squares)), -math.expm1(math.fsum(log_no_failure))
     return NormalForm(total, tuple(pure), tuple(paired), tuple(curved), lost)

@@ -1,10 +1,11 @@
-r"""The best of a random number of trials: what it costs, and how the number is drawn. Proof:
-docs/proofs/random_stopping.md.
+r"""Privacy cost of the best of a random number of trials, and how the number is drawn.
 
-If :math:`K \geq 1` trials are made and the best is published, its law is that of one trial,
-reweighed by :math:`f'(q)`: f is the generating function of K and q the probability that a trial is
-no better. So the divergence grows by what :math:`f'` can differ between neighbours, and q differs
-by no more than one trial allows.
+Proof: docs/proofs/random_stopping.md.
+
+If :math:`K \geq 1` trials are made and the best is published, its distribution is that of one
+trial, reweighted by :math:`f'(q)`: f is the probability generating function of K and q the
+probability that a trial is no better. So the divergence grows by how much :math:`f'` can differ
+between neighbours, and q differs by no more than one trial allows.
 """
 
 import math
@@ -31,11 +32,12 @@ from hushfit.privacy.costs import (
     compose,
 )
 
-# Probabilities are computed to so many digits and compared with a uniform number of so many bits.
+# Probabilities are computed to this many decimal digits and compared with a uniform number of this
+# many 64-bit words.
 _DIGITS = 70
 _WORDS = 3
 
-# Up to here the reserve for discrete noise covers the trials, whatever they draw.
+# Up to this mean the reserve for discrete noise covers the trials, however many are drawn.
 MOST_TRIALS = 300
 
 # Probabilities at which the bound is evaluated; in between it uses the worse end of each side, so
@@ -46,7 +48,7 @@ _Q, _REST = ndtr(_Z), ndtr(-_Z)
 
 @dataclass(frozen=True)
 class StoppingRule(ABC):
-    """Law of the number of trials, at least one.
+    """Distribution of the number of trials, at least one.
 
     Parameters
     ----------
@@ -65,16 +67,20 @@ class StoppingRule(ABC):
 
     @abstractmethod
     def log_slope(self, q: Vector) -> Vector:
-        """Logarithm of the derivative of the generating function; increasing, and log(mean)
-        at 1.
+        """Logarithm of the derivative of the generating function.
+
+        It increases, to log(mean) at 1.
         """
 
     @abstractmethod
     def probabilities(self) -> Iterator[Decimal]:
-        """Of one trial, of two, and so on; exact to the digits of the context."""
+        """Probabilities of one trial, two trials and so on, exact to the digits of the context."""
 
     def draw(self, words: Callable[[int], Vector]) -> int:
-        """A number of trials, from uniform 64-bit words. The law is met to within 2**-180."""
+        """Draw a number of trials from uniform 64-bit words.
+
+        The distribution is exact to within 2**-180.
+        """
         with localcontext() as context:
             context.prec = _DIGITS
             level = Decimal(0)
@@ -83,7 +89,7 @@ class StoppingRule(ABC):
             level /= Decimal(2) ** (64 * _WORDS)
             for trials, probability in enumerate(self.probabilities(), start=1):
                 level -= probability
-                # Terms this small are lost in the sum; the law has no mass to speak of beyond them.
+                # Terms this small vanish in the sum; the probability beyond them is negligible.
                 if level < 0 or (
                     trials > self.mean and probability < Decimal(10) ** (10 - _DIGITS)
                 ):
@@ -93,7 +99,7 @@ class StoppingRule(ABC):
 
 @dataclass(frozen=True)
 class Geometric(StoppingRule):
-    """Stop after each trial with one and the same probability."""
+    """Geometric distribution: stop after each trial with the same probability."""
 
     @property
     def stop(self) -> float:
@@ -112,7 +118,7 @@ class Geometric(StoppingRule):
 
 @dataclass(frozen=True)
 class Logarithmic(StoppingRule):
-    """The logarithmic series law: many fits with one trial, few with very many."""
+    """Logarithmic distribution: often a single trial, rarely very many."""
 
     @property
     def stop(self) -> float:
@@ -136,7 +142,7 @@ class Logarithmic(StoppingRule):
 
 @dataclass(frozen=True)
 class TruncatedPoisson(StoppingRule):
-    """A Poisson number, given that it is not zero: seldom far from its mean."""
+    """Poisson distribution conditioned on being positive: rarely far from its mean."""
 
     @property
     def rate(self) -> float:
@@ -163,7 +169,7 @@ _RULES: dict[str, type[StoppingRule]] = {
 
 
 def stopping_rule(name: str, mean: float) -> StoppingRule:
-    """The rule of a name: "poisson", "geometric" or "logarithmic"."""
+    """Stopping rule by name: "poisson", "geometric" or "logarithmic"."""
     if name not in _RULES:
         raise UnknownName(f"stopping={name!r} is not known. Use {', '.join(map(repr, _RULES))}.")
     return _RULES[name](mean)
@@ -175,34 +181,35 @@ def best_of_many(one: Cost, rule: StoppingRule, relation: Relation) -> Cost:
     Parameters
     ----------
     one : Cost
-        Of one trial: its candidate, drawn from a public law, its model and its score.
+        Of one trial: its candidate, drawn from a public distribution, its model and its score.
     rule : StoppingRule
     relation : Relation
 
     Returns
     -------
-    RdpCost, or one with an ApproximateCost beside it
-        The latter if a trial may lose its promise: any of the trials may, so the probability grows
-        by their mean number.
+    RdpCost, or one composed with an ApproximateCost
+        The latter if a trial has a failure probability: any trial may fail, so the probability is
+        multiplied by their mean number.
     """
     orders = np.array(RENYI_ORDERS)
     curve, lost = rdp_curve(one, orders, relation), lost_mass(one)
     form = normal_form(one, relation)
     other = _least_by_gaussian(form.mu) if form.is_gaussian else _least_by_curve(orders, curve)
-    # Built first: it refuses a mass of 1 or more.
+    # Built first: it refuses a failure probability of 1 or more.
     failing = [ApproximateCost(0.0, rule.mean * lost)] if lost > 0 else []
-    values = curve + _growth(orders, rule, other, lost)
-    kept = RdpCost(
+    values = curve + _log_derivative_ratio(orders, rule, other, lost)
+    curve_cost = RdpCost(
         RENYI_ORDERS,
         tuple(values.tolist()),
         label=f"best of {type(rule).__name__}({rule.mean:g}) trials",
     )
-    return compose([kept, *failing])
+    return compose([curve_cost, *failing])
 
 
 def dearest(costs: list[Cost], relation: Relation) -> Cost:
-    """A cost that no other of the list exceeds: of one Gaussian if all are, else of the highest
-    Renyi curve and lost mass.
+    """Upper bound on every cost of a list.
+
+    A Gaussian cost if all are Gaussian, else the largest Renyi curve and failure probability.
     """
     forms = [normal_form(cost, relation) for cost in costs]
     if all(form.is_gaussian for form in forms):
@@ -210,31 +217,30 @@ def dearest(costs: list[Cost], relation: Relation) -> Cost:
     orders = np.array(RENYI_ORDERS)
     highest = np.max([rdp_curve(cost, orders, relation) for cost in costs], axis=0)
     lost = max(lost_mass(cost) for cost in costs)
-    kept = RdpCost(RENYI_ORDERS, tuple(highest.tolist()), label="dearest trial")
-    return compose([kept, *([ApproximateCost(0.0, lost)] if lost > 0 else [])])
+    curve_cost = RdpCost(RENYI_ORDERS, tuple(highest.tolist()), label="dearest trial")
+    return compose([curve_cost, *([ApproximateCost(0.0, lost)] if lost > 0 else [])])
 
 
-def _growth(orders: Vector, rule: StoppingRule, other: Vector, lost: float) -> Vector:
-    """Largest of (order log f'(q) - (order - 1) log f'(q')) / (order - 1) over what neighbours
-    allow, rounded up.
+def _log_derivative_ratio(orders: Vector, rule: StoppingRule, other: Vector, lost: float) -> Vector:
+    """Largest increase of the Renyi divergence over all q and q' that neighbours allow, rounded up.
 
-    If trials may lose their promise, f is the generating function given that none of them has.
+    The increase is (order log f'(q) - (order - 1) log f'(q')) / (order - 1).
+
+    If trials may fail their guarantee, f is the generating function given that none of them does.
     """
-    # On each piece f'(q) is largest at the right end, and f'(q') smallest at the left one.
+    # On each interval f'(q) is largest at the right end, and f'(q') smallest at the left end.
     upper, lower = rule.log_slope((1 - lost) * _Q[1:]), rule.log_slope((1 - lost) * other[:-1])
     given_none = math.log1p(-lost) - math.log1p(-rule.mean * lost)
     worst = (
         np.array([float((order * upper - (order - 1) * lower).max()) for order in orders])
         + given_none
     )
-    # What floating point may take from sums of a few logarithms.
+    # Allowance for floating-point error in sums of a few logarithms.
     return np.asarray((worst + 1e-10 * (1 + np.abs(worst))) / (orders - 1))
 
 
 def _least_by_gaussian(mu: float) -> Vector:
-    """Least probability, on the other table, of events that have probability q on this one: the
-    Gaussian trade-off.
-    """
+    """Gaussian trade-off: smallest probability, on a neighbour, of events of probability q."""
     return np.asarray(ndtr(_Z - mu))
 
 

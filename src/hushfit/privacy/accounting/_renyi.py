@@ -1,5 +1,6 @@
-"""Renyi curve of a whole cost, and its conversion. Proofs:
-docs/proofs/{poisson,fixed_size,objective,composition}.md.
+"""Renyi curve of a whole cost, and its conversion to epsilon and delta.
+
+Proofs: docs/proofs/{poisson,fixed_size,objective,composition}.md.
 """
 
 import math
@@ -93,11 +94,11 @@ def rdp_profile(cost: Cost, epsilons: Vector, relation: Relation | str) -> Vecto
 
 
 def lost_mass(cost: Cost) -> float:
-    """Probability that some release keeps no promise; the curve holds for what is left."""
+    """Failure probability of all releases together; the curve holds otherwise."""
     return math.fsum(part.count * part.lost for part in parts_of(cost))
 
 
 def _orders(cost: Cost) -> Vector:
-    """Those of the tabulated parts, else the common grid: off the table a bound is only a chord."""
+    """Orders of tabulated parts, else the common grid: between orders a table is only a chord."""
     given = {order for part in parts_of(cost) for order in part.known_orders}
     return np.array(sorted(given) or RENYI_ORDERS)

@@ -1,10 +1,9 @@
-"""Privacy loss distributions: the one door to dp_accounting, which is imported only when a number
-needs it.
+"""Privacy loss distributions, through dp_accounting, which is imported only when needed.
 
-Only its discretiser and its convolutions are used, never its events: a Gaussian event has different
-units in different accountants of that library. The hockey-stick profiles of the dominating pairs
-are ours, in units where *mu = sensitivity / noise scale*. Proofs:
-docs/proofs/{gaussian,poisson,fixed_size,mixture,composition}.md.
+No other module imports dp_accounting. Only its discretiser and its convolutions are used, never its
+events: a Gaussian event has different units in different accountants of that library. The
+hockey-stick profiles of the dominating pairs are computed here, in units where *mu = sensitivity /
+noise scale*. Proofs: docs/proofs/{gaussian,poisson,fixed_size,mixture,composition}.md.
 """
 
 import math
@@ -20,20 +19,20 @@ from hushfit.privacy._relation import Relation, replaces_one
 from hushfit.privacy.accounting._normal_form import NormalForm
 from hushfit.privacy.costs import BY_NAME, Directions, Pair
 
-# Convolution by FFT errs by about 1e-16 of the total, and raising the transform to the T-th power
-# multiplies that by T. This much, ten times the worst that was found between 1e4 and 1e7 steps, is
-# added to every delta.
+# Convolution by FFT has an error of about 1e-16 of the total, and raising the transform to the T-th
+# power multiplies it by T. These allowances, ten times the largest error found between 1e4 and 1e7
+# steps, are added to every delta.
 ROUNDING: Final = 1e-13
 ROUNDING_PER_STEP: Final = 1e-15
-# Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
-_REACH: Final = 9.5
+# Gaussian tails are cut at 9.5 standard deviations (1e-21): the cut mass counts as infinite loss.
+_TAIL_CUTOFF: Final = 9.5
 # Share by which discretisation may inflate the variance of the total loss; noise grows by half of
 # it.
 _INFLATION: Final = 1e-3
-# Widest cell as a share of the deviation of the total loss.
+# Widest bin, as a share of the standard deviation of the total loss.
 _RESOLUTION: Final = 0.02
 _MAX_BINS: Final = 2_000_000
-# Below this multiplier the Poisson swap pair loses digits; its unsampled bound is used instead.
+# Above this mu the Poisson swap pair loses digits; its unsampled bound is used instead.
 _MAX_SWAP_MU: Final = 40.0
 
 
@@ -59,18 +58,22 @@ def pld_profile(form: NormalForm, epsilons: Vector, relation: Relation) -> Vecto
 
 
 def pld_epsilon(form: NormalForm, delta: float, relation: Relation) -> float:
-    """Epsilon at delta by composing privacy loss distributions; infinite where delta drowns in
-    rounding.
+    """Epsilon at delta by composing privacy loss distributions.
+
+    Infinite where delta is not well above the rounding error.
     """
     allowance = _allowance(form, relation)
-    kept = (delta - form.lost) / (1 - form.lost)
-    if form.reveals_all or kept <= 10 * allowance:
+    delta_without_failure = (delta - form.lost) / (1 - form.lost)
+    if form.reveals_all or delta_without_failure <= 10 * allowance:
         return math.inf
-    return max(0.0, float(_composed(form, relation).get_epsilon_for_delta(kept - allowance)))
+    return max(
+        0.0,
+        float(_composed(form, relation).get_epsilon_for_delta(delta_without_failure - allowance)),
+    )
 
 
 def _allowance(form: NormalForm, relation: Relation) -> float:
-    """What rounding may have taken from delta."""
+    """Bound on the rounding error in delta."""
     steps = (
         0
         if form.reveals_all
@@ -80,8 +83,9 @@ def _allowance(form: NormalForm, relation: Relation) -> float:
 
 
 def rough_mu(form: NormalForm, relation: Relation) -> float:
-    """Root of the second moment of the total loss: mu of the Gaussian mechanism that it
-    resembles. No guarantee.
+    """Square root of the second moment of the total loss.
+
+    This is mu of the Gaussian mechanism that it resembles, as a first guess: no guarantee.
     """
     pairs = [d.remove for d in _directions(form, relation)]
     return math.sqrt(sum(pair.count * float(pair.weights @ pair.losses**2) for pair in pairs))
@@ -89,7 +93,7 @@ def rough_mu(form: NormalForm, relation: Relation) -> float:
 
 @lru_cache(maxsize=16)
 def _composed(form: NormalForm, relation: Relation) -> Any:
-    """The privacy loss distribution of the whole cost, pessimistic."""
+    """Privacy loss distribution of the whole cost, rounded to the pessimistic side."""
     from dp_accounting.pld import privacy_loss_distribution
 
     directions = _directions(form, relation)
@@ -104,7 +108,7 @@ def _composed(form: NormalForm, relation: Relation) -> Any:
 
 
 def _discretised(direction: Directions, interval: float) -> Any:
-    """Connect the dots of each profile: the result dominates the pair."""
+    """Connect-the-dots discretisation of each profile, which dominates the pair."""
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
     def pmf(pair: Pair) -> Any:
@@ -118,8 +122,9 @@ def _discretised(direction: Directions, interval: float) -> Any:
 
 
 def _interval(pairs: list[Pair]) -> float:
-    """Widest grid whose rounding, at most min(|loss| h, h^2/4) of variance a step, stays a small
-    share of the total.
+    """Widest grid interval whose discretisation error is a small share of the total variance.
+
+    An interval h adds at most min(|loss| h, h^2/4) of variance per step.
     """
     second = sum(pair.count * float(pair.weights @ pair.losses**2) for pair in pairs)
 
@@ -130,7 +135,7 @@ def _interval(pairs: list[Pair]) -> float:
         )
         return sum(one_step)
 
-    # With few steps the tail is read off a few cells: keep them small against the total as well.
+    # With few steps the tail covers few bins: keep them small relative to the total as well.
     low, high = 1e-9 * math.sqrt(second), _RESOLUTION * math.sqrt(second)
     while high > 1.01 * low:
         middle = math.sqrt(low * high)
@@ -141,9 +146,9 @@ def _interval(pairs: list[Pair]) -> float:
 
 
 def _directions(form: NormalForm, relation: Relation) -> list[Directions]:
-    """The dominating pairs of every part."""
-    # Always in one order, because convolutions are rounded: pure parts stand before the kinds
-    # that are sorted by name.
+    """Dominating pairs of every part."""
+    # Always in the same order, because convolutions round: pure parts come before the kinds that
+    # are sorted by name.
     numbered = [part for part in form.paired if part.place < BY_NAME]
     named = [part for part in form.paired if part.place == BY_NAME]
     found = [part.directions(relation) for part in (*numbered, *form.pure, *named)]
@@ -153,7 +158,7 @@ def _directions(form: NormalForm, relation: Relation) -> list[Directions]:
 
 
 def poisson_directions(mu: float, rate: float, count: int, relation: Relation) -> Directions:
-    """Pairs of a Gaussian release over a Poisson batch."""
+    """Dominating pairs of a Gaussian release on a Poisson batch."""
     if replaces_one(relation):
         return Directions(
             _swap_pair(mu, rate, count) if mu <= _MAX_SWAP_MU else gaussian_pair(mu, count)
@@ -163,7 +168,7 @@ def poisson_directions(mu: float, rate: float, count: int, relation: Relation) -
 
 def gaussian_pair(mu: float, count: int) -> Pair:
     """N(mu) against N(0)."""
-    reach = mu * mu / 2 + _REACH * mu
+    reach = mu * mu / 2 + _TAIL_CUTOFF * mu
     x, weights = _grid(mu, 1.0)
     return Pair(
         lambda e: gaussian_profile(e, mu), -reach, reach, mu * x - mu * mu / 2, weights, count
@@ -174,7 +179,7 @@ def _remove_pair(mu: float, rate: float, count: int) -> Pair:
     """(1-q) N(0) + q N(mu) against N(0)."""
     x, weights = _grid(mu, rate)
     losses = _mixture_loss(mu * x - mu * mu / 2, rate)
-    reach = mu * mu / 2 + _REACH * mu
+    reach = mu * mu / 2 + _TAIL_CUTOFF * mu
     low, high = _mixture_loss(np.array([-reach, reach]), rate).tolist()
     return Pair(lambda e: remove_profile(e, mu, rate), low, high, losses, weights, count)
 
@@ -196,7 +201,7 @@ def _swap_pair(mu: float, rate: float, count: int) -> Pair:
     """(1-q) N(0) + q N(mu/2) against (1-q) N(0) + q N(-mu/2)."""
     half = mu / 2
     x, weights = _grid(half, rate)
-    ends = np.append(x, half + _REACH)
+    ends = np.append(x, half + _TAIL_CUTOFF)
     tilt = half * half / 2
     losses = _mixture_loss(half * ends - tilt, rate) - _mixture_loss(-half * ends - tilt, rate)
     reach = float(losses[-1])
@@ -204,7 +209,7 @@ def _swap_pair(mu: float, rate: float, count: int) -> Pair:
 
 
 def fixed_size_pair(mu: float, rate: float, count: int) -> Pair:
-    """The symmetric profile that dominates a batch drawn without replacement."""
+    """Symmetric pair that dominates a release on a batch drawn without replacement."""
     remove = _remove_pair(mu, rate, count)
     return Pair(
         lambda e: fixed_size_profile(e, mu, rate),
@@ -217,7 +222,7 @@ def fixed_size_pair(mu: float, rate: float, count: int) -> Pair:
 
 
 def pure_pair(epsilon: float, count: int) -> Pair:
-    """Randomised response."""
+    """Randomised response, the worst epsilon-private mechanism."""
     likely = 1 / (1 + math.exp(-epsilon))
     losses, weights = np.array([epsilon, -epsilon]), np.array([likely, 1 - likely])
     return Pair(lambda e: pure_profile(e, epsilon), -epsilon, epsilon, losses, weights, count)
@@ -225,8 +230,8 @@ def pure_pair(epsilon: float, count: int) -> Pair:
 
 def remove_profile(epsilon: Vector, mu: float, rate: float) -> Vector:
     """Hockey-stick divergence of (1-q) N(0) + q N(mu) from N(0)."""
-    # log(1 + (e^eps - 1) / q), in the form that overflows on neither side; where it does not exist
-    # no x is rejected.
+    # log(1 + (e^eps - 1) / q), in a form that does not overflow; where it is undefined no x is
+    # rejected.
     above, below = np.maximum(epsilon, 0.0), np.minimum(epsilon, 0.0)
     inside = np.expm1(below) > -rate
     inner = above + np.log1p(-np.expm1(-above) * (1 - rate) / rate)
@@ -236,8 +241,8 @@ def remove_profile(epsilon: Vector, mu: float, rate: float) -> Vector:
 
 def add_profile(epsilon: Vector, mu: float, rate: float) -> Vector:
     """Hockey-stick divergence of N(0) from (1-q) N(0) + q N(mu)."""
-    # 1 - e^eps (1-q), the weight left on N(0), without cancelling when q and eps are small.
-    # Beyond e^50 nothing is left for any q below 1.
+    # 1 - e^eps (1-q), the weight left on N(0), without cancellation for small q and eps. Beyond
+    # e^50 nothing is left for any q below 1.
     capped = np.minimum(epsilon, 50.0)
     left = rate * np.exp(capped) - np.expm1(capped)
     inside = left > 0
@@ -250,8 +255,8 @@ def add_profile(epsilon: Vector, mu: float, rate: float) -> Vector:
 def swap_profile(epsilon: Vector, mu: float, rate: float) -> Vector:
     """Hockey-stick divergence of (1-q) N(0) + q N(mu/2) from (1-q) N(0) + q N(-mu/2)."""
     half, size = mu / 2, np.abs(epsilon)
-    # The likelihood ratio is e^eps where y = e^{x mu/2} solves a quadratic; its positive root, over
-    # e^eps.
+    # The likelihood ratio is e^eps where y = e^{x mu/2} solves a quadratic; this is its positive
+    # root divided by e^eps.
     linear = (1 - rate) * -np.expm1(-size)
     root = linear + np.hypot(linear, 2 * rate * np.exp(-half * half / 2 - size / 2))
     x = (size + np.log(root) - math.log(2 * rate) + half * half / 2) / half
@@ -261,7 +266,7 @@ def swap_profile(epsilon: Vector, mu: float, rate: float) -> Vector:
 
 
 def fixed_size_profile(epsilon: Vector, mu: float, rate: float) -> Vector:
-    """Bound on both directions of a batch drawn without replacement, replace-one."""
+    """Bound on both directions for a batch drawn without replacement, under replace-one."""
     return _symmetric(epsilon, remove_profile(np.abs(epsilon), mu, rate))
 
 
@@ -272,7 +277,7 @@ def pure_profile(epsilon: Vector, bound: float) -> Vector:
 
 
 def _symmetric(epsilon: Vector, at_size: Vector) -> Vector:
-    """Extend a profile from epsilon >= 0 to all epsilon when either data set may come first."""
+    """Extend a profile from epsilon >= 0 to all epsilon, for a pair in either order."""
     size = np.abs(epsilon)
     return np.where(epsilon >= 0, at_size, -np.expm1(-size) + np.exp(-size) * at_size)
 
@@ -285,7 +290,7 @@ def _mixture_loss(tilt: Vector, rate: float) -> Vector:
 
 
 def _grid(mu: float, rate: float) -> tuple[Vector, Vector]:
-    """Points and probabilities that stand for (1-q) N(0) + q N(mu)."""
+    """Grid points and probabilities that approximate (1-q) N(0) + q N(mu)."""
     x = np.linspace(-8.0, mu + 8.0, 801)
     density = (1 - rate) * np.exp(-0.5 * x**2) + rate * np.exp(-0.5 * (x - mu) ** 2)
     return x, density / density.sum()

@@ -1,45 +1,39 @@
-"""What a release takes from a budget, as data: one class for each kind of release.
+"""Privacy costs of releases, as data: one class for each kind of release.
 
-AboveThresholdCost       One above-threshold gate over at most so many queries, each free to depend
-                         on what was released before
+AboveThresholdCost       One above-threshold gate with a bounded number of adaptively chosen queries
 GATE_NOISES              Kinds of noise that a gate may have
-ApproximateCost          A release that is (epsilon, delta)-private
-BoundedRangeCost         A choice whose privacy losses, over all outcomes, lie within an interval
-                         of length ``2 / noise_multiplier``
-ClassicObjectiveCost     The exact minimiser of an objective with Gaussian noise inside, for models
-                         with one output, by the classic theorem
-ComposedCost             Several costs together, adaptively
-Cost                     Any cost: of one release, or composed
-FixedSizeGaussianCost    Gaussian noise on a sum over a batch of fixed size, drawn without
-                         replacement
+ApproximateCost          An (epsilon, delta)-private release
+BoundedRangeCost         A selection whose privacy losses lie within an interval of length
+                         ``2 / noise_multiplier``
+ClassicObjectiveCost     The exact minimiser of a perturbed objective, one output, by the classic
+                         theorem
+ComposedCost             Adaptive composition of several costs
+Cost                     Cost of one or several releases
+FixedSizeGaussianCost    Gaussian noise on a sum over a fixed-size batch without replacement
 GaussianCost             Gaussian noise on a statistic of all rows
-PoissonGaussianCost      Gaussian noise on a sum over a batch that each row joins independently
-PureCost                 Anything that is epsilon-private with delta 0, such as Laplace noise or an
+PoissonGaussianCost      Gaussian noise on a sum over a Poisson batch
+PureCost                 Any epsilon-private release (delta 0), such as Laplace noise or an
                          above-threshold gate
-RENYI_ORDERS             Orders at which Renyi curves are computed
-RdpCost                  A release known by an upper bound on its Renyi divergences, in both
-                         directions
-compose                  The cost of several releases, each free to depend on the answers before it
-cost_from_dict           Read back what `to_dict` wrote
-entries_of               What was composed, as it is
-parts_of                 The costs with a Renyi curve of their own that a cost is made of, or is no
-                         worse than
-repeat                   The cost of the same releases made several times over
+RENYI_ORDERS             Orders at which Renyi curves are tabulated
+RdpCost                  A release described by upper bounds on its Renyi divergences
+compose                  Adaptive composition: the cost of several releases
+cost_from_dict           Read what `to_dict` wrote
+entries_of               Releases that were composed, unchanged
+parts_of                 Releases with their own Renyi curve that make up a cost, or bound it
+repeat                   Cost of the same releases repeated several times
 GatedCost                Gaussian noise on a sum over a Poisson batch, and above-threshold gates on
                          the same batch
-MixtureGaussianCost      Gaussian noise on an answer that every record moves, and a sampled record
-                         moves further
-mixture_refused          Why the mixture has no replace-one statement here
+MixtureGaussianCost      Gaussian noise on an answer that a sampled record changes further
+mixture_refused          Error for the mixture under replace-one, with the reason
 ObjectiveCost            The exact minimiser of an objective to which Gaussian noise was added as a
                          linear term
-PermutedGaussianCost     Gaussian noise on the end of a run over batches of a fresh, secret,
-                         uniform permutation
-BY_NAME                  Kinds are composed in this order
-Directions               The pair for removing a record and for adding it
-Pair                     One dominating pair: its profile, the range of its loss, and draws of the
-                         loss with their weights
+PermutedGaussianCost     Gaussian noise on the last iterate of a run over permuted batches
+BY_NAME                  Position of kinds that are composed in order of their names
+Directions               Dominating pairs for removing and for adding a record
+Pair                     A dominating pair: its profile, the range of its loss, and weighted samples
+                         of the loss
 ReleaseCost              ``count`` releases of one kind
-ThresholdedGaussianCost  Gaussian noise on counts of which only the large ones are named
+ThresholdedGaussianCost  Gaussian noise on counts; only items with a large noisy count are named
 """
 
 from hushfit.privacy.costs._above_threshold_cost import GATE_NOISES, AboveThresholdCost

@@ -1,7 +1,7 @@
-"""What an above-threshold gate costs: noisy answers are compared with a noisy threshold until one
-exceeds it.
+"""Cost of an above-threshold gate (sparse vector technique).
 
-At most ``queries`` comparisons; only the number of the first success is released. Proof:
+Noisy answers are compared with a noisy threshold until one exceeds it. There are at most
+``queries`` comparisons; only the number of the first success is released. Proof:
 docs/proofs/above_threshold.md.
 """
 
@@ -23,18 +23,18 @@ from hushfit.privacy.costs._paired_cost import PairedCost
 from hushfit.privacy.costs._release_cost import Directions
 
 GATE_NOISES: Final = ("laplace", "gaussian")
-# Orders at which the recursion is run; a chord of the log moment covers those in between.
+# Orders at which the recursion is evaluated; a chord of the log moment covers those in between.
 _ORDERS: Final = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0)
 _SHIFTS: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
-_FEWEST_POINTS, _MOST_POINTS = 4001, 20_001
-# Per query; covers floating point, and that the noise is drawn on a grid of 2**-30 of its scale.
+_MIN_POINTS, _MAX_POINTS = 4001, 20_001
+# Per query; covers floating-point error, and that the noise is drawn on a grid of 2**-30 of its
+# scale.
 _ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
 class AboveThresholdCost(PairedCost, kind="above-threshold"):
-    """One above-threshold gate over at most so many queries, each free to depend on what was
-    released before.
+    """One above-threshold gate with a bounded number of adaptively chosen queries.
 
     Parameters
     ----------
@@ -43,9 +43,10 @@ class AboveThresholdCost(PairedCost, kind="above-threshold"):
         Noise scale over the sensitivity of a query under the relation, for the threshold and for
         each query.
     queries : int
-        The most that are asked. Laplace noise has a bound for any number, Gaussian noise has none.
+        Largest number of queries. Laplace noise has a bound for any number, Gaussian noise has
+        none.
     count : int, default=1
-        How many such gates.
+        Number of such gates.
     """
 
     noise: str
@@ -70,25 +71,21 @@ class AboveThresholdCost(PairedCost, kind="above-threshold"):
 
     @property
     def reveals_all(self) -> bool:
-        # A threshold without noise is public, and the comparisons with it are still noisy.
+        # A threshold without noise is public, but the comparisons with it are still noisy.
         return self.query_multiplier == 0 or (
             self.noise == "laplace" and self.threshold_multiplier == 0
         )
 
     @property
     def epsilon(self) -> float:
-        """What Laplace noise amounts to, whatever the number of queries; infinite for Gaussian
-        noise.
-        """
+        """Pure epsilon of Laplace noise, for any number of queries; infinite for Gaussian noise."""
         if self.noise == "gaussian" or self.reveals_all:
             return math.inf
         return 1 / self.threshold_multiplier + 2 / self.query_multiplier
 
     @property
     def mu(self) -> float:
-        """That of the Gaussian answers which the gate is a function of; infinite for Laplace
-        noise.
-        """
+        """Mu of the Gaussian answers that the gate is a function of; infinite for Laplace noise."""
         if self.noise == "laplace" or self.reveals_all:
             return math.inf
         return math.sqrt(self.queries) / self.query_multiplier
@@ -120,14 +117,14 @@ class AboveThresholdCost(PairedCost, kind="above-threshold"):
 
 
 def _once(cost: AboveThresholdCost) -> AboveThresholdCost:
-    """The same gate once."""
+    """The same gate with count 1."""
     return AboveThresholdCost(
         cost.noise, cost.threshold_multiplier, cost.query_multiplier, cost.queries
     )
 
 
 def laplace_curve(orders: Vector, shift: float) -> Vector:
-    """Renyi divergence of Laplace noise of scale 1 from the same moved by ``shift``."""
+    """Renyi divergence of Laplace noise of scale 1 from the same noise shifted by ``shift``."""
     if shift == 0:
         return np.zeros_like(orders)
     up = np.log(orders / (2 * orders - 1)) + shift * (orders - 1)
@@ -137,14 +134,15 @@ def laplace_curve(orders: Vector, shift: float) -> Vector:
 
 @lru_cache(maxsize=64)
 def _recursion(gate: AboveThresholdCost) -> tuple[Vector, Vector]:
-    """Log moments at the orders of the recursion, with that of order 1, which is 0."""
+    """Log moments at the orders of the recursion, and at order 1, where it is 0."""
     found = [(order - 1) * recursion_bound(gate, order) for order in _ORDERS]
     return np.array((1.0, *_ORDERS)), np.array((0.0, *found))
 
 
 def recursion_bound(gate: AboveThresholdCost, order: float) -> float:
-    r"""Bound on the Renyi divergence of a gate: the least, over shifts of the threshold, of what
-    threshold and queries cost.
+    r"""Bound on the Renyi divergence of a gate, minimised over shifts of the threshold.
+
+    For each shift the bound adds the divergences of the threshold and of the queries.
 
     Parameters
     ----------
@@ -165,59 +163,63 @@ def recursion_bound(gate: AboveThresholdCost, order: float) -> float:
 
 
 def _threshold(gate: AboveThresholdCost, order: float, shift: float) -> float:
-    """Divergence of the noisy threshold from itself moved by ``shift`` sensitivities."""
+    """Divergence of the noisy threshold from itself shifted by ``shift`` sensitivities."""
     if shift == 0:
         return 0.0
     if gate.threshold_multiplier == 0:
         return math.inf
-    moved, orders = shift / gate.threshold_multiplier, np.array([order])
+    scaled_shift, orders = shift / gate.threshold_multiplier, np.array([order])
     curve = (
-        laplace_curve(orders, moved) if gate.noise == "laplace" else gaussian_curve(orders, moved)
+        laplace_curve(orders, scaled_shift)
+        if gate.noise == "laplace"
+        else gaussian_curve(orders, scaled_shift)
     )
     return float(curve[0])
 
 
 def _queries(gate: AboveThresholdCost, order: float, shift: float) -> float:
-    """log V_K: the worst of the stopping laws, given the threshold."""
+    """log V_K: the worst case over stopping distributions, given the threshold."""
     x, slack = _points(gate, order)
     stop, go = np.concatenate(
-        [_exponents(gate.noise, x, order, move) for move in _moves(gate, shift)], axis=1
+        [_exponents(gate.noise, x, order, change) for change in _comparison_shifts(gate, shift)],
+        axis=1,
     )
     down = np.lexsort((-stop, -go))
-    kept = down[not_dominated(stop[down], go[down])][::-1]
-    return float(log_growth(stop[kept], go[kept], gate.queries, slack + _ROUNDING))
+    maximal = down[not_dominated(stop[down], go[down])][::-1]
+    return float(log_growth(stop[maximal], go[maximal], gate.queries, slack + _ROUNDING))
 
 
-def _moves(gate: AboveThresholdCost, shift: float) -> tuple[float, float]:
-    """How far a neighbour moves a comparison, in units of the noise on a query: the bracket is
-    convex, so the ends are worst.
+def _comparison_shifts(gate: AboveThresholdCost, shift: float) -> tuple[float, float]:
+    """Largest shifts of a comparison by a neighbour, in units of the noise on a query.
+
+    The bracket is convex in the shift, so the end points are worst.
     """
     return (shift - 1) / gate.query_multiplier, (shift + 1) / gate.query_multiplier
 
 
 def _points(gate: AboveThresholdCost, order: float) -> tuple[Vector, float]:
-    """Where the recursion looks, in units of the noise on a query, and what it may miss in between.
+    """Grid of the recursion, in units of the noise on a query, and its interpolation error.
 
-    Beyond the last point on either side the bracket only moves towards V or towards 1, both of
-    which count anyway. The range is symmetric: the branch that stops is largest far to the right,
-    the one that goes on far to the left.
+    Beyond the last point on either side the bracket only tends to V or to 1, which are both
+    included anyway. The range is symmetric: the branch that stops is largest far to the right, the
+    one that continues far to the left.
     """
-    # The logarithm of a tail bends down by at most 1 (Gaussian) or 2 (Laplace) per unit squared.
+    # The second derivative of a log tail is at least -1 (Gaussian) or -2 (Laplace).
     s2 = gate.query_multiplier
     bend, reach = (1.0, 14 + 2.2 * order / s2) if gate.noise == "gaussian" else (2.0, 20 + 4 / s2)
-    # Fine enough for all queries together to lose a hundredth of what one comparison costs, within
-    # reason.
+    # Fine enough that the error of all queries together is a hundredth of the cost of one
+    # comparison, within limits.
     wanted = math.sqrt(0.08 / (order * bend * gate.queries)) * min(1.0, math.sqrt(order) / s2)
-    count = min(max(_FEWEST_POINTS, math.ceil(2 * reach / wanted)), _MOST_POINTS)
+    count = min(max(_MIN_POINTS, math.ceil(2 * reach / wanted)), _MAX_POINTS)
     x = np.linspace(-reach, reach, count)
     return x, order * bend * float(x[1] - x[0]) ** 2 / 8
 
 
-def _exponents(noise: str, x: Vector, order: float, move: float) -> Vector:
-    """log of S(x)^a S(x+move)^(1-a) and of the same for 1 - S, S being the tail of the noise."""
+def _exponents(noise: str, x: Vector, order: float, change: float) -> Vector:
+    """log of S(x)^a S(x+change)^(1-a), and the same for 1 - S, with S the tail of the noise."""
     tail = _log_laplace_tail if noise == "laplace" else _log_gaussian_tail
-    stop = order * tail(x) + (1 - order) * tail(x + move)
-    go = order * tail(-x) + (1 - order) * tail(-x - move)
+    stop = order * tail(x) + (1 - order) * tail(x + change)
+    go = order * tail(-x) + (1 - order) * tail(-x - change)
     return np.stack([stop, go])
 
 

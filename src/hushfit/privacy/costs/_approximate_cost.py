@@ -1,6 +1,4 @@
-"""Anything that is known to be (epsilon, delta)-private and no more. Proof:
-docs/proofs/filter.md.
-"""
+"""Releases known only to be (epsilon, delta)-private. Proof: docs/proofs/filter.md."""
 
 import math
 from dataclasses import dataclass
@@ -18,11 +16,10 @@ from hushfit.privacy.costs._release_cost import Directions, Pair
 
 @dataclass(frozen=True)
 class ApproximateCost(PairedCost, kind="approximate"):
-    """A release that is (epsilon, delta)-private: with probability delta it may say everything,
-    else it is epsilon-private.
+    """An (epsilon, delta)-private release: epsilon-private except with probability delta.
 
-    This is the price of a run that a Renyi filter stops, or of a mechanism of which no more is
-    known.
+    With probability delta it may reveal everything. This is the cost of a run that a Renyi filter
+    stops, or of a mechanism of which no more is known.
 
     Parameters
     ----------
@@ -41,7 +38,7 @@ class ApproximateCost(PairedCost, kind="approximate"):
         delta = _check.non_negative(self.delta, "delta")
         if delta >= 1:
             raise InvalidArgument(
-                f"delta={delta:g} promises nothing. Give a small probability, well below 1/n."
+                f"delta={delta:g} gives no privacy. Give a small probability, well below 1/n."
             )
         epsilon = _check.non_negative(self.epsilon, "epsilon")
         _check.store(self, epsilon=epsilon, delta=delta, count=_check.count(self.count))
@@ -55,8 +52,8 @@ class ApproximateCost(PairedCost, kind="approximate"):
         return self.delta
 
     def pure_epsilon(self) -> float:
-        # A loss that is infinite with probability delta, independently of all others, is
-        # better kept apart.
+        # An infinite loss with probability delta, independent of all others, is best counted
+        # separately.
         return self.epsilon
 
     def directions(self, relation: Relation) -> Directions:

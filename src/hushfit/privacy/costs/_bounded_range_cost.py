@@ -1,5 +1,6 @@
-"""What a choice by the exponential mechanism costs: its loss has a bounded *range*. Proof:
-docs/proofs/selection.md.
+"""Cost of a selection by the exponential mechanism: its privacy loss has a bounded *range*.
+
+Proof: docs/proofs/selection.md.
 """
 
 import math
@@ -14,25 +15,24 @@ from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs._paired_cost import PairedCost
 from hushfit.privacy.costs._release_cost import Directions, Pair
 
-# A range beyond this is no promise that floating point could tell from none.
-_MOST_RANGE: Final = 500.0
+# In floating point a larger range cannot be distinguished from no privacy.
+_MAX_RANGE: Final = 500.0
 
 
 @dataclass(frozen=True)
 class BoundedRangeCost(PairedCost, kind="bounded-range"):
-    """A choice whose privacy losses, over all outcomes, lie within an interval of length
-    ``2 / noise_multiplier``.
+    """A selection whose privacy losses lie within an interval of length ``2 / noise_multiplier``.
 
-    The exponential mechanism is one. Such a choice is (2 / noise_multiplier)-private, and its Renyi
-    divergences are at most those of Gaussian noise of this multiplier.
+    The exponential mechanism is one. Such a selection is (2 / noise_multiplier)-private, and its
+    Renyi divergences are at most those of Gaussian noise of this noise multiplier.
 
     Parameters
     ----------
     noise_multiplier : float
-        Scale by which utilities are divided, over the most that a neighbour changes any of them. 0
-        means no noise.
+        Scale by which utilities are divided, over their sensitivity: the most that a neighbour
+        changes any of them. 0 means no noise.
     count : int, default=1
-        How many such choices.
+        Number of such selections.
     """
 
     noise_multiplier: float
@@ -45,15 +45,15 @@ class BoundedRangeCost(PairedCost, kind="bounded-range"):
 
     @property
     def range(self) -> float:
-        """Length of the interval that holds all losses of one choice."""
+        """Length of the interval that contains all losses of one selection."""
         return 2 / self.noise_multiplier if self.noise_multiplier > 0 else math.inf
 
     @property
     def reveals_all(self) -> bool:
-        return self.range > _MOST_RANGE
+        return self.range > _MAX_RANGE
 
     def directions(self, relation: Relation) -> Directions:
-        """The worst of all pairs with two losses ``range`` apart; either table may come first."""
+        """The worst pair with two losses ``range`` apart; either data set may come first."""
         eta = self.range
         likely = 1 / (1 + math.exp(-eta / 2))
         losses, weights = np.array([eta / 2, -eta / 2]), np.array([likely, 1 - likely])
@@ -66,9 +66,7 @@ class BoundedRangeCost(PairedCost, kind="bounded-range"):
 
 
 def bounded_range_profile(epsilon: Vector, eta: float) -> Vector:
-    """Largest hockey-stick divergence of two laws whose losses lie within an interval of length
-    ``eta``.
-    """
+    """Largest hockey-stick divergence of distributions with losses in an interval ``eta`` long."""
     inside = np.clip(epsilon, -eta, eta)
     shape = np.expm1((inside - eta) / 2) ** 2 / -math.expm1(-eta)
     return np.where(epsilon < -eta, -np.expm1(np.minimum(epsilon, 0.0)), shape)

@@ -1,8 +1,7 @@
-"""What the classic theorem says of noise inside an objective. Proof: docs/proofs/kifer.md.
+"""Cost of objective perturbation by the classic theorem. Proof: docs/proofs/kifer.md.
 
-`ObjectiveCost` says more about the same release. This one is the theorem of Kifer, Smith and
-Thakurta (2012), for those who want to compare with it: half of epsilon for the curvature, half for
-the noise.
+The theorem is that of Kifer, Smith and Thakurta (2012): half of epsilon for the curvature, half for
+the noise. `ObjectiveCost` is tighter for the same release; this one is for comparison.
 """
 
 import math
@@ -18,17 +17,16 @@ from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs._paired_cost import PairedCost
 from hushfit.privacy.costs._release_cost import Directions, Pair
 
-# Where the theorem's delta falls below this, the loss counts as infinite beyond.
-_LEAST_DELTA: Final = 1e-22
+# Beyond the epsilon at which the theorem's delta falls below this, the loss counts as infinite.
+_MIN_DELTA: Final = 1e-22
 _SEARCH_POINTS: Final = 4000
-# Below it epsilon is in the hundreds, and e^epsilon beyond floating point.
-_LEAST_MULTIPLIER: Final = 0.2
+# Below it epsilon is in the hundreds, and e^epsilon overflows.
+_MIN_MULTIPLIER: Final = 0.2
 
 
 @dataclass(frozen=True)
 class ClassicObjectiveCost(PairedCost, kind="classic-objective"):
-    r"""The exact minimiser of an objective with Gaussian noise inside, for models with one output,
-    by the classic theorem.
+    r"""The exact minimiser of a perturbed objective, one output, by the classic theorem.
 
     For every epsilon of at least ``2 * kappa`` its delta is :math:`2 \exp(-(m^2 \epsilon^2 - 4
     \epsilon) / 8)`, m being the noise multiplier; solved for m this is the formula in the paper.
@@ -36,10 +34,9 @@ class ClassicObjectiveCost(PairedCost, kind="classic-objective"):
     Parameters
     ----------
     noise_multiplier : float
-        Scale of the noise over the bound on how far a neighbour moves the gradient of the
-        objective.
+        Noise scale over the sensitivity of the gradient of the objective.
     kappa : float
-        Largest curvature that one record gives the objective, over the curvature that it has
+        Largest curvature that one record adds to the objective, over the curvature that it has
         without any record.
     count : int, default=1
         How many such releases, each with fresh noise.
@@ -58,33 +55,31 @@ class ClassicObjectiveCost(PairedCost, kind="classic-objective"):
 
     @property
     def reveals_all(self) -> bool:
-        return self.noise_multiplier < _LEAST_MULTIPLIER
+        return self.noise_multiplier < _MIN_MULTIPLIER
 
     def directions(self, relation: Relation) -> Directions:
-        """The theorem's deltas as a profile, symmetric: either table may come first."""
-        deviation = max(2 / self.noise_multiplier, self.kappa)
+        """Privacy profile from the theorem's deltas; symmetric: either data set may come first."""
+        spread = max(2 / self.noise_multiplier, self.kappa)
         x = np.linspace(-4.0, 4.0, 161)
         weights = np.exp(-(x**2) / 2)
         reach = self._reach
         return Directions(
-            Pair(self._profile, -reach, reach, deviation * x, weights / weights.sum(), self.count)
+            Pair(self._profile, -reach, reach, spread * x, weights / weights.sum(), self.count)
         )
 
     def curve(self, orders: Vector, relation: Relation) -> Vector:
-        """The theorem promises nothing about moments."""
+        """Infinite: the theorem does not bound moments."""
         return np.full_like(orders, math.inf)
 
     @cached_property
     def _reach(self) -> float:
-        return max(classic_epsilon(self.noise_multiplier, _LEAST_DELTA), 2 * self.kappa)
+        return max(classic_epsilon(self.noise_multiplier, _MIN_DELTA), 2 * self.kappa)
 
     @cached_property
     def _chord(self) -> tuple[float, float]:
-        """Where the lowest chord between a point of the theorem's curve and its mirror image
-        ends, and how steep it is.
-        """
+        """End and slope of the lowest chord between the theorem's curve and its mirror image."""
         low, high = 2 * self.kappa, self._reach
-        for _ in range(2):  # a second time around the best point of the first
+        for _ in range(2):  # the second time near the best point of the first
             ends = np.linspace(low, high, _SEARCH_POINTS)
             steepness = (1 - classic_delta(self.noise_multiplier, ends)) / (1 + np.exp(ends))
             best = int(np.argmax(steepness))
@@ -92,8 +87,8 @@ class ClassicObjectiveCost(PairedCost, kind="classic-objective"):
         return float(ends[best]), float(steepness[best])
 
     def _profile(self, epsilon: Vector) -> Vector:
-        # A profile is convex in e^epsilon, so it lies below every chord of its bounds; this one is
-        # its own mirror image.
+        # A profile is convex in e^epsilon, so it lies below every chord of its bounds; this chord
+        # is its own mirror image.
         (end, steepness), size = self._chord, np.abs(epsilon)
         beyond = classic_delta(self.noise_multiplier, np.maximum(size, end))
         mirrored = np.where(epsilon >= 0, beyond, -np.expm1(-size) + np.exp(-size) * beyond)
@@ -109,11 +104,11 @@ def classic_delta(noise_multiplier: float, epsilon: Vector) -> Vector:
 
 
 def classic_epsilon(noise_multiplier: float, delta: float) -> float:
-    """Epsilon at which the theorem's delta is this one, kappa aside."""
+    """Epsilon at which the theorem's delta has this value, ignoring kappa."""
     square = noise_multiplier**2
     return (2 + math.sqrt(4 + 8 * square * math.log(2 / delta))) / square
 
 
 def classic_multiplier(epsilon: float, delta: float) -> float:
-    """The theorem's noise over the shift of the gradient."""
+    """The theorem's noise multiplier."""
     return math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon

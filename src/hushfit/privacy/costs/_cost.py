@@ -1,6 +1,6 @@
-"""What a release costs: frozen descriptions that compose, compare and serialise.
+"""Privacy costs of releases: frozen descriptions that compose, compare and serialise.
 
-A cost says what was done, not what it amounts to: epsilon and delta come from `epsilon_of` and
+A cost describes a mechanism, not its privacy loss: epsilon and delta come from `epsilon_of` and
 `delta_of`. Everywhere *noise_multiplier = noise scale / true L2 sensitivity under the relation*.
 Proofs: docs/proofs/{gaussian,poisson,fixed_size,composition}.md.
 """
@@ -30,7 +30,7 @@ from hushfit.privacy.costs._release_cost import Cost, Directions, ReleaseCost
 
 
 def _order_grid() -> tuple[float, ...]:
-    """Dense where the optimum moves fast, geometric where the curve is flat."""
+    """Grid of Renyi orders: dense where the optimum changes fast, geometric where it does not."""
     low = 1 + np.geomspace(1 / 64, 1, 13)
     grid = np.concatenate(
         [low, np.arange(2, 24, 0.25), np.arange(24, 64), np.round(np.geomspace(64, 8192, 64))]
@@ -39,11 +39,11 @@ def _order_grid() -> tuple[float, ...]:
 
 
 RENYI_ORDERS: Final = _order_grid()
-"""The orders at which Renyi curves are tabulated: 1.016 to 8192."""
+"""Orders at which Renyi curves are tabulated: 1.016 to 8192."""
 
-# Outside this range sampling changes nothing that matters, and floating point gives up: below,
-# the batch counts as all
-# rows; above, as published without noise. Both err on the safe side.
+# Outside this range of mu the effect of sampling is negligible and floating point fails. Below it
+# the batch counts as all rows; above it the release counts as published without noise. Both err on
+# the safe side.
 LEAST_MU: Final = 1e-7
 MOST_MU: Final = 1e3
 
@@ -55,7 +55,7 @@ class GaussianCost(ReleaseCost, kind="gaussian", place=0):
     Parameters
     ----------
     noise_multiplier : float
-        Noise scale over L2 sensitivity. 0 means no noise, infinity means nothing was learnt.
+        Noise scale over L2 sensitivity. 0 means no noise, infinity means that nothing was revealed.
     count : int, default=1
         How many such releases.
     """
@@ -87,7 +87,7 @@ class GaussianCost(ReleaseCost, kind="gaussian", place=0):
 
 @dataclass(frozen=True)
 class PoissonGaussianCost(ReleaseCost, kind="poisson-gaussian", place=1):
-    """Gaussian noise on a sum over a batch that each row joins independently.
+    """Gaussian noise on a sum over a Poisson batch, which each row joins independently.
 
     Parameters
     ----------
@@ -139,8 +139,7 @@ class PoissonGaussianCost(ReleaseCost, kind="poisson-gaussian", place=1):
 
 @dataclass(frozen=True)
 class FixedSizeGaussianCost(ReleaseCost, kind="fixed-size-gaussian", place=2):
-    """Gaussian noise on a sum over a batch of fixed size, drawn without replacement; replace-one
-    only.
+    """Gaussian noise on a sum over a fixed-size batch without replacement; replace-one only.
 
     Parameters
     ----------
@@ -190,8 +189,7 @@ class FixedSizeGaussianCost(ReleaseCost, kind="fixed-size-gaussian", place=2):
 
 @dataclass(frozen=True)
 class PureCost(ReleaseCost, kind="pure", place=3):
-    """Anything that is epsilon-private with delta 0, such as Laplace noise or an above-threshold
-    gate.
+    """Any epsilon-private release (delta 0), such as Laplace noise or an above-threshold gate.
 
     Parameters
     ----------
@@ -231,14 +229,14 @@ class PureCost(ReleaseCost, kind="pure", place=3):
 
 @dataclass(frozen=True)
 class RdpCost(ReleaseCost, kind="rdp", place=4):
-    """A release known by an upper bound on its Renyi divergences, in both directions.
+    """A release described by upper bounds on its Renyi divergences, in both directions.
 
     Parameters
     ----------
     orders : tuple of float
         Increasing, each above 1.
     values : tuple of float
-        Bounds at these orders, at least 0; infinity where nothing is known.
+        Bounds at these orders, at least 0; infinity where none is known.
     count : int, default=1
         How many such releases.
     label : str, default=""
@@ -291,7 +289,7 @@ class RdpCost(ReleaseCost, kind="rdp", place=4):
 
     @property
     def reveals_all(self) -> bool:
-        return False  # nothing known is no proof that nothing is hidden
+        return False  # an unknown bound does not mean that there is no noise
 
     @property
     def known_orders(self) -> tuple[float, ...]:
@@ -303,13 +301,14 @@ class RdpCost(ReleaseCost, kind="rdp", place=4):
 
 @dataclass(frozen=True)
 class ComposedCost(Cost, kind="composed"):
-    """Several costs together, adaptively. Build it with `compose`, which keeps it flat and in one
-    order.
+    """Adaptive composition of several costs.
+
+    Build it with `compose`, which keeps it flat and in one order.
 
     Parameters
     ----------
     parts : tuple of costs
-        None of them composed. The empty tuple is the cost of doing nothing.
+        None of them composed. The empty tuple is the cost of no release.
     """
 
     parts: tuple[ReleaseCost, ...]
@@ -331,7 +330,7 @@ class ComposedCost(Cost, kind="composed"):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ComposedCost":
-        """Read back what `to_dict` wrote."""
+        """Read what `to_dict` wrote."""
         parts = _check.fields(data, {"kind", "parts"}, "a composed cost")["parts"]
         if not isinstance(parts, list):
             raise InvalidArgument(
@@ -342,7 +341,7 @@ class ComposedCost(Cost, kind="composed"):
 
 
 def compose(costs: Iterable[Cost]) -> Cost:
-    """The cost of several releases, each free to depend on the answers before it.
+    """Adaptive composition: the cost of several releases that may depend on earlier answers.
 
     Parameters
     ----------
@@ -352,9 +351,9 @@ def compose(costs: Iterable[Cost]) -> Cost:
     Returns
     -------
     Cost
-        Flat, equal releases counted together, in an order that does not depend on that of the
-        input. Gaussian releases with different multipliers stay apart here, for the record;
-        `epsilon_of` adds them in squares.
+        Flat, with equal releases counted together, in an order that does not depend on that of the
+        input. Gaussian releases with different noise multipliers stay separate here, for the
+        record; `epsilon_of` adds the squares of their mu.
     """
     tally: Counter[ReleaseCost] = Counter()
     for cost in costs:
@@ -367,14 +366,14 @@ def compose(costs: Iterable[Cost]) -> Cost:
 
 
 def repeat(cost: Cost, times: int) -> Cost:
-    """The cost of the same releases made several times over.
+    """Cost of the same releases repeated several times.
 
     Parameters
     ----------
     cost : Cost
-        Of one round.
+        Of one repetition.
     times : int
-        Number of rounds, at least 1.
+        Number of repetitions, at least 1.
 
     Returns
     -------
@@ -385,13 +384,13 @@ def repeat(cost: Cost, times: int) -> Cost:
 
 
 def parts_of(cost: Cost) -> Iterator[ReleaseCost]:
-    """The costs with a Renyi curve of their own that a cost is made of, or is no worse than."""
+    """Releases with their own Renyi curve that make up a cost, or bound it."""
     for entry in entries_of(cost):
         yield from entry.parts()
 
 
 def entries_of(cost: Cost) -> Iterator[ReleaseCost]:
-    """What was composed, as it is."""
+    """Releases that were composed, unchanged."""
     if not isinstance(cost, Cost):
         raise InvalidArgument(
             f"{type(cost).__name__} is not a cost. Use GaussianCost or another kind of cost."
@@ -400,7 +399,7 @@ def entries_of(cost: Cost) -> Iterator[ReleaseCost]:
 
 
 def cost_from_dict(data: Mapping[str, Any]) -> Cost:
-    """Read back what `to_dict` wrote.
+    """Read what `to_dict` wrote.
 
     Parameters
     ----------
@@ -425,12 +424,11 @@ def cost_from_dict(data: Mapping[str, Any]) -> Cost:
 
 
 def fixed_size_refused() -> UnsupportedRelation:
-    """Why a fixed-size batch has no add-remove statement here."""
+    """Error for a fixed-size batch under add-remove, with the reason."""
     return UnsupportedRelation(
         "a fixed-size batch has no proof under 'add-remove': when the record leaves the batch "
-        "another one takes its "
-        "place, which moves the sum by 2C while the multiplier counts C. Use "
-        "adjacency='replace-one', or Poisson batches."
+        "another one takes its place, which changes the sum by 2C while the noise multiplier "
+        "counts C. Use adjacency='replace-one', or Poisson batches."
     )
 
 
@@ -440,8 +438,9 @@ def _require_replace_one(relation: Relation) -> None:
 
 
 def unsampled_mu(mu: float, rate: float) -> float | None:
-    """The mu that a sampled release counts with if every row is in every batch, or might as
-    well be.
+    """Mu of a sampled release that counts as unsampled, else None.
+
+    It does at rate 1, or where mu is so small that sampling does not matter.
     """
     return mu if rate == 1 or mu < LEAST_MU else None
 

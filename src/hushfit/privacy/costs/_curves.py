@@ -1,9 +1,8 @@
-"""Renyi curves of single releases, as functions of their numbers. Proofs:
-docs/proofs/{poisson,fixed_size,composition}.md.
+"""Renyi curves of single releases, as functions of their parameters.
 
-The moments below are known at whole orders. In between, (order - 1) times the divergence is the
-logarithm of a moment,
-hence convex in the order, hence at most the chord between its neighbours; at order 1 it is 0.
+The moments below are known at integer orders. In between, (order - 1) times the divergence is the
+logarithm of a moment, hence convex in the order, hence at most the chord between its neighbours; at
+order 1 it is 0. Proofs: docs/proofs/{poisson,fixed_size,composition}.md.
 """
 
 import math
@@ -15,18 +14,18 @@ from scipy.special import gammaln
 
 from hushfit._typing import Vector
 
-# Below it the moment of a pure release is 1 but for rounding, and a bound by Bun and Steinke
-# (2016) is as good.
+# Below this epsilon the moment of a pure release is 1 up to rounding, and the bound of Bun and
+# Steinke (2016) is as good.
 _SMALL_PURE: Final = 1e-4
 
 
 def gaussian_curve(orders: Vector, mu: float) -> Vector:
-    """Of a Gaussian release over all rows."""
+    """Renyi curve of a Gaussian release on all rows."""
     return orders * (mu * mu / 2)
 
 
 def pure_curve(orders: Vector, epsilon: float) -> Vector:
-    """Randomised response is the worst epsilon-private mechanism at every order."""
+    """Renyi curve of randomised response, the worst epsilon-private mechanism at every order."""
     if epsilon in (0.0, math.inf):
         return np.full_like(orders, epsilon)
     if epsilon < _SMALL_PURE:
@@ -40,16 +39,14 @@ def pure_curve(orders: Vector, epsilon: float) -> Vector:
 
 
 def tabulated_curve(orders: Vector, at: tuple[float, ...], values: tuple[float, ...]) -> Vector:
-    """The table where it has the order, a chord of the log moment in between, nothing beyond."""
+    """Tabulated values at known orders, chords of the log moment in between, infinity beyond."""
     known = np.array((1.0, *at))
     moments = np.array((0.0, *((o - 1) * v for o, v in zip(at, values, strict=True))))
     return chord(orders, known, moments) / (orders - 1)
 
 
 def chord(orders: Vector, known: Vector, moments: Vector) -> Vector:
-    """Piecewise linear interpolation that never multiplies infinity by zero; infinite beyond
-    the last known order.
-    """
+    """Piecewise linear interpolation without infinity times zero; infinite beyond the table."""
     right = np.searchsorted(known, orders)
     inside = right < len(known)
     right = np.minimum(right, len(known) - 1)
@@ -62,7 +59,7 @@ def chord(orders: Vector, known: Vector, moments: Vector) -> Vector:
 
 
 def by_whole_orders(orders: Vector, log_moment: Callable[[int], float]) -> Vector:
-    """Curve at any order from log moments at whole orders."""
+    """Renyi curve at any order from log moments at integer orders."""
     whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
     whole = whole[whole >= 2]
     moments = np.array([log_moment(int(order)) for order in whole])
@@ -70,9 +67,7 @@ def by_whole_orders(orders: Vector, log_moment: Callable[[int], float]) -> Vecto
 
 
 def poisson_curve(orders: Vector, mu: float, rate: float) -> Vector:
-    """Add-remove: the binomial moment of ((1-q) N(0) + q N(mu)) against N(0), the worse of the
-    two directions.
-    """
+    """Add-remove: binomial moment of (1-q) N(0) + q N(mu) against N(0), the worse direction."""
     if rate == 1 or mu * mu == math.inf:
         return gaussian_curve(orders, mu)
 
@@ -85,10 +80,8 @@ def poisson_curve(orders: Vector, mu: float, rate: float) -> Vector:
 
 
 def poisson_swap_curve(orders: Vector, mu: float, rate: float) -> Vector:
-    """Replace-one: through the data set without the record, by the weak triangle inequality; or
-    without sampling.
-    """
-    # Leaving the record out moves the sum by C, half of the sensitivity 2C that mu counts.
+    """Replace-one: via the data set without the record (weak triangle inequality), or unsampled."""
+    # Leaving the record out changes the sum by C, half of the sensitivity 2C that mu counts.
     first, second = 2 * orders, 2 * orders - 1
     both = poisson_curve(np.concatenate([first, second]), mu / 2, rate)
     triangle = (orders - 0.5) / (orders - 1) * both[: len(orders)] + both[len(orders) :]
@@ -96,9 +89,7 @@ def poisson_swap_curve(orders: Vector, mu: float, rate: float) -> Vector:
 
 
 def fixed_size_curve(orders: Vector, mu: float, rate: float) -> Vector:
-    """Replace-one: the subsampling bound of Wang, Balle and Kasiviswanathan; or without
-    sampling.
-    """
+    """Replace-one: the subsampling bound of Wang, Balle and Kasiviswanathan, or unsampled."""
     if rate == 1 or mu * mu in (0.0, math.inf):
         return gaussian_curve(orders, mu)
     square = mu * mu
@@ -121,6 +112,6 @@ def log_binomial(order: int, k: Vector) -> Vector:
 
 
 def log_sum_exp(terms: Vector) -> float:
-    """For finite terms; scipy's general version takes most of the time of a curve."""
+    """Log-sum-exp of finite terms; scipy's general version takes most of the time of a curve."""
     top = float(terms.max())
     return top + math.log(float(np.exp(terms - top).sum()))

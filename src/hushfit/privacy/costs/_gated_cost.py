@@ -1,8 +1,7 @@
-"""What a noisy sum and above-threshold gates cost when they look at ONE secret Poisson batch.
-Proof: docs/proofs/gated.md.
+"""Cost of a noisy sum and above-threshold gates on the same secret Poisson batch.
 
 The answers depend on each other through the batch, so they are composed first and sampled
-afterwards; the other order promises too much.
+afterwards; the other order would understate the privacy loss. Proof: docs/proofs/gated.md.
 """
 
 import math
@@ -23,22 +22,22 @@ from hushfit.privacy.costs._curves import by_whole_orders, gaussian_curve, log_b
 from hushfit.privacy.costs._paired_cost import PairedCost
 from hushfit.privacy.costs._release_cost import Directions, Pair, Profile
 
-# Gaussian tails are cut so many deviations out (1e-21): the cut mass counts as an infinite loss.
-_REACH: Final = 9.5
-# Spacing of the table of a swap pair, in deviations. It only chooses where a bound is taken that
-# holds anywhere.
+# Gaussian tails are cut at 9.5 standard deviations (1e-21): the cut mass counts as infinite loss.
+_TAIL_CUTOFF: Final = 9.5
+# Spacing of the table of a swap pair, in standard deviations. It only chooses where to evaluate a
+# bound that holds everywhere.
 _SPACING: Final = 2e-3
-_MOST_POINTS: Final = 200_001
+_MAX_POINTS: Final = 200_001
 # Beyond this order the general amplification bound is not evaluated.
-_LAST_AMPLIFIED: Final = 256
+_MAX_AMPLIFIED_ORDER: Final = 256
 
 
 @dataclass(frozen=True)
 class GatedCost(PairedCost, kind="gated"):
     """Gaussian noise on a sum over a Poisson batch, and above-threshold gates on the same batch.
 
-    Each may depend on the answers before it. Without noise on the sum (``noise_multiplier=inf``)
-    only the gates look.
+    Each may depend on the answers before it. Without the sum (``noise_multiplier=inf``) only the
+    gates use the batch.
 
     Parameters
     ----------
@@ -52,11 +51,11 @@ class GatedCost(PairedCost, kind="gated"):
         Noise scales over the sensitivity of a query under the relation. Under replace-one every
         record must be bounded by half of each sensitivity, not merely pairs by the whole.
     queries : int
-        The most that one gate is asked.
+        Largest number of queries of one gate.
     gates : int, default=1
-        How many gates look at the batch.
+        Number of gates that use the batch.
     count : int, default=1
-        How many such batches.
+        Number of such batches.
     """
 
     noise_multiplier: float
@@ -85,7 +84,7 @@ class GatedCost(PairedCost, kind="gated"):
 
     @property
     def gate(self) -> AboveThresholdCost:
-        """One gate by itself, over all records."""
+        """A single gate, over all records."""
         return AboveThresholdCost(
             self.gate_noise, self.threshold_multiplier, self.query_multiplier, self.queries
         )
@@ -112,14 +111,15 @@ class GatedCost(PairedCost, kind="gated"):
             return unsampled
         if not replaces_one(relation):
             return np.minimum(self._sampled(orders, 1.0), unsampled)
-        # Through the table without the record, which moves every answer by half as much.
+        # Through the data set without the record, which changes every answer by half as much.
         both = self._sampled(np.concatenate([2 * orders, 2 * orders - 1]), 0.5)
         triangle = (orders - 0.5) / (orders - 1) * both[: len(orders)] + both[len(orders) :]
         return np.minimum(triangle, unsampled)
 
     def _inner(self, part: float) -> "_Inner":
-        """The pair of one batch that surely has the record, if it moves every answer by ``part``
-        of its sensitivity.
+        """Dominating pair of a batch that contains the record.
+
+        The record changes every answer by ``part`` of its sensitivity.
         """
         mu, gate = part * self.mu, self.gate
         if self.gate_noise == "gaussian":
@@ -127,8 +127,8 @@ class GatedCost(PairedCost, kind="gated"):
         return _Inner(mu, part * gate.epsilon, self.gates)
 
     def _unsampled(self, orders: Vector, part: float) -> Vector:
-        gate = self._gate_moved(part)
-        # The recursion takes long and hardly improves on the closed forms of Laplace noise.
+        gate = self._rescaled_gate(part)
+        # The recursion is slow and hardly improves on the closed forms for Laplace noise.
         of_gate = (
             gate.closed_curve(orders)
             if self.gate_noise == "laplace"
@@ -136,7 +136,7 @@ class GatedCost(PairedCost, kind="gated"):
         )
         return gaussian_curve(orders, part * self.mu) + self.gates * of_gate
 
-    def _gate_moved(self, part: float) -> AboveThresholdCost:
+    def _rescaled_gate(self, part: float) -> AboveThresholdCost:
         return AboveThresholdCost(
             self.gate_noise,
             self.threshold_multiplier / part,
@@ -145,9 +145,7 @@ class GatedCost(PairedCost, kind="gated"):
         )
 
     def _sampled(self, orders: Vector, part: float) -> Vector:
-        """Add-remove: the moments of the pair, or the general bound for any mechanism with a
-        known curve.
-        """
+        """Add-remove: moments of the pair, or the general bound from the mechanism's curve."""
         by_pair = by_whole_orders(
             orders, lambda order: _mixed_moment(order, self.rate, self._inner(part))
         )
@@ -162,7 +160,7 @@ class GatedCost(PairedCost, kind="gated"):
 class _Inner:
     """N(mu) against N(0) together with ``gates`` randomised responses: a symmetric pair.
 
-    ``losses`` and ``weights`` are those of the responses alone, under the first law.
+    ``losses`` and ``weights`` are those of the responses alone, under the first distribution.
     """
 
     mu: float
@@ -184,8 +182,8 @@ class _Inner:
 
     @property
     def reach(self) -> float:
-        """Loss beyond which next to nothing lies."""
-        return self.mu * self.mu / 2 + _REACH * self.mu + self.gates * self.epsilon
+        """Privacy loss beyond which the probability is negligible."""
+        return self.mu * self.mu / 2 + _TAIL_CUTOFF * self.mu + self.gates * self.epsilon
 
     def profile(self, epsilon: Vector) -> Vector:
         """Hockey-stick divergence, in either direction."""
@@ -195,24 +193,24 @@ class _Inner:
         )
 
     def log_moment(self, k: Vector) -> Vector:
-        """log E[ratio^k] under the second law."""
+        """log E[ratio^k] under the second distribution."""
         log_likely = -math.log1p(math.exp(-self.epsilon))
         one = np.logaddexp(k * self.epsilon, (1 - k) * self.epsilon) + log_likely - self.epsilon
         one = one if self.epsilon > 0 else np.zeros_like(k)
         return np.asarray(k * (k - 1) * (self.mu**2 / 2) + self.gates * one)
 
-    def drawn(self) -> tuple[Vector, Vector]:
-        """Losses with their probabilities under the first law, coarsely."""
+    def loss_grid(self) -> tuple[Vector, Vector]:
+        """Losses with their probabilities under the first distribution, on a coarse grid."""
         x = np.linspace(-8.0, 8.0, 161)
         density = np.exp(-0.5 * x**2)
         losses = np.add.outer(self.mu * x + self.mu**2 / 2, self.losses)
         weights = np.multiply.outer(density / density.sum(), np.exp(self.log_weights))
         return losses.ravel(), weights.ravel()
 
-    # Tails of the loss under both laws, as logarithms.
+    # Tail probabilities of the loss under both distributions, as logarithms.
 
     def log_below(self, s: Vector, first: bool) -> Vector:
-        """log P(loss <= s) under the first or the second law."""
+        """log P(loss <= s) under the first or the second distribution."""
         return self._log_tail(s, first, 1.0)
 
     def log_above(self, s: Vector, first: bool) -> Vector:
@@ -239,33 +237,34 @@ def _mixed_loss(loss: Vector, rate: float) -> Vector:
 
 
 def _mixed_moment(order: int, rate: float, inner: _Inner) -> float:
-    """log E[(1 - q + q ratio)^order] under the second law, for a whole order."""
+    """log E[(1 - q + q ratio)^order] under the second distribution, for an integer order."""
     k = np.arange(order + 1, dtype=np.float64)
     terms = (order - k) * math.log1p(-rate) + k * math.log(rate) + inner.log_moment(k)
     return log_sum_exp(log_binomial(order, k) + terms)
 
 
 def amplified(orders: Vector, rate: float, curve: Callable[[Vector], Vector]) -> Vector:
-    """Add-remove curve of any mechanism on a Poisson batch, from its own curve (Zhu and Wang, 2019,
-    with their factor 3).
+    """Add-remove Renyi curve of any mechanism on a Poisson batch, from its own curve.
+
+    The bound is that of Zhu and Wang (2019), with their factor 3.
 
     Parameters
     ----------
     orders : ndarray
     rate : float
     curve : callable
-        The mechanism's own curve, at whole orders.
+        The mechanism's own curve, at integer orders.
 
     Returns
     -------
     ndarray
         Infinite beyond the order 256.
     """
-    whole = np.arange(2, _LAST_AMPLIFIED + 1, dtype=np.float64)
+    whole = np.arange(2, _MAX_AMPLIFIED_ORDER + 1, dtype=np.float64)
     own = np.concatenate([np.zeros(2), (whole - 1) * curve(whole)])
 
     def log_moment(order: int) -> float:
-        if order > _LAST_AMPLIFIED:
+        if order > _MAX_AMPLIFIED_ORDER:
             return math.inf
         j = np.arange(2, order + 1, dtype=np.float64)
         terms = (
@@ -281,11 +280,11 @@ def amplified(orders: Vector, rate: float, curve: Callable[[Vector], Vector]) ->
     return by_whole_orders(orders, log_moment)
 
 
-# Add-remove: a mixture against one of its parts
+# Add-remove: a mixture against one of its components
 
 
 def _sampled_pairs(inner: _Inner, rate: float, count: int) -> tuple[Pair, Pair]:
-    losses, weights = _mixed_draws(inner, rate)
+    losses, weights = _mixture_losses(inner, rate)
     low, high = _mixed_loss(np.array([-inner.reach, inner.reach]), rate).tolist()
     return (
         Pair(lambda e: removal_profile(e, inner.profile, rate), low, high, losses, weights, count),
@@ -295,10 +294,10 @@ def _sampled_pairs(inner: _Inner, rate: float, count: int) -> tuple[Pair, Pair]:
     )
 
 
-def _mixed_draws(inner: _Inner, rate: float) -> tuple[Vector, Vector]:
+def _mixture_losses(inner: _Inner, rate: float) -> tuple[Vector, Vector]:
     """Losses of (1-q) Q + q P against Q, with their probabilities under the mixture."""
-    losses, weights = inner.drawn()
-    # The second law weighs a loss e^-loss as much, and is the mirror image of the first.
+    losses, weights = inner.loss_grid()
+    # The second distribution weights a loss by e^-loss, and is the mirror image of the first.
     both = np.concatenate([losses, -losses]), np.concatenate([rate * weights, (1 - rate) * weights])
     return _mixed_loss(both[0], rate), both[1]
 
@@ -313,9 +312,7 @@ def removal_profile(epsilon: Vector, inner: Profile, rate: float) -> Vector:
 
 
 def addition_profile(epsilon: Vector, inner: Profile, rate: float) -> Vector:
-    """Hockey-stick divergence of Q from (1-q) Q + q P, given that of P from Q, if the pair is
-    symmetric.
-    """
+    """Hockey-stick divergence of Q from (1-q) Q + q P, given that of the symmetric pair P, Q."""
     capped = np.minimum(epsilon, 50.0)
     left = rate * np.exp(capped) - np.expm1(capped)
     inside = left > 0
@@ -324,25 +321,25 @@ def addition_profile(epsilon: Vector, inner: Profile, rate: float) -> Vector:
     return delta
 
 
-# Replace-one: two mixtures whose likelihood ratios to the table without the record are as opposed
-# as they can be
+# Replace-one: two mixtures whose likelihood ratios to the data set without the record are as
+# opposed as possible
 
 
 def _swap_pair(inner: _Inner, rate: float, count: int) -> Pair:
-    losses, weights = _mixed_draws(inner, rate)
+    losses, weights = _mixture_losses(inner, rate)
     high, profile = _swap(inner, rate)
     return Pair(profile, -high, high, 2 * losses, weights, count)
 
 
 @lru_cache(maxsize=32)
 def _swap(inner: _Inner, rate: float) -> tuple[float, Profile]:
-    """Largest loss and profile of the pair."""
+    """Largest loss and profile of the swap pair."""
     if inner.mu == 0:
         return _discrete_swap(inner, rate)
     table = _SwapTable.of(inner)
     if table is None:
-        # Too spiked for the table. No pair is worse than the unsampled one of twice the loss (joint
-        # convexity).
+        # The table would be too large. No pair is worse than the unsampled one of twice the loss
+        # (joint convexity).
         whole = _Inner(2 * inner.mu, 2 * inner.epsilon, inner.gates)
         return whole.reach, whole.profile
     return table.high(rate), lambda epsilon: _symmetric(
@@ -352,8 +349,9 @@ def _swap(inner: _Inner, rate: float) -> tuple[float, Profile]:
 
 @dataclass(frozen=True, eq=False)
 class _SwapTable:
-    """Levels ``s`` of the loss, and what lies at the mirrored quantile: that of as much mass
-    below as there is above ``s``.
+    """Levels ``s`` of the loss, and the loss at the mirrored quantile of each.
+
+    The mirrored quantile has as much probability below it as there is above ``s``.
     """
 
     inner: _Inner
@@ -363,9 +361,9 @@ class _SwapTable:
     @classmethod
     def of(cls, inner: _Inner) -> "_SwapTable | None":
         mu, widest = inner.mu, inner.gates * inner.epsilon
-        furthest = math.sqrt((mu + _REACH) ** 2 + 2 * widest + 2 * inner.gates) + 0.5
+        furthest = math.sqrt((mu + _TAIL_CUTOFF) ** 2 + 2 * widest + 2 * inner.gates) + 0.5
         count = math.ceil((inner.reach + mu * furthest + mu * mu / 2 + widest) / (_SPACING * mu))
-        if count > _MOST_POINTS:
+        if count > _MAX_POINTS:
             return None
         s = np.linspace(-mu * furthest - mu * mu / 2 - widest, inner.reach, count)
         log_above = inner.log_above(s, first=False)
@@ -381,8 +379,10 @@ class _SwapTable:
         return float(self.losses(rate)[-1])
 
     def profile(self, epsilon: Vector, rate: float) -> Vector:
-        """For epsilon >= 0, an upper bound: that of the proof, at the split where the table says
-        it is tight, or beside it.
+        """Upper bound for epsilon >= 0.
+
+        It is the bound of the proof, at and next to the split where the table indicates it is
+        tight.
         """
         level = np.interp(epsilon, self.losses(rate), self.s)
         nearby = (-2.0, -0.5, 0.0, 0.5, 2.0)
@@ -394,8 +394,9 @@ class _SwapTable:
         )
 
     def _split(self, epsilon: Vector, level: Vector, rate: float) -> Vector:
-        """q E(X - d)_+ + q E(d - c - e^epsilon X)_+ for d = e^level, or the least d above c:
-        valid for every d.
+        """q E(X - d)_+ + q E(d - c - e^epsilon X)_+, valid for every d.
+
+        Here d = e^level, or the smallest d above c.
         """
         log_c = np.full_like(epsilon, -math.inf)
         if rate < 1:
@@ -419,9 +420,7 @@ class _SwapTable:
 
 
 def _discrete_swap(inner: _Inner, rate: float) -> tuple[float, Profile]:
-    """Without Gaussian noise the ratio has few values, and so has the pair of it and its
-    mirrored quantile.
-    """
+    """Swap pair without Gaussian noise: the ratio and its mirrored quantile have few values."""
     order = np.argsort(inner.losses)
     losses, weights = inner.losses[order], np.exp((inner.log_weights - inner.losses)[order])
     ends = np.cumsum(weights / weights.sum())
@@ -444,6 +443,6 @@ def _discrete_swap(inner: _Inner, rate: float) -> tuple[float, Profile]:
 
 
 def _symmetric(epsilon: Vector, at_size: Vector) -> Vector:
-    """Extend a profile from epsilon >= 0 to all epsilon when either law may come first."""
+    """Extend a profile from epsilon >= 0 to all epsilon, for a pair in either order."""
     size = np.abs(epsilon)
     return np.where(epsilon >= 0, at_size, -np.expm1(-size) + np.exp(-size) * at_size)

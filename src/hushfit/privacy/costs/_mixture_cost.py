@@ -1,7 +1,7 @@
-"""What one noise on a full gradient *and* a Poisson batch costs. Proof: docs/proofs/mixture.md.
+"""Cost of one noise draw on a full gradient *and* a Poisson batch. Proof: docs/proofs/mixture.md.
 
-Every record moves such an answer a little, through the full gradient, and with probability ``rate``
-further, through the batch.
+Every record changes such an answer a little, through the full gradient, and with probability
+``rate`` further, through the batch.
 """
 
 import math
@@ -19,25 +19,27 @@ from hushfit.privacy._relation import Relation, replaces_one
 from hushfit.privacy.costs._cost import MOST_MU, GaussianCost, PoissonGaussianCost, unsampled_mu
 from hushfit.privacy.costs._release_cost import Directions, Pair, ReleaseCost
 
-# Newton's method on a convex function from its right side: more than enough for the last digit.
+# Newton's method on a convex function from the right of the root: more than enough for the last
+# digit.
 _NEWTON_STEPS: Final = 60
-# Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
-_REACH: Final = 9.5
+# Gaussian tails are cut at 9.5 standard deviations (1e-21): the cut mass counts as infinite loss.
+_TAIL_CUTOFF: Final = 9.5
 
 
 @dataclass(frozen=True)
 class MixtureGaussianCost(ReleaseCost, kind="mixture-gaussian", place=6):
-    """Gaussian noise on an answer that every record moves, and a sampled record moves further;
-    add-remove only.
+    """Gaussian noise on an answer that a sampled record changes further; add-remove only.
+
+    Every record changes the answer a little, and a sampled record further.
 
     Parameters
     ----------
     noise_multiplier : float
-        Noise scale over the distance by which a sampled record moves the answer.
+        Noise scale over the distance by which a sampled record changes the answer.
     rate : float
         Probability that a record is sampled. The batch is fresh and secret.
     ratio : float
-        How far a record that is not sampled moves the answer, as a share of how far a sampled one
+        How far a record that is not sampled changes the answer, as a share of how far a sampled one
         does.
     count : int, default=1
         How many such releases.
@@ -82,7 +84,9 @@ class MixtureGaussianCost(ReleaseCost, kind="mixture-gaussian", place=6):
         )
         weights = density / density.sum()
         losses = mixture_loss(x, mu, rate, ratio)
-        low, high = mixture_loss(np.array([-_REACH, mu + _REACH]), mu, rate, ratio).tolist()
+        low, high = mixture_loss(
+            np.array([-_TAIL_CUTOFF, mu + _TAIL_CUTOFF]), mu, rate, ratio
+        ).tolist()
         remove = Pair(
             lambda e: mixture_remove_profile(e, mu, rate, ratio),
             low,
@@ -102,9 +106,7 @@ class MixtureGaussianCost(ReleaseCost, kind="mixture-gaussian", place=6):
         return Directions(remove, add)
 
     def parts(self) -> Iterator[ReleaseCost]:
-        """The full gradient and the batch, each with a part of the noise; their sum is the
-        mixture.
-        """
+        """The full gradient and the batch, each with part of the noise; they sum to the mixture."""
         rate, ratio, z = self.rate, self.ratio, self.noise_multiplier
         # Any split of the variance is valid; this one is best when there are many releases.
         share = ratio / (ratio + rate * (1 + ratio))
@@ -117,20 +119,17 @@ class MixtureGaussianCost(ReleaseCost, kind="mixture-gaussian", place=6):
 
 
 def mixture_refused() -> UnsupportedRelation:
-    """Why the mixture has no replace-one statement here."""
+    """Error for the mixture under replace-one, with the reason."""
     return UnsupportedRelation(
-        "one noise on a full gradient and a batch together has a proved dominating pair under "
-        "'add-remove' only: under "
-        "'replace-one' two records may pull in directions that no known pair covers. Use "
-        "adjacency='add-remove', or the "
-        "two-noise form, which is proved for both."
+        "one noise draw on a full gradient and a batch together has a proved dominating pair "
+        "under 'add-remove' only: under 'replace-one' two records may act in directions that no "
+        "known pair covers. Use adjacency='add-remove', or the two-noise form, which is proved "
+        "for both."
     )
 
 
 def mixture_loss(x: Vector, mu: float, rate: float, ratio: float) -> Vector:
-    """Privacy loss of (1-q) N(ratio mu) + q N(mu) against N(0) at the point x; increasing and
-    convex in x.
-    """
+    """Privacy loss of (1-q) N(ratio mu) + q N(mu) against N(0) at x; increasing and convex in x."""
     if rate == 1:
         return mu * x - mu * mu / 2
     near, far = _tilts(x, mu, ratio)
@@ -140,7 +139,7 @@ def mixture_loss(x: Vector, mu: float, rate: float, ratio: float) -> Vector:
 def mixture_remove_profile(epsilon: Vector, mu: float, rate: float, ratio: float) -> Vector:
     """Hockey-stick divergence of (1-q) N(ratio mu) + q N(mu) from N(0)."""
     # Beyond the point where the loss is epsilon, each component is a Gaussian profile at its own
-    # tilt there.
+    # loss there.
     near, far = _tilts(_where_loss_is(epsilon, mu, rate, ratio), mu, ratio)
     return (1 - rate) * gaussian_profile(near, ratio * mu) + rate * gaussian_profile(far, mu)
 
@@ -148,8 +147,7 @@ def mixture_remove_profile(epsilon: Vector, mu: float, rate: float, ratio: float
 def mixture_add_profile(epsilon: Vector, mu: float, rate: float, ratio: float) -> Vector:
     """Hockey-stick divergence of N(0) from (1-q) N(ratio mu) + q N(mu)."""
     near, far = _tilts(_where_loss_is(-epsilon, mu, rate, ratio), mu, ratio)
-    # The odds of the components given x; exp(epsilon) times them, as logarithms, neither over- nor
-    # underflows.
+    # Log odds of the components given x, plus epsilon: neither overflows nor underflows.
     absent, present = (
         np.exp(epsilon + near + math.log1p(-rate)),
         np.exp(epsilon + far + math.log(rate)),
@@ -166,7 +164,7 @@ def _tilts(x: Vector, mu: float, ratio: float) -> tuple[Vector, Vector]:
 def _where_loss_is(epsilon: Vector, mu: float, rate: float, ratio: float) -> Vector:
     """The point whose loss is epsilon."""
     shift = ratio * mu
-    # Where either component alone reaches epsilon the sum is past it, by log 2 at most at the first
+    # Where either component alone reaches epsilon the sum exceeds it, by log 2 at most at the first
     # such point.
     by_near = (epsilon - math.log1p(-rate) + shift * shift / 2) / shift
     by_far = (epsilon - math.log(rate) + mu * mu / 2) / mu

@@ -1,5 +1,6 @@
-"""What noise inside an objective costs: its description, its Renyi curve, its profile. Proof:
-docs/proofs/objective.md.
+"""Cost of objective perturbation: its description, Renyi curve and profile.
+
+Proof: docs/proofs/objective.md.
 """
 
 import math
@@ -16,12 +17,12 @@ from hushfit.privacy import _check
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs._release_cost import Losses, ReleaseCost
 
-# The profile is a maximum over an angle: one bound for each of these arcs of [0, pi/4].
+# The profile is a maximum over an angle, bounded on each of these arcs of [0, pi/4].
 _ARCS: Final = 40
-# Beyond so many deviations (mass below 1e-20) the loss counts as infinite; below, as that of the
-# upper end of its cell.
-_REACH: Final = 9.5
-_CELLS: Final = 2000
+# Beyond this many standard deviations (probability below 1e-20) the loss counts as infinite; below,
+# as that of the upper end of its bin.
+_TAIL_CUTOFF: Final = 9.5
+_BINS: Final = 2000
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,9 @@ class ObjectiveCost(ReleaseCost, kind="objective", place=5):
     Parameters
     ----------
     noise_multiplier : float
-        Scale of the noise over the bound on how far a neighbour moves the gradient of the
-        objective.
+        Noise scale over the sensitivity of the gradient of the objective.
     kappa : float
-        Largest curvature that one record gives the objective, over the curvature that it has
+        Largest curvature that one record adds to the objective, over the curvature that it has
         without any record.
     rank : int, default=1
         Largest rank of one record's Hessian: 1 for a model with one output.
@@ -58,7 +58,7 @@ class ObjectiveCost(ReleaseCost, kind="objective", place=5):
 
     @property
     def mu(self) -> float:
-        """Shift of the gradient over noise scale of one release."""
+        """Sensitivity of the gradient over noise scale of one release."""
         return 1 / self.noise_multiplier if self.noise_multiplier > 0 else math.inf
 
     @property
@@ -81,9 +81,7 @@ def objective_curve(orders: Vector, cost: ObjectiveCost) -> Vector:
 
 
 def _theorem_a(orders: Vector, cost: ObjectiveCost) -> Vector:
-    """A Gaussian release and a correction of second order in kappa; below the order 1 + 1/kappa
-    only.
-    """
+    """Gaussian curve plus a correction of second order in kappa; for orders below 1 + 1/kappa."""
     shrink = orders * (orders - 1) * cost.kappa**2 / (1 + cost.kappa)
     valid = ((orders - 1) * cost.kappa < 1) & (shrink < 1)
     correction = np.full_like(orders, math.inf)
@@ -92,19 +90,18 @@ def _theorem_a(orders: Vector, cost: ObjectiveCost) -> Vector:
 
 
 def _theorem_a_prime(orders: Vector, cost: ObjectiveCost) -> Vector:
-    """For records with Hessians of rank one, at every order; first order in kappa and in mu."""
+    """Bound at every order for Hessians of rank one; first order in kappa and in mu."""
     half_normal: Vector = (math.log(2) + log_ndtr((orders - 1) * cost.mu)) / (orders - 1)
     return orders * (cost.mu**2 / 2) + math.log1p(cost.kappa) + half_normal
 
 
 def objective_losses(cost: ObjectiveCost) -> Iterator[tuple[Vector, Vector]]:
-    """Privacy losses and their probabilities, for each arc of angles; the worst pair bounds one
-    release of rank one.
+    """Privacy losses and their probabilities, for each arc of angles.
 
-    The loss is at most ``log(1 + kappa) + mu^2/2 + mu M`` with M the larger of ``cos(psi) |Z1|``
-    and ``sin(psi) |Z2|``.
+    The worst of them bounds one release of rank one. The loss is at most ``log(1 + kappa) + mu^2/2
+    + mu M`` with M the larger of ``cos(psi) |Z1|`` and ``sin(psi) |Z2|``.
     """
-    upper_ends = np.linspace(0.0, _REACH, _CELLS + 1)[1:]
+    upper_ends = np.linspace(0.0, _TAIL_CUTOFF, _BINS + 1)[1:]
     losses = np.append(math.log1p(cost.kappa) + cost.mu**2 / 2 + cost.mu * upper_ends, math.inf)
     arcs = np.linspace(0.0, math.pi / 4, _ARCS + 1)
     for low, high in pairwise(arcs):

@@ -1,4 +1,4 @@
-"""Costs that bring their own dominating pair. Proof: docs/proofs/composition.md."""
+"""Costs with their own dominating pair. Proof: docs/proofs/composition.md."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from hushfit.privacy.costs._release_cost import Directions, ReleaseCost
 
 @dataclass(frozen=True)
 class PairedCost(ReleaseCost):
-    """Base of costs with a dominating pair of their own, which is all that convolutions need."""
+    """Base class of costs with their own dominating pair, which is all that convolutions need."""
 
     paired: ClassVar[bool] = True
 

@@ -1,9 +1,8 @@
-"""What Gaussian noise on the end of a run over secretly permuted batches costs. Proof:
-docs/proofs/permuted.md.
+"""Cost of Gaussian noise on the last iterate of a run over secretly permuted batches.
 
-The record that two tables differ in falls into batch j with probability ``shares[j]``, and how far
-it moves the end of the run depends on j. Nobody knows j, but a proof that pretends everybody does
-needs no more than this.
+The record in which two data sets differ falls into batch j with probability ``shares[j]``, and how
+far it changes the last iterate depends on j. The batch j is secret, but a proof that treats it as
+public needs no more than this. Proof: docs/proofs/permuted.md.
 """
 
 import math
@@ -21,32 +20,33 @@ from hushfit.privacy._relation import Relation, replaces_one
 from hushfit.privacy.costs._paired_cost import PairedCost
 from hushfit.privacy.costs._release_cost import Directions, Pair
 
-# Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
-_REACH: Final = 9.5
-# Outside this range of mu floating point gives up; both ends err on the safe side.
-_LEAST_MU: Final = 1e-7
-_MOST_MU: Final = 1e3
-# Shares are quotients of whole numbers, each rounded once.
+# Gaussian tails are cut at 9.5 standard deviations (1e-21): the cut mass counts as infinite loss.
+_TAIL_CUTOFF: Final = 9.5
+# Outside this range of mu floating point fails; both ends err on the safe side.
+_MIN_MU: Final = 1e-7
+_MAX_MU: Final = 1e3
+# Shares are quotients of integers, each rounded once.
 _SHARE_ERROR: Final = 1e-9
 
 
 @dataclass(frozen=True)
 class PermutedGaussianCost(PairedCost, kind="permuted-gaussian"):
-    """Gaussian noise on the end of a run over batches of a fresh, secret, uniform permutation;
-    replace-one only.
+    """Gaussian noise on the last iterate of a run over permuted batches; replace-one only.
+
+    The permutation is fresh, secret and uniform.
 
     Parameters
     ----------
     noise_multiplier : float
-        Noise scale over the largest distance by which a record of any batch moves the end of the
-        run.
+        Noise scale over the largest distance by which a record of any batch changes the last
+        iterate.
     shares : tuple of float
-        Share of the records that each batch holds; they add up to one.
+        Share of the records in each batch; they sum to one.
     ratios : tuple of float
-        How far a record of each batch moves the end of the run, as a share of the largest such
+        How far a record of each batch changes the last iterate, as a share of the largest such
         distance.
     count : int, default=1
-        How many such runs, each with a permutation and noise of its own.
+        Number of such runs, each with its own permutation and noise.
     """
 
     noise_multiplier: float
@@ -68,8 +68,8 @@ class PermutedGaussianCost(PairedCost, kind="permuted-gaussian"):
             )
         if abs(math.fsum(self.shares) - 1) > _SHARE_ERROR:
             raise InvalidArgument(
-                f"shares add up to {math.fsum(self.shares):g}, not to 1. Give batch size over "
-                "number of rows."
+                f"shares sum to {math.fsum(self.shares):g}, not to 1. Give batch size over number "
+                "of rows."
             )
         if max(self.ratios) != 1:
             raise InvalidArgument(
@@ -83,13 +83,13 @@ class PermutedGaussianCost(PairedCost, kind="permuted-gaussian"):
 
     @property
     def reveals_all(self) -> bool:
-        return self.mu > _MOST_MU
+        return self.mu > _MAX_MU
 
     def directions(self, relation: Relation) -> Directions:
-        """The pair in which the batch is known: a mixture of Gaussian pairs, symmetric."""
+        """Dominating pair in which the batch is known: a symmetric mixture of Gaussian pairs."""
         _require_replace_one(relation)
-        mu = max(self.mu, _LEAST_MU)
-        reach = mu * mu / 2 + _REACH * mu
+        mu = max(self.mu, _MIN_MU)
+        reach = mu * mu / 2 + _TAIL_CUTOFF * mu
         typical = mu * math.sqrt(float(np.dot(self.shares, np.square(self.ratios))))
         x = np.linspace(-8.0, 8.0, 801)
         density = np.exp(-0.5 * x**2)
@@ -112,7 +112,7 @@ class PermutedGaussianCost(PairedCost, kind="permuted-gaussian"):
         return total
 
     def curve(self, orders: Vector, relation: Relation) -> Vector:
-        """Logarithm of the mean, over the batches, of the Gaussian moments."""
+        """Log of the mean, over batches, of the Gaussian moments."""
         _require_replace_one(relation)
         squares = np.square(np.array(self.ratios)) * (self.mu**2 / 2)
         moments = logsumexp(
@@ -125,6 +125,6 @@ def _require_replace_one(relation: Relation) -> None:
     if not replaces_one(relation):
         raise UnsupportedRelation(
             "a run over permuted batches is proved under 'replace-one' only: adding or removing a "
-            "record moves others from batch "
-            "to batch. Use adjacency='replace-one', or one batch of all rows (solver='outpert-gd')."
+            "record moves others from batch to batch. Use adjacency='replace-one', or one batch "
+            "of all rows (solver='outpert-gd')."
         )

@@ -1,10 +1,8 @@
-"""What a cost is: the registry of its kinds, and what each must say of itself to be accounted with.
+"""Base classes of costs, the registry of their kinds, and what a kind must declare.
 
 A new kind of release needs no change elsewhere: a frozen dataclass with a ``kind`` and a Renyi
-curve, and
-composition, ledgers, JSON and calibration follow. Whatever else it declares (a mu, a dominating
-pair, exact
-losses) makes its price tighter (docs/proofs/composition.md).
+curve works with composition, ledgers, JSON and calibration. Anything else it declares (a mu, a
+dominating pair, exact losses) makes its accounting tighter (docs/proofs/composition.md).
 """
 
 from abc import ABC, abstractmethod
@@ -20,19 +18,17 @@ from hushfit.privacy._relation import Relation
 Profile: TypeAlias = Callable[[Vector], Vector]
 Losses: TypeAlias = tuple[Vector, Vector]
 
-# Kinds are composed in this order: some by their number, which is older than the registry, all
-# others by name.
+# Kinds are composed in this order: some by number, which predates the registry, all others by name.
 BY_NAME: Final = 100
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One dominating pair: its profile, the range of its loss, and draws of the loss with their
-    weights.
+    """A dominating pair: its profile, the range of its loss, and weighted samples of the loss.
 
-    ``profile`` gives the hockey-stick divergence at any epsilon, negative ones too. Beyond
-    ``low`` and ``high`` lies
-    a mass that counts as an infinite loss. ``losses`` and ``weights`` only choose the grid.
+    ``profile`` gives the hockey-stick divergence at any epsilon, also negative. The probability
+    beyond ``low`` and ``high`` counts as infinite loss. ``losses`` and ``weights`` only choose the
+    grid.
     """
 
     profile: Profile
@@ -45,14 +41,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Directions:
-    """The pair for removing a record and for adding it; under a symmetric relation they are one."""
+    """Dominating pairs for removing and adding a record; one pair under a symmetric relation."""
 
     remove: Pair
     add: Pair | None = None
 
 
 class Cost(ABC):
-    """What one release, or several, cost: plain data that composes, compares and serialises."""
+    """Cost of one or several releases: plain data that composes, compares and serialises."""
 
     kinds: ClassVar[dict[str, type["Cost"]]] = {}
     kind: ClassVar[str]
@@ -68,7 +64,7 @@ class Cost(ABC):
 
     @abstractmethod
     def entries(self) -> Iterator["ReleaseCost"]:
-        """What was composed, as it is."""
+        """Releases that were composed, unchanged."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -77,7 +73,7 @@ class Cost(ABC):
     @classmethod
     @abstractmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Cost":
-        """Read back what ``to_dict`` of this kind wrote."""
+        """Read what ``to_dict`` of this kind wrote."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +81,13 @@ class ReleaseCost(Cost):
     """``count`` releases of one kind. Each kind is a frozen dataclass that checks its fields."""
 
     paired: ClassVar[bool] = False
-    """Whether ``directions`` knows dominating pairs; without them a price rests on the Renyi
-    curve.
+    """Whether ``directions`` returns dominating pairs; otherwise accounting uses the Renyi curve.
     """
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many such releases."""
+        """Number of such releases."""
 
     @abstractmethod
     def curve(self, orders: Vector, relation: Relation) -> Vector:
@@ -101,28 +96,27 @@ class ReleaseCost(Cost):
     @property
     @abstractmethod
     def reveals_all(self) -> bool:
-        """Whether there is no noise to speak of."""
+        """Whether there is no noise, or next to none."""
 
     @property
     def lost(self) -> float:
-        """Probability with which one release keeps no promise at all; its Renyi curve holds
-        otherwise.
-        """
+        """Failure probability of one release; its Renyi curve holds otherwise."""
         return 0.0
 
     @property
     def known_orders(self) -> tuple[float, ...]:
-        """The only orders at which the curve is known as such; empty if it is at all of them."""
+        """Orders at which the curve is tabulated; empty if it is known at all orders."""
         return ()
 
     def gaussian_mu(self, relation: Relation) -> float | None:
-        """The mu of the Gaussian release over all rows that one counts as; refuses a
-        relation without a proof.
+        """Mu of the Gaussian release on all rows that one release counts as, or None.
+
+        Refuses a relation without a proof.
         """
         return None
 
     def pure_epsilon(self) -> float | None:
-        """The epsilon with which one is private, except with probability ``lost``."""
+        """Pure epsilon of one release, except with probability ``lost``; None if there is none."""
         return None
 
     def directions(self, relation: Relation) -> Directions:
@@ -132,20 +126,18 @@ class ReleaseCost(Cost):
         )
 
     def bounded_losses(self) -> Iterable[Losses] | None:
-        """Losses with their probabilities, the worst of which bounds one release; None
-        where none are known.
-        """
+        """Losses with probabilities, the worst of which bounds one release; None if unknown."""
         return None
 
     def entries(self) -> Iterator["ReleaseCost"]:
         yield self
 
     def parts(self) -> Iterator["ReleaseCost"]:
-        """Releases that together are no better than these, each with a Renyi curve of its own."""
+        """Releases, each with its own Renyi curve, whose composition bounds this cost."""
         yield self
 
     def times(self, count: int) -> Self:
-        """So many releases of this kind, in place of its own count."""
+        """The same kind of release with another count."""
         return replace(self, count=count)  # type: ignore[call-arg]  # a field of every kind
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,9 +146,9 @@ class ReleaseCost(Cost):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ReleaseCost":
-        """Read back what ``to_dict`` of this kind wrote."""
+        """Read what ``to_dict`` of this kind wrote."""
         return cls(**_check.read(data, cls, cls.kind))
 
     def sort_key(self) -> tuple[Any, ...]:
-        """Where it stands among others: by kind first, then by its fields."""
+        """Sort key: by kind first, then by fields."""
         return (self.place, self.kind, *(getattr(self, one.name) for one in fields(self)))

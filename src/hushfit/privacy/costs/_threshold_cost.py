@@ -1,5 +1,6 @@
-"""What it costs to name the common texts of a table. Proof: docs/proofs/quantiles.md,
-"Vocabularies".
+"""Cost of releasing the frequent texts of a table (thresholded noisy counts).
+
+Proof: docs/proofs/quantiles.md, "Vocabularies".
 """
 
 import math
@@ -14,21 +15,21 @@ from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs._paired_cost import PairedCost
 from hushfit.privacy.costs._release_cost import Directions, Pair
 
-# Gaussian tails are cut 9.5 deviations out (1e-21): the cut mass counts as an infinite loss.
-_REACH = 9.5
-_LEAST_MU = 1e-9
+# Gaussian tails are cut at 9.5 standard deviations (1e-21): the cut mass counts as infinite loss.
+_TAIL_CUTOFF = 9.5
+_MIN_MU = 1e-9
 
 
 @dataclass(frozen=True)
 class ThresholdedGaussianCost(PairedCost, kind="thresholded-gaussian"):
-    """Gaussian noise on counts of which only the large ones are named.
+    """Gaussian noise on counts; only items with a large noisy count are named.
 
     Parameters
     ----------
     noise_multiplier : float
         Noise scale over the L2 sensitivity of the counts.
     rare : float
-        Probability that something which only one record has is named; below 1.
+        Probability that an item which only one record has is released; below 1.
     """
 
     noise_multiplier: float
@@ -44,10 +45,8 @@ class ThresholdedGaussianCost(PairedCost, kind="thresholded-gaussian"):
 
     @property
     def mu(self) -> float:
-        """Sensitivity over noise scale; a little in place of nothing, which would leave no loss
-        to put on a grid.
-        """
-        return max(1 / self.noise_multiplier, _LEAST_MU) if self.noise_multiplier > 0 else math.inf
+        """Sensitivity over noise scale; always positive, as the grid needs a positive loss."""
+        return max(1 / self.noise_multiplier, _MIN_MU) if self.noise_multiplier > 0 else math.inf
 
     @property
     def reveals_all(self) -> bool:
@@ -58,11 +57,9 @@ class ThresholdedGaussianCost(PairedCost, kind="thresholded-gaussian"):
         return self.rare
 
     def directions(self, relation: Relation) -> Directions:
-        """N(mu) against N(0), and a mass that gives itself away; the same whichever table comes
-        first.
-        """
+        """N(mu) against N(0), with probability ``rare`` of infinite loss; symmetric."""
         mu, lost = self.mu, self.rare
-        reach = mu * mu / 2 + _REACH * mu
+        reach = mu * mu / 2 + _TAIL_CUTOFF * mu
         x = np.linspace(-8.0, mu + 8.0, 801)
         density = np.exp(-0.5 * (x - mu) ** 2)
 

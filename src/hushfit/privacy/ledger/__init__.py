@@ -1,30 +1,27 @@
-"""The account of a data set, in memory and on disk: charged before a row is looked at.
+"""Privacy ledgers of data sets, in memory and on disk: charged before any row is read.
 
-Entry              One line of a ledger on disk
-DiskAccount        The account of one data set in a database
-ledger_datasets    Names of the data sets that a ledger on disk has accounts for
-Account            Where a ledger keeps its entries
-ClosedAccount      The history of an account that lives in another process
+Entry              One entry of a ledger on disk
+DiskAccount        Account of one data set in a database
+ledger_datasets    Names of the data sets with an account in a ledger on disk
+Account            Storage for the entries of a ledger
+ClosedAccount      Read-only history of an account that belongs to another process
 Decide             What an account calls, under its lock, with its entries so far
 Ledger             An append-only account of the privacy spent on one data set
-Receipt            Proof of payment: one line of a ledger
-refuse_if_changed  A lock lets its own thread in again
-total_epsilon      What entries come to by the rule of an account, with the reserve for discrete
-                   noise kept back
+Receipt            Receipt of a payment: one entry of a ledger
+refuse_if_changed  Refuse a charge if entries were added while it was being decided
+total_epsilon      Total epsilon of entries by the rule of an account
 KEY_VARIABLE       Environment variable that names the file with the ledger's key
-Mount              A place where a file system begins, as ``/proc/self/mountinfo`` lists it
-redacted           A command line without the logins of database addresses, and without bytes that
-                   are no text
-RESERVED_SHARE     Share of every budget that is kept back for the rounding of noise
-usable             The budget less its reserve, and the epsilon that one fit may lose to discrete
-                   noise
+Mount              A mount point, as ``/proc/self/mountinfo`` lists it
+redacted           A command line without logins of database addresses and without invalid text
+RESERVED_SHARE     Share of every budget that is reserved for the rounding of noise
+usable             Budget minus its reserve, and the epsilon that one fit may lose to discrete noise
 transaction        Open a connection, begin, and commit at the end
-Anchor             An entry that somebody remembers
-Verdict            What a check of a ledger found
-export_anchors     Every entry that a file written by `hushfit ledger export` has
-head_anchor        The hash of an entry, as `hushfit ledger verify` prints it
-verify             Check every hash and seal of a ledger on disk, re-derive every total, and look
-                   for what others remember
+Anchor             An entry of which a copy is stored elsewhere
+Verdict            Result of verifying a ledger
+export_anchors     Anchors of all entries in a file written by `hushfit ledger export`
+head_anchor        Anchor from the hash of an entry, as `hushfit ledger verify` prints it
+verify             Check every hash and seal of a ledger on disk, recompute every total, and look
+                   for anchors
 """
 
 from hushfit.privacy.ledger._chain import Entry

@@ -1,6 +1,6 @@
-"""The lines of a ledger on disk, and how each vouches for those before it.
+"""Hash chain of a ledger on disk.
 
-An entry is a line of canonical JSON and a hash over it and the hash before it; the first entry of a
+An entry is a line of canonical JSON and a hash over it and the previous hash; the first entry of a
 data set states its budget. Each entry has a seal in a second table: a copy of its hash or, where
 the account was opened with a key, a code that only holders of the key can compute. Both tables only
 ever grow.
@@ -23,13 +23,13 @@ from hushfit.privacy.ledger._redact import redacted
 from hushfit.privacy.ledger._sqlite import Database
 from hushfit.privacy.ledger._transaction import Execute
 
-# Accounts of format 1 were all opened without a filter, and go on like that; format 2 knows a
-# filter, and has a table with one head for each data set instead of seals. A hushfit that knows no
-# filter, or no seals, must not pay from a newer ledger.
+# Accounts of format 1 were all opened without a filter, and stay so; format 2 has a filter, and a
+# table with one head for each data set instead of seals. A hushfit without a filter, or without
+# seals, must not pay from a newer ledger.
 FORMAT: Final = 3
 _READABLE: Final = (1, 2, FORMAT)
 _START: Final = "0" * 64
-_LONGEST_COMMAND: Final = 1000
+_MAX_COMMAND_LENGTH: Final = 1000
 
 TABLES: Final = {
     "hushfit_format": "CREATE TABLE hushfit_format (version INTEGER NOT NULL)",
@@ -44,12 +44,12 @@ TABLES: Final = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a ledger on disk.
+    """One entry of a ledger on disk.
 
     Parameters
     ----------
     number : int
-        Place in the chain of its data set; 0 opens it.
+        Position in the chain of its data set; 0 opens it.
     body : dict
         What was recorded: ``kind`` is "open", "charge", "model" or "releases".
     hash : str
@@ -62,13 +62,13 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What the line records."""
+        """Kind of event that the entry records."""
         return str(self.body["kind"])
 
 
 @dataclass(frozen=True)
 class Book:
-    """A database in the middle of a transaction, read and written as a ledger.
+    """A database inside a transaction, read and written as a ledger.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Book:
     execute : callable
         Runs statements in the transaction.
     key : LedgerKey, optional
-        Where one is in force.
+        Key of the ledger, if one is set.
     """
 
     database: Database
@@ -85,12 +85,11 @@ class Book:
 
     @cached_property
     def format(self) -> int:
-        """The newest format that has written here. Two who made the ledger at once may both have
-        said so."""
+        """Newest format that has written here; concurrent creators may each have recorded one."""
         if "hushfit_format" not in self.database.tables(self.execute):
             raise LedgerError(
                 f"there is no ledger {self.database.title}: the database has no such table. "
-                "Nothing was spent or released. Check the place, make a ledger with `hushfit "
+                "Nothing was spent or released. Check the location, make a ledger with `hushfit "
                 "ledger init`, or restore it from a backup."
             )
         versions = sorted(
@@ -105,7 +104,7 @@ class Book:
         return int(versions[-1])
 
     def datasets(self) -> list[str]:
-        """Names of all accounts, also of those of which only a part is left."""
+        """Names of all accounts, including those that are only partly left."""
         marks = "hushfit_seals" if self.format == FORMAT else "hushfit_heads"
         rows = self.execute(
             f"SELECT dataset FROM hushfit_entries UNION SELECT dataset FROM {marks}", {}
@@ -113,7 +112,7 @@ class Book:
         return sorted(str(name) for (name,) in rows)
 
     def read(self, dataset: str) -> tuple[tuple[Entry, ...], list[str]]:
-        """The lines of a data set, and what is wrong with their numbers, hashes and seals."""
+        """Entries of a data set, and problems of their numbers, hashes and seals."""
         rows = self.execute(
             "SELECT number, body, hash FROM hushfit_entries WHERE dataset = :dataset ORDER BY "
             "number",
@@ -131,20 +130,19 @@ class Book:
         return tuple(chain), self._seal_problems(dataset, chain)
 
     def sound(self, dataset: str) -> tuple[Entry, ...]:
-        """The lines of a data set in which nothing is wrong; a ledger that was tampered with is not
-        paid into."""
+        """Entries of a data set without problems; a ledger that was tampered with is refused."""
         chain, problems = self.read(dataset)
         if problems:
             raise LedgerError(
                 f"the ledger of {dataset!r} does not verify: {problems[0]}. Nothing was spent or "
-                "released. Restore it from a backup; `hushfit ledger verify` tells more."
+                "released. Restore it from a backup; `hushfit ledger verify` shows more."
             )
         return chain
 
     def add(self, dataset: str, chain: tuple[Entry, ...], body: dict[str, Any]) -> Entry:
-        """Append one line and its seal."""
+        """Append one entry and its seal."""
         self._refuse_without_key(dataset, chain)
-        signed = {**body, "at": datetime.now(UTC).isoformat(timespec="seconds"), **self._who()}
+        signed = {**body, "at": datetime.now(UTC).isoformat(timespec="seconds"), **self._origin()}
         line = json.dumps(signed, sort_keys=True, separators=(",", ":"), allow_nan=False)
         entry = Entry(len(chain), signed, _link(chain, line))
         place = {"dataset": dataset, "number": entry.number}
@@ -153,21 +151,20 @@ class Book:
             place | {"body": line, "hash": entry.hash},
         )
         self._add_seal(dataset, chain[0] if chain else entry, entry)
-        # What was written is read back: a trigger could have thrown it away.
+        # Read back what was written: a trigger could have discarded it.
         written = self.execute(
             "SELECT body, hash FROM hushfit_entries WHERE dataset = :dataset AND number = :number",
             place,
         )
         if written != [(line, entry.hash)]:
             raise LedgerError(
-                f"the ledger of {dataset!r} does not keep what is written to it. Nothing was spent "
-                "or released. Look for triggers or rules on its tables."
+                f"the ledger of {dataset!r} does not store what is written to it. Nothing was "
+                "spent or released. Look for triggers or rules on its tables."
             )
         return entry
 
     def prepared(self) -> "Book":
-        """The same in the present format: missing tables are made, and what older formats left
-        unsealed is sealed."""
+        """The same in the current format: missing tables are made, and unsealed entries sealed."""
         there = self.database.tables(self.execute)
         before = self.format if "hushfit_format" in there else None
         if before == FORMAT:
@@ -177,7 +174,7 @@ class Book:
                 self.execute(statement, {})
         for dataset in [] if before is None else self.datasets():
             chain, problems = self.read(dataset)
-            # A broken account gets no seals, so that it stays broken.
+            # A broken account gets no seals, so that it remains broken.
             for entry in [] if problems else chain:
                 self._add_seal(dataset, chain[0], entry)
         self.execute("INSERT INTO hushfit_format VALUES (:version)", {"version": FORMAT})
@@ -211,7 +208,7 @@ class Book:
         if problem := self._key_problem(chain[0]):
             return [problem]
         if _key_of(chain[0]) is not None and self.key is None:
-            return []  # whoever has no key can read, and check the hashes
+            return []  # without the key, entries can be read and hashes checked
         wrong = [
             f"entry {entry.number} has a wrong seal: it was not written with the ledger's key, or "
             "not by hushfit"
@@ -223,26 +220,26 @@ class Book:
         return wrong[:1]
 
     def _key_problem(self, opening: Entry) -> str | None:
-        """Whether the account was opened with the key in force."""
+        """Problem if the account was not opened with the current key."""
         stated = _key_of(opening)
         if self.key is None or stated == self.key.fingerprint:
             return None
         if stated is None:
             return (
-                "it was opened without a key, or exchanged for one that was, and "
-                f"{KEY_VARIABLE} is set"
+                f"it was opened without a key, or replaced by one that was, and {KEY_VARIABLE} is "
+                "set"
             )
-        return f"it was opened with another key than the one that {KEY_VARIABLE} names"
+        return f"it was opened with another key than the one in {KEY_VARIABLE}"
 
     def _refuse_without_key(self, dataset: str, chain: tuple[Entry, ...]) -> None:
         if chain and _key_of(chain[0]) is not None and self.key is None:
             raise LedgerError(
-                f"the account {dataset!r} was opened with a key, and without it nothing can be "
-                f"added. Nothing was spent or released. Set {KEY_VARIABLE} to the path of the key."
+                f"the account {dataset!r} was opened with a key, and nothing can be added without "
+                f"it. Nothing was spent or released. Set {KEY_VARIABLE} to the path of the key."
             )
 
-    def _who(self) -> dict[str, str]:
-        command = redacted(shlex.join(sys.argv))[:_LONGEST_COMMAND]
+    def _origin(self) -> dict[str, str]:
+        command = redacted(shlex.join(sys.argv))[:_MAX_COMMAND_LENGTH]
         return {
             "user": self.database.payer(self.execute),
             "host": socket.gethostname(),

@@ -1,4 +1,4 @@
-"""Ledgers that outlive a process: accounts in an SQLite file or a PostgreSQL database."""
+"""Persistent ledgers: accounts in an SQLite file or a PostgreSQL database."""
 
 import os
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ from hushfit.privacy.ledger._sqlite import Database, SqliteDatabase
 
 @dataclass(frozen=True)
 class DiskAccount:
-    """The account of one data set in a database; any process may hold it.
+    """Account of one data set in a database, shared by any number of processes.
 
     Parameters
     ----------
     location : str
         Path of an SQLite file, or a ``postgresql://`` address.
     dataset : str
-        Which data set.
+        Name of the data set.
     budget : Budget
     relation : Relation
     adaptive : bool, default=True
-        Whether a filter decides what fits.
+        Whether a filter decides which charges fit.
     """
 
     location: str = field(repr=False)  # it may hold a password
@@ -41,11 +41,11 @@ class DiskAccount:
 
     @property
     def name(self) -> str:
-        """Which data set."""
+        """Name of the data set."""
         return self.dataset
 
     def history(self) -> tuple[Entry, ...]:
-        """Every line, oldest first, after the chain has been checked."""
+        """Every entry, oldest first, after the hash chain has been checked."""
         with opened(self.location) as book:
             return book.sound(self.dataset)
 
@@ -53,8 +53,8 @@ class DiskAccount:
         return receipts_of(self.history(), self.budget, self.relation)
 
     def append(self, decide: Decide) -> Receipt:
-        # What takes time is remembered, so that others do not wait for it below. A refusal stays
-        # one: totals only grow.
+        # Slow computations are cached here, so that others do not wait for them inside the
+        # transaction below. A refusal is final: totals only grow.
         decide(self.entries())
         with opened(self.location, writing=True) as found:
             book = found.prepared()
@@ -62,7 +62,7 @@ class DiskAccount:
             if account_of(self.location, self.dataset, chain) != self:
                 raise LedgerError(
                     f"the account {self.dataset!r} {book.database.title} was opened with other "
-                    "terms than this handle has; the ledger may have been made anew. Nothing was "
+                    "terms than this handle has; the ledger may have been made again. Nothing was "
                     "spent or released. Open it again."
                 )
             receipt = decide(receipts_of(chain, self.budget, self.relation))
@@ -77,7 +77,7 @@ class DiskAccount:
         return receipt
 
     def record_model(self, receipt: Receipt, digest: str) -> None:
-        """Note which model a payment led to.
+        """Record which model a payment led to.
 
         Parameters
         ----------
@@ -89,14 +89,13 @@ class DiskAccount:
         self._note({"kind": "model", "receipt": receipt.number, "model": digest})
 
     def _note(self, body: dict[str, Any]) -> None:
-        """Add a line that costs nothing."""
+        """Add an entry without a cost."""
         with opened(self.location, writing=True) as found:
             book = found.prepared()
             book.add(self.dataset, book.sound(self.dataset), body)
 
     def record_releases(self, receipt: Receipt, count: int, digest: str) -> None:
-        """Note that a payment has led to so many releases by now, so that none of them is made
-        again.
+        """Record how many releases a payment has led to, so that none of them is made again.
 
         Parameters
         ----------
@@ -114,8 +113,7 @@ class DiskAccount:
             if count <= recorded:
                 raise LedgerError(
                     f"release {count} of payment {receipt.number} was made before: two processes "
-                    "speak for one "
-                    "payment. Nothing was said. End one of them."
+                    "use one payment. Nothing was sent. End one of them."
                 )
             body = {
                 "kind": "releases",
@@ -126,13 +124,11 @@ class DiskAccount:
             book.add(self.dataset, chain, body)
 
     def releases_recorded(self, receipt: Receipt) -> tuple[int, str]:
-        """What `record_releases` was told last for a payment; 0 if nothing."""
+        """Arguments of the last `record_releases` for a payment; count 0 if there is none."""
         return _last_releases(self.history(), receipt)
 
     def hash_of(self, receipt: Receipt) -> str:
-        """The chain's hash at a payment: whoever keeps it can tell whether the history before it
-        was rewritten.
-        """
+        """Hash of the chain at a payment; a copy shows whether earlier entries were rewritten."""
         return next(
             e.hash
             for e in self.history()
@@ -147,8 +143,8 @@ def create_account(
     relation: Relation,
     adaptive: bool = True,
 ) -> DiskAccount:
-    """Open the account of a data set in a database, which is made if there is none."""
-    place, dataset = os.fspath(location), _named(dataset)
+    """Open the account of a data set in a database, which is created if there is none."""
+    place, dataset = os.fspath(location), _checked_name(dataset)
     with opened(place, writing=True, creating=True) as found:
         book = found.prepared()
         if dataset in book.datasets():
@@ -170,18 +166,18 @@ def create_account(
 
 
 def open_account(location: str | os.PathLike[str], dataset: str | None = None) -> DiskAccount:
-    """The account of a data set; its name may be left out if the ledger has only one."""
+    """Account of a data set; its name may be left out if the ledger has only one."""
     place = os.fspath(location)
     with opened(place) as book:
         known = book.datasets()
         if dataset is None and len(known) == 1:
             dataset = known[0]
         if dataset not in known:
-            asked = (
+            problem = (
                 "no dataset was named" if dataset is None else f"there is no data set {dataset!r}"
             )
             raise LedgerError(
-                f"{asked} in the ledger {book.database.title}. Nothing was spent or released. It "
+                f"{problem} in the ledger {book.database.title}. Nothing was spent or released. It "
                 f"has: {', '.join(known) or 'none'}. Name one of them, or open an account with "
                 "`hushfit ledger init`."
             )
@@ -189,7 +185,7 @@ def open_account(location: str | os.PathLike[str], dataset: str | None = None) -
 
 
 def ledger_datasets(location: str | os.PathLike[str]) -> list[str]:
-    """Names of the data sets that a ledger on disk has accounts for.
+    """Names of the data sets with an account in a ledger on disk.
 
     Parameters
     ----------
@@ -206,14 +202,14 @@ def ledger_datasets(location: str | os.PathLike[str]) -> list[str]:
 
 @contextmanager
 def opened(location: str, *, writing: bool = False, creating: bool = False) -> Iterator[Book]:
-    """The ledger at a place, for one transaction."""
+    """Open the ledger at a location for one transaction."""
     key, database = key_from_environment(), _database(location)
     with database.transaction(writing=writing, creating=creating) as execute:
         yield Book(database, execute, key)
 
 
 def account_of(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccount:
-    """What the first line of a chain says about its account."""
+    """Account that the first entry of a chain describes."""
     try:
         opening = chain[0].body
         epsilon = _check.from_json_number(opening["epsilon"], "epsilon")
@@ -234,7 +230,7 @@ def account_of(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccoun
 def receipts_of(
     chain: tuple[Entry, ...], budget: Budget, relation: Relation
 ) -> tuple[Receipt, ...]:
-    """The payments among the lines, as a ledger wants them."""
+    """Receipts of the payments in a chain."""
     try:
         return tuple(
             Receipt(
@@ -264,7 +260,7 @@ def _database(location: str) -> Database:
     return SqliteDatabase(location)
 
 
-def _named(dataset: object) -> str:
+def _checked_name(dataset: object) -> str:
     if (
         not isinstance(dataset, str)
         or not dataset.strip()
@@ -272,7 +268,7 @@ def _named(dataset: object) -> str:
         or len(dataset) > 200
     ):
         raise InvalidArgument(
-            f"dataset={dataset!r} is not a name. Give a printable text of at most 200 letters."
+            f"dataset={dataset!r} is not a name. Give printable text of at most 200 characters."
         )
     return dataset
 
@@ -288,5 +284,5 @@ def _last_releases(chain: tuple[Entry, ...], receipt: Receipt) -> tuple[int, str
 def _unreadable(dataset: object, error: Exception) -> LedgerError:
     return LedgerError(
         f"the ledger of {dataset!r} has an entry that this hushfit cannot read ({error}). Nothing "
-        "was spent or released. A newer hushfit may have written it: use that one."
+        "was spent or released. Use the newer hushfit that may have written it."
     )

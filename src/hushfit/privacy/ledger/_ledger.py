@@ -1,6 +1,6 @@
-"""The account of one data set: what has been paid, and whether more may be.
+"""Privacy ledger of one data set: what was spent, and whether a new cost still fits the budget.
 
-A `Ledger` decides; an `Account` remembers. The account is shared by every copy of the ledger and
+A `Ledger` decides; an `Account` stores. The account is shared by every copy of the ledger and
 belongs to one process: two processes that both held it could each spend the whole budget.
 """
 
@@ -27,8 +27,8 @@ from hushfit.privacy.accounting import (
 from hushfit.privacy.costs import Cost, compose
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE, usable
 
-# Two halves that exactly fill the budget must pass whatever the rounding; the reserve for discrete
-# noise is kept back.
+# Two halves that exactly fill the budget must pass despite rounding; the reserve for discrete noise
+# is withheld.
 _SLACK: Final = 1e-9 - RESERVED_SHARE
 
 _RULES: Final = {
@@ -37,15 +37,14 @@ _RULES: Final = {
 }
 _NO_RULE: Final = "composition: there is no budget to hold"
 _FIXED_REMEDY: Final = (
-    " Only if all analyses and their prices were fixed before the first answer, and none will be "
-    "left out, a ledger made with "
-    "adaptive=False is honest and has a little more room."
+    " Only if all analyses and their costs were fixed before the first answer, and none will be "
+    "left out, a ledger made with adaptive=False is valid and has slightly more room."
 )
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """Proof of payment: one line of a ledger.
+    """Receipt of a payment: one entry of a ledger.
 
     Parameters
     ----------
@@ -54,11 +53,11 @@ class Receipt:
     label : str
         Who paid, for instance the name of an estimator.
     cost : Cost
-        What was paid for.
+        Cost that was paid for.
     relation : Relation
-        Under which relation.
+        Adjacency relation of the cost.
     total : Spent
-        What the ledger had spent after this payment.
+        Total that the ledger had spent after this payment.
     """
 
     number: int
@@ -72,7 +71,7 @@ Decide = Callable[[tuple[Receipt, ...]], Receipt]
 
 
 class Account(Protocol):
-    """Where a ledger keeps its entries; one in memory, others on disk."""
+    """Storage for the entries of a ledger, in memory or on disk."""
 
     @property
     def budget(self) -> Budget: ...
@@ -82,21 +81,23 @@ class Account(Protocol):
     def name(self) -> str: ...
     @property
     def adaptive(self) -> bool:
-        """Whether prices may be chosen after seeing answers: a filter decides then, ordinary
-        composition otherwise.
+        """Whether costs may be chosen after seeing answers.
+
+        A filter decides then, ordinary composition otherwise.
         """
         ...
 
     def entries(self) -> tuple[Receipt, ...]: ...
     def append(self, decide: Decide) -> Receipt:
-        """Show the entries to ``decide`` and record its receipt, nobody in between; if it
-        raises, nothing.
+        """Pass the entries to ``decide`` and record its receipt, atomically.
+
+        If it raises, nothing is recorded.
         """
         ...
 
 
 class MemoryAccount:
-    """Entries in the memory of one process."""
+    """Account in the memory of one process."""
 
     def __init__(
         self, budget: Budget, relation: Relation, name: str, adaptive: bool = True
@@ -111,9 +112,9 @@ class MemoryAccount:
         return tuple(self._entries)
 
     def append(self, decide: Decide) -> Receipt:
-        # A forked child holds a copy of this object, hence the check on every call.
+        # A forked child has a copy of this object, hence the check on every call.
         if os.getpid() != self._process:
-            raise _elsewhere(self.name)
+            raise _wrong_process(self.name)
         with self._lock:
             before = self.entries()
             receipt = decide(before)
@@ -128,8 +129,7 @@ class MemoryAccount:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # From here on the bytes may outlive every other reference: keep the account for when they
-        # come back.
+        # The pickle may outlive every other reference: keep the account for when it is loaded.
         _PICKLED[self._key] = self
         return _reopen, (
             self._key,
@@ -143,7 +143,7 @@ class MemoryAccount:
 
 @dataclass(frozen=True)
 class ClosedAccount:
-    """The history of an account that lives in another process: it can be read, not charged."""
+    """Read-only history of an account that belongs to another process."""
 
     budget: Budget
     relation: Relation
@@ -155,7 +155,7 @@ class ClosedAccount:
         return self.history
 
     def append(self, decide: Decide) -> Receipt:
-        raise _elsewhere(self.name)
+        raise _wrong_process(self.name)
 
 
 _PICKLED: dict[str, MemoryAccount] = {}
@@ -169,7 +169,7 @@ def _reopen(
     history: tuple[Receipt, ...],
     adaptive: bool = True,
 ) -> Account:
-    """Unpickle an account: the same one in its own process, its history anywhere else."""
+    """Unpickle an account: the same one in its own process, its history in any other."""
     account = _PICKLED.get(key)
     if account is not None and account._process == os.getpid():
         return account
@@ -180,29 +180,29 @@ class Ledger:
     """An append-only account of the privacy spent on one data set.
 
     ``Ledger(epsilon, delta)`` lives in memory: copies, clones and pickles made in one process all
-    share the account, and threads may race for it; in another process it shows its history and
-    refuses to pay. ``Ledger("ledger.db", dataset="patients")`` opens one on disk, made with
-    `Ledger.create`, which any number of processes may charge.
+    share the account, and threads may charge it concurrently; in another process it shows its
+    history and refuses to pay. ``Ledger("ledger.db", dataset="patients")`` opens one on disk, made
+    with `Ledger.create`, which any number of processes may charge.
 
     Parameters
     ----------
     epsilon : float, path or str
-        Total budget; infinity only keeps the books. A path or a ``postgresql://`` address opens a
-        ledger on disk, whose budget and relation were fixed when it was made.
+        Total budget; with infinity, costs are only recorded. A path or a ``postgresql://`` address
+        opens a ledger on disk, whose budget and relation were fixed when it was made.
     delta : float
-        Delta at which the total is held. Not given for a ledger on disk.
+        Delta of the total budget. Not given for a ledger on disk.
     adjacency : str, default="replace-one"
         Which data sets are neighbours. Every charge must be stated under the same relation.
     name : str, default=""
-        Which data set this is, for people.
+        Name of the data set, for people.
     dataset : str, optional
-        Which data set of a ledger on disk; may be left out if it has only one.
+        Data set of a ledger on disk; may be left out if it has only one.
     adaptive : bool, optional
-        Whether what is asked next, and at which price, may depend on what was answered. A filter
-        then decides whether a charge fits (docs/proofs/filter.md). False composes as if all prices
-        had been fixed before the first answer, which leaves some per cent more room and is honest
-        only if they were, and nothing is left out because of an answer: otherwise two to three
-        times delta may be lost. None is True for a new ledger; one on disk keeps what it was made
+        Whether the next query and its cost may depend on earlier answers. A filter then decides
+        whether a charge fits (docs/proofs/filter.md). False composes as if all costs had been fixed
+        before the first answer, which leaves some per cent more room and is valid only if they
+        were, and nothing is left out because of an answer: otherwise the true delta may be two to
+        three times as large. None is True for a new ledger; one on disk keeps what it was made
         with.
 
     Examples
@@ -225,22 +225,21 @@ class Ledger:
         adaptive: bool | None = None,
     ) -> None:
         self._account: Account
-        wanted = None if adaptive is None else _flag(adaptive)
+        requested = None if adaptive is None else _checked_flag(adaptive)
         if isinstance(epsilon, str | os.PathLike):
             from hushfit.privacy.ledger._disk_ledger import open_account
 
             if delta is not None:
                 raise InvalidArgument(
                     f"delta={delta!r} was given for a ledger on disk, whose budget is fixed. Leave "
-                    "it out, or make another "
-                    "one with Ledger.create."
+                    "it out, or make another one with Ledger.create."
                 )
             self._account = open_account(epsilon, dataset)
-            if wanted not in (None, self.adaptive):
+            if requested not in (None, self.adaptive):
                 raise InvalidArgument(
-                    f"adaptive={wanted} was given for a ledger on disk whose rule is fixed: "
-                    f"{self.rule}. Leave it out, or make another "
-                    f"one with Ledger.create(..., adaptive={wanted})."
+                    f"adaptive={requested} was given for a ledger on disk whose rule is fixed: "
+                    f"{self.rule}. Leave it out, or make another one with Ledger.create(..., "
+                    f"adaptive={requested})."
                 )
             return
         if dataset is not None:
@@ -250,7 +249,7 @@ class Ledger:
             )
         budget = Budget(epsilon, _check.number(delta, "delta"))
         self._account = MemoryAccount(
-            budget, Relation.parse(adjacency), _check.text(name, "name"), wanted is not False
+            budget, Relation.parse(adjacency), _check.text(name, "name"), requested is not False
         )
 
     @classmethod
@@ -276,7 +275,7 @@ class Ledger:
         adjacency : str, default="replace-one"
             Which data sets are neighbours.
         adaptive : bool, default=True
-            Whether prices may be chosen after seeing answers; see `Ledger`.
+            Whether costs may be chosen after seeing answers; see `Ledger`.
 
         Returns
         -------
@@ -295,18 +294,18 @@ class Ledger:
                 dataset,
                 Budget(epsilon, delta),
                 Relation.parse(adjacency),
-                _flag(adaptive),
+                _checked_flag(adaptive),
             )
         )
 
     @classmethod
     def over(cls, account: Account) -> "Ledger":
-        """A ledger that keeps its entries in a given account.
+        """A ledger over a given account.
 
         Parameters
         ----------
         account : Account
-            Holds budget, relation, name and entries.
+            Stores budget, relation, name and entries.
 
         Returns
         -------
@@ -318,32 +317,32 @@ class Ledger:
 
     @property
     def account(self) -> Account:
-        """Where the entries are kept."""
+        """Storage of the entries."""
         return self._account
 
     @property
     def budget(self) -> Budget:
-        """What may be spent in total."""
+        """Total budget."""
         return self._account.budget
 
     @property
     def relation(self) -> Relation:
-        """The relation of every charge."""
+        """Adjacency relation of every charge."""
         return self._account.relation
 
     @property
     def name(self) -> str:
-        """Which data set this is."""
+        """Name of the data set."""
         return self._account.name
 
     @property
     def adaptive(self) -> bool:
-        """Whether prices may be chosen after seeing answers."""
+        """Whether costs may be chosen after seeing answers."""
         return self._account.adaptive
 
     @property
     def rule(self) -> str:
-        """By which rule payments add up, in words."""
+        """Rule by which payments compose, in words."""
         return _RULES[self.adaptive] if self.budget.is_private else _NO_RULE
 
     @property
@@ -353,37 +352,36 @@ class Ledger:
 
     @property
     def total_cost(self) -> Cost:
-        """Everything paid for, composed."""
+        """Composition of all costs paid for."""
         return compose(entry.cost for entry in self.entries)
 
     def spent(self) -> Spent:
-        """The composed privacy loss so far, by the ledger's rule.
+        """Total privacy loss so far, composed by the ledger's rule.
 
         Returns
         -------
         Spent
             Epsilon at the ledger's delta. Epsilons of single charges do not add up to it, and the
-            budget minus it is not what another charge may cost. Where prices are chosen along the
-            way the promise is the budget; this is how much of it is used.
+            budget minus it is not what another charge may cost. Where costs are chosen adaptively
+            the guarantee is the budget; this is how much of it is used.
         """
-        # Composed again rather than read off the last receipt: an accountant that has become
-        # tighter lowers it.
+        # Composed again rather than read from the last receipt: a tighter accountant lowers it.
         return Spent(total_epsilon(self._account, self.entries), self.budget.delta)
 
     def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
         """Pay for a release before it is made. There are no refunds.
 
-        Releases whose prices are all fixed now, and which will all be made, may be paid for at
-        once: ``compose`` their costs.
+        Releases whose costs are all fixed now, and which will all be made, may be paid for at once:
+        ``compose`` their costs.
 
         Parameters
         ----------
         cost : Cost
-            What will be released.
+            Cost of the release.
         label : str
-            Who pays, for instance the name of an estimator.
+            Name of the payer, for instance of an estimator.
         relation : Relation or str
-            The relation under which the cost is stated; must be the ledger's.
+            Adjacency relation of the cost; must be the ledger's.
 
         Returns
         -------
@@ -401,8 +399,8 @@ class Ledger:
         if relation is not self.relation:
             raise LedgerError(
                 f"{label} is stated under {str(relation)!r}, the ledger under "
-                f"{str(self.relation)!r}: they do not add "
-                f"up to one number. Use adjacency={str(self.relation)!r}, or a second ledger."
+                f"{str(self.relation)!r}: their costs do not compose. Use "
+                f"adjacency={str(self.relation)!r}, or a second ledger."
             )
 
         def decide(entries: tuple[Receipt, ...]) -> Receipt:
@@ -434,18 +432,19 @@ class Ledger:
         )
 
 
-def _flag(adaptive: object) -> bool:
+def _checked_flag(adaptive: object) -> bool:
     if not isinstance(adaptive, bool):
         raise InvalidArgument(
-            f"adaptive={adaptive!r} is neither True nor False. True is right unless all prices "
-            "were fixed beforehand."
+            f"adaptive={adaptive!r} is neither True nor False. Use True unless all costs were "
+            "fixed beforehand."
         )
     return adaptive
 
 
 def total_epsilon(account: Account, entries: tuple[Receipt, ...]) -> float:
-    """What entries come to by the rule of an account, with the reserve for discrete noise kept
-    back.
+    """Total epsilon of entries by the rule of an account.
+
+    The reserve for discrete noise is deducted from the budget first.
     """
     spendable, _ = usable(account.budget)
     if account.adaptive and spendable.is_private:
@@ -454,18 +453,19 @@ def total_epsilon(account: Account, entries: tuple[Receipt, ...]) -> float:
 
 
 def refuse_if_changed(before: tuple[Receipt, ...], now: tuple[Receipt, ...], name: str) -> None:
-    """A lock lets its own thread in again: whoever paid while a payment was being decided made
-    the decision void.
+    """Refuse a charge if entries were added while it was being decided.
+
+    The lock is reentrant, so the same thread may pay again in the meantime.
     """
     if len(before) != len(now):
         raise LedgerError(
             f"{_title(name)} was charged while another charge was being decided, by the same "
-            "thread. The outer charge was not recorded, "
-            "and nothing was released for it. Charge one after the other."
+            "thread. The outer charge was not recorded, and nothing was released for it. Make one "
+            "charge after the other."
         )
 
 
-# Totals are asked for again and again.
+# Totals are computed repeatedly.
 @lru_cache(maxsize=64)
 def _composed(cost: Cost, delta: float, relation: Relation) -> float:
     return epsilon_of(cost, delta, relation)
@@ -477,14 +477,14 @@ def _filtered(plans: tuple[Cost, ...], budget: Budget, relation: Relation) -> fl
 
 
 def _total(entries: tuple[Receipt, ...], budget: Budget) -> Spent:
-    """The last total on record: each receipt carries it, so nothing is composed again."""
+    """Last recorded total: each receipt contains it, so nothing is composed again."""
     return entries[-1].total if entries else Spent(0.0, budget.delta)
 
 
 def _refusal(
     account: Account, entries: tuple[Receipt, ...], receipt: Receipt, epsilon: float
 ) -> BudgetExceeded:
-    """Why a charge does not fit, and what to do."""
+    """Error for a charge that does not fit, with the remedy."""
     if not (account.adaptive and entries and account.budget.is_private):
         return _over_budget(receipt, epsilon, account.budget)
     if math.isfinite(epsilon):
@@ -494,18 +494,16 @@ def _refusal(
     if left <= 0:
         return BudgetExceeded(
             f"{receipt.label} does not fit: the first payment took the whole of the ledger's "
-            f"delta={account.budget.delta:g} (spent so "
-            f"far: {receipt.total.epsilon:.3g}). Nothing was released. Reuse the model you have "
-            "already paid for."
+            f"delta={account.budget.delta:g} (spent so far: {receipt.total.epsilon:.3g}). Nothing "
+            "was released. Reuse the model you have already paid for."
         )
     lost, room = lost_later(plans), room_for_lost(left)
     if lost > room:
         return BudgetExceeded(
-            f"{receipt.label} does not fit: payments after the first would keep no promise with "
-            f"probability {lost:.3g}, of which a "
-            f"ledger allows {room:.3g} at delta={account.budget.delta:g}. Nothing was released. "
-            "Ask for a smaller delta, or let what "
-            "needs most of delta come first."
+            f"{receipt.label} does not fit: the failure probability of payments after the first "
+            f"would be {lost:.3g}, over the {room:.3g} that a ledger allows at "
+            f"delta={account.budget.delta:g}. Nothing was released. Use a smaller delta, or make "
+            "the payment that needs most of delta first."
         )
     return _over_budget(receipt, epsilon, account.budget)
 
@@ -513,7 +511,7 @@ def _refusal(
 def _over_budget(
     receipt: Receipt, epsilon: float, budget: Budget, remedy: str = ""
 ) -> BudgetExceeded:
-    """The refusal, with as many digits as it takes to tell the total from the budget."""
+    """Error with as many digits as needed to distinguish the total from the budget."""
     digits = next((k for k in range(3, 17) if f"{epsilon:.{k}g}" != f"{budget.epsilon:.{k}g}"), 17)
     total = f"{epsilon:.{digits}g}" if math.isfinite(epsilon) else "inf (no privacy)"
     less = " less its reserve for discrete noise" if epsilon <= budget.epsilon else ""
@@ -529,10 +527,10 @@ def _title(name: str) -> str:
     return f"the ledger {name!r}" if name else "this ledger"
 
 
-def _elsewhere(name: str) -> LedgerError:
-    """The refusal outside the process that holds the account."""
+def _wrong_process(name: str) -> LedgerError:
+    """Error for a charge outside the process that owns the account."""
     return LedgerError(
-        f"{_title(name)} lives in the memory of another process, so paying here could spend the "
-        "budget twice. Nothing was "
-        "released. Fit in that process, or keep a ledger on disk, which processes can share."
+        f"{_title(name)} belongs to the memory of another process, so paying here could spend the "
+        "budget twice. Nothing was released. Fit in that process, or use a ledger on disk, which "
+        "processes can share."
     )

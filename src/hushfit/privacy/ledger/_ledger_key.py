@@ -1,5 +1,4 @@
-"""An optional secret, kept outside the ledger, without which nobody can write entries that
-verify."""
+"""Optional secret key outside the ledger, without which no one can write entries that verify."""
 
 import hashlib
 import hmac
@@ -11,12 +10,12 @@ from typing import Final
 from hushfit.errors import LedgerError
 
 KEY_VARIABLE: Final = "HUSHFIT_LEDGER_KEY_FILE"
-_LEAST_BYTES: Final = 32
+_MIN_BYTES: Final = 32
 
 
 @dataclass(frozen=True)
 class LedgerKey:
-    """The secret of a ledger.
+    """Secret key of a ledger.
 
     Parameters
     ----------
@@ -28,12 +27,11 @@ class LedgerKey:
 
     @property
     def fingerprint(self) -> str:
-        """Tells keys apart and says nothing else about them."""
+        """Identifies a key and reveals nothing else about it."""
         return self._mac("hushfit ledger key")[:16]
 
     def seal(self, dataset: str, number: int, link: str) -> str:
-        """What only a holder of the key can compute for an entry, and with it for all entries
-        before."""
+        """Authentication code of an entry and, through its hash, of all entries before."""
         return self._mac(f"{dataset}\n{number}\n{link}")
 
     def _mac(self, message: str) -> str:
@@ -41,23 +39,22 @@ class LedgerKey:
 
 
 def key_from_environment() -> LedgerKey | None:
-    """The key in the file that HUSHFIT_LEDGER_KEY_FILE names, all its bytes; None where the
-    variable is not set."""
+    """Key from the file that HUSHFIT_LEDGER_KEY_FILE names (all its bytes); None if not set."""
     named = os.environ.get(KEY_VARIABLE)
     if not named:
         return None
     try:
         secret = Path(named).read_bytes()
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or type(error).__name__
+        reason = getattr(error, "strerror", None) or type(error).__name__
         raise LedgerError(
-            f"{KEY_VARIABLE}={named!r} cannot be read ({said}). Nothing was spent or released. "
+            f"{KEY_VARIABLE}={named!r} cannot be read ({reason}). Nothing was spent or released. "
             "Check the path and the permissions."
         ) from None
-    if len(secret) < _LEAST_BYTES:
+    if len(secret) < _MIN_BYTES:
         raise LedgerError(
-            f"{KEY_VARIABLE}={named!r} holds {len(secret)} bytes, too few for a secret. Nothing "
-            f"was spent or released. Make one of at least {_LEAST_BYTES}, for instance with "
-            "`openssl rand -hex 32`."
+            f"{KEY_VARIABLE}={named!r} has {len(secret)} bytes, too few for a secret. Nothing was "
+            f"spent or released. Use at least {_MIN_BYTES}, for instance from `openssl rand -hex "
+            "32`."
         )
     return LedgerKey(secret)

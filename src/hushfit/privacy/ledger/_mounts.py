@@ -1,8 +1,8 @@
-"""Whether the place of a file lets processes see each other's locks and journals.
+"""Check that processes see each other's locks and journals of a ledger file.
 
 A file that is itself a mount point, as containers mount single files, has another name and another
-folder outside: whoever uses the other name keeps another journal. Network file systems promise
-locks and keep them only sometimes.
+folder outside: processes that use the other name write another journal. Network file systems do not
+implement locks reliably.
 """
 
 import re
@@ -38,15 +38,14 @@ _REMEDY: Final = "Nothing was spent or released."
 
 @dataclass(frozen=True)
 class Mount:
-    """A place where a file system begins, as ``/proc/self/mountinfo`` lists it."""
+    """A mount point, as ``/proc/self/mountinfo`` lists it."""
 
     point: str
     kind: str
 
 
 def mounts() -> list[Mount] | None:
-    """What is mounted where, as this process sees it; None where the system has no such thing as
-    mounting a single file."""
+    """Mount points that this process sees; None where the system cannot mount single files."""
     if not sys.platform.startswith("linux"):
         return None
     try:
@@ -55,13 +54,13 @@ def mounts() -> list[Mount] | None:
         )
     except OSError as error:
         raise LedgerError(
-            f"it cannot be told how the ledger's file is mounted: /proc/self/mountinfo cannot be "
-            f"read ({error.strerror}). {_REMEDY} Mount /proc, or keep the ledger on PostgreSQL."
+            "cannot find out how the ledger's file is mounted: /proc/self/mountinfo cannot be "
+            f"read ({error.strerror}). {_REMEDY} Mount /proc, or use a ledger on PostgreSQL."
         ) from None
 
 
 def parse_mounts(text: str) -> list[Mount]:
-    """The lines of ``mountinfo``; blanks in a name are written there as octal numbers."""
+    """Parse ``mountinfo``, in which spaces in a name are octal escapes."""
     found = []
     for line in text.splitlines():
         place, _, system = line.partition(" - ")
@@ -71,7 +70,7 @@ def parse_mounts(text: str) -> list[Mount]:
 
 
 def refuse_unsafe_place(path: str, mounted: list[Mount] | None) -> None:
-    """Refuse a ledger file that two processes could use without seeing each other."""
+    """Refuse a ledger file that two processes could use without seeing each other's locks."""
     if mounted is None:
         return
     real = Path(path).resolve()
@@ -82,7 +81,7 @@ def refuse_unsafe_place(path: str, mounted: list[Mount] | None) -> None:
             "Mount the folder that holds the ledger, not the file."
         )
     inside = [mount for mount in mounted if real.is_relative_to(mount.point)]
-    # Of mounts on one point the last one covers the others.
+    # Of several mounts on one point the last one is visible.
     kind = (
         max(enumerate(inside), key=lambda item: (len(Path(item[1].point).parts), item[0]))[1].kind
         if inside

@@ -1,9 +1,8 @@
-"""A PostgreSQL database as the place of a ledger, through SQLAlchemy: for teams. Needs ``pip
-install hushfit[teams]``.
+"""Ledgers in a PostgreSQL database, through SQLAlchemy. Needs ``pip install hushfit[teams]``.
 
-A payment inserts and selects, and does nothing else: a role that may do just that cannot rewrite
-what was recorded. Refusals name neither server nor role, since they may be shown to others; what
-the server said is in the exception's notes, for whoever sits here.
+A payment inserts and selects, and does nothing else: a role with only these privileges cannot
+rewrite what was recorded. Errors name neither server nor role, since they may be shown to others;
+the server's own message is in the exception's notes, for the local user.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,16 +15,16 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from hushfit.errors import LedgerError
-from hushfit.privacy.ledger._sqlite import PATIENCE_SECONDS
+from hushfit.privacy.ledger._sqlite import LOCK_TIMEOUT_SECONDS
 from hushfit.privacy.ledger._transaction import IN_DOUBT, CommitFailed, Execute, transaction
 
-# Locks of this number are taken by whoever writes to a ledger. Asking for one needs no privilege.
+# Every writer to a ledger takes the advisory lock of this number. It needs no privilege.
 _LOCK: Final = 7264893
 
 
 @dataclass(frozen=True)
 class PostgresDatabase:
-    """A server that several machines can reach."""
+    """Ledger database on a server, shared by several machines."""
 
     url: str = field(repr=False)
 
@@ -70,7 +69,7 @@ class PostgresDatabase:
             f"the ledger on PostgreSQL cannot be used: {_meaning(orig)}. {outcome}."
         )
         address = make_url(self.url).set(query={}).render_as_string(hide_password=True)
-        refusal.add_note(f"{address} said: {str(orig or type(error).__name__).strip()}")
+        refusal.add_note(f"{address} reported: {str(orig or type(error).__name__).strip()}")
         return refusal
 
 
@@ -87,13 +86,13 @@ class _PostgresConnection:
         return [tuple(row) for row in result] if result.returns_rows else []
 
     def begin(self) -> None:
-        # Whatever the server's default is: a writer must see what was committed while it waited for
-        # its turn; a reader must see entries and seals as of one moment.
+        # For every server default: a writer must see what was committed while it waited for the
+        # lock; a reader must see entries and seals of the same moment.
         level = "READ COMMITTED" if self._writing else "REPEATABLE READ"
         self.execute(f"SET TRANSACTION ISOLATION LEVEL {level}", {})
-        # A team's server may have been told not to wait for its disk; a charge always does.
+        # The server may be configured not to wait for its disk; a charge always does.
         self.execute("SET LOCAL synchronous_commit = on", {})
-        self.execute(f"SET LOCAL lock_timeout = '{PATIENCE_SECONDS:g}s'", {})
+        self.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS:g}s'", {})
         if self._writing:
             self.execute(f"SELECT pg_advisory_xact_lock({_LOCK})", {})
 
@@ -108,7 +107,7 @@ class _PostgresConnection:
         self._engine.dispose()
 
 
-# What a state of the server, or the beginning of one, means for somebody who wants to pay.
+# Meaning of an SQLSTATE of the server, or of its prefix, for a payer.
 _MEANINGS: Final = {
     "42P01": (
         "the database holds no ledger. Make one with `hushfit ledger init`, or check the address"

@@ -1,12 +1,11 @@
-"""Taking secrets out of texts that are kept."""
+"""Removing secrets from stored texts."""
 
 import re
 
 
 def redacted(command: str) -> str:
-    """A command line without the logins of database addresses, and without bytes that are no
-    text."""
-    # Greedy up to the last @: a password may hold any sign, and what is hidden in excess does no
+    """A command line without logins of database addresses and without invalid text."""
+    # Greedy up to the last @: a password may contain any character, and hiding too much does no
     # harm.
     hidden = re.sub(r"://.*@", "://***@", command, flags=re.DOTALL)
     shown = re.sub(r"(password=)[^&\s'\"]*", r"\1***", hidden, flags=re.IGNORECASE)

@@ -1,10 +1,9 @@
-"""What a budget sets aside for the difference between the noise of the proofs and the noise of a
-computer.
+"""Reserve of every budget for the difference between continuous and discrete noise.
 
-Discrete noise on a fine grid costs a little more than continuous noise of the same scale: epsilon
-grows by 2h and delta by the factor exp(h), h being about 1e-12 for a whole fit
-(docs/proofs/noise.md). Every budget, a fit's and a ledger's, keeps a hundred-thousandth back; a fit
-may use a thousandth of that, so that a ledger's reserve covers a thousand fits.
+Discrete noise on a fine grid costs slightly more than continuous noise of the same scale: epsilon
+grows by 2h and delta by the factor exp(h), with h about 1e-12 for a whole fit
+(docs/proofs/noise.md). Every budget, of a fit or of a ledger, reserves a share of 1e-5; a fit may
+use a thousandth of that, so that a ledger's reserve covers a thousand fits.
 """
 
 from hushfit.privacy._budget import Budget
@@ -14,10 +13,10 @@ _FIT_SHARE = 1e-3
 
 
 def usable(budget: Budget) -> tuple[Budget, float]:
-    """The budget less its reserve, and the epsilon that one fit may lose to discrete noise."""
+    """Budget minus its reserve, and the epsilon that one fit may lose to discrete noise."""
     if not budget.is_private:
         return budget, float("inf")
-    kept = 1 - RESERVED_SHARE
+    spendable_share = 1 - RESERVED_SHARE
     return Budget(
-        kept * budget.epsilon, kept * budget.delta
+        spendable_share * budget.epsilon, spendable_share * budget.delta
     ), _FIT_SHARE * RESERVED_SHARE * budget.epsilon

@@ -1,5 +1,4 @@
-"""An SQLite file as the place of a ledger: one writer at a time, on the platter and in the file
-itself before anyone goes on."""
+"""Ledgers in an SQLite file: one writer at a time, durable on disk before a payment returns."""
 
 import getpass
 import os
@@ -16,35 +15,36 @@ from hushfit.errors import LedgerError
 from hushfit.privacy.ledger._mounts import mounts, refuse_unsafe_place
 from hushfit.privacy.ledger._transaction import IN_DOUBT, CommitFailed, Execute, transaction
 
-# How long a process waits for another one that is paying. Composing hundreds of subsampled releases
-# takes seconds.
-PATIENCE_SECONDS: Final = 120.0
+# How long a process waits for the lock of another payment. Composing hundreds of subsampled
+# releases takes seconds.
+LOCK_TIMEOUT_SECONDS: Final = 120.0
 
 
 class Database(Protocol):
-    """A database that holds ledgers. Every transaction opens its own connection, so forks,
-    threads and pickles are safe.
+    """Database of ledgers.
+
+    Every transaction opens its own connection, so forks, threads and pickles are safe.
     """
 
     @property
     def title(self) -> str:
-        """Where it is, in words that may be shown to anybody."""
+        """Location, in words that may be shown to anyone."""
 
     def transaction(
         self, *, writing: bool, creating: bool = False
     ) -> AbstractContextManager[Execute]:
-        """Run statements as one: all of them or none; writers one after the other."""
+        """Run statements atomically; writers are serialised."""
 
     def tables(self, execute: Execute) -> set[str]:
-        """Names of the tables that are there."""
+        """Names of the existing tables."""
 
     def payer(self, execute: Execute) -> str:
-        """Who is connected, as the database or the system knows it."""
+        """Name of the connected user, from the database or the system."""
 
 
 @dataclass(frozen=True)
 class SqliteDatabase:
-    """A file on this machine, shared by its processes."""
+    """Ledger file on this machine, shared by its processes."""
 
     path: str
 
@@ -54,7 +54,7 @@ class SqliteDatabase:
 
     @contextmanager
     def transaction(self, *, writing: bool, creating: bool = False) -> Iterator[Execute]:
-        with _explained(self.path):
+        with _with_remedy(self.path):
             self._refuse_second_names(creating)
             with transaction(lambda: _SqliteConnection(self.path, writing, creating)) as execute:
                 yield execute
@@ -76,8 +76,7 @@ class SqliteDatabase:
             return f"uid {os.getuid()}"
 
     def _refuse_second_names(self, creating: bool) -> None:
-        """One file, one name: the journal of a payment that was cut off is found by the name of the
-        file."""
+        """Refuse a file with several names: an interrupted payment's journal is found by name."""
         path = Path(self.path)
         if not creating and not path.is_file():
             raise LedgerError(
@@ -102,7 +101,7 @@ class _SqliteConnection:
         before = _identity(path)
         address = f"file:{quote(path)}?mode={'rwc' if creating else 'rw'}"
         self._connection = sqlite3.connect(
-            address, uri=True, isolation_level=None, timeout=PATIENCE_SECONDS
+            address, uri=True, isolation_level=None, timeout=LOCK_TIMEOUT_SECONDS
         )
         self._file = before or _identity(path)
 
@@ -112,9 +111,9 @@ class _SqliteConnection:
     def begin(self) -> None:
         if self._writing:
             # After a commit everything is in the file itself: nothing is lost with a side file, and
-            # its locks belong to the file and not to a name. Ledgers of earlier versions had a
-            # write-ahead log.
-            self._patiently("PRAGMA journal_mode = DELETE")
+            # its locks belong to the file and not to a name. Earlier versions used a write-ahead
+            # log.
+            self._execute_with_retry("PRAGMA journal_mode = DELETE")
         self._connection.execute("PRAGMA synchronous = EXTRA")
         self._connection.execute("BEGIN IMMEDIATE" if self._writing else "BEGIN")
 
@@ -130,9 +129,9 @@ class _SqliteConnection:
     def close(self) -> None:
         self._connection.close()
 
-    def _patiently(self, statement: str) -> None:
-        """SQLite itself does not wait for others when it changes the kind of its journal."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+    def _execute_with_retry(self, statement: str) -> None:
+        """Execute with retries: SQLite does not wait for locks when it changes the journal mode."""
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
         while True:
             try:
                 self._connection.execute(statement)
@@ -144,8 +143,7 @@ class _SqliteConnection:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Device and inode; looked up by name, because closing a descriptor of our own would drop
-    SQLite's locks."""
+    """Device and inode, by name: closing a file descriptor here would drop SQLite's locks."""
     try:
         status = os.stat(path)
     except OSError:
@@ -153,7 +151,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-# What SQLite says, and what it means for somebody who wants to pay.
+# Meaning of SQLite's error messages for a payer.
 _REMEDIES = {
     "locked": "another process has held it for two minutes. Try again when it has finished",
     "readonly": (
@@ -176,14 +174,14 @@ _REMEDIES = {
         "a backup"
     ),
     "exchanged": (
-        "somebody replaced it while an entry was being written. Find out which of the two is the "
+        "it was replaced while an entry was being written. Find out which of the two is the "
         "ledger, and verify it"
     ),
 }
 
 
 @contextmanager
-def _explained(path: str) -> Iterator[None]:
+def _with_remedy(path: str) -> Iterator[None]:
     try:
         yield
     except CommitFailed as failure:
@@ -192,8 +190,8 @@ def _explained(path: str) -> Iterator[None]:
         raise _refusal(path, str(error), "Nothing was released") from error
 
 
-def _refusal(path: str, said: str, outcome: str) -> LedgerError:
+def _refusal(path: str, reason: str, outcome: str) -> LedgerError:
     remedy = next(
-        (text for sign, text in _REMEDIES.items() if sign in said.lower()), "verify the ledger"
+        (text for sign, text in _REMEDIES.items() if sign in reason.lower()), "verify the ledger"
     )
-    return LedgerError(f"the ledger at {path!r} cannot be used ({said}): {remedy}. {outcome}.")
+    return LedgerError(f"the ledger at {path!r} cannot be used ({reason}): {remedy}. {outcome}.")

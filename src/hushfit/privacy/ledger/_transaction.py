@@ -1,9 +1,8 @@
-"""One transaction on one connection: committed or rolled back by the process that began it, and by
-no other.
+"""Database transactions that only the process that began them commits or rolls back.
 
-A connection must not be used on both sides of a fork: a child that rolls back, or only closes, what
-it inherited would undo the parent's payment in mid-air. So a fork waits until no other thread is in
-a transaction, and a child that was forked by the very thread that is in one neither touches the
+A connection must not be used on both sides of a fork: a child that rolls back or closes an
+inherited connection would undo the parent's uncommitted payment. So a fork waits until no other
+thread is in a transaction, and a child forked by the thread that is in one neither uses the
 connection nor pays at all.
 """
 
@@ -20,18 +19,17 @@ from hushfit.errors import LedgerError
 Execute: TypeAlias = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 IN_DOUBT: Final = (
-    "Nothing was released, but whether the entry was recorded is not known: look with `hushfit "
+    "Nothing was released, but whether the entry was recorded is not known: check with `hushfit "
     "ledger history` before you try again"
 )
 
 
 class CommitFailed(Exception):
-    """The last step of a transaction was not confirmed: it may have been done or not. Its cause
-    tells why."""
+    """A commit was not confirmed: it may have succeeded or not. Its cause gives the reason."""
 
 
 class Connection(Protocol):
-    """What a transaction needs of a database."""
+    """Database connection that a transaction uses."""
 
     def execute(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]: ...
     def begin(self) -> None: ...
@@ -41,7 +39,7 @@ class Connection(Protocol):
 
 
 class _Process:
-    """What this process knows about its own open connections."""
+    """Open connections of this process, and its fork lock."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -50,7 +48,7 @@ class _Process:
 
     def in_child(self) -> None:
         for connection in self.open:
-            # Never collected, not even at exit: closing it would reach into the parent's
+            # Never garbage-collected, not even at exit: closing it would affect the parent's
             # transaction.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         self.forked_inside = self.forked_inside or bool(self.open)
@@ -69,7 +67,7 @@ if sys.platform != "win32":  # which cannot fork
 
 @contextmanager
 def transaction(connect: Callable[[], Connection]) -> Iterator[Execute]:
-    """Open a connection, begin, and commit at the end; whatever is raised inside undoes everything.
+    """Open a connection, begin, and commit at the end; any exception rolls everything back.
 
     Parameters
     ----------

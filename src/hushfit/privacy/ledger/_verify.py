@@ -1,7 +1,6 @@
-"""Whether a ledger on disk is what it was: its hashes, seals and totals, and what others have kept
-of it.
+"""Verification of a ledger on disk: hashes, seals, totals, and copies stored elsewhere.
 
-Nothing inside a database can show that all of it went back to an earlier state. Something kept
+Nothing inside a database can show that all of it was reset to an earlier state. Something stored
 elsewhere can: an export, the hash of an entry, or the receipt in a model file. Each is an `Anchor`,
 and the ledger must still have it.
 """
@@ -19,8 +18,8 @@ from hushfit.privacy.ledger._disk_ledger import account_of, opened, receipts_of
 from hushfit.privacy.ledger._ledger import total_epsilon
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE
 
-# Re-deriving a total may differ from the recorded one by rounding between machines, and by the
-# reserve that older ones lack.
+# A recomputed total may differ from the recorded one by rounding between machines, and by the
+# reserve, which older ledgers lack.
 _ROUNDING = RESERVED_SHARE
 
 Chains = Mapping[str, tuple[Entry, ...]]
@@ -28,16 +27,16 @@ Chains = Mapping[str, tuple[Entry, ...]]
 
 @dataclass(frozen=True)
 class Anchor:
-    """An entry that somebody remembers.
+    """An entry of which a copy is stored elsewhere.
 
     Parameters
     ----------
     hash : str
-        Of the entry; it covers all entries before.
+        Hash of the entry; it covers all entries before.
     dataset : str, optional
-        Which account it belongs to, where that is known.
+        Account that it belongs to, if known.
     number : int, optional
-        Its place there.
+        Its position there.
     """
 
     hash: str
@@ -61,18 +60,18 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check of a ledger found.
+    """Result of verifying a ledger.
 
     Parameters
     ----------
     chains : mapping of str to tuple of Entry
-        The lines of each data set.
+        Entries of each data set.
     problems : mapping of str to list of str
-        What is wrong with each data set; empty lists are good news.
+        Problems of each data set; empty lists if there are none.
     lost : tuple of Anchor
-        What was remembered and is not there.
+        Anchors that the ledger no longer has.
     unsealed : tuple of str
-        Data sets whose seals could not be checked for want of the key.
+        Data sets whose seals could not be checked without the key.
     """
 
     chains: Chains
@@ -81,7 +80,7 @@ class Verdict:
     unsealed: tuple[str, ...]
 
     def sentences(self) -> list[str]:
-        """Everything that is wrong."""
+        """All problems, as sentences."""
         found = [f"{name}: {text}" for name, texts in self.problems.items() for text in texts]
         if not self.chains:
             found.append(
@@ -96,8 +95,7 @@ class Verdict:
 
 
 def verify(location: str | os.PathLike[str], anchors: Iterable[Anchor] = ()) -> Verdict:
-    """Check every hash and seal of a ledger on disk, re-derive every total, and look for what
-    others remember.
+    """Check every hash and seal of a ledger on disk, recompute every total, and look for anchors.
 
     Parameters
     ----------
@@ -119,7 +117,7 @@ def verify(location: str | os.PathLike[str], anchors: Iterable[Anchor] = ()) -> 
     with opened(place) as book:
         read = {dataset: book.read(dataset) for dataset in book.datasets()}
         has_key = book.key is not None
-    # Composing takes time, and nobody need wait for it.
+    # Composing takes time: do it after the transaction.
     problems = {
         name: found or list(_wrong_totals(place, name, chain))
         for name, (chain, found) in read.items()
@@ -135,7 +133,7 @@ def verify(location: str | os.PathLike[str], anchors: Iterable[Anchor] = ()) -> 
 
 
 def verify_ledger(location: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """What is wrong with each data set of a ledger on disk; empty lists are good news.
+    """Problems of each data set of a ledger on disk; empty lists if there are none.
 
     Parameters
     ----------
@@ -150,7 +148,7 @@ def verify_ledger(location: str | os.PathLike[str]) -> dict[str, list[str]]:
 
 
 def head_anchor(text: str) -> Anchor:
-    """The hash of an entry, as `hushfit ledger verify` prints it."""
+    """Anchor from the hash of an entry, as `hushfit ledger verify` prints it."""
     if not re.fullmatch("[0-9a-f]{64}", text):
         raise InvalidArgument(
             f"{text!r} is not the hash of an entry. Give the 64 hexadecimal digits that `ledger "
@@ -160,7 +158,7 @@ def head_anchor(text: str) -> Anchor:
 
 
 def export_anchors(path: str | os.PathLike[str]) -> list[Anchor]:
-    """Every entry that a file written by `hushfit ledger export` has."""
+    """Anchors of all entries in a file written by `hushfit ledger export`."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
         entries = [json.loads(line) for line in lines if line.strip()]
@@ -178,13 +176,13 @@ def export_anchors(path: str | os.PathLike[str]) -> list[Anchor]:
         ) from None
     if not anchors:
         raise InvalidArgument(
-            f"the export {os.fspath(path)} is empty, so it shows nothing. Give one with entries."
+            f"the export {os.fspath(path)} has no entries. Give one with entries."
         )
     return anchors
 
 
 def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterator[str]:
-    """Compose the recorded costs again, payment by payment."""
+    """Problems found by composing the recorded costs again, payment by payment."""
     try:
         account = account_of(place, dataset, chain)
         receipts = receipts_of(chain, account.budget, account.relation)

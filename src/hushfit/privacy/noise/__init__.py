@@ -5,7 +5,7 @@ Sampler              Source of integer noise
 SecureSampler        Exact discrete noise from the operating system's cryptographic generator
 SeededSampler        Reproducible noise for tests and simulations
 discretisation_loss  Epsilon to add when a Gaussian guarantee is met by discrete noise
-sampler_for          Choose the sampler that a ``random_state`` asks for
+sampler_for          Choose the sampler for a ``random_state``
 """
 
 from hushfit.privacy.noise._sampler import (

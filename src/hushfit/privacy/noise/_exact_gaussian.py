@@ -1,8 +1,9 @@
-"""Discrete Gaussians whose comparisons are carried as far as it takes.
+"""Exact discrete Gaussians: comparisons use as many random bits as it takes.
 
-The law that the kernel draws from, without an approximation: it comes here with the one try in ten
-million whose 24 random digits lie too close to a chance of acceptance to tell, and this goes on
-from the first bit of that try. The proof is ``docs/proofs/noise.md``.
+The distribution is the one that the kernel draws from, without approximation. The kernel passes on
+the one proposal in ten million whose 24 random bits are too close to the acceptance probability to
+decide; drawing continues here from the first bit of that proposal. The proof is
+``docs/proofs/noise.md``.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ Take = Callable[[int], int]
 
 
 def exact_gaussian(take: Take, log2_variance: int) -> int:
-    """One coordinate, from a function that returns so many fresh bits as an integer."""
+    """Draw one coordinate; ``take(n)`` returns n fresh random bits as an integer."""
     k, odd = (log2_variance + 1) // 2, log2_variance % 2
     while True:
         U, drawn = take(k), take(31)
@@ -30,12 +31,13 @@ def exact_gaussian(take: Take, log2_variance: int) -> int:
             return -magnitude if minus else magnitude
 
 
-def _lies_below(digits: int, take: Take, chance: Callable[[int], int]) -> bool:
-    """Whether a random number that starts with these digits lies below a chance; more of them
-    are drawn until they tell.
+def _lies_below(digits: int, take: Take, acceptance: Callable[[int], int]) -> bool:
+    """Whether a random number with these leading digits lies below an acceptance probability.
+
+    More digits are drawn until the comparison is decided.
     """
     count = COMPARED
-    while abs(digits - chance(count)) <= 2:
+    while abs(digits - acceptance(count)) <= 2:
         digits = digits << COMPARED | take(COMPARED)
         count += COMPARED
-    return digits < chance(count)
+    return digits < acceptance(count)

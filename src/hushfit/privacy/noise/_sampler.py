@@ -1,8 +1,8 @@
-"""Where noise comes from: the only door to OpenDP and the only user of ``numpy.random`` in the
-privacy layer.
+"""Noise samplers: the only module that imports OpenDP.
 
-Noise lives on an integer grid. The caller chooses the grid step so that the variance in grid units
-is a power of two; then exact sampling needs integers only. The proof is ``docs/proofs/noise.md``.
+In the privacy layer it is also the only user of ``numpy.random``. Noise lives on an integer grid.
+The caller chooses the grid step so that the variance in grid units is a power of two; then exact
+sampling needs integers only. The proof is ``docs/proofs/noise.md``.
 """
 
 import os
@@ -24,8 +24,8 @@ MAX_LOG2_SCALE = 31
 # and R the rounded Gaussian (Lemma 2 of docs/proofs/noise.md).
 LOG_RATIO_BOUND = 70.0
 
-# A coordinate takes about so many bits or fewer; a little more than that spares most calls a second
-# visit to the system.
+# A coordinate takes about this many bits or fewer; the spare words save most calls a second system
+# call.
 _BITS_PER_COORDINATE = 101
 _SPARE_WORDS = 32
 
@@ -40,8 +40,7 @@ class Sampler(Protocol):
     Attributes
     ----------
     secure : bool
-        Whether the noise can be guessed by nobody. A guarantee built on an insecure sampler says
-        so.
+        Whether the noise is unpredictable. A guarantee built on an insecure sampler states so.
     """
 
     @property
@@ -56,8 +55,8 @@ class Sampler(Protocol):
 class SecureSampler:
     """Exact discrete noise from the operating system's cryptographic generator.
 
-    Every call takes fresh bits and keeps none, so neither a fork, nor a copy, nor a thread can
-    repeat a draw.
+    Every call takes fresh random bits and stores none, so neither a fork, nor a copy, nor a thread
+    can repeat a draw.
 
     Examples
     --------
@@ -107,8 +106,7 @@ class SecureSampler:
 
 @dataclass(frozen=True)
 class OpenDPSampler:
-    """The same noise from OpenDP's exact samplers: the reference to compare with, some hundred
-    times slower.
+    """The same noise from OpenDP's exact samplers: a reference, about a hundred times slower.
 
     OpenDP takes the scale as a float, so for odd ``log2_variance`` its variance differs from the
     power of two by a rounding error (relative size 1e-16).
@@ -136,17 +134,17 @@ class OpenDPSampler:
 
 
 class SeededSampler:
-    """Reproducible noise for tests and simulations. **Insecure**: not for releases that matter.
+    """Reproducible noise for tests and simulations. **Insecure**: not for real releases.
 
-    Insecure means two things. Whoever knows or guesses the seed can compute the noise and subtract
-    it, which leaves the exact answer and no privacy at all. And the noise is a floating-point
-    normal rounded to the grid by a generator that was not made to withstand an attacker, so its law
-    is only close to the one in the proofs.
+    Whoever knows or guesses the seed can compute the noise and subtract it, which leaves the exact
+    answer and no privacy at all. Moreover, the noise is a floating-point normal rounded to the grid
+    by a generator that is not cryptographic, so its distribution is only close to the one in the
+    proofs.
 
     Parameters
     ----------
     seed : int, numpy.random.Generator, numpy.random.RandomState or numpy.random.SeedSequence
-        A generator is used as it is (and moves on); anything else seeds a new one.
+        A generator is used directly (and advances); anything else seeds a new one.
 
     Examples
     --------
@@ -176,7 +174,7 @@ class SeededSampler:
 
 
 def sampler_for(random_state: RandomState | None) -> Sampler:
-    """Choose the sampler that a ``random_state`` asks for.
+    """Choose the sampler for a ``random_state``.
 
     Parameters
     ----------
@@ -198,7 +196,7 @@ def discretisation_loss(coordinates: int, log2_variance: int) -> float:
     Parameters
     ----------
     coordinates : int
-        How many noisy integers are released in all, over every release of the fit.
+        Number of noisy integers released in all, over every release of the fit.
     log2_variance : int
         The smallest exponent used; the variance in grid units is ``2**log2_variance``.
 
@@ -215,17 +213,19 @@ def discretisation_loss(coordinates: int, log2_variance: int) -> float:
 
 
 class _Stream:
-    """Fresh words and the position of the next unused bit among them; new words are appended,
-    and read ones dropped.
+    """Buffer of fresh random words with the position of the next unused bit.
+
+    New words are appended, and used ones dropped.
     """
 
     def __init__(self, coordinates: int, entropy: Entropy, words_at_once: int | None) -> None:
         self._entropy, self._words_at_once = entropy, words_at_once
         self.words, self.at = self._fresh(coordinates), np.zeros(1, np.int64)
 
-    def lengthen(self, coordinates: int = 1) -> None:
-        """Add what so many coordinates take. One that was interrupted finds its own bits again:
-        they are kept, never redrawn.
+    def refill(self, coordinates: int = 1) -> None:
+        """Append enough words for so many coordinates.
+
+        An interrupted coordinate finds its own bits again: they are retained, never redrawn.
         """
         self.words = np.concatenate([self.words[self.at[0] // 32 :], self._fresh(coordinates)])
         self.at[0] %= 32
@@ -233,7 +233,7 @@ class _Stream:
     def take(self, bits: int) -> int:
         """The next bits, as an integer."""
         while self.at[0] + bits >= 32 * (len(self.words) - 1):
-            self.lengthen()
+            self.refill()
         return int(take(self.words, self.at, bits))
 
     def _fresh(self, coordinates: int) -> Words:
@@ -248,8 +248,10 @@ def _draw(
     entropy: Entropy = os.urandom,
     words_at_once: int | None = None,
 ) -> IntVector:
-    """Run a kernel over a stream of fresh words; hand it more whenever it runs out, and draw
-    what it finds too close to tell.
+    """Run a kernel over a stream of fresh words.
+
+    It gets more words when the buffer is exhausted; proposals that it leaves undecided are drawn
+    exactly.
     """
     _check_size(size)
     exponent, out, done, stream = (
@@ -264,25 +266,24 @@ def _draw(
             out[done] = exact_gaussian(stream.take, exponent)
             done += 1
         else:
-            stream.lengthen(size - done)
+            stream.refill(size - done)
     return out
 
 
 def _around_zero(measurement: Callable[[list[int]], list[int]], size: int) -> IntVector:
-    """Noise alone: what the measurement releases about a vector of zeros."""
+    """Noise alone: the measurement applied to a vector of zeros."""
     _check_size(size)
     return np.array(measurement([0] * size), np.int64)
 
 
 def _generator_from(seed: RandomState) -> np.random.Generator | np.random.RandomState:
-    """Use a generator as it is; seed a new one from anything else."""
+    """Use a generator directly; seed a new one from anything else."""
     if isinstance(seed, np.random.Generator | np.random.RandomState):
         return seed
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer | np.random.SeedSequence):
         raise InvalidArgument(
             f"random_state={seed!r} is not a seed. Use None for secure noise, or an int, a numpy "
-            "Generator, "
-            "RandomState or SeedSequence for reproducible, insecure noise."
+            "Generator, RandomState or SeedSequence for reproducible, insecure noise."
         )
     if not isinstance(seed, np.random.SeedSequence) and seed < 0:
         raise InvalidArgument(
@@ -292,17 +293,14 @@ def _generator_from(seed: RandomState) -> np.random.Generator | np.random.Random
 
 
 def _check_exponent(name: str, value: int, largest: int) -> None:
-    """Refuse exponents that are not integers or for which the integers of the kernels would
-    overflow.
-    """
+    """Refuse exponents that are not integers or would overflow the integers of the kernels."""
     if not isinstance(value, int | np.integer) or not 0 <= value <= largest:
         raise InvalidArgument(
-            f"{name}={value} is not an integer in 0..{largest}. Choose the grid step to make it "
-            "one."
+            f"{name}={value} is not an integer in 0..{largest}. Choose the grid step accordingly."
         )
 
 
 def _check_size(size: int) -> None:
     """Refuse negative sizes."""
     if size < 0:
-        raise InvalidArgument(f"size={size} is negative. Ask for 0 or more coordinates.")
+        raise InvalidArgument(f"size={size} is negative. Give 0 or more coordinates.")
