@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
 
-# Where each public name lives. Importing hushfit loads none of them until it is asked for.
+# The module of each public name. Importing hushfit loads none of them until it is used.
 _HOMES = {
     "BoundedScaler": "hushfit.preprocessing",
     "Budget": "hushfit.privacy",

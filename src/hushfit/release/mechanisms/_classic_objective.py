@@ -1,4 +1,4 @@
-"""Noise inside an objective at the price of the classic theorem. Proof: docs/proofs/kifer.md."""
+"""Objective perturbation with the cost of the classic theorem. Proof: docs/proofs/kifer.md."""
 
 import math
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from hushfit.privacy import Cost, GaussianCost, Sampler, compose
 from hushfit.privacy.costs import ClassicObjectiveCost
 from hushfit.release.mechanisms.perturbed_minimiser import _check_share, _InsideNoise
 
-# The classic theorem takes about twice the noise that is needed; noise on the output is measured
-# against what is needed.
+# The classic theorem uses about twice the noise that is needed; noise on the output is calibrated
+# to what is needed.
 _LOOSENESS = 2.0
 
 
 @dataclass(frozen=True)
 class ClassicInside(_InsideNoise):
-    """Gaussian noise in the objective, priced by the theorem of Kifer, Smith and Thakurta, and a
-    little on the minimiser.
+    """Gaussian noise in the objective, with the cost given by the theorem of Kifer, Smith and
+    Thakurta, and a little on the minimiser.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class ClassicInside(_InsideNoise):
     rank : int, default=1
         The theorem is for records with Hessians of rank one.
     output_share : float, default=0.01
-        Part of the budget (of the Gaussian mu squared) for the noise on the minimiser.
+        Share of the budget (of the squared Gaussian mu) for the noise on the minimiser.
     """
 
     kappa: float

@@ -1,4 +1,4 @@
-"""How many records have their signed margin in each cell. Proof: docs/proofs/histogram.md."""
+"""Histogram of the signed margins of the records. Proof: docs/proofs/histogram.md."""
 
 import math
 from dataclasses import dataclass
@@ -14,11 +14,13 @@ from hushfit.problem import Problem
 from hushfit.release.query import refuse_batch
 
 MOST_CELLS = 1024
-"""Cells of one histogram: what a plan sets aside for its noise, before the edges are known."""
+"""Largest number of bins of one histogram, for which a plan reserves noise before the edges are
+known.
+"""
 
 
 def check_cells(cells: int) -> None:
-    """Refuse a histogram that draws more noise than its plan counts on."""
+    """Refuse a histogram that draws more noise than its plan reserves."""
     if cells > MOST_CELLS:
         raise InvalidArgument(
             f"A histogram of {cells} cells is too fine: plans count on {MOST_CELLS}. Give fewer "
@@ -28,7 +30,8 @@ def check_cells(cells: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class MarginHistogram:
-    """Counts of the signed margin ``y * (w . x)``, for two classes. The zero record is in no cell.
+    """Histogram of the signed margin ``y * (w . x)``, for two classes. The zero record is in no
+    bin.
 
     Parameters
     ----------
@@ -36,7 +39,7 @@ class MarginHistogram:
     w : array of shape ``problem.shape``
         Public weights.
     edges : increasing array
-        Public inner edges of the cells; the first and the last cell are unbounded.
+        Public inner edges of the bins; the first and the last bin are unbounded.
     """
 
     problem: Problem
@@ -72,5 +75,5 @@ class MarginHistogram:
         return 1.0
 
     def sensitivity(self, relation: Relation) -> float:
-        # A replaced record leaves one cell and enters another.
+        # A replaced record leaves one bin and enters another.
         return by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)
