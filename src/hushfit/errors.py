@@ -28,7 +28,7 @@ class LedgerError(HushfitError):
 
 
 class OldJournal(LedgerError):
-    """An owner's journal lacks releases that were made; continuing from it would draw them again."""
+    """An owner's journal lacks past releases; continuing from it would draw them again."""
 
 
 class UndeclaredRelease(HushfitError):

@@ -1,9 +1,9 @@
-"""An exact choice among many with probabilities in proportion to exp(-gap), from random bits and
+"""Exact sampling of an index with probabilities proportional to exp(-gap), from random bits and
 integer arithmetic only.
 
 Candidates are proposed uniformly and accepted with probability exp(-gap);
-``docs/proofs/selection.md`` has the proof. As in ``kernels/noise.py`` the bits are a stream: a try
-that runs out of them starts again *from its own first bit* when there are more.
+``docs/proofs/selection.md`` has the proof. As in ``kernels/noise.py`` the bits are a stream: a
+proposal that runs out of them starts again *from its own first bit* when there are more.
 """
 
 import numpy as np
@@ -38,8 +38,7 @@ def _choose(words, at, gaps, bits):
     while True:
         start = at[0]
         candidate = _uniform(words, at, gaps.shape[0])
-        # The order of evaluation matters: a candidate drawn past the end of the words is no
-        # candidate.
+        # The order of evaluation matters: a candidate drawn past the end of the words is not valid.
         accepted = at[0] != _RAN_OUT and _accepted(words, at, gaps[candidate], bits)
         if at[0] == _RAN_OUT:
             at[0] = start
@@ -49,14 +48,14 @@ def _choose(words, at, gaps, bits):
 
 
 def choose(words: Words, at: IntVector, gaps: IntVector, bits: int) -> int:
-    """Choose an index with probability in proportion to ``exp(-gaps / 2**bits)``.
+    """Choose an index with probability proportional to ``exp(-gaps / 2**bits)``.
 
     Parameters
     ----------
     words : array of uint32
         Independent uniform random words.
     at : array of int64 of length 1
-        Position of the next unused bit; moved to the end of the last finished try.
+        Position of the next unused bit; set to the end of the last finished proposal.
     gaps : array of int64
         At least 0; 0 for the best candidate.
     bits : int

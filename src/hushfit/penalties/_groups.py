@@ -54,15 +54,15 @@ class GroupLasso:
 class SparseGroup:
     r"""Sparse group lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_G \sqrt{|G|} \, \|z_G\|)`.
 
-    Groups leave as a whole, and the groups that stay are sparse inside. The prox thresholds the
-    entries and then shortens the groups: in this order the two proxes compose exactly.
+    Groups are set to zero as a whole, and the other groups are sparse inside. The prox thresholds
+    the entries and then shrinks the groups: in this order the two proxes compose exactly.
 
     Parameters
     ----------
     alpha : float
         Weight, at least 0.
     groups : tuple of tuples of int
-        Disjoint sets of coefficient indices. Coefficients in no group pay the lasso only.
+        Disjoint sets of coefficient indices. Coefficients in no group have the lasso penalty only.
     l1_ratio : float
         Share r of the lasso, between 0 and 1.
     """
@@ -93,9 +93,7 @@ class SparseGroup:
 
 
 class _Layout(NamedTuple):
-    """Groups as flat arrays: all members, where each group starts among them, how many members
-    it has.
-    """
+    """Groups as flat arrays: all members, the start of each group among them, and its size."""
 
     members: IntVector
     starts: IntVector
@@ -116,12 +114,14 @@ def _lengths(z: Vector, layout: _Layout) -> Vector:
 
 
 def _sum_of_lengths(z: Vector, layout: _Layout) -> float:
-    """Norms of the groups, each times the root of its size."""
+    """Sum of the norms of the groups, each times the square root of its size."""
     return float((_lengths(z, layout) @ np.sqrt(layout.sizes)).sum())
 
 
 def _shorten(v: Vector, layout: _Layout, weight: float) -> Vector:
-    """Shorten each group by ``weight`` times the root of its size, stopping at zero."""
+    """Shrink the norm of each group by ``weight`` times the square root of its size, stopping at
+    zero.
+    """
     length, threshold = _lengths(v, layout), weight * np.sqrt(layout.sizes)
     share = np.divide(
         length - threshold, length, out=np.zeros_like(length), where=length > threshold

@@ -68,7 +68,7 @@ class Curator:
         self.transcript: list[Released] = []
 
     def noise_multiplier(self, name: str) -> float:
-        """Noise multiplier (noise scale over sensitivity) of the releases under this name; public."""
+        """Noise multiplier (noise scale over sensitivity) of releases under this name; public."""
         return self._multipliers[name]
 
     def affords(self, name: str, query: Priced) -> bool:

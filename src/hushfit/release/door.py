@@ -38,7 +38,7 @@ class Door(Protocol):
         """All answers so far, oldest first."""
 
     def noise_multiplier(self, name: str) -> float:
-        """Noise multiplier (noise scale over sensitivity) of the releases under this name; public."""
+        """Noise multiplier (noise scale over sensitivity) of releases under this name; public."""
 
     def affords(self, name: str, query: Priced) -> bool:
         """Whether an adaptive run has budget left for this release; public."""

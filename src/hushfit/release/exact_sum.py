@@ -46,7 +46,7 @@ class ExactSum:
 
     @property
     def rounding(self) -> float:
-        """Bound on the change of the sum by one record beyond its contribution, in Euclidean norm."""
+        """Bound on the norm by which a record changes the sum beyond its contribution."""
         # Lemma 1: rounding the record, and ties in the blocks after it, change an entry by so many
         # grid steps.
         grid_steps = 2 * math.ceil(self.rows / FEWEST_BLOCK_ROWS) + 2

@@ -96,7 +96,7 @@ class Plan:
     def quote_for(
         self, n_rows: int, relation: Relation, budget: Budget, coordinates: int
     ) -> "Quote":
-        """Calibrate releases that are not a fit; ``coordinates`` bounds how many numbers get noise."""
+        """Calibrate releases other than a fit; ``coordinates`` bounds how many numbers get noise."""
         spendable, reserve = usable(budget)
 
         def cost(mu: float) -> Cost:

@@ -169,7 +169,7 @@ class AnchoredBatch(Sampling):
         noise_multiplier: float,
         entropy: Entropy,
     ) -> Vector:
-        """Noise on a grid that is fine even compared with the effect of a record outside the batch."""
+        """Noise on a grid that is fine even for the effect of a record outside the batch."""
         rows = self.rows(source.n_rows, entropy.coins)
         return gaussian_answer(query, source, rows, noise_multiplier, entropy, self.ratio)
 
@@ -178,7 +178,7 @@ class AnchoredBatch(Sampling):
 
 
 def anchored_batch(problem: Problem, rate: float) -> AnchoredBatch:
-    """The batch of a `VarianceReducedGradient`, with the ratio that its proof gives for the loss."""
+    """The batch of a `VarianceReducedGradient`, with the ratio from its proof for the loss."""
     return AnchoredBatch(rate, rate if problem.loss.one_sign else rate / (2 - rate))
 
 

@@ -526,7 +526,7 @@ def _minimise(
 def _extrapolated(
     z: Vector, moved: Vector, overshoot: Vector, momentum: float
 ) -> tuple[Vector, float]:
-    """Nesterov's next point and momentum; the momentum restarts when the last one pointed uphill."""
+    """Nesterov's next point and momentum, which restarts when the last one pointed uphill."""
     if np.sum(overshoot * moved) > 0:
         momentum = 1.0
     following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2

@@ -1,4 +1,4 @@
-"""Hessian of the loss at public weights, and the Newton direction. Proof: docs/proofs/hessian.md."""
+"""Hessian of the loss at public weights, and Newton directions. Proof: docs/proofs/hessian.md."""
 
 import math
 from dataclasses import dataclass
