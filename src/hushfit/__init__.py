@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
 
 # The module of each public name. Importing hushfit loads none of them until it is used.
-_HOMES = {
+_MODULE_OF_NAME = {
     "BoundedScaler": "hushfit.preprocessing",
     "Budget": "hushfit.privacy",
     "Guarantee": "hushfit.privacy",
@@ -71,10 +71,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULE_OF_NAME:
+        return getattr(import_module(_MODULE_OF_NAME[name]), name)
     raise AttributeError(f"module 'hushfit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULE_OF_NAME})

@@ -538,7 +538,7 @@ def test_a_mechanism_is_planned_with_the_queries_that_it_declares_and_no_others(
     if admitted:
         assert Planned("x", kind, 1, sampling=mechanism).query is kind
     else:
-        with pytest.raises(InvalidArgument, match=f"asks {kind.__name__} of"):
+        with pytest.raises(InvalidArgument, match=f"plans {kind.__name__} with"):
             Planned("x", kind, 1, sampling=mechanism)
 
 
@@ -558,7 +558,7 @@ def test_a_mechanism_that_stands_alone_shares_no_plan(mechanism):
     kind = mechanism.answers or ClippedGradient
     parts = (Planned("x", kind, 1, sampling=mechanism), Planned("y", SecondMoment, 1))
     if mechanism.alone:
-        with pytest.raises(InvalidArgument, match="by itself"):
+        with pytest.raises(InvalidArgument, match="whole plan"):
             Plan(parts)
     else:
         assert Plan(parts).parts == parts
@@ -574,7 +574,7 @@ def test_the_curator_refuses_a_query_that_counts_on_other_rows(build):
     curator = curator_over(
         source_of(table(10, COLUMNS), np.ones(10), query.problem.fit_intercept), plan, 1.0
     )
-    with pytest.raises(UndeclaredRelease, match=r"for 10 rows.*counts on 11"):
+    with pytest.raises(UndeclaredRelease, match=r"for 10 rows.*assumes 11"):
         curator.release("only", query)
     assert curator.transcript == []
 

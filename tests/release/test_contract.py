@@ -66,7 +66,7 @@ def test_a_refused_payment_opens_nothing(monkeypatch):
 
 @pytest.mark.parametrize("ledger", [3.0, "ledger.db", object()])
 def test_terms_refuse_what_keeps_no_account(ledger):
-    with pytest.raises(InvalidArgument, match="keeps no account"):
+    with pytest.raises(InvalidArgument, match="is not a ledger"):
         Terms(BUDGET, "test", Randomness.of(None), ledger)
 
 

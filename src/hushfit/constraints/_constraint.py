@@ -96,9 +96,8 @@ class Constraint:
         if not (weight > 0 and excess <= _ROUNDING * weight):
             raise InvalidArgument(
                 f"B of shape {self.B.shape} has columns that are not orthogonal and of equal "
-                "length, so that no prox gives "
-                "the z-step. Make z a copy of what the penalty sees, for instance with "
-                "hushfit.constraints.generalised."
+                "norm, so the z-step is not a prox. Make z a copy of the penalised variable, for "
+                "instance with hushfit.constraints.generalised."
             )
         return weight
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushfit._typing import IntVector
 from hushfit.kernels._compile import compiled
-from hushfit.kernels.noise import _RAN_OUT, Words, _all_exp_minus, _exp_minus, take
+from hushfit.kernels.noise import _BUFFER_EXHAUSTED, Words, _all_exp_minus, _exp_minus, take
 
 
 @compiled(nogil=True)
@@ -20,7 +20,7 @@ def _uniform(words, at, sides):
     while (1 << bits) < sides:
         bits += 1
     drawn = take(words, at, bits)
-    while drawn >= sides and at[0] != _RAN_OUT:
+    while drawn >= sides and at[0] != _BUFFER_EXHAUSTED:
         drawn = take(words, at, bits)
     return drawn
 
@@ -39,8 +39,8 @@ def _choose(words, at, gaps, bits):
         start = at[0]
         candidate = _uniform(words, at, gaps.shape[0])
         # The order of evaluation matters: a candidate drawn past the end of the words is not valid.
-        accepted = at[0] != _RAN_OUT and _accepted(words, at, gaps[candidate], bits)
-        if at[0] == _RAN_OUT:
+        accepted = at[0] != _BUFFER_EXHAUSTED and _accepted(words, at, gaps[candidate], bits)
+        if at[0] == _BUFFER_EXHAUSTED:
             at[0] = start
             return -1
         if accepted:

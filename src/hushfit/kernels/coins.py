@@ -14,7 +14,7 @@ _AT_ONCE = 3
 
 
 @compiled(nogil=True)
-def _ones(word):
+def _popcount(word):
     """Number of one bits: added up in pairs, in fours, in bytes, and all bytes by one product."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + (
@@ -25,7 +25,7 @@ def _ones(word):
 
 
 @compiled(nogil=True)
-def _lowest(word):
+def _lowest_one(word):
     """Position of the lowest one bit; arbitrary for zero."""
     return _PLACES[((word & (~word + np.uint64(1))) * _SEQUENCE) >> _SHIFT]
 
@@ -42,7 +42,7 @@ def zero_in_all(planes, count):
     # Counted first: allocating an array for all rows costs more time than the count.
     total = 0
     for word in zeros:
-        total += _ones(word)
+        total += _popcount(word)
     found = np.empty(total + _AT_ONCE, np.int64)
     taken = 0
     for place in range(zeros.shape[0]):
@@ -50,12 +50,12 @@ def zero_in_all(planes, count):
         # At a small rate a word has one or two bits. Writing a fixed number of positions, valid or
         # not, avoids mispredicted branches.
         for k in range(_AT_ONCE):
-            found[taken + k] = 64 * place + _lowest(word)
+            found[taken + k] = 64 * place + _lowest_one(word)
             word &= word - np.uint64(1)
-        following = taken + _ones(zeros[place])
+        following = taken + _popcount(zeros[place])
         taken += _AT_ONCE
         while word:
-            found[taken] = 64 * place + _lowest(word)
+            found[taken] = 64 * place + _lowest_one(word)
             word &= word - np.uint64(1)
             taken += 1
         taken = following
@@ -81,7 +81,7 @@ def below(rows, heads, head, words, tail):
 
 
 @compiled(nogil=True)
-def walk(words, beyond, guide, row, n_rows, rows):
+def scan_gaps(words, beyond, guide, row, n_rows, rows):
     """Sample the gaps between taken rows, one random word for each, and write the taken rows into
     ``rows``.
 
@@ -92,7 +92,7 @@ def walk(words, beyond, guide, row, n_rows, rows):
     Returns the number of rows taken, the next row, and the number of words used.
     """
     longest = beyond.shape[0]
-    shift = np.uint64(64 - _ones(np.uint64(guide.shape[0] - 1)))
+    shift = np.uint64(64 - _popcount(np.uint64(guide.shape[0] - 1)))
     taken = 0
     for used in range(words.shape[0]):
         word = words[used]

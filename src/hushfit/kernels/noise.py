@@ -39,20 +39,21 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 # Positions that no stream reaches: the first marks an exhausted buffer, and every later read sees
 # it; from the second on, an undecided proposal, with the position where that proposal starts added
 # to it.
-_RAN_OUT = 1 << 62
-_TOO_CLOSE = _RAN_OUT + 1
+_BUFFER_EXHAUSTED = 1 << 62
+_UNDECIDED = _BUFFER_EXHAUSTED + 1
 # Bits compared at a time: one trial in 256 needs more than the first.
-_LOOK = 8
+_BITS_PER_COMPARISON = 8
 
 # Of 64 proposals so many are 0, 1 and 2 widths, for even and odd exponents; the last is 3 plus a
 # geometric number. Relative to the first weight they are at least exp(-V^2/2) and exp(-V^2), so
 # that no acceptance probability exceeds one.
-SHARES = ((36, 22, 5), (45, 17, 1))
-WIDTHS = np.array([np.repeat([0, 1, 2, 3], [*shares, 1]) for shares in SHARES])
-COMPARED = 24  # bits of a random number that are compared with an acceptance probability
-_FAR = 8  # from so many widths on, the acceptance probability is below 2**-31
-# Bound on the error of `_chance` in units of 2**-31: at most 11 by docs/proofs/noise.md.
-CHANCE_ERROR = 16
+PROPOSAL_WEIGHTS = ((36, 22, 5), (45, 17, 1))
+WIDTHS = np.array([np.repeat([0, 1, 2, 3], [*weights, 1]) for weights in PROPOSAL_WEIGHTS])
+COMPARED_BITS = 24  # bits of a random number that are compared with an acceptance probability
+_MAX_WIDTHS = 8  # from so many widths on, the acceptance probability is below 2**-31
+# Bound on the error of `_acceptance_probability` in units of 2**-31: at most 11 by
+# docs/proofs/noise.md.
+ACCEPTANCE_ERROR = 16
 
 
 def _exact(digits: int) -> Context:
@@ -69,14 +70,16 @@ def _exact(digits: int) -> Context:
     )
 
 
-def chance_in_units(V: int, U: int, k: int, odd: int, digits: int) -> int:
+def acceptance_in_units(V: int, U: int, k: int, odd: int, digits: int) -> int:
     """Acceptance probability of V + U / 2**k widths, in units of 2**-digits; truncated, so too
     large by a negligible error and too small by less than one plus that error.
     """
     with localcontext(_exact(digits + 100)):  # enough for the square to be exact
         square = (V + Decimal(U) / 2**k) ** 2
-        share = Decimal(SHARES[odd][V] if V < 3 else Decimal(2) ** (2 - V))
-        return int(SHARES[odd][0] / share * (-square if odd else -square / 2).exp() * 2**digits)
+        weight = Decimal(PROPOSAL_WEIGHTS[odd][V] if V < 3 else Decimal(2) ** (2 - V))
+        return int(
+            PROPOSAL_WEIGHTS[odd][0] / weight * (-square if odd else -square / 2).exp() * 2**digits
+        )
 
 
 def _exp_in_units(numerator: int, denominator: int) -> int:
@@ -84,8 +87,8 @@ def _exp_in_units(numerator: int, denominator: int) -> int:
         return int((Decimal(-numerator) / denominator).exp() * 2**31)
 
 
-_CHANCES: IntVector = np.array(
-    [[chance_in_units(V, 0, 0, odd, 31) for V in range(_FAR)] for odd in (0, 1)]
+_ACCEPTANCE: IntVector = np.array(
+    [[acceptance_in_units(V, 0, 0, odd, 31) for V in range(_MAX_WIDTHS)] for odd in (0, 1)]
 )
 # exp(-x) for integer x, 64ths and 4096ths.
 _EXP: IntVector = np.array([[_exp_in_units(i, part) for i in range(64)] for part in (1, 64, 4096)])
@@ -103,7 +106,7 @@ def take(words: Words, at: IntVector, bits: int) -> int:
     start = at[0]
     # The last word only completes reads that begin before it, so that two words can always be read.
     if start + bits >= 32 * (words.size - 1):
-        at[0] = _RAN_OUT
+        at[0] = _BUFFER_EXHAUSTED
         return 0
     at[0] = start + bits
     word = np.uint64(start >> 5)  # unsigned, to avoid a test for negative indices
@@ -119,10 +122,10 @@ def _below(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     if numerator >> bits:
         return True
     while bits > 0:
-        look = min(bits, _LOOK)
-        bits -= look
-        drawn = take(words, at, look)
-        wanted = (numerator >> bits) & ((1 << look) - 1)
+        width = min(bits, _BITS_PER_COMPARISON)
+        bits -= width
+        drawn = take(words, at, width)
+        wanted = (numerator >> bits) & ((1 << width) - 1)
         if drawn != wanted:
             return drawn < wanted  # the remaining bits cannot change the answer
     return False
@@ -146,9 +149,11 @@ def _exp_minus(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     an odd K fails first.
     """
     K = 1
-    while at[0] != _RAN_OUT and _one_in(words, at, K) and _below(words, at, numerator, bits):
+    while (
+        at[0] != _BUFFER_EXHAUSTED and _one_in(words, at, K) and _below(words, at, numerator, bits)
+    ):
         K += 1
-    return at[0] != _RAN_OUT and K % 2 == 1
+    return at[0] != _BUFFER_EXHAUSTED and K % 2 == 1
 
 
 @_compiled
@@ -162,7 +167,7 @@ def _all_exp_minus(words: Words, at: IntVector, numerator: int, bits: int, times
 @_compiled
 def _laplace(words: Words, at: IntVector, k: int) -> int:
     """One discrete Laplace draw of scale 2**k."""
-    while at[0] < _RAN_OUT:
+    while at[0] < _BUFFER_EXHAUSTED:
         U = take(words, at, k)
         if not _exp_minus(words, at, U, k):
             continue
@@ -178,19 +183,19 @@ def _laplace(words: Words, at: IntVector, k: int) -> int:
 
 
 @_compiled
-def _chance(V: int, U: int, k: int, odd: int) -> int:
+def _acceptance_probability(V: int, U: int, k: int, odd: int) -> int:
     """Acceptance probability of V + u widths, u = U / 2**k, in units of 2**-31: exp(-c V^2) /
     weight times exp(-c (2 V u + u^2)).
     """
-    if V >= _FAR:
+    if V >= _MAX_WIDTHS:
         return 0
     u = U << (31 - k)
     x = (((V * u) << 2) + ((u * u) >> 30)) >> (1 - odd)  # c (2 V u + u^2) in units of 2**-32
     rest = x & 0xFFFFF
-    chance = (_CHANCES[odd, V] * _EXP[0, x >> 32]) >> 31
-    chance = (chance * _EXP[1, (x >> 26) & 63]) >> 31
-    chance = (chance * _EXP[2, (x >> 20) & 63]) >> 31
-    return int((chance * ((1 << 31) - (rest >> 1) + ((rest * rest) >> 34))) >> 31)
+    probability = (_ACCEPTANCE[odd, V] * _EXP[0, x >> 32]) >> 31
+    probability = (probability * _EXP[1, (x >> 26) & 63]) >> 31
+    probability = (probability * _EXP[2, (x >> 20) & 63]) >> 31
+    return int((probability * ((1 << 31) - (rest >> 1) + ((rest * rest) >> 34))) >> 31)
 
 
 @_compiled
@@ -198,7 +203,7 @@ def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
     """One discrete Gaussian draw, of |V + u| widths of 2**k each; if a comparison is too close to
     decide, ``at`` is marked.
     """
-    while at[0] < _RAN_OUT:
+    while at[0] < _BUFFER_EXHAUSTED:
         first = at[0]
         U = take(words, at, k)
         drawn = take(words, at, 31)  # a sign, a proposal and the bits to be compared
@@ -210,11 +215,11 @@ def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
         magnitude = (V << k) + U
         if minus and magnitude == 0:  # "minus zero" is rejected, or 0 would be twice as likely
             continue
-        excess = (digits << 7) - _chance(V, U, k, odd)
-        if excess + (1 << 7) <= -CHANCE_ERROR:
+        excess = (digits << 7) - _acceptance_probability(V, U, k, odd)
+        if excess + (1 << 7) <= -ACCEPTANCE_ERROR:
             return -magnitude if minus else magnitude
-        if excess < CHANCE_ERROR and at[0] < _RAN_OUT:
-            at[0] = _TOO_CLOSE + first
+        if excess < ACCEPTANCE_ERROR and at[0] < _BUFFER_EXHAUSTED:
+            at[0] = _UNDECIDED + first
     return 0
 
 
@@ -230,10 +235,10 @@ def _fill(words: Words, at: IntVector, out: IntVector, done: int, k: int, odd: i
     while done < out.size:
         start = at[0]
         drawn = _laplace(words, at, k) if odd < 0 else _gaussian(words, at, k, odd)
-        if at[0] >= _RAN_OUT:
-            too_close = at[0] >= _TOO_CLOSE
-            at[0] = at[0] - _TOO_CLOSE if too_close else start
-            return ~done if too_close else done
+        if at[0] >= _BUFFER_EXHAUSTED:
+            undecided = at[0] >= _UNDECIDED
+            at[0] = at[0] - _UNDECIDED if undecided else start
+            return ~done if undecided else done
         out[done] = drawn
         done += 1
     return done

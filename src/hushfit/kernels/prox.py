@@ -20,8 +20,8 @@ def _power_root(size, weight, q, start):
     """
     z = size
     while True:
-        pull = weight * q * z ** (q - 1.0)
-        lower = max(start, z - (z - size + pull) / (1.0 - (1.0 - q) * pull / z))
+        derivative = weight * q * z ** (q - 1.0)
+        lower = max(start, z - (z - size + derivative) / (1.0 - (1.0 - q) * derivative / z))
         if not lower < z:
             return z
         z = lower

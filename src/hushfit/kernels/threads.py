@@ -18,8 +18,12 @@ Out = TypeVar("Out")
 
 def thread_count() -> int:
     """Number of cores this process may use, or the value of ``HUSHFIT_THREADS``."""
-    asked = os.environ.get("HUSHFIT_THREADS", "")
-    return int(asked) if asked.isdigit() and int(asked) > 0 else len(os.sched_getaffinity(0))
+    requested = os.environ.get("HUSHFIT_THREADS", "")
+    return (
+        int(requested)
+        if requested.isdigit() and int(requested) > 0
+        else len(os.sched_getaffinity(0))
+    )
 
 
 @cache
@@ -35,9 +39,7 @@ def parallel_map(function: Callable[[In], Out], items: Iterable[In]) -> Iterator
         for second in items:
             several = chain((first, second), items)
             return (
-                map(function, several)
-                if thread_count() == 1
-                else _a_few_at_a_time(function, several)
+                map(function, several) if thread_count() == 1 else _bounded_map(function, several)
             )
         return map(function, (first,))
     return iter(())
@@ -52,7 +54,7 @@ def parallel_sum(
     return np.zeros(shape) if first is None else sum(parts, start=first)
 
 
-def _a_few_at_a_time(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:
+def _bounded_map(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:
     """Map with a bounded queue. Items may be copies of rows: submitting all of them at once would
     copy the whole table.
     """

@@ -52,9 +52,9 @@ def check_penalty(penalty: object) -> None:
     missing = [name for name in _MEMBERS if not hasattr(penalty, name)]
     if missing:
         raise InvalidArgument(
-            f"penalty={penalty!r} is no penalty: it does not declare {', '.join(missing)}. Use a "
-            "name, "
-            "an object of hushfit.penalties, or a class with all members of penalties.Penalty."
+            f"penalty={penalty!r} is not a penalty: it does not declare {', '.join(missing)}. Use "
+            "a name, an object of hushfit.penalties, or a class with all members of "
+            "penalties.Penalty."
         )
 
 
@@ -129,6 +129,5 @@ def check_fits(weights: Vector, z: Vector) -> None:
     if z.shape[-weights.ndim :] != weights.shape:
         raise InvalidArgument(
             f"There are weights for coefficients of shape {weights.shape}, but these have shape "
-            f"{z.shape}. "
-            "Give one weight for each coefficient."
+            f"{z.shape}. Give one weight for each coefficient."
         )

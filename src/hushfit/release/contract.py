@@ -101,7 +101,8 @@ def require_payer(ledger: Any) -> None:
     """Refuse an object that cannot be charged, before anything else is done."""
     if not isinstance(ledger, Payer | None):
         raise InvalidArgument(
-            f"ledger={ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none."
+            f"ledger={ledger!r} is not a ledger. Give Ledger(epsilon, delta), or None for no "
+            "account."
         )
 
 
@@ -199,7 +200,7 @@ def _warn_about(budget: Budget, n_rows: int, sampler: Sampler) -> None:
     if budget.delta > 1 / n_rows and budget.is_private:
         warnings.warn(
             f"delta={budget.delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, "
-            "chosen at random, would also keep that promise. Ask for a delta well below it, for "
+            "chosen at random, would also satisfy this guarantee. Use a delta well below it, for "
             f"instance {0.1 / n_rows:.0e}.",
             WeakGuaranteeWarning,
             stacklevel=6,

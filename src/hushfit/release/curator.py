@@ -115,7 +115,7 @@ class Curator:
             )
         if self._left[name] < 1:
             raise UndeclaredRelease(
-                _refusal(f"declares {declared.count} releases of {name!r}, and they have been made")
+                _refusal(f"declares {declared.count} releases of {name!r}, and all have been made")
             )
         objection = declared.sampling.objection(query, self.relation)
         if objection is not None:
@@ -129,9 +129,8 @@ class Curator:
         fits = len(released.answer) == query.size or not self._parts[name].sampling.sized
         if released.name != name or not fits:
             raise InvalidArgument(
-                f"The checkpoint has a release of {released.name!r} where the solver asks for "
-                f"{name!r}: it belongs to another "
-                "fit. Delete it or give its own settings."
+                f"The checkpoint has a release of {released.name!r} where the solver requests "
+                f"{name!r}: it belongs to another fit. Delete it or use the settings of that fit."
             )
         return released.answer
 
@@ -139,7 +138,7 @@ class Curator:
         n_rows = self.__source.n_rows
         if query.problem is not None and query.problem.n_rows != n_rows:
             raise UndeclaredRelease(
-                _refusal(f"is for {n_rows} rows, and this query counts on {query.problem.n_rows}")
+                _refusal(f"is for {n_rows} rows, but this query assumes {query.problem.n_rows}")
             )
         return self._parts[name].sampling.answer(
             query, self.__source, self._multipliers[name], self._entropy
@@ -169,7 +168,4 @@ def _filters_of(
 
 
 def _refusal(reason: str) -> str:
-    return (
-        f"The plan {reason}. Nothing was released. Declare in the solver's plan all that it "
-        "will ask."
-    )
+    return f"The plan {reason}. Nothing was released. Declare every release in the solver's plan."

@@ -77,10 +77,10 @@ def objection_to(mechanism: Mechanism, kind: type[Query]) -> str | None:
         return (
             None
             if kind is mechanism.answers
-            else f"its price is proved for {own} alone. Plan only {own} with it"
+            else f"its cost is proved for {own} alone. Plan only {own} with it"
         )
     if kind.made_for is not None:
-        return f"a {kind.__name__} has its own price. Plan it with {kind.made_for}"
+        return f"a {kind.__name__} has its own cost. Plan it with {kind.made_for}"
     if mechanism.samples and not kind.sampled:
         return "its proof covers all rows only. Use FullBatch()"
     return None
@@ -111,8 +111,7 @@ class Entropy:
         if self._reserve < 0:
             raise InvalidArgument(
                 "This fit draws more noise than its reserve for discrete noise covers. Ask for a "
-                "larger epsilon, or take "
-                "fewer steps."
+                "larger epsilon, or take fewer steps."
             )
 
 
@@ -164,8 +163,8 @@ class NoiseGrid:
         if answer.shape != noise.shape:
             # The same noise on several entries would cancel in their difference.
             raise InvalidArgument(
-                f"An answer of shape {answer.shape} was to get noise of shape {noise.shape}. Give "
-                "the query its own size."
+                f"An answer of shape {answer.shape} does not match noise of shape {noise.shape}. "
+                "Correct the size of the query."
             )
         noisy: Vector = add_on_grid(answer, noise, self.step)
         return noisy
@@ -188,8 +187,7 @@ def _noise_grid(
     if log2_deviation < 0:
         raise InvalidArgument(
             f"A noise multiplier of {multiplier:.3g} with {n_rows:.0f} rows is too small to draw "
-            "exactly. Ask for a "
-            "smaller epsilon, or for epsilon=inf if no privacy is meant."
+            "exactly. Ask for a smaller epsilon, or for epsilon=inf if no privacy is meant."
         )
     # Half a step for rounding, and the error of dividing by the step, on each of two answers.
     lost_steps = (
@@ -205,8 +203,7 @@ def too_large(multiplier: float, size: int) -> InvalidArgument:
     """The error for noise that cannot be drawn on the grid."""
     return InvalidArgument(
         f"A noise multiplier of {multiplier:.3g} on {size} coordinates is too large for the grid. "
-        "Ask for a larger epsilon or "
-        "fewer columns."
+        "Ask for a larger epsilon or fewer columns."
     )
 
 

@@ -41,7 +41,7 @@ class Planned:
         objection = objection_to(self.sampling, self.query)
         if objection is not None:
             raise InvalidArgument(
-                f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but {objection}."
+                f"{self.name!r} plans {self.query.__name__} with {self.sampling}, but {objection}."
             )
 
 
@@ -57,8 +57,8 @@ class Plan:
             raise InvalidArgument(f"Releases of one plan need different names; got {names}.")
         if len(names) > 1 and any(part.sampling.alone for part in self.parts):
             raise InvalidArgument(
-                f"An adaptive run is proved by itself, not between other releases; got {names}. "
-                "Make two fits of it."
+                "An adaptive run is proved only as a whole plan, without other releases; got "
+                f"{names}. Use two fits."
             )
 
     def shares(self) -> dict[str, float]:
@@ -96,7 +96,7 @@ class Plan:
     def quote_for(
         self, n_rows: int, relation: Relation, budget: Budget, coordinates: int
     ) -> "Quote":
-        """Calibrate releases other than a fit; ``coordinates`` bounds how many numbers get noise."""
+        """Calibrate releases other than a fit; ``coordinates`` bounds how many values get noise."""
         spendable, reserve = usable(budget)
 
         def cost(mu: float) -> Cost:
@@ -105,7 +105,7 @@ class Plan:
         multipliers = self.multipliers(calibrate(cost, spendable, relation), n_rows)
         if discretisation_loss(coordinates, DRAWN_LOG2_VARIANCE) > reserve:
             raise InvalidArgument(
-                f"{coordinates} noisy numbers are more than the reserve for discrete noise covers. "
+                f"{coordinates} noisy values are more than the reserve for discrete noise covers. "
                 "Ask for a larger epsilon, fewer steps or fewer columns."
             )
         return Quote.at(self, multipliers, n_rows, reserve)

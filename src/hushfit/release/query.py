@@ -59,7 +59,7 @@ class Query(Protocol):
         """Bound on the distance between the answers on neighbouring tables, in the same norm."""
 
 
-def thrice_the_weights(problem: Problem) -> int:
+def three_weight_arrays(problem: Problem) -> int:
     """Coordinates of queries that answer with up to three arrays of the shape of the weights."""
     return 3 * math.prod(problem.shape)
 

@@ -8,7 +8,7 @@ from the first bit of that try. The proof is ``docs/proofs/noise.md``.
 from collections.abc import Callable
 from functools import partial
 
-from hushfit.kernels.noise import COMPARED, WIDTHS, chance_in_units
+from hushfit.kernels.noise import COMPARED_BITS, WIDTHS, acceptance_in_units
 
 Take = Callable[[int], int]
 
@@ -25,7 +25,7 @@ def exact_gaussian(take: Take, log2_variance: int) -> int:
                 V += 1
         magnitude = (V << k) + U
         if (magnitude or not minus) and _lies_below(
-            digits, take, partial(chance_in_units, V, U, k, odd)
+            digits, take, partial(acceptance_in_units, V, U, k, odd)
         ):
             return -magnitude if minus else magnitude
 
@@ -34,8 +34,8 @@ def _lies_below(digits: int, take: Take, chance: Callable[[int], int]) -> bool:
     """Whether a random number that starts with these digits lies below a chance; more of them
     are drawn until they tell.
     """
-    count = COMPARED
+    count = COMPARED_BITS
     while abs(digits - chance(count)) <= 2:
-        digits = digits << COMPARED | take(COMPARED)
-        count += COMPARED
+        digits = digits << COMPARED_BITS | take(COMPARED_BITS)
+        count += COMPARED_BITS
     return digits < chance(count)

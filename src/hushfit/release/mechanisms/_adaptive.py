@@ -65,9 +65,8 @@ class Priced:
     def problem(self) -> Problem:
         if self.query.problem is None:
             raise InvalidArgument(
-                f"{type(self.query).__name__} counts on no number of rows, and the price of a "
-                "release "
-                "within an adaptive run needs one. Plan it outside the run."
+                f"{type(self.query).__name__} has no number of rows, which the cost of a release "
+                "within an adaptive run needs. Plan it outside the run."
             )
         return self.query.problem
 
@@ -120,7 +119,7 @@ class AdaptiveRun(ABC):
 
     def objection(self, query: Priced, relation: Relation) -> str | None:
         if query.sampling.alone:
-            return "as one run, and a run inside a run would not be metered"
+            return "as one run, and a run inside a run would not be charged"
         reason = objection_to(query.sampling, type(query.query))
         if reason is not None:
             return f"but {reason}"

@@ -123,8 +123,8 @@ class PoissonBatch(Sampling):
         least = by_relation(relation, replace_one=2, add_remove=1) * query.radius() * (1 - 1e-12)
         if query.sensitivity(relation) < least:
             return (
-                "on Poisson batches, whose price is proved for twice the radius, and this query "
-                "has less"
+                "on Poisson batches, whose cost is proved for a sensitivity of twice the radius, "
+                "and this query has less"
             )
         return None
 

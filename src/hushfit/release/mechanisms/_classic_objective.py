@@ -11,7 +11,7 @@ from hushfit.release.mechanisms.perturbed_minimiser import _check_share, _Inside
 
 # The classic theorem uses about twice the noise that is needed; noise on the output is calibrated
 # to what is needed.
-_LOOSENESS = 2.0
+_NOISE_EXCESS = 2.0
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,13 @@ class ClassicInside(_InsideNoise):
             )
 
     def multiplier(self, strength: float, count: int, n_rows: int) -> float:
-        return _LOOSENESS * math.sqrt(count / (1 - self.output_share)) / strength
+        return _NOISE_EXCESS * math.sqrt(count / (1 - self.output_share)) / strength
 
     def output_multiplier(self, noise_multiplier: float) -> float:
         return (
-            noise_multiplier / _LOOSENESS * math.sqrt((1 - self.output_share) / self.output_share)
+            noise_multiplier
+            / _NOISE_EXCESS
+            * math.sqrt((1 - self.output_share) / self.output_share)
         )
 
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:

@@ -179,8 +179,7 @@ def _grid(
             if bits == _LOG2_STEPS
             else InvalidArgument(
                 f"A noise multiplier of {multiplier:.3g} with {n_rows} rows is too small to choose "
-                "exactly. Ask for a smaller epsilon, "
-                "or for epsilon=inf if no privacy is meant."
+                "exactly. Ask for a smaller epsilon, or for epsilon=inf if no privacy is meant."
             )
         )
     return bits, math.ldexp((1 / multiplier - lost) / query.sensitivity(relation), bits)

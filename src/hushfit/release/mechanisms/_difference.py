@@ -20,13 +20,13 @@ from hushfit.release.exact_sum import ExactSum
 from hushfit.release.mechanism import Entropy, gaussian_answer
 from hushfit.release.mechanisms._batches import Sampling
 from hushfit.release.queries import ARITHMETIC_SLACK, ClippedGradient, with_intercept
-from hushfit.release.query import Query, thrice_the_weights
+from hushfit.release.query import Query, three_weight_arrays
 
 # Relative to the clipping norm. A bound may go to zero as the weights converge; the grid of the
 # sums need not.
-_FINEST = 2.0**-40
+_MIN_RELATIVE_BOUND = 2.0**-40
 # The smallest bound for which the grid is within the range of floating point.
-_SMALLEST = 2.0**-800
+_MIN_BOUND = 2.0**-800
 _UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -82,7 +82,7 @@ class GradientDifference:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     @property
     def size(self) -> int:
@@ -91,7 +91,9 @@ class GradientDifference:
     @property
     def _sum(self) -> ExactSum:
         return ExactSum(
-            max(self.bound, _FINEST * self.clip, _SMALLEST), self.problem.n_rows, self.size
+            max(self.bound, _MIN_RELATIVE_BOUND * self.clip, _MIN_BOUND),
+            self.problem.n_rows,
+            self.size,
         )
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
@@ -229,7 +231,7 @@ class VarianceReducedGradient:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     @property
     def size(self) -> int:
@@ -257,10 +259,10 @@ class VarianceReducedGradient:
         # if they have the same sign.
         longest = 1.0 if self.problem.loss.one_sign else 2 - self.rate
         outside = anchored_batch(self.problem, self.rate).ratio
-        return longest * self._full.radius() + rounding + self._adding_up / outside
+        return longest * self._full.radius() + rounding + self._summation_error / outside
 
     @property
-    def _adding_up(self) -> float:
+    def _summation_error(self) -> float:
         """Rounding error of the product and of the sum, vectors with the norm of n gradients, on
         both tables.
         """

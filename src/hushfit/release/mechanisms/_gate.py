@@ -37,13 +37,13 @@ from hushfit.release.query import Query
 
 # Largest log2 of the standard deviation in grid steps. Noise on a query has twice the scale of that
 # on the threshold, or for Gaussian noise twice its variance: both are exact on one grid.
-_FINEST = 30
+_MAX_LOG2_DEVIATION = 30
 # Smallest bound of a candidate: decreases are divided by it, also if a candidate equals the
 # iterate.
-_SHORTEST = 2.0**-40
+_MIN_BOUND = 2.0**-40
 # Required decreases are clipped to so many bounds per row: beyond, they decide the comparison
 # alone.
-_MOST_ASKED = 2.0
+_MAX_REQUIRED = 2.0
 # Upper bound on the noise values that a gate draws, for the reserve that covers discrete noise.
 _MOST_QUERIES = 256
 
@@ -129,7 +129,7 @@ class LossDrop:
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
-class _OfDrops:
+class _DecreaseScores:
     """Common part of `Gate` and `Choice`: one score for each candidate, which one record changes by
     at most one, rounding aside.
     """
@@ -168,7 +168,7 @@ class _OfDrops:
 
     def scores(self, source: DataSource, rows: IntVector | None) -> Vector:
         """Decreases minus the required ones (``asked``), divided by ``units``."""
-        most = _MOST_ASKED * self.problem.n_rows
+        most = _MAX_REQUIRED * self.problem.n_rows
         asked = np.clip(
             np.nan_to_num(self.asked / self.units, nan=most, posinf=most, neginf=-most), -most, most
         )
@@ -185,7 +185,7 @@ class _OfDrops:
 
 
 @dataclass(frozen=True, eq=False)
-class Gate(_OfDrops):
+class Gate(_DecreaseScores):
     """Index of the first candidate whose decrease is at least the required one, or the number of
     candidates if there is none.
 
@@ -210,7 +210,7 @@ class Gate(_OfDrops):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(_OfDrops):
+class Choice(_DecreaseScores):
     """Index of the candidate whose decrease most exceeds the required one.
 
     Parameters
@@ -306,14 +306,16 @@ class Backtracking:
         lengths = np.sqrt(np.sum((w - points) ** 2, axis=axes))
         # No loss decreases by more than its largest slope times the distance.
         bounds = np.minimum(self.objective_clip, (1 + 1e-9) * problem.loss.slope_bound * lengths)
-        bounds = np.maximum(np.nan_to_num(bounds, nan=self.objective_clip), _SHORTEST)
-        promised = np.maximum(
+        bounds = np.maximum(np.nan_to_num(bounds, nan=self.objective_clip), _MIN_BOUND)
+        predicted = np.maximum(
             0.0,
             (lengths / np.maximum(self.step_sizes, 1e-100)) ** 2 - w.size * self.gradient_noise**2,
         )
         penalties = np.array([problem.penalty.value(problem.columns(point)) for point in points])
-        gained = problem.penalty.value(problem.columns(w)) - penalties
-        asked = self.expected_rows * (self.sufficient * self.step_sizes * promised - gained)
+        penalty_decrease = problem.penalty.value(problem.columns(w)) - penalties
+        asked = self.expected_rows * (
+            self.sufficient * self.step_sizes * predicted - penalty_decrease
+        )
         return LossDrop(problem, *self._as_mixes(problem, w, g, points), bounds), asked
 
     def _as_mixes(
@@ -410,7 +412,7 @@ def first_above(
         return gate(source, rows)
     count = gate.drop.size
     grid = NoiseGrid.of(
-        gate, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=_FINEST
+        gate, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=_MAX_LOG2_DEVIATION
     )
     k = grid.log2_deviation
     if noise == "laplace":

@@ -28,10 +28,10 @@ _UNIT_ROUNDOFF = 2.0**-53
 _PROX_ERROR = 1e-13
 # In units of the slope bound: public parts of the gradient are clipped to it, so that all rounding
 # errors have one bound.
-_LONGEST = 100.0
+_MAX_PUBLIC_NORM = 100.0
 # Largest log2 of the standard deviation in grid steps. Noise on an answer has twice the scale of
 # that on the threshold: both are exact on one grid.
-_FINEST = 30
+_MAX_LOG2_DEVIATION = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +77,8 @@ class GradientNorm:
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         refuse_batch(self, rows)
         at, asked = self._point, self.asked
-        public = shortened(
-            asked.mu * at + (0.0 if asked.linear is None else asked.linear), self._longest
+        public = clipped(
+            asked.mu * at + (0.0 if asked.linear is None else asked.linear), self._public_norm_bound
         )
         total = self._gradient(source, None).reshape(at.shape)
         return np.array([min(self._length(at, total / self.problem.n_rows + public), self.largest)])
@@ -87,7 +87,7 @@ class GradientNorm:
         # The norm changes by at most the change of the mean gradient, and a prox is nonexpansive;
         # the rest is rounding.
         loss = self.problem.loss
-        reach = loss.slope_bound + 2 * self._longest
+        reach = loss.slope_bound + 2 * self._public_norm_bound
         relative = (math.prod(self.problem.shape) + 32) * _UNIT_ROUNDOFF
         prox = 0.0 if self.problem.penalty.ridge == 0 else 4 * _PROX_ERROR
         return (
@@ -100,9 +100,9 @@ class GradientNorm:
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
     @property
-    def _longest(self) -> float:
+    def _public_norm_bound(self) -> float:
         """Clipping norm of the public parts of the gradient."""
-        return _LONGEST * self.problem.loss.slope_bound
+        return _MAX_PUBLIC_NORM * self.problem.loss.slope_bound
 
     @property
     def _smoothness(self) -> float:
@@ -110,7 +110,7 @@ class GradientNorm:
 
     @property
     def _point(self) -> Vector:
-        return shortened(self.at, self._longest / self._smoothness)
+        return clipped(self.at, self._public_norm_bound / self._smoothness)
 
     @property
     def _gradient(self) -> ClippedGradient:
@@ -241,7 +241,7 @@ class RestartedGate:
         if noise_multiplier == 0:
             return query(source, None)
         grid = NoiseGrid.of(
-            query, noise_multiplier, entropy.relation, 4 * source.n_rows, finest=_FINEST
+            query, noise_multiplier, entropy.relation, 4 * source.n_rows, finest=_MAX_LOG2_DEVIATION
         )
         segment = _segment_of(query, grid, entropy)
         if segment is None:
@@ -272,14 +272,14 @@ def _segment_of(query: NormAbove, grid: NoiseGrid, entropy: Entropy) -> _Segment
         return None
     if now.over or (query.segment, query.place) != (now.number, now.next_place) or grid != now.grid:
         raise InvalidArgument(
-            f"A gate was asked segment {query.segment}, place {query.place}, after segment "
-            f"{now.number}, place {now.next_place - 1}. Ask "
-            "in order, with one objective's curvature: a new segment after a 1, and only then."
+            f"A gate got segment {query.segment}, place {query.place}, after segment "
+            f"{now.number}, place {now.next_place - 1}. Query in order, with the curvature of one "
+            "objective: a new segment after a 1, and only then."
         )
     return now
 
 
-def shortened(v: Vector, longest: float) -> Vector:
+def clipped(v: Vector, longest: float) -> Vector:
     """The vector clipped to norm ``longest``."""
     v = np.clip(v, -longest, longest)  # so that the square of its norm is finite
     length = float(np.linalg.norm(v))

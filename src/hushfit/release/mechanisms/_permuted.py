@@ -18,7 +18,7 @@ from hushfit.problem import Problem
 from hushfit.release.exact_sum import ExactSum
 from hushfit.release.mechanism import Entropy, NoiseGrid, gaussian_answer, too_large
 from hushfit.release.queries import ARITHMETIC_SLACK
-from hushfit.release.query import Query, thrice_the_weights
+from hushfit.release.query import Query, three_weight_arrays
 
 _UNIT_ROUNDOFF = 2.0**-53
 # Assumed relative error of a computed prox.
@@ -132,30 +132,29 @@ class PermutedRun:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         problem = self.problem
         if sum(self.passes.sizes) != problem.n_rows:
             raise InvalidArgument(
                 f"The batches hold {sum(self.passes.sizes)} rows, but there are {problem.n_rows}. "
-                "Deal out all."
+                "Partition all rows."
             )
         if not (self.clip > 0 and 0 <= self.mu < math.inf):
             raise InvalidArgument(f"clip={self.clip} must be above 0 and mu={self.mu} at least 0.")
         _require_convex(problem)
         if problem.outputs > 1 and self.clip < problem.loss.slope_bound:
             raise InvalidArgument(
-                f"clip={self.clip:g} would shorten vectors of slopes, which is no gradient of a "
-                "convex loss, so several steps have no "
-                f"proof. With several outputs give clip={problem.loss.slope_bound:.4g} or more, or "
-                "None."
+                f"clip={self.clip:g} would clip vectors of slopes, which are then not the gradient "
+                "of a convex loss, so several steps have no proof. With several outputs give "
+                f"clip={problem.loss.slope_bound:.4g} or more, or None."
             )
         if not np.isfinite(self.shifts).all():
             raise InvalidArgument(
-                f"Steps of up to {max(self.passes.steps):g} drive two runs apart without bound. "
-                "Take steps of at most "
-                f"{2 / (self._smoothness + self.mu):.4g}, or fewer of them."
+                f"With step sizes up to {max(self.passes.steps):g} the distance between two runs "
+                "is unbounded. Use step sizes of at most "
+                f"{2 / (self._smoothness + self.mu):.4g}, or fewer steps."
             )
 
     @property
@@ -207,26 +206,26 @@ class PermutedRun:
             )
 
     @cached_property
-    def _reach(self) -> float:
+    def _iterate_norm_bound(self) -> float:
         """Bound on the norm of every iterate: that of the run without gradients, plus the distance
         from it.
         """
         without: list[float] = []
         distances: list[float] = []
 
-        def walk(w: Vector, batch: int, step: float) -> Vector:
+        def zero_gradient_step(w: Vector, batch: int, step: float) -> Vector:
             w = self._step(w, np.zeros_like(w), step)
             without.append(float(np.linalg.norm(w)))
             return w
 
-        def part(distance: Vector, batch: int, step: float) -> Vector:
+        def distance_step(distance: Vector, batch: int, step: float) -> Vector:
             distance = self.contraction(step) * distance + step * self._slope
             distances.append(float(distance[0]))
             return distance
 
         with np.errstate(over="ignore", invalid="ignore"):
-            self.passes.follow(np.zeros(self.problem.shape), walk)
-            self.passes.follow(np.zeros(1), part)
+            self.passes.follow(np.zeros(self.problem.shape), zero_gradient_step)
+            self.passes.follow(np.zeros(1), distance_step)
         return max(without) + max(distances)
 
     def _rounding(self, step: float) -> float:
@@ -236,9 +235,14 @@ class PermutedRun:
         # dividing.
         blocks = math.ceil(max(self.passes.sizes) / FEWEST_BLOCK_ROWS)
         sums = root * (0.5 * self._sum.grid + (blocks + 1) * _UNIT_ROUNDOFF * self._slope)
-        margins = problem.loss.smoothness * (problem.dimension + 8) * _UNIT_ROUNDOFF * self._reach
+        margins = (
+            problem.loss.smoothness
+            * (problem.dimension + 8)
+            * _UNIT_ROUNDOFF
+            * self._iterate_norm_bound
+        )
         gradient = sums + margins + 40 * _UNIT_ROUNDOFF * self._slope
-        largest = (1 + step * self.mu) * self._reach + step * self._slope
+        largest = (1 + step * self.mu) * self._iterate_norm_bound + step * self._slope
         prox = _PROX_ERROR if problem.penalty.ridge is None else 0.0
         # Rounding of the mean at a restart is included: each of its terms has at least this bound.
         summed = len(self.passes.sizes) * (self.passes.restart or 0)
@@ -262,9 +266,8 @@ class PermutedRun:
         if len(self.passes.sizes) > 1:
             raise UnsupportedRelation(
                 "a run over several batches is proved under 'replace-one' only: adding or removing "
-                "a record moves others from batch "
-                "to batch. Use adjacency='replace-one', or one batch of all rows "
-                "(solver='outpert-gd')."
+                "a record moves others from batch to batch. Use adjacency='replace-one', or one "
+                "batch of all rows (solver='outpert-gd')."
             )
         return self.radius()
 
@@ -272,7 +275,7 @@ class PermutedRun:
         """The answer for the public order, or for the order ``rows``, which contains every row
         once.
         """
-        batches = self._dealt(source.n_rows, rows)
+        batches = self._partitioned(source.n_rows, rows)
 
         def move(w: Vector, batch: int, step: float) -> Vector:
             return self._step(w, self._gradient(w, source, batches[batch]), step)
@@ -309,7 +312,7 @@ class PermutedRun:
             self.problem.n_rows if rows is None else len(rows)
         )
 
-    def _dealt(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
+    def _partitioned(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
         """Rows of each batch, sorted by position; None for all rows."""
         if len(self.passes.sizes) == 1:
             return [None]
@@ -418,7 +421,7 @@ def _require_convex(problem: Problem) -> None:
         )
     if not problem.penalty.convex:
         raise InvalidArgument(
-            f"{problem.penalty!r} is not convex, and the prox of such a penalty can pull "
-            "neighbours apart, so a run has no proof. "
-            "Use 'dpsc', whose prox never touches the rows, or a convex penalty."
+            f"{problem.penalty!r} is not convex, so its prox can increase the distance between "
+            "neighbours, and a run has no proof. Use 'dpsc', whose prox is post-processing, or a "
+            "convex penalty."
         )

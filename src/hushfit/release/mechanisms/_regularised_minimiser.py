@@ -13,7 +13,7 @@ from hushfit.data import DataSource
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release.mechanisms.perturbed_minimiser import PerturbedMinimiser
-from hushfit.release.query import thrice_the_weights
+from hushfit.release.query import three_weight_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class RegularisedMinimiser:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         # refuse invalid settings here, before anything is charged

@@ -28,7 +28,7 @@ from hushfit.privacy import (
 from hushfit.problem import Problem
 from hushfit.release.mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
 from hushfit.release.queries import ARITHMETIC_SLACK, ClippedGradient, SecondMoment
-from hushfit.release.query import Query, refuse_batch, thrice_the_weights
+from hushfit.release.query import Query, refuse_batch, three_weight_arrays
 
 _UNIT_ROUNDOFF = 2.0**-53
 # Assumed relative error of a computed prox.
@@ -239,7 +239,7 @@ class PerturbedMinimiser:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         _check_minimisable(self.problem)
@@ -249,8 +249,8 @@ class PerturbedMinimiser:
             )
         if self.mu < _SMALLEST_MU * self.problem.loss.smoothness:
             raise InvalidArgument(
-                f"mu={self.mu:g} is so small that rows could be made on which no minimiser is "
-                "found, which would tell about them. "
+                f"mu={self.mu:g} is so small that on some rows no minimiser might be found, which "
+                "would reveal information about them. "
                 f"Give at least {_SMALLEST_MU * self.problem.loss.smoothness:g}."
             )
 
@@ -280,13 +280,13 @@ class PerturbedMinimiser:
         return CertifiedMinimiser(self, np.zeros(self.size), 0.0, 0.0)(source, rows)
 
     def radius(self) -> float:
-        return self._moved(self.gradient_shift(Relation.ADD_REMOVE))
+        return self._sensitivity_for(self.gradient_shift(Relation.ADD_REMOVE))
 
     def sensitivity(self, relation: Relation) -> float:
         # The curator does not use this sensitivity: noise inside the objective has its own theorem.
-        return self._moved(self.gradient_shift(relation))
+        return self._sensitivity_for(self.gradient_shift(relation))
 
-    def _moved(self, shift: float) -> float:
+    def _sensitivity_for(self, shift: float) -> float:
         """Sensitivity by strong convexity: minimisers change by at most the change of the gradient
         over mu; certified ones by their tolerances more.
         """
@@ -334,7 +334,7 @@ class CertifiedMinimiser:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     @property
     def problem(self) -> Problem:
@@ -553,7 +553,6 @@ def _check_minimisable(problem: Problem) -> None:
         )
     if not problem.penalty.convex:
         raise InvalidArgument(
-            f"{problem.penalty!r} is not convex, and a perturbed objective with it has no proof. "
-            "Use 'objective', which "
-            "takes it in convex stages, or 'dpsc', whose prox never touches the rows."
+            f"{problem.penalty!r} is not convex, and objective perturbation with it has no proof. "
+            "Use 'objective', which solves convex stages, or 'dpsc', whose prox is post-processing."
         )

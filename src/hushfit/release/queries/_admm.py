@@ -13,7 +13,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release.queries._gradient import ARITHMETIC_SLACK, ClippedGradient
-from hushfit.release.query import refuse_batch, thrice_the_weights
+from hushfit.release.query import refuse_batch, three_weight_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class AdmmState:
 
     @classmethod
     def zero(cls, problem: Problem) -> "AdmmState":
-        nought = np.zeros(problem.shape)
-        return cls(nought, nought, nought)
+        zero = np.zeros(problem.shape)
+        return cls(zero, zero, zero)
 
 
 def admm_step(
@@ -73,7 +73,7 @@ class AdmmStep:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)
@@ -143,22 +143,21 @@ class AdmmRun:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)
         if self.problem.outputs > 1 and self.clip < self.problem.loss.slope_bound:
             raise InvalidArgument(
-                f"clip={self.clip:g} would shorten vectors of slopes, which is no gradient of a "
-                "convex loss, so several steps have no "
-                f"proof. With several outputs give clip={self.problem.loss.slope_bound:.4g} or "
-                "more, or use form='plus'."
+                f"clip={self.clip:g} would clip vectors of slopes, which are then not the gradient "
+                "of a convex loss, so several steps have no proof. With several outputs give "
+                f"clip={self.problem.loss.slope_bound:.4g} or more, or use form='plus'."
             )
         largest = 2 / self.problem.loss.smoothness
         if not 0 < self.eta <= largest:
             raise InvalidArgument(
-                f"eta={self.eta:g} is outside (0, {largest:g}], where a step is known not to "
-                "expand. Take a smaller step."
+                f"eta={self.eta:g} is outside (0, {largest:g}], where a step is nonexpansive. Use "
+                "a smaller step size."
             )
 
     @property
@@ -232,7 +231,7 @@ def _arithmetic(state: Vector, eta: float, rho: float) -> float:
 def _require_convex(problem: Problem) -> None:
     if not problem.penalty.convex:
         raise InvalidArgument(
-            f"{problem.penalty!r} is not convex, and the prox of such a penalty can pull "
-            "neighbours apart, so this form has no proof. "
-            "Use mp-admm in its default form, where the prox is post-processing, or another solver."
+            f"{problem.penalty!r} is not convex, so its prox can increase the distance between "
+            "neighbours, and this form has no proof. Use mp-admm in its default form, where the "
+            "prox is post-processing, or another solver."
         )

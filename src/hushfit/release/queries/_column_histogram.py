@@ -13,7 +13,7 @@ from hushfit.data.rows import DenseBlock, SparseBlock
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
-from hushfit.release.queries._margin_histogram import MOST_CELLS, check_cells
+from hushfit.release.queries._margin_histogram import MAX_BINS, check_bins
 from hushfit.release.query import refuse_batch
 
 
@@ -38,10 +38,10 @@ class ColumnHistogram:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return problem.n_features * MOST_CELLS
+        return problem.n_features * MAX_BINS
 
     def __post_init__(self) -> None:
-        check_cells(max(len(edges) + 1 for edges in self.edges))
+        check_bins(max(len(edges) + 1 for edges in self.edges))
 
     @property
     def size(self) -> int:

@@ -15,7 +15,7 @@ from hushfit.losses import Loss
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release.exact_sum import ExactSum
-from hushfit.release.query import thrice_the_weights
+from hushfit.release.query import three_weight_arrays
 
 # Bound on the relative rounding error of one record's contribution: a few hundred operations of
 # relative error 2**-53 each.
@@ -80,7 +80,7 @@ class ClippedGradient:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         if self.w.shape != self.problem.shape:

@@ -15,7 +15,7 @@ from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax, Squar
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release.queries._second_moment import SecondMoment
-from hushfit.release.query import refuse_batch, thrice_the_weights
+from hushfit.release.query import refuse_batch, three_weight_arrays
 
 CURVATURES = ("hessian", "majorant")
 _UNIT_ROUNDOFF = 2.0**-53
@@ -151,7 +151,7 @@ class NewtonDirection:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         if not self.w.shape == self.target.shape == self.problem.shape:
@@ -162,8 +162,8 @@ class NewtonDirection:
         if self.ridge > self.problem.loss.smoothness:
             raise InvalidArgument(
                 f"ridge={self.ridge:g} is above the smoothness {self.problem.loss.smoothness:g}: "
-                "the direction would be the target, and the "
-                "proof of its rounding does not cover it. Take a smaller ridge."
+                "the direction would be the target, and the proof of its rounding does not cover "
+                "it. Use a smaller ridge."
             )
         # Below it the error of the solver could be as large as the answer.
         least = 2 * self._backward_error

@@ -17,7 +17,7 @@ from hushfit.losses import Logistic
 from hushfit.privacy import Relation, replaces_one
 from hushfit.problem import Problem
 from hushfit.release.queries._gradient import ClippedGradient
-from hushfit.release.query import thrice_the_weights
+from hushfit.release.query import three_weight_arrays
 
 _PRECISION = 1e-4
 _FIRST_CELLS = 64
@@ -54,7 +54,7 @@ class LogisticGradient:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         if not isinstance(self.problem.loss, Logistic):

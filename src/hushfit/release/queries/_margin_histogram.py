@@ -13,18 +13,17 @@ from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release.query import refuse_batch
 
-MOST_CELLS = 1024
+MAX_BINS = 1024
 """Largest number of bins of one histogram, for which a plan reserves noise before the edges are
 known.
 """
 
 
-def check_cells(cells: int) -> None:
+def check_bins(bins: int) -> None:
     """Refuse a histogram that draws more noise than its plan reserves."""
-    if cells > MOST_CELLS:
+    if bins > MAX_BINS:
         raise InvalidArgument(
-            f"A histogram of {cells} cells is too fine: plans count on {MOST_CELLS}. Give fewer "
-            "edges."
+            f"A histogram of {bins} bins is too fine: plans allow {MAX_BINS}. Give fewer edges."
         )
 
 
@@ -52,10 +51,10 @@ class MarginHistogram:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return MOST_CELLS
+        return MAX_BINS
 
     def __post_init__(self) -> None:
-        check_cells(len(self.edges) + 1)
+        check_bins(len(self.edges) + 1)
 
     @property
     def size(self) -> int:
@@ -67,8 +66,8 @@ class MarginHistogram:
         total = np.zeros(self.size)
         for block in source.blocks():
             signed = source.y[block.place] * block.margins(w)
-            cells = np.searchsorted(self.edges, signed[~np.isnan(signed)])
-            total += np.bincount(cells, minlength=self.size)
+            bins = np.searchsorted(self.edges, signed[~np.isnan(signed)])
+            total += np.bincount(bins, minlength=self.size)
         return total
 
     def radius(self) -> float:
