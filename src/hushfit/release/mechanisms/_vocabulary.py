@@ -88,8 +88,8 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Thresholded:
-    """Gaussian noise on the count of every text that occurs; only texts above a high threshold are
-    released.
+    """Gaussian noise on the count of every text that occurs, of which only those above a high
+    threshold are released.
 
     Parameters
     ----------
