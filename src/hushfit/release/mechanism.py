@@ -190,13 +190,13 @@ def _noise_grid(
             "exactly. Ask for a smaller epsilon, or for epsilon=inf if no privacy is meant."
         )
     # Half a step for rounding, and the error of dividing by the step, on each of two answers.
-    lost_steps = (
+    rounding_steps = (
         2 * math.sqrt(size + twice) * (1 + math.ldexp(n_rows / multiplier, log2_deviation - 52))
     )
-    lost = multiplier * math.ldexp(stretch * lost_steps, -log2_deviation) / least_move
-    if lost >= 0.5:
+    rounding_share = multiplier * math.ldexp(stretch * rounding_steps, -log2_deviation) / least_move
+    if rounding_share >= 0.5:
         raise too_large(multiplier, size)
-    return NoiseGrid(multiplier * stretch * sensitivity / (1 - lost), log2_deviation)
+    return NoiseGrid(multiplier * stretch * sensitivity / (1 - rounding_share), log2_deviation)
 
 
 def too_large(multiplier: float, size: int) -> InvalidArgument:

@@ -22,7 +22,7 @@ class ClassicInside(_InsideNoise):
     Parameters
     ----------
     kappa : float
-        Largest ``PerturbedMinimiser.kappa`` that will be asked; epsilon must be at least twice as
+        Largest ``PerturbedMinimiser.kappa`` of the queries; epsilon must be at least twice as
         large.
     rank : int, default=1
         The theorem is for records with Hessians of rank one.

@@ -172,8 +172,8 @@ def _grid(
     bits = min(_LOG2_STEPS, math.floor(_EXACT_BITS - math.log2(largest)))
     # Rounding changes each entry's utility by half a step on either table, plus the error of the
     # product before it.
-    lost = query.size * math.ldexp(2.0, -bits) if bits >= 0 else math.inf
-    if lost * multiplier >= 0.5:
+    rounding = query.size * math.ldexp(2.0, -bits) if bits >= 0 else math.inf
+    if rounding * multiplier >= 0.5:
         raise (
             too_large(multiplier, query.size)
             if bits == _LOG2_STEPS
@@ -182,7 +182,7 @@ def _grid(
                 "exactly. Ask for a smaller epsilon, or for epsilon=inf if no privacy is meant."
             )
         )
-    return bits, math.ldexp((1 / multiplier - lost) / query.sensitivity(relation), bits)
+    return bits, math.ldexp((1 / multiplier - rounding) / query.sensitivity(relation), bits)
 
 
 class _Stream:

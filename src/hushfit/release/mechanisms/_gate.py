@@ -193,7 +193,7 @@ class Gate(_DecreaseScores):
     ----------
     drop : LossDrop
     asked : array
-        Public, one for each candidate, in units of the sums.
+        Required decrease of each candidate, in units of the sums; public.
     """
 
     drop: LossDrop
@@ -217,7 +217,7 @@ class Choice(_DecreaseScores):
     ----------
     drop : LossDrop
     asked : array
-        Public, one for each candidate, in units of the sums.
+        Required decrease of each candidate, in units of the sums; public.
     """
 
     drop: LossDrop
@@ -271,13 +271,13 @@ class Backtracking:
 
     def candidates(self, problem: Problem, w: Vector, g: Vector) -> Vector:
         """The candidate points, from a sum of gradients."""
-        moves = np.multiply.outer(self.step_sizes, self._slope(problem, w, g))
+        displacements = np.multiply.outer(self.step_sizes, self._slope(problem, w, g))
         if problem.penalty.ridge is not None:
-            return np.asarray(w - moves)
+            return np.asarray(w - displacements)
         return np.stack(
             [
-                problem.prox(w - move, float(step))
-                for move, step in zip(moves, self.step_sizes, strict=True)
+                problem.prox(w - displacement, float(step))
+                for displacement, step in zip(displacements, self.step_sizes, strict=True)
             ]
         )
 

@@ -191,16 +191,16 @@ class PermutedRun:
         when it is removed.
         """
 
-        def move(apart: Vector, batch: int, step: float) -> Vector:
+        def update(distances: Vector, batch: int, step: float) -> Vector:
             # Every step multiplies the distance by the contraction factor, every visit to the batch
             # that differs adds the change of its gradient, and both runs are rounded.
-            moved = self.contraction(step) * apart + 2 * self._rounding(step)
-            moved[batch] += gradients * step * self._slope / self.passes.sizes[batch]
-            return moved
+            after = self.contraction(step) * distances + 2 * self._rounding(step)
+            after[batch] += gradients * step * self._slope / self.passes.sizes[batch]
+            return after
 
         with np.errstate(over="ignore", invalid="ignore"):
             return np.nan_to_num(
-                self.passes.follow(np.zeros(len(self.passes.sizes)), move),
+                self.passes.follow(np.zeros(len(self.passes.sizes)), update),
                 nan=math.inf,
                 posinf=math.inf,
             )
@@ -277,10 +277,10 @@ class PermutedRun:
         """
         batches = self._partitioned(source.n_rows, rows)
 
-        def move(w: Vector, batch: int, step: float) -> Vector:
+        def update(w: Vector, batch: int, step: float) -> Vector:
             return self._step(w, self._gradient(w, source, batches[batch]), step)
 
-        return (self.passes.follow(np.zeros(self.problem.shape), move) - self.origin()).ravel()
+        return (self.passes.follow(np.zeros(self.problem.shape), update) - self.origin()).ravel()
 
     def weights(self, answer: Vector) -> Vector:
         """The weights of a released answer."""

@@ -118,11 +118,11 @@ def _inside_grid(
     """The grid of noise inside an objective; discreteness costs one step in each coordinate, in the
     norm of the noise.
     """
-    lost = multiplier * math.ldexp(stretch**2, -LOG2_DEVIATION)
-    if lost >= 0.5:
+    rounding_share = multiplier * math.ldexp(stretch**2, -LOG2_DEVIATION)
+    if rounding_share >= 0.5:
         raise too_large(multiplier, query.size)
     return NoiseGrid(
-        multiplier * stretch * query.gradient_shift(relation) / (1 - lost), LOG2_DEVIATION
+        multiplier * stretch * query.gradient_shift(relation) / (1 - rounding_share), LOG2_DEVIATION
     )
 
 
@@ -134,7 +134,7 @@ class GaussianInside(_InsideNoise):
     Parameters
     ----------
     kappa : float
-        Largest ``PerturbedMinimiser.kappa`` that will be asked.
+        Largest ``PerturbedMinimiser.kappa`` of the queries.
     rank : int, default=1
     output_share : float, default=0.01
     """
@@ -171,7 +171,7 @@ class LaplaceInside(_InsideNoise):
     Parameters
     ----------
     kappa : float
-        Largest ``PerturbedMinimiser.kappa`` that will be asked.
+        Largest ``PerturbedMinimiser.kappa`` of the queries.
     rank : int, default=1
     output_share : float, default=0.01
         Share of epsilon for the noise on the minimiser.

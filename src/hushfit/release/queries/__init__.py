@@ -12,7 +12,7 @@ ARITHMETIC_SLACK    Covers the rounding of a record's own arithmetic
 ClippedGradient     Sum over the records of :math:`A g_i`, each clipped to norm ``clip``
 Metric              A public symmetric matrix (preconditioner)
 with_intercept      The weights with an entry for the intercept, which kernels expect
-CURVATURES          Kinds of curvature that a Hessian query may ask for
+CURVATURES          Kinds of curvature of a Hessian query
 HessianSum          Upper triangle of :math:`\sum_i c_i x_i x_i^T`, with :math:`c_i` the curvature
                     of the loss at the margin of record i
 NewtonDirection     The solution d of :math:`(H + \lambda I) d = g`, with H the mean of the records'

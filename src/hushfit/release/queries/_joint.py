@@ -88,12 +88,12 @@ class GradientWithMoment:
     @cached_property
     def weights(self) -> tuple[float, float]:
         """Factors of gradient and matrix."""
-        furthest = by_relation(
+        factors = by_relation(
             self.problem.relation, replace_one=(2.0, math.sqrt(2)), add_remove=(1.0, 1.0)
         )
         return (
-            math.sqrt(1 - self.share) / (furthest[0] * self.gradient.clip),
-            math.sqrt(self.share) / (furthest[1] * self.largest_curvature),
+            math.sqrt(1 - self.share) / (factors[0] * self.gradient.clip),
+            math.sqrt(self.share) / (factors[1] * self.largest_curvature),
         )
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
@@ -118,19 +118,19 @@ class GradientWithMoment:
     def sensitivity(self, relation: Relation) -> float:
         a, b = self.weights
         gradient, moment = a * self.gradient.clip, b * self.largest_curvature
-        together = by_relation(
+        exact = by_relation(
             relation,
             replace_one=self._replaced(gradient, moment),
             add_remove=math.hypot(gradient, moment),
         )
         # Rounding error of a computed contribution, on each table, and of multiplying the sums by
         # their weights.
-        off = a * (self.gradient.radius() - self.gradient.clip) + b * (
+        rounding = a * (self.gradient.radius() - self.gradient.clip) + b * (
             self.moment.radius() - self.largest_curvature
         )
         return (
-            together * (1 + 1e-12)
-            + 2 * off
+            exact * (1 + 1e-12)
+            + 2 * rounding
             + 2 * _UNIT_ROUNDOFF * self.problem.n_rows * self.radius()
         )
 
@@ -139,8 +139,8 @@ class GradientWithMoment:
         over t from 0 to 1.
         """
         t = min(1.0, gradient**2 / (2 * moment**2))
-        apart = 2 * gradient**2 * (1 + t) + 2 * moment**2 * (1 - t * t)
+        squared_distance = 2 * gradient**2 * (1 + t) + 2 * moment**2 * (1 - t * t)
         if isinstance(self.moment, HessianSum):
             # Of two opposite records, or two alike with opposite slopes, one may have no curvature.
-            apart = max(apart, 4 * gradient**2 + moment**2)
-        return math.sqrt(apart)
+            squared_distance = max(squared_distance, 4 * gradient**2 + moment**2)
+        return math.sqrt(squared_distance)

@@ -137,5 +137,5 @@ def _diameter(length: float) -> float:
 
 def _distance(length: float, t: Vector, s: Vector) -> Vector:
     a, b = expit(length * np.cos(t)), expit(length * np.cos(s))
-    apart = np.cos(np.minimum(t + s, math.pi))
-    return np.asarray(np.sqrt(np.maximum(a**2 + b**2 - 2 * a * b * apart, 0.0)))
+    cosine = np.cos(np.minimum(t + s, math.pi))
+    return np.asarray(np.sqrt(np.maximum(a**2 + b**2 - 2 * a * b * cosine, 0.0)))
