@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     )
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
 
-# Where each public name lives. Importing hushfit loads none of them until it is asked for.
-_HOMES = {
+# The module of each public name. Importing hushfit loads none of them until it is used.
+_MODULE_OF_NAME = {
     "BoundedScaler": "hushfit.preprocessing",
     "Budget": "hushfit.privacy",
     "Guarantee": "hushfit.privacy",
@@ -71,10 +71,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULE_OF_NAME:
+        return getattr(import_module(_MODULE_OF_NAME[name]), name)
     raise AttributeError(f"module 'hushfit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULE_OF_NAME})

@@ -1,4 +1,4 @@
-"""Arrays that nobody can write to: what was computed from one stays true of it."""
+"""Read-only arrays: values computed from one stay valid."""
 
 from typing import Any, TypeVar
 
@@ -16,6 +16,6 @@ def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
 
 
 def keep_read_only(instance: Any, *names: str) -> None:
-    """Exchange array fields of a frozen instance for such copies."""
+    """Replace array fields of a frozen instance by read-only copies."""
     for name in names:
         object.__setattr__(instance, name, read_only(getattr(instance, name)))

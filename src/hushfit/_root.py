@@ -1,6 +1,4 @@
-"""A root finder of our own: importing scipy.optimize takes longer than a whole Gaussian fit
-needs.
-"""
+"""A root finder without scipy.optimize, whose import takes longer than a whole Gaussian fit."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What settings of every kind have in common: numbers that floating point can hold."""
+"""Checks common to all settings: numbers must be within the range of floats."""
 
 import sys
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from hushfit.errors import InvalidArgument
 
 
 def refuse_beyond_floats(settings: Any) -> None:
-    """Refuse a solver, loss or penalty with a whole number that no float holds, before anything
-    is computed or paid with it.
+    """Refuse a solver, loss or penalty with an integer beyond the range of floats, before anything
+    is computed or charged.
     """
     for name in _beyond_floats(settings, type(settings).__name__):
         raise InvalidArgument(
@@ -19,7 +19,7 @@ def refuse_beyond_floats(settings: Any) -> None:
 
 
 def _beyond_floats(value: Any, name: str) -> Iterator[str]:
-    """Names of such numbers, wherever they are inside."""
+    """Names of such numbers, at any depth."""
     if isinstance(value, int) and abs(value) > sys.float_info.max:
         yield name
     elif isinstance(value, tuple | list):

@@ -14,7 +14,7 @@ class InvalidArgument(HushfitError, ValueError):
 
 
 class UnknownName(InvalidArgument):
-    """A solver, penalty or loss was asked for by a name that does not exist."""
+    """There is no solver, penalty or loss of the given name."""
 
 
 class BudgetExceeded(HushfitError):
@@ -28,15 +28,15 @@ class LedgerError(HushfitError):
 
 
 class OldJournal(LedgerError):
-    """An owner's journal lacks releases that were made; going on from it would draw them again."""
+    """An owner's journal lacks past releases; continuing from it would draw them again."""
 
 
 class UndeclaredRelease(HushfitError):
-    """A solver asked for a release that its plan did not declare; the curator refused."""
+    """A solver requested a release that its plan did not declare; the curator refused."""
 
 
 class UnsupportedRelation(InvalidArgument):
-    """No proof covers this mechanism under this adjacency relation."""
+    """There is no proof for this mechanism under this adjacency relation."""
 
 
 class InfeasibleBudget(InvalidArgument):
@@ -52,7 +52,7 @@ class TooFewRows(InvalidArgument):
 
 
 class NonFiniteRecords(InvalidArgument):
-    """Some value is NaN or infinite and the caller asked to be told."""
+    """Some value is NaN or infinite, and the caller requested an error for it."""
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -64,10 +64,8 @@ class WeakGuaranteeWarning(UserWarning):
 
 
 class NotConvergedWarning(UserWarning):
-    """A fit that claims no privacy stopped before it stood at the minimum."""
+    """A fit without privacy stopped before it converged."""
 
 
 class InsecureNoiseWarning(UserWarning):
-    """Noise came from a seeded generator: reproducible, hence removable by whoever knows the
-    seed.
-    """
+    """Noise came from a seeded generator: anyone who knows the seed can remove it."""

@@ -63,7 +63,7 @@ class Problem:
                 f"outputs={expected}, or a loss for several."
             )
         if self.loss.kernel.code not in CODES:
-            # Noticed before anything is paid; the loops would only notice when they meet it.
+            # Checked before anything is charged; the kernels would only fail when they run.
             raise InvalidArgument(
                 f"{self.loss!r} has the code {self.loss.kernel.code!r}, which compiled code does "
                 "not know. Use a loss of hushfit.losses."

@@ -1,4 +1,4 @@
-"""Constraints do what their formula says, dense or sparse."""
+"""Constraints agree with their formula, dense or sparse."""
 
 import numpy as np
 import pytest
@@ -22,8 +22,7 @@ RNG = np.random.default_rng(0)
 GRID = [(5 * i + j, 5 * i + j + 1) for i in range(6) for j in range(4)] + [
     (5 * i + j, 5 * i + j + 5) for i in range(5) for j in range(5)
 ]
-# Of all kinds, with and without independent rows. A new constraint goes here and inherits the
-# tests.
+# All kinds, with and without independent rows. A new constraint goes here and inherits the tests.
 CONSTRAINTS = {
     "identity": identity(7),
     "chain": chain(60),
@@ -60,7 +59,7 @@ def dense(matrix):
 
 @pytest.fixture(params=["small", "large"])
 def size(request, monkeypatch):
-    """Treat the matrices as what they are, or as if they were too large to be made dense."""
+    """Treat the matrices by their true size, or as if they were too large to be made dense."""
     if request.param == "large":
         monkeypatch.setattr(_spectrum, "_FEW", 0)
         monkeypatch.setattr(_spectrum, "_SMALL", 0)
@@ -91,8 +90,8 @@ def test_constraints_know_their_spectrum(constraint):
 
 @over_constraints
 def test_z_step_by_prox_minimises_the_augmented_term(constraint):
-    """The augmented objective is rho b strongly convex in z, so its minimiser wins by that much
-    over any rival.
+    """The augmented objective is rho b strongly convex in z, which bounds the difference to any
+    other point.
     """
     rng, penalty, rho = np.random.default_rng(1), L1(0.3), 0.7
     b, B = constraint.z_weight, constraint.B
@@ -102,12 +101,12 @@ def test_z_step_by_prox_minimises_the_augmented_term(constraint):
     def objective(z):
         return penalty.value(z) + 0.5 * rho * np.sum((r + B @ z) ** 2)
 
-    for rival in (
+    for other in (
         np.zeros_like(z),
         z + rng.normal(size=len(z)),
         z + 0.01 * rng.normal(size=len(z)),
     ):
-        assert objective(rival) - objective(z) >= 0.5 * rho * b * np.sum((rival - z) ** 2) - 1e-9
+        assert objective(other) - objective(z) >= 0.5 * rho * b * np.sum((other - z) ** 2) - 1e-9
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""Records are made one by one, in every layout; coins are fair and never repeat a row.
+"""Records depend on one row each, in every layout; sampling is uniform and never repeats a row.
 
-False alarms: the statistical checks reject at level 1e-6 each (``LEVEL``). Secure coins cannot be
-seeded, so for them these are real chances: fourteen checks, about 1.4e-5 for the file. Seeded coins
-always give the same verdict.
+False alarms: the statistical checks reject at level 1e-6 each (``LEVEL``). Secure random bits
+cannot be seeded, so for them false alarms do occur: fourteen checks, about 1.4e-5 for the file.
+Seeded random bits always give the same result.
 """
 
 from fractions import Fraction
@@ -32,7 +32,7 @@ over_intercepts = pytest.mark.parametrize(
     "fit_intercept", [True, False], ids=["intercept", "no intercept"]
 )
 over_coins = pytest.mark.parametrize("coins", COINS.values(), ids=COINS)
-# Rows by their digits, and by the gaps between them.
+# Sampling by digits, and by gaps.
 over_rates = pytest.mark.parametrize("rate", [0.25, 0.025])
 over_samplers = pytest.mark.parametrize("draw", SAMPLERS.values(), ids=SAMPLERS)
 
@@ -73,9 +73,7 @@ def test_replacing_one_row_moves_no_other_record(layout, fit_intercept, newcomer
 @over_layouts
 @over_intercepts
 def test_no_record_is_longer_than_one(layout, fit_intercept):
-    """Canary for the intercept: rows of length one already, to which a 1 is appended inside the
-    norm.
-    """
+    """Rows of norm one already, to which the intercept's 1 is appended before scaling."""
     X = records_of(table(), fit_intercept=False)
     X[0], X[1], X[2] = 1e15, 1e-15, [1, 0, 0, 0, 0]
     source = source_of(layout(X), np.ones(60), fit_intercept)
@@ -174,18 +172,18 @@ def test_fixed_size_batches_have_their_size(coins):
 
 @over_coins
 def test_poisson_batches_vary_in_size(coins):
-    """All fifty sizes equal would have a chance below 1e-40."""
+    """All fifty sizes are equal with probability below 1e-40."""
     assert len({len(poisson_rows(100, 0.3, coins)) for _ in range(50)}) > 1
     assert poisson_rows(7, 1.0, coins).tolist() == list(range(7))
     assert all(len(poisson_rows(0, rate, coins)) == 0 for rate in (1.0, 0.3, 0.01, 1e-12))
 
 
 def inclusions(draw, coins, n, rate, steps):
-    """Which rows took part in which step."""
-    took_part = np.zeros((steps, n))
+    """Indicator of the rows in the batch of each step."""
+    included = np.zeros((steps, n))
     for t in range(steps):
-        took_part[t, draw(n, rate, coins)] = 1.0
-    return took_part
+        included[t, draw(n, rate, coins)] = 1.0
+    return included
 
 
 @over_coins
@@ -199,7 +197,7 @@ def test_every_row_is_taken_equally_often_and_steps_are_independent(draw, coins,
     centred = inclusions(draw, coins, n, rate, steps) - rate
     variance = rate * (1 - rate)
     fixed = draw is SAMPLERS["fixed size"]
-    # Rows of a batch of fixed size are a little negatively correlated: one degree of freedom is
+    # Rows of a batch of fixed size are slightly negatively correlated: one degree of freedom is
     # lost.
     counts = (centred.sum(axis=0) ** 2).sum() / (steps * variance) * ((n - 1) / n if fixed else 1)
     degrees = n - 1 if fixed else n
@@ -224,7 +222,7 @@ def test_rows_of_a_poisson_batch_are_independent_of_their_neighbours(coins, rate
     assert stats.chi2.sf(together, 1) > LEVEL
 
 
-# Samplers with the mistakes that an implementer could make, which only these tests use.
+# Samplers with plausible mistakes, used only in these tests.
 
 
 def with_replacement(n, rate, rng):
@@ -232,7 +230,7 @@ def with_replacement(n, rate, rng):
 
 
 def shuffled_passes(n, size, rng):
-    """Passes over the shuffled rows, batch after batch: no row comes twice in a pass."""
+    """Epochs over the shuffled rows, batch after batch: no row occurs twice in an epoch."""
     while True:
         yield from rng.permutation(n).reshape(-1, size)
 
@@ -255,8 +253,8 @@ def test_shuffled_passes_are_noticed_as_dependent_steps():
 
 
 def test_what_drawing_with_replacement_would_cost():
-    """50 of 1000 rows, sensitivity over noise 1, delta 1e-6: a row that may come k times moves
-    the sum k times as far.
+    """50 of 1000 rows, noise multiplier 1, delta 1e-6: a row that occurs k times changes the sum k
+    times as much.
     """
     n, m, delta = 1000, 50, 1e-6
     x = np.linspace(-14, 24, 200_001)
@@ -277,12 +275,12 @@ def test_what_drawing_with_replacement_would_cost():
 
 
 def test_sampling_less_often_than_asked_is_what_rounding_does():
-    """A rate below 2**-64 takes nobody, rather than somebody too often."""
+    """A rate below 2**-64 takes no row, rather than one too often."""
     assert len(poisson_rows(10_000, 1e-20, SeededCoins(0))) == 0
 
 
-class _Script:
-    """Coins that say what they are told, once each."""
+class _ScriptedBits:
+    """Random source that returns scripted words, one call each."""
 
     def __init__(self, *draws):
         self.draws = list(draws)
@@ -292,13 +290,13 @@ class _Script:
 
 
 def test_a_tie_for_the_last_place_is_drawn_again():
-    coins = _Script([5, 1, 5, 9], [5, 1, 6, 9])
+    coins = _ScriptedBits([5, 1, 5, 9], [5, 1, 6, 9])
     assert fixed_size_rows(4, 2, coins).tolist() == [0, 1]
     assert coins.draws == []
 
 
 class Enumerated:
-    """Coins that give these words, call by call."""
+    """Random source that returns these words, call by call."""
 
     def __init__(self, *calls):
         self.calls = list(calls)
@@ -309,14 +307,14 @@ class Enumerated:
 
 
 def test_a_row_is_sampled_with_exactly_its_rate():
-    """All first digits there can be, for one row: 3/16 starts with two zeros, and three quarters
-    of what follows are below it.
+    """All possible first digits for one row: 3/16 starts with two zeros, and three quarters of the
+    following bytes are below it.
     """
     first, second, byte = np.meshgrid([0, 1], [0, 1], np.arange(256))
     cases = list(zip(first.ravel(), second.ravel(), byte.ravel(), strict=True))
     taken = sum(len(poisson_rows(1, 3 / 16, Enumerated([a, b], [c], [0]))) for a, b, c in cases)
     assert taken == 4 * 256 * 3 / 16
-    # Another rate with as many leading zeros would be seen.
+    # Another rate with as many leading zeros gives another count.
     assert (
         sum(len(poisson_rows(1, 3.5 / 16, Enumerated([a, b], [c], [0]))) for a, b, c in cases)
         != taken
@@ -337,8 +335,8 @@ def test_zero_bits_of_all_planes_are_found(n, planes):
 
 @pytest.mark.parametrize("rate", [1 / 3, 0.1, 0.9, 1 / 32, 0.04])
 def test_undecided_rows_are_decided_by_the_remaining_digits(rate):
-    """Where the first byte equals that of the rate, the other 56 digits are compared, up to the
-    last one.
+    """If the first byte equals that of the rate, the other 56 digits are compared, up to the last
+    one.
     """
     threshold = int(rate * 2.0**64)
     zeros = 64 - threshold.bit_length()
@@ -353,8 +351,8 @@ RARE = [0.03, 256 / 32_561, 1e-3, 1e-5, 2.0**-40, 2.0**-64]
 
 
 def gap_of(number, threshold, longest):
-    """Rows to pass over, by definition: as many as there are powers of the chance to be left out
-    above the number, or all of them.
+    """The gap by definition: the number of powers of the probability of exclusion that are above
+    the number, at most ``longest``.
     """
     stay, power = 1 - Fraction(threshold, 2**64), Fraction(1)
     for gap in range(longest):
@@ -383,26 +381,24 @@ def test_the_guide_never_passes_over_a_row_too_many(rate):
 
 
 class OneWord:
-    """Coins that give one word, the digits after it when asked for that many, and then end the
-    walk.
+    """Random source that returns one word, then the digits after it if so many are requested, and
+    then ends the scan.
     """
 
     def __init__(self, word, more):
-        self.word, self.more, self.looked = [word], more, False
+        self.word, self.more, self.requested_more = [word], more, False
 
     def words(self, count):
         if self.word:
             return np.array([self.word.pop()], dtype=np.uint64)
-        self.looked |= count == len(self.more)
+        self.requested_more |= count == len(self.more)
         return np.array(self.more if count == len(self.more) else [0], dtype=np.uint64)
 
 
 @pytest.mark.parametrize("digit", [0, 2**64 - 1], ids=["then zeros", "then ones"])
 @pytest.mark.parametrize("rate", [0.03, 0.011], ids=str)
 def test_gaps_are_as_defined_however_close_a_word_lies_to_a_bound(rate, digit):
-    """Words at and around bounds; where 64 digits leave it open, and nowhere else, the digits
-    after them decide.
-    """
+    """Words at and around bounds; the digits after them decide exactly if 64 digits do not."""
     threshold = int(rate * 2.0**64)
     bounds = _sampling._gaps(threshold).beyond.tolist()
     longest, more = len(bounds), [digit] * (len(bounds) - 1)
@@ -414,7 +410,7 @@ def test_gaps_are_as_defined_however_close_a_word_lies_to_a_bound(rate, digit):
             assert poisson_rows(longest + 1, rate, coins).tolist() == (
                 [gap] if gap < longest else []
             )
-            assert coins.looked == (word - bound in (0, 1))
+            assert coins.requested_more == (word - bound in (0, 1))
 
 
 def test_a_walk_that_runs_out_of_words_goes_on_where_it_was():
@@ -435,8 +431,8 @@ def test_a_walk_that_runs_out_of_words_goes_on_where_it_was():
 
 
 def test_gaps_longer_than_the_longest_are_walked_in_parts():
-    """A word of zero lies below all bounds and passes over as many rows without taking one; one
-    of ones takes the next row.
+    """A zero word is below all bounds and skips as many rows without taking one; a word of ones
+    takes the next row.
     """
     longest = len(_sampling._gaps(int(1e-5 * 2.0**64)).beyond)
     rows = poisson_rows(2 * longest + 2, 1e-5, Enumerated([0, 0, 2**64 - 1, 2**64 - 1]))

@@ -1,5 +1,5 @@
-"""Contracts that every loss keeps, over the list that all tests share. Add a loss to
-``_support`` and it inherits them.
+"""Properties of every loss, over the list that all tests share. Add a loss to ``_support`` and it
+inherits them.
 """
 
 import inspect
@@ -36,7 +36,7 @@ def test_every_loss_of_the_library_is_in_the_list():
 
 
 def sample(loss, seed, spread, n=64):
-    """Random margins of the given spread and labels of the kind that the loss takes."""
+    """Random margins of the given standard deviation and labels of the type that the loss takes."""
     rng = np.random.default_rng(seed)
     if loss in SEVERAL:
         return spread * rng.normal(size=(n, loss.n_classes)), rng.integers(
@@ -125,8 +125,8 @@ def test_a_loss_has_as_many_outputs_as_it_declares(loss):
 
 @over_losses
 def test_no_hessian_has_a_higher_rank_than_declared(loss):
-    """By differences of slopes along each margin; the price of noise inside an objective rests
-    on the rank.
+    """By differences of slopes along each margin; the cost of objective perturbation depends on the
+    rank.
     """
     t, y = sample(loss, 3, 1.0, n=5000)
     h, K = 1e-4, loss.outputs
@@ -150,7 +150,7 @@ def test_slopes_of_one_record_have_one_sign_where_that_is_declared(loss):
 
 
 def steepest(loss):
-    """A point where the slope comes close to its bound."""
+    """A point where the slope is close to its bound."""
     if loss in BINARY:
         return np.array([-50.0]), np.array([1.0])
     if loss in REAL:
@@ -194,7 +194,7 @@ def test_published_constants_are_attained(loss):
 @over_losses
 @pytest.mark.parametrize("size", [1e2, 1e4])
 def test_far_margins_stay_finite(loss, size):
-    """Warnings are errors here, so overflow inside would fail too."""
+    """Warnings are errors here, so an overflow would fail too."""
     t, y = sample(loss, 0, 1.0)
     t = size * np.sign(t)
     assert np.isfinite(loss.value(t, y)).all()

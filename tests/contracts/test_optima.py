@@ -1,10 +1,10 @@
 """Without noise every ADMM solver reaches the optimum of every (loss, penalty, constraint) that it
 accepts.
 
-The yardstick is an interior-point method written here, with losses and penalties written out here
-too: it has neither prox nor splitting, and shares nothing with what it measures. Where scikit-learn
-has the problem, scikit-learn is asked as well. Solvers get epsilon = inf and nothing else, as a
-user would ask for it, so clips and batches are what the budget makes of them.
+The reference is an interior-point method implemented here, with its own losses and penalties: it
+has neither prox nor splitting, and shares no code with the solvers. Problems that scikit-learn can
+solve are compared with scikit-learn as well. Solvers get epsilon = inf and no other setting, so
+clipping norms and batches are the automatic ones for that budget.
 """
 
 import math
@@ -62,7 +62,7 @@ TOLERANCE = 1e-6
 OPEN = Budget(math.inf, 1e-6)
 
 
-# Losses, written out: value, slope and curvature of each margin -----------------------------------
+# Reference losses: value, slope and curvature of each margin --------------------------------------
 
 
 def logistic(T, y):
@@ -113,7 +113,7 @@ def data(outputs=1, regression=False, seed=3):
 
 @dataclass(frozen=True)
 class Fit:
-    """A loss of the library, the same loss written out, and rows for it."""
+    """A loss of the library, its reference implementation, and rows for it."""
 
     loss: object
     written: object
@@ -146,19 +146,19 @@ LOSSES = {
 
 
 def test_every_loss_is_written_out():
-    """One against the rest is several of the others side by side."""
+    """One-vs-rest is a sum of the others."""
     assert {type(fit.loss) for fit in LOSSES.values()} == {type(loss) for loss, _ in ALL_LOSSES} - {
         OneVsRest
     }
 
 
-# Penalties, written out: norms of linear maps, sums of largest entries, sets ----------------------
+# Reference penalties: norms of linear maps, sums of largest entries, sets -------------------------
 
 
 @dataclass(frozen=True)
 class Shape:
     """A penalty as weights times Euclidean norms of ``M z``, a square, sums of the k largest
-    sizes, and sets.
+    absolute values, and sets.
     """
 
     norms: tuple = ()  # (weight, M)
@@ -201,7 +201,7 @@ def of_groups(m, weight, groups=None):
     return tuple((weight * math.sqrt(len(G)), np.eye(m)[list(G)]) for G in groups or two_groups(m))
 
 
-A = 0.03  # weight: strong enough to make zeros, weak enough to leave something
+A = 0.03  # weight: large enough to give zeros, small enough to leave nonzero weights
 PENALTIES = {
     "none": lambda m: (Zero(), Shape()),
     "l1": lambda m: (L1(A), Shape(entries([A] * m))),
@@ -244,7 +244,7 @@ DENSE = np.random.default_rng(5).normal(size=(3, D)) / 2
 
 @dataclass(frozen=True)
 class Tie:
-    """A constraint of the library (None: the weights themselves) and what it stands for."""
+    """A constraint of the library (None: the weights themselves) and its matrices."""
 
     constraint: object
     K: np.ndarray
@@ -270,7 +270,7 @@ TIES = {
 }
 
 
-# The yardstick ------------------------------------------------------------------------------------
+# The reference solver -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -308,7 +308,7 @@ class ConeProgram:
         return value, gradient, hessian
 
     def solve(self, smooth, size, gap=1e-8):
-        """Follow the central path until what is left above the minimum is below ``gap``."""
+        """Follow the central path until the objective is within ``gap`` of the minimum."""
         v, sharpness = self.start, 1.0
         last = max(len(self.h) + 2 * len(self.cones), 1) / gap
         while True:
@@ -330,8 +330,8 @@ class ConeProgram:
 
         value, gradient, hessian = objective(v)
         for _ in range(60):
-            # Some directions have no curvature: a shift of all softmax outputs, a hinge away from
-            # its bend.
+            # Some directions have no curvature: a shift of all softmax outputs, a hinge outside its
+            # quadratic part.
             step = -np.linalg.solve(hessian + 1e-7 * sharpness * np.eye(len(v)), gradient)
             decrement = -gradient @ step
             if decrement < 1e-9 * max(1.0, abs(value)) ** 0.5:
@@ -367,7 +367,8 @@ def cone_program(shape, K, size):
             else:
                 cones.append((image, t, 0.0))
         for weight, count in shape.largest:
-            # The sum of the largest sizes is the least of count s + sum of (size - s)+ over s.
+            # The sum of the largest absolute values is the minimum over s of count s + sum of
+            # (value - s)+.
             s = new(weight * count, 0.0)
             for row in k:
                 u = new(weight, 1.0)
@@ -405,15 +406,15 @@ def cone_program(shape, K, size):
 
 
 def lifted(tie, outputs):
-    """From the free weights, intercepts among them, to the weights: block by block over outputs."""
+    """Map from the free weights, including intercepts, to the weights, one block per output."""
     one = block_diag(tie.E, 1.0)
     return block_diag(*[one] * outputs)
 
 
 @cache
 def optimum(loss, penalty, tie, mu=0.0):
-    """Least objective, and the weights that have it. ``mu`` weighs half the squared norm of
-    everything.
+    """Minimal objective and its minimiser. ``mu`` is the weight of half the squared norm of all
+    weights.
     """
     fit, tie = LOSSES[loss], TIES[tie]
     free = tie.E.shape[1] + 1
@@ -450,8 +451,8 @@ def optimum(loss, penalty, tie, mu=0.0):
 
 
 def least_nuclear(smooth, K, size):
-    """Singular values of several outputs together: sigma becomes sqrt(sigma^2 + width^2), which
-    costs 3 A width at most.
+    """Nuclear norm of several outputs, smoothed: sigma becomes sqrt(sigma^2 + width^2), an error of
+    at most 3 A width.
     """
     q = np.zeros(size)
 
@@ -472,8 +473,8 @@ def least_nuclear(smooth, K, size):
 
 
 def objective(loss, penalty, tie, W, mu=0.0):
-    """Mean loss, penalty and half the square, written out; infinite where a constraint is
-    broken.
+    """Reference objective: mean loss, penalty and half the square; infinite if a constraint is
+    violated.
     """
     fit, tie = LOSSES[loss], tie if isinstance(tie, Tie) else TIES[tie]
     shape = PENALTIES[penalty](len(tie.K))[1]
@@ -498,7 +499,7 @@ def problem_of(loss, penalty, tie):
 
 
 def found_by(solver, loss, penalty, tie="no constraint"):
-    """What a solver returns at epsilon = inf; one row of weights for each output."""
+    """Weights that a solver returns at epsilon = inf; one row for each output."""
     fit, problem = LOSSES[loss], problem_of(loss, penalty, tie)
     chosen = solver_from(solver, problem, OPEN)
     return np.atleast_2d(
@@ -507,7 +508,9 @@ def found_by(solver, loss, penalty, tie="no constraint"):
 
 
 def gap_within(budgets, make, loss, penalty, tie="no constraint"):
-    """How far above the optimum a solver ends, given more and more steps until it is there."""
+    """Excess of a solver's objective over the optimum, with increasing numbers of steps until it
+    converges.
+    """
     best = optimum(loss, penalty, tie)[0]
     for steps in budgets:
         gap = objective(loss, penalty, tie, found_by(make(steps), loss, penalty, tie)) - best
@@ -516,8 +519,7 @@ def gap_within(budgets, make, loss, penalty, tie="no constraint"):
     return gap
 
 
-# Every ADMM solver for a number of steps. The last budget is what each is promised to be there
-# within.
+# Every ADMM solver for a number of steps. Each must converge within the last number.
 FREE = {
     "ss-admm": (lambda steps: SSADMM(steps=steps), (150, 1000)),
     "mp-admm": (lambda steps: MPADMM(steps=steps), (150, 1000)),
@@ -557,16 +559,14 @@ def test_the_optimum_under_every_constraint_is_reached(make, budgets, loss, pena
 @over_penalties
 @over_losses
 def test_objective_perturbation_minimises_its_own_objective(loss, penalty):
-    """Which has half of mu times the squared norm more, intercepts included."""
+    """It has the additional term mu / 2 times the squared norm, intercepts included."""
     mu = 0.01
     best, at = optimum(loss, penalty, "no constraint", mu)
     found = found_by(ObjectivePerturbation(mu=mu), loss, penalty)
     assert objective(loss, penalty, "no constraint", found, mu) == pytest.approx(
         best, abs=TOLERANCE
     )
-    np.testing.assert_allclose(
-        found, at, atol=1e-3
-    )  # strongly convex: the weights are the only ones
+    np.testing.assert_allclose(found, at, atol=1e-3)  # strongly convex: the minimiser is unique
 
 
 @pytest.mark.parametrize("tie", ["no constraint", "identity"])
@@ -614,7 +614,7 @@ def test_a_ridge_and_a_lasso_are_an_elastic_net(make, loss, tie):
     ids=["clipped", "batches", "variance reduced, clipped"],
 )
 def test_a_clip_or_a_batch_that_was_asked_for_is_kept_and_misses_the_optimum(solver):
-    """Which also shows that the yardstick can tell."""
+    """It also shows that the reference detects a difference."""
     assert (
         objective("logistic", "l1", "no constraint", found_by(solver, "logistic", "l1"))
         > TOLERANCE + optimum("logistic", "l1", "no constraint")[0]
@@ -683,7 +683,7 @@ ADMM = [
 def test_weights_are_those_of_scikit_learn(loss, penalty, theirs, solver):
     fit = LOSSES[loss]
     X, y = fit.rows
-    # Squared loss without a bend in reach, as scikit-learn has it.
+    # Squared loss without clipped slopes, as in scikit-learn.
     ours = Squared(100.0) if loss == "squared" else fit.loss
     problem = problem_for(X, ours, fit.outputs, fit_intercept=False, penalty=penalty)
     chosen = solver_from(solver, problem, OPEN)
@@ -693,15 +693,13 @@ def test_weights_are_those_of_scikit_learn(loss, penalty, theirs, solver):
     )
 
 
-# Penalties that are not convex: nowhere to go -----------------------------------------------------
+# Penalties that are not convex: stationary points -------------------------------------------------
 
 FOLDED = [SCAD(0.05), MCP(0.05), LHalf(0.03), Lq(0.03, 0.7)]
 
 
-def unrest(loss, penalty, W):
-    """How far a proximal step from ``W`` leads, with the gradient written out: 0 where the
-    objective is stationary.
-    """
+def stationarity_residual(loss, penalty, W):
+    """Length of a proximal step from ``W`` with the reference gradient: 0 if stationary."""
     fit = LOSSES[loss]
     step = 1 / fit.loss.smoothness
     moved = W - step * fit.smooth(W)[1].reshape(W.shape)
@@ -723,14 +721,14 @@ def test_without_convexity_solvers_come_to_rest_where_the_objective_does(solver,
     W = np.atleast_2d(
         run(chosen, problem, curator_over(source_of(*fit.rows), chosen.plan(problem), 0.0)).w
     )
-    assert unrest(loss, penalty, W) <= TOLERANCE
-    assert unrest(loss, penalty, W + 0.1) > 1e-3
+    assert stationarity_residual(loss, penalty, W) <= TOLERANCE
+    assert stationarity_residual(loss, penalty, W + 0.1) > 1e-3
 
 
 @pytest.mark.parametrize("penalty", FOLDED[:2], ids=repr)
 @over_losses
 def test_stages_of_objective_perturbation_end_where_the_objective_rests(penalty, loss):
-    """Slopes of SCAD and MCP are finite, so each stage touches the penalty itself and their
+    """Slopes of SCAD and MCP are finite, so each stage is tangent to the penalty itself and their
     limit is stationary.
     """
     fit = LOSSES[loss]
@@ -746,7 +744,7 @@ def test_stages_of_objective_perturbation_end_where_the_objective_rests(penalty,
     np.testing.assert_allclose(moved, W, atol=TOLERANCE)
 
 
-# What a user gets who asks for no privacy ---------------------------------------------------------
+# Fits without privacy -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -758,7 +756,7 @@ def test_without_privacy_nothing_is_clipped_and_every_row_counts(made):
         chosen = solver_from(made, problem, OPEN)
         assert chosen.clip == LOSSES[loss].loss.slope_bound
         assert all(part.sampling == FullBatch() for part in chosen.plan(problem).parts)
-        # With privacy, or with settings of one's own, nothing changes.
+        # With privacy, or with explicit settings, nothing changes.
         assert solver_from(made, problem, Budget(1.0, 1e-6)) == made
         assert solver_from(replace(made, clip=0.2), problem, OPEN).clip == 0.2
     if hasattr(made, "sampling"):
@@ -789,8 +787,8 @@ def test_automatic_settings_are_the_usual_ones():
 
 @pytest.mark.parametrize("solver", ["ss-admm", "mp-admm", "dp-sadmm", "dp-vradmm", "objective"])
 def test_estimators_without_privacy_come_close_by_name_alone(solver):
-    """The usual number of steps is for private fits; it leads close to the optimum, and more
-    steps lead there.
+    """The default number of steps is for private fits; it ends close to the optimum, and more steps
+    converge to it.
     """
     X, y = LOSSES["logistic"].rows
     model = PrivateLogisticRegression(

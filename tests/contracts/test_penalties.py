@@ -1,6 +1,4 @@
-"""Contracts that every penalty keeps, over one list. Add a penalty to ``PENALTIES`` and it
-inherits them.
-"""
+"""Properties of every penalty, over one list. Add one to ``PENALTIES`` and it inherits them."""
 
 import inspect
 import math
@@ -58,7 +56,8 @@ CONVEX = [
     Slope(np.array([0.7, 0.7, 0.0, 0.0])),
     *SETS,
 ]
-# Parameters for which the steps of the tests lie on both sides of where a prox begins to jump.
+# Parameters such that the steps of the tests lie on both sides of the step from which the prox is
+# discontinuous.
 FOLDED = [
     LHalf(alpha=0.4),
     LHalf(alpha=0.0),
@@ -84,16 +83,16 @@ over_folded = pytest.mark.parametrize("penalty", FOLDED, ids=repr)
 @settings(max_examples=30, deadline=None)
 @given(v=vectors, other=vectors, step=steps)
 def test_prox_minimises_its_objective(penalty, v, other, step):
-    """The prox objective is 1-strongly convex: its minimiser wins by half the distance squared."""
+    """1-strong convexity: other points exceed the minimum by half the squared distance."""
 
     def objective(z):
         return step * penalty.value(z) + 0.5 * np.sum((z - v) ** 2)
 
     z = penalty.prox(v, step)
     assert np.isfinite(objective(z))
-    # A random rival is rarely inside a set; its own prox always is.
-    for rival in (other, penalty.prox(other, step)):
-        assert objective(rival) - objective(z) >= 0.5 * np.sum((rival - z) ** 2) - 1e-9
+    # A random point is rarely inside a set; its own prox always is.
+    for candidate in (other, penalty.prox(other, step)):
+        assert objective(candidate) - objective(z) >= 0.5 * np.sum((candidate - z) ** 2) - 1e-9
 
 
 @over_convex
@@ -152,16 +151,12 @@ def test_a_separable_penalty_takes_a_step_for_each_coefficient(penalty):
 
 @over_penalties
 def test_a_penalty_declares_a_ridge_exactly_if_it_is_one(penalty):
-    """Solvers put ``ridge`` into linear solves in place of the prox, so it must be the whole
-    penalty.
-    """
+    """Solvers use ``ridge`` in linear solves instead of the prox: it must be the whole penalty."""
     points = np.random.default_rng(0).normal(size=(20, 4)) * np.array([0.1, 1.0, 10.0, 3.0])
     values, halves = np.array([penalty.value(z) for z in points]), 0.5 * (points**2).sum(axis=1)
     if penalty.ridge is not None:
         np.testing.assert_allclose(values, penalty.ridge * halves, rtol=1e-12)
-    elif (
-        np.isfinite(values).all() and values.any()
-    ):  # a weight of zero leaves nothing of any penalty
+    elif np.isfinite(values).all() and values.any():  # a penalty of weight zero is zero
         assert not np.allclose(values, values[0] / halves[0] * halves, rtol=1e-12), (
             f"{penalty!r} is a multiple of ||z||^2 / 2: declare its weight as ridge."
         )
@@ -192,13 +187,15 @@ GRID = np.linspace(-6, 6, 4801)
 @over_folded
 @pytest.mark.parametrize("step", [0.01, 0.3, 1.0, 1.1, 2.7, 3.0, 4.69, 4.71, 10.0])
 def test_folded_prox_is_the_global_minimiser(penalty, step):
-    """Nothing on a fine grid, nor zero nor v itself, does better; whatever the step."""
+    """No point of a fine grid, nor zero nor v itself, has a smaller objective, for any step."""
     cost = np.array([penalty.value(np.array([z])) for z in GRID])
     for v in np.linspace(-5.9, 5.9, 60):
         z = penalty.prox(np.array([v]), step)
-        rivals = step * cost + 0.5 * (GRID - v) ** 2
+        candidates = step * cost + 0.5 * (GRID - v) ** 2
         itself = step * penalty.value(np.array([v]))
-        assert step * penalty.value(z) + 0.5 * (z[0] - v) ** 2 <= min(rivals.min(), itself) + 1e-9
+        assert (
+            step * penalty.value(z) + 0.5 * (z[0] - v) ** 2 <= min(candidates.min(), itself) + 1e-9
+        )
 
 
 @over_folded
@@ -209,8 +206,8 @@ def test_folded_prox_beats_any_rival(penalty, v, other, step):
         return step * penalty.value(z) + 0.5 * np.sum((z - v) ** 2)
 
     z = penalty.prox(v, step)
-    for rival in (other, v, 0 * v, penalty.prox(other, step), 1.001 * z, 0.999 * z):
-        assert objective(z) <= objective(rival) + 1e-9
+    for candidate in (other, v, 0 * v, penalty.prox(other, step), 1.001 * z, 0.999 * z):
+        assert objective(z) <= objective(candidate) + 1e-9
 
 
 @over_penalties
@@ -327,8 +324,8 @@ def test_nuclear_prox_minimises_over_matrices(v, other, step):
     def objective(Z):
         return step * penalty.value(Z) + 0.5 * np.sum((Z - v) ** 2)
 
-    for rival in (other, v, penalty.prox(other, step)):
-        assert objective(rival) - objective(z) >= 0.5 * np.sum((rival - z) ** 2) - 1e-8
+    for candidate in (other, v, penalty.prox(other, step)):
+        assert objective(candidate) - objective(z) >= 0.5 * np.sum((candidate - z) ** 2) - 1e-8
 
 
 def test_nuclear_norm_lowers_the_rank_and_is_the_norm_of_a_vector():
@@ -347,7 +344,7 @@ magnitudes = st.floats(1e-8, 1e8)
 @given(size=magnitudes, weight=magnitudes)
 def test_the_solver_for_powers_finds_half_thresholding(size, weight):
     v = np.array([size, -size])
-    # Where zero and the other minimum tie, either is right.
+    # If zero and the other minimum tie, either is valid.
     if abs(size / (1.5 * weight ** (2 / 3)) - 1) > 1e-9:
         np.testing.assert_allclose(
             Lq(weight, 0.5).prox(v, 1.0), LHalf(weight).prox(v, 1.0), rtol=1e-11
@@ -364,7 +361,7 @@ def test_the_solver_for_powers_finds_the_closed_form_for_two_thirds(share, weigh
     y = (a + np.sqrt(2 * v / a - a**2)) / 2
     assert y**4 - v * y + 2 * weight / 3 == pytest.approx(0.0, abs=1e-7 * v * y)
     np.testing.assert_allclose(Lq(weight, 2 / 3).prox(np.array([v]), 1.0), y**3, rtol=1e-8)
-    # Just below the threshold there is nothing.
+    # Just below the threshold it is zero.
     assert Lq(weight, 2 / 3).prox(np.array([v / share * (1 - 1e-9)]), 1.0) == 0.0
 
 
@@ -422,7 +419,7 @@ def test_scad_and_mcp_follow_the_textbook_where_it_holds(c):
     ids=["scad", "mcp"],
 )
 def test_the_textbook_formula_is_wrong_for_long_steps(penalty, formula, v):
-    """What its conditions are for: at step 4 (c = 0.25) it is not the minimiser."""
+    """Outside its conditions, at step 4 (c = 0.25), it is not the minimiser."""
 
     def objective(z):
         return 4.0 * penalty.value(z) + 0.5 * (z[0] - v) ** 2
@@ -445,7 +442,7 @@ def test_scad_soft_thresholds_and_then_jumps_for_long_steps(step, jump):
 
 @pytest.mark.parametrize("penalty", [SCAD(0.5, 3.7), MCP(0.5, 3.0)], ids=repr)
 def test_scad_and_mcp_are_flat_beyond_their_range(penalty):
-    """Their ends: the area under the slope, (a + 1) alpha^2 / 2 and gamma alpha^2 / 2."""
+    """Their limits: the area under the slope, (a + 1) alpha^2 / 2 and gamma alpha^2 / 2."""
     top = (4.7 if isinstance(penalty, SCAD) else 3.0) * 0.25 / 2
     assert penalty.value(np.array([1.86])) == pytest.approx(top)
     assert penalty.value(np.array([-50.0])) == pytest.approx(top)
@@ -484,8 +481,8 @@ def test_linearised_weights_are_capped_at_zero():
 
 
 def assert_fused(v, z, weight):
-    """Optimality: the running sum of v - z ends at 0, stays within the weight, and touches it,
-    on the right side, at jumps.
+    """Optimality conditions: the cumulative sum of v - z ends at 0, is bounded by the weight, and
+    equals it, with the right sign, at jumps.
     """
     dual, jumps = np.cumsum(v - z), np.diff(z)
     tolerance = 1e-9 * (weight + np.abs(v).sum())
@@ -505,7 +502,7 @@ SIGNALS = {
     "steps": np.repeat(np.random.default_rng(0).normal(size=20), 100),
     "noise": np.random.default_rng(1).normal(size=100_000),
     "walk": np.cumsum(np.random.default_rng(2).normal(size=100_000)),
-    # Where direct methods that start afresh after each stretch take quadratic time.
+    # Direct methods that restart after each constant piece take quadratic time here.
     "parabola": np.linspace(-1, 1, 20_000) ** 2,
 }
 
@@ -563,8 +560,8 @@ def test_slope_with_equal_weights_is_the_lasso_and_with_falling_ones_makes_clust
 
 @pytest.mark.parametrize("d", [1, 2, 1000])
 def test_slope_prox_is_optimal_for_long_vectors(d):
-    """v - z is a subgradient: its sorted partial sums stay below those of the weights, and it
-    gains the full value at z.
+    """v - z is a subgradient: its sorted partial sums are at most those of the weights, and its
+    inner product with z is the value at z.
     """
     rng = np.random.default_rng(d)
     v, weights = 3 * rng.normal(size=d), -np.sort(-rng.random(d))

@@ -1,5 +1,4 @@
-"""No record moves an answer further than its query says, and none could be promised less; the
-curator keeps its word.
+"""Sensitivities are valid and tight for every query; the curator answers only what was declared.
 
 False alarms: checks on secure noise reject at level 1e-6 each (``LEVEL``), and there are 13 of
 them: about 1e-5 for the file.
@@ -80,7 +79,7 @@ METRIC = Metric(np.diag([9.0, 1.0, 0.2, 3.0]) + 0.1)
 
 
 def gradient(loss, outputs=1, metric=None, fit_intercept=True, size=1.0):
-    """Builds a gradient query at weights that are not zero."""
+    """Builder of a gradient query at nonzero weights."""
 
     def build(n_rows, relation):
         problem = problem_for(np.empty((n_rows, COLUMNS)), loss, outputs, relation, fit_intercept)
@@ -97,7 +96,7 @@ def second_moment(fit_intercept):
 
 
 def curvature(loss, outputs=1, kind="hessian", fit_intercept=True):
-    """Builds a sum of curvatures at short weights, where every record is near the largest
+    """Builder of a sum of Hessians at small weights, where every record is near the largest
     curvature.
     """
 
@@ -109,7 +108,9 @@ def curvature(loss, outputs=1, kind="hessian", fit_intercept=True):
 
 
 def gradient_with(matrix, share):
-    """Builds a gradient beside a matrix, with so small a clip that every record has full slope."""
+    """Builder of a gradient with a matrix, with a clipping norm so small that every record is
+    clipped.
+    """
 
     def build(n_rows, relation):
         problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
@@ -127,8 +128,8 @@ def histogram(n_rows, relation):
 
 
 def difference(loss, outputs=1, apart=60.0):
-    """Builds a difference of gradients between two points, with the bound that clipping and
-    smoothness give.
+    """Builder of a difference of gradients between two points, with the bound by clipping and
+    smoothness.
     """
 
     def build(n_rows, relation):
@@ -143,7 +144,7 @@ def difference(loss, outputs=1, apart=60.0):
 
 
 def logistic_gradient(n_rows, relation):
-    """By diameter; by radius, for Poisson batches, two records never come twice as far apart
+    """Sensitivity by diameter; two records never attain twice the radius, which Poisson batches use
     (test_admm.py).
     """
     return LogisticGradient(
@@ -152,25 +153,21 @@ def logistic_gradient(n_rows, relation):
 
 
 def admm_step(n_rows, relation):
-    """From a state off zero. Without a penalty z moves with x, as far as the proof allows."""
+    """From a nonzero state. Without a penalty z changes with x, as much as the proof allows."""
     problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
     x, z, y = np.random.default_rng(1).normal(size=(3, *problem.shape))
     return AdmmStep(problem, AdmmState(x, z, 0.1 * y), 2.0, 0.5, 0.4)
 
 
 def admm_run(n_rows, relation):
-    """One inner step and a short rho, where the bound of m steps is tight: the share lost is
-    that of eta rho.
-    """
+    """One inner step and a small rho, where the bound of m steps is tight up to a share eta rho."""
     problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
     x = np.random.default_rng(1).normal(size=problem.shape)
     return AdmmRun(problem, x, np.zeros(problem.shape), 2.0, 0.01, 0.4, 1)
 
 
 def minimiser(n_rows, relation):
-    """With so much curvature of its own that a record's adds next to none; the hinge has slope
-    one at zero.
-    """
+    """With mu so large that a record's curvature is negligible; the hinge has slope one at zero."""
     return PerturbedMinimiser(
         problem_for(np.empty((n_rows, COLUMNS)), HuberHinge(), relation=relation), 100.0
     )
@@ -187,10 +184,10 @@ def regularised(n_rows, relation):
     )
 
 
-# Every query the curator may answer. A new one goes here and inherits the tests of its bound.
-# `VarianceReducedGradient` has no bound under replace-one and is never asked without a batch: its
-# own tests are in test_vradmm.py. The bound of `NewtonDirection` is reached on tables of its own
-# (test_newton.py), and `SteepestCorner` is a choice (test_frank_wolfe.py).
+# Every query that the curator may answer. A new one goes here and inherits the tests of its
+# sensitivity. `VarianceReducedGradient` has no bound under replace-one and is never evaluated
+# without a batch: its tests are in test_vradmm.py. The bound of `NewtonDirection` is attained on
+# special tables (test_newton.py), and `SteepestCorner` is a selection (test_frank_wolfe.py).
 QUERIES = {
     "logistic gradient": gradient(Logistic()),
     "logistic gradient, no intercept": gradient(Logistic(), fit_intercept=False),
@@ -221,9 +218,9 @@ over_queries = pytest.mark.parametrize("build", QUERIES.values(), ids=QUERIES)
 over_relations = pytest.mark.parametrize("relation", RELATIONS, ids=str)
 over_layouts = pytest.mark.parametrize("layout", SOURCES.values(), ids=SOURCES)
 
-NOBODY = np.full(COLUMNS, np.nan)  # the zero record
+ZERO_RECORD = np.full(COLUMNS, np.nan)  # the zero record
 EXTREMES = [
-    NOBODY,
+    ZERO_RECORD,
     [np.inf, 0, 0],
     [1e200, 0, 0],
     [1e-200, 0, 0],
@@ -254,7 +251,7 @@ def label(query, rng):
 
 @dataclass
 class Neighbours:
-    """Two tables that differ in their first record: another one, or nobody."""
+    """Two tables that differ in their first record: another one, or the zero record."""
 
     query: object
     X: np.ndarray
@@ -265,7 +262,7 @@ class Neighbours:
         answers = []
         for x, y in (
             record,
-            other if self.relation is Relation.REPLACE_ONE else (NOBODY, other[1]),
+            other if self.relation is Relation.REPLACE_ONE else (ZERO_RECORD, other[1]),
         ):
             X, labels = self.X.copy(), self.y.copy()
             X[0], labels[0] = x, y
@@ -280,13 +277,15 @@ class Neighbours:
         )
         return np.array(x, dtype=float), label(self.query, rng)
 
-    def worst(self, rng, starts=6, climbs=150):
-        """Climb from several pairs of records to the pair that moves the answer most."""
+    def worst(self, rng, starts=6, attempts=150):
+        """Hill-climbing search from several pairs of records for the pair with the largest distance
+        between answers.
+        """
         best = 0.0
         for _ in range(starts):
             pair = [(rng.normal(size=COLUMNS) * 3, label(self.query, rng)) for _ in range(2)]
             here = self.apart(*pair)
-            for step in range(climbs):
+            for step in range(attempts):
                 moved = [
                     (x + 10 ** rng.uniform(-2, 1) * rng.normal(size=COLUMNS), y) for x, y in pair
                 ]
@@ -321,7 +320,7 @@ def test_random_neighbours_stay_within_the_sensitivity(build, relation):
 @over_queries
 @over_relations
 def test_the_worst_neighbours_reach_the_sensitivity_and_no_more(build, relation):
-    """Within 5 %, so that promising less would be wrong: half of it is exceeded."""
+    """Within 5 %, so that a smaller sensitivity would be wrong: half of it is exceeded."""
     pair = neighbours(build, relation)
     bound = pair.query.sensitivity(relation)
     worst = pair.worst(np.random.default_rng(1))
@@ -359,7 +358,7 @@ def test_every_source_gives_the_same_answer(build, layout):
 
 
 def in_any_order(query, n=200, seed=5):
-    """Answers over the same records: as they come, in other orders, and in blocks of other
+    """Answers over the same records: in the given order, in other orders, and in blocks of other
     sizes.
     """
     X = table(n, COLUMNS, seed)
@@ -380,7 +379,7 @@ def sums_exactly(query):
 
 @over_queries
 def test_the_order_of_the_rows_and_their_blocks_do_not_show_in_a_single_bit(build):
-    """Sums over records are exact (lemma 1 of docs/proofs/gradient.md), and so is whatever is
+    """Sums over records are exact (lemma 1 of docs/proofs/gradient.md), and so is everything
     computed from them.
 
     The rows are fixed: of others, about one table in a thousand has a contribution half way
@@ -396,7 +395,7 @@ def test_the_order_of_the_rows_and_their_blocks_do_not_show_in_a_single_bit(buil
 
 @dataclass(frozen=True, eq=False)
 class PlainSum:
-    """What a newcomer may write: records within their bound, added up as they are."""
+    """A plausible mistake: bounded records added up without rounding to a grid."""
 
     problem: object
 
@@ -410,8 +409,8 @@ def test_a_query_that_adds_up_plain_floats_is_noticed():
     assert not sums_exactly(PlainSum(problem_for(np.empty((200, COLUMNS)))))
 
 
-# Queries that are no sums of their own, and where else their order of rows is checked or why it
-# cannot show.
+# Queries that are not sums of their own, and where else the order of rows is tested or why it
+# cannot matter.
 ELSEWHERE = {
     "CertifiedMinimiser": "the second stage of PerturbedMinimiser",
     "Choice": "order of rows for choice, in the audit",
@@ -538,7 +537,7 @@ def test_a_mechanism_is_planned_with_the_queries_that_it_declares_and_no_others(
     if admitted:
         assert Planned("x", kind, 1, sampling=mechanism).query is kind
     else:
-        with pytest.raises(InvalidArgument, match=f"asks {kind.__name__} of"):
+        with pytest.raises(InvalidArgument, match=f"plans {kind.__name__} with"):
             Planned("x", kind, 1, sampling=mechanism)
 
 
@@ -547,7 +546,7 @@ def test_a_query_with_a_price_of_its_own_has_a_mechanism(kind):
     own = [type(mechanism).__name__ for mechanism in MECHANISMS if mechanism.answers is kind]
     assert (kind.made_for is None) or own
     for name in own:
-        # The name of a constructor stands for it in two of them.
+        # Two of them name a constructor function instead.
         assert kind.made_for is None or {name, "anchored_batch", "GaussianInside"} & set(
             re.findall(r"\w+", kind.made_for)
         )
@@ -558,7 +557,7 @@ def test_a_mechanism_that_stands_alone_shares_no_plan(mechanism):
     kind = mechanism.answers or ClippedGradient
     parts = (Planned("x", kind, 1, sampling=mechanism), Planned("y", SecondMoment, 1))
     if mechanism.alone:
-        with pytest.raises(InvalidArgument, match="by itself"):
+        with pytest.raises(InvalidArgument, match="whole plan"):
             Plan(parts)
     else:
         assert Plan(parts).parts == parts
@@ -574,7 +573,7 @@ def test_the_curator_refuses_a_query_that_counts_on_other_rows(build):
     curator = curator_over(
         source_of(table(10, COLUMNS), np.ones(10), query.problem.fit_intercept), plan, 1.0
     )
-    with pytest.raises(UndeclaredRelease, match=r"for 10 rows.*counts on 11"):
+    with pytest.raises(UndeclaredRelease, match=r"for 10 rows.*assumes 11"):
         curator.release("only", query)
     assert curator.transcript == []
 
@@ -582,11 +581,11 @@ def test_the_curator_refuses_a_query_that_counts_on_other_rows(build):
 # Sampled batches
 
 
-EVERYBODY = FullBatch()
+ALL_ROWS = FullBatch()
 BATCHES = [PoissonBatch(0.3), FixedSizeBatch(12)]
 
 
-def one_gradient(problem, sampling=EVERYBODY, count=1):
+def one_gradient(problem, sampling=ALL_ROWS, count=1):
     return Plan((Planned("gradient", ClippedGradient, count, sampling=sampling),)), ClippedGradient(
         problem, np.zeros(problem.shape), 0.5
     )
@@ -594,11 +593,11 @@ def one_gradient(problem, sampling=EVERYBODY, count=1):
 
 @over_layouts
 def test_an_empty_poisson_batch_is_pure_noise(layout):
-    """All rows alike and a rate that takes nobody: the answer is noise around zero, not the sum
-    over everybody.
+    """Equal rows and a rate that takes no row: the answer is noise around zero, not the sum over
+    all rows.
 
-    Twelve standard deviations bound it (false alarm below 1e-30); the sum over everybody is a
-    thousand of them away.
+    Twelve standard deviations bound it (false alarm below 1e-30); the sum over all rows is more
+    than a thousand of them.
     """
     n = 200
     X = layout(np.ones((n, 2)))
@@ -606,18 +605,18 @@ def test_an_empty_poisson_batch_is_pure_noise(layout):
     plan, query = one_gradient(problem, PoissonBatch(1e-18))
     curator = curator_over(source_of(X, np.ones(n)), plan, 0.05, coins=SecureCoins())
     answer = curator.release("gradient", query)
-    deviation = 0.05 * query.sensitivity(Relation.REPLACE_ONE)
+    standard_deviation = 0.05 * query.sensitivity(Relation.REPLACE_ONE)
     assert np.all(answer != 0)
-    assert np.abs(answer).max() < 12 * deviation
-    everybody = query(source_of(X, np.ones(n)), None)
-    assert np.abs(everybody).max() > 1000 * deviation
+    assert np.abs(answer).max() < 12 * standard_deviation
+    of_all_rows = query(source_of(X, np.ones(n)), None)
+    assert np.abs(of_all_rows).max() > 1000 * standard_deviation
 
 
 @pytest.mark.parametrize("sampling", BATCHES, ids=str)
 @over_layouts
 def test_a_sampled_release_is_the_sum_over_its_rows(sampling, layout):
-    """With the coins known, the noiseless release is the plain sum over the rows they choose,
-    each once.
+    """With known random bits, the noiseless release is the plain sum over the rows that they
+    choose, each once.
     """
     X, y = table(40), labels_for(Logistic(), 1, 40)
     problem = problem_for(X)
@@ -631,8 +630,8 @@ def test_a_sampled_release_is_the_sum_over_its_rows(sampling, layout):
 
 @pytest.mark.parametrize("sampling", BATCHES, ids=str)
 def test_batches_are_fresh_for_each_release(sampling):
-    """Forty noiseless sums over the same rows; the chance that two consecutive batches agree is
-    below 1e-8.
+    """Forty noiseless sums over the same rows; two consecutive batches agree with probability below
+    1e-8.
     """
     X, y = np.eye(40), np.ones(40)
     problem = problem_for(X)
@@ -640,7 +639,7 @@ def test_batches_are_fresh_for_each_release(sampling):
     curator = curator_over(source_of(X, y), plan, 0.0, coins=SecureCoins())
     sums = np.array([curator.release("gradient", query)[:40] for _ in range(40)])
     assert all((a != b).any() for a, b in zip(sums[1:], sums[:-1], strict=True))
-    # each row is an own coordinate: 0 or one contribution, never two
+    # each row has its own coordinate: 0 or one contribution, never two
     contribution = np.abs(sums).max()
     np.testing.assert_allclose(contribution, 0.5 / math.sqrt(2), rtol=1e-9)
     assert np.isin(np.rint(np.abs(sums) / contribution), [0, 1]).all()
@@ -648,7 +647,7 @@ def test_batches_are_fresh_for_each_release(sampling):
 
 @pytest.mark.parametrize("sampling", BATCHES, ids=str)
 def test_the_divisor_is_the_public_batch_size(sampling):
-    """Whatever the batch turns out to hold, its sum is divided by the same number."""
+    """The sum is divided by the same number for every realised batch."""
     X, y = table(40), labels_for(Logistic(), 1, 40)
     problem = problem_for(X)
     solver = ProximalGradient(steps=1, step_size=1.0, sampling=sampling)
@@ -660,8 +659,8 @@ def test_the_divisor_is_the_public_batch_size(sampling):
 
 @pytest.mark.parametrize("others", [1, 9])
 def test_dividing_by_the_realised_batch_doubles_what_a_record_does(others):
-    """Everybody else +C, the record -C or absent: C/b with the public b, 2C / (others + 1) with
-    the batch's own size.
+    """All other records +C, the record -C or absent: C/b with the public b, 2C / (others + 1) with
+    the realised size.
     """
     b, clip = 10, 1.0
     X, y = np.ones((others + 1, 1)), np.append(1.0, np.full(others, -1.0))
@@ -745,9 +744,7 @@ def test_the_curator_cannot_be_copied(duplicate):
 
 
 def test_the_curator_does_not_show_its_rows():
-    """No attribute that one could write down outside the class leads to the source or to an
-    array of its size.
-    """
+    """No attribute accessible outside the class leads to the source or to an array of its size."""
     source, plan, query, _ = small_fit()
     curator = curator_over(source, plan, 1.0)
     curator.release("gradient", query)
@@ -810,11 +807,11 @@ def test_names_of_a_plan_are_different():
 
 
 def empty_source(d, n=50, fit_intercept=True):
-    """Nobody: every exact answer is zero, so that a release is its noise."""
+    """Only zero records: every exact answer is zero, so that a release is its noise."""
     return source_of(np.full((n, d), np.nan), np.ones(n), fit_intercept)
 
 
-def releases_of_nobody(query, multiplier, relation, count, sampler):
+def releases_of_zero_records(query, multiplier, relation, count, sampler):
     problem = query.problem
     plan = Plan((Planned("only", type(query), count),))
     curator = curator_over(
@@ -823,14 +820,14 @@ def releases_of_nobody(query, multiplier, relation, count, sampler):
     return np.array([curator.release("only", query) for _ in range(count)])
 
 
-def assert_deviation(values, deviation):
-    """Two-sided chi-square test of the variance at LEVEL; the sample must be large enough to
-    notice a factor of 1.2.
+def assert_standard_deviation(values, standard_deviation):
+    """Two-sided chi-square test of the variance at LEVEL; the sample must be large enough to detect
+    a factor of 1.2.
     """
     low, high = stats.chi2.ppf([LEVEL / 2, 1 - LEVEL / 2], values.size) / values.size
     assert low > 1 / 1.2**2
     assert high < 1.2**2
-    assert low <= (values**2).mean() / deviation**2 <= high
+    assert low <= (values**2).mean() / standard_deviation**2 <= high
 
 
 @over_relations
@@ -838,28 +835,28 @@ def assert_deviation(values, deviation):
 def test_gradient_noise_is_the_multiplier_times_the_sensitivity(relation, multiplier):
     problem = problem_for(np.empty((50, 1500)), relation=relation)
     query = ClippedGradient(problem, np.zeros(problem.shape), 0.4)
-    noise = releases_of_nobody(query, multiplier, relation, 2, SecureSampler())
-    assert_deviation(noise, multiplier * query.sensitivity(relation))
+    noise = releases_of_zero_records(query, multiplier, relation, 2, SecureSampler())
+    assert_standard_deviation(noise, multiplier * query.sensitivity(relation))
     with pytest.raises(AssertionError):
-        assert_deviation(noise / 2, multiplier * query.sensitivity(relation))
+        assert_standard_deviation(noise / 2, multiplier * query.sensitivity(relation))
 
 
 @over_relations
 def test_second_moment_noise_is_spherical_in_the_frobenius_norm(relation):
     problem = problem_for(np.empty((50, 29)), relation=relation)
     query = SecondMoment(problem)
-    noise = releases_of_nobody(query, 2.0, relation, 60, SecureSampler())
-    deviation = 2.0 * query.sensitivity(relation)
+    noise = releases_of_zero_records(query, 2.0, relation, 60, SecureSampler())
+    standard_deviation = 2.0 * query.sensitivity(relation)
     on_diagonal = np.equal(*np.triu_indices(30))
-    assert_deviation(noise[:, on_diagonal], deviation)
-    assert_deviation(noise[:, ~on_diagonal], deviation / math.sqrt(2))
+    assert_standard_deviation(noise[:, on_diagonal], standard_deviation)
+    assert_standard_deviation(noise[:, ~on_diagonal], standard_deviation / math.sqrt(2))
 
 
 def test_histogram_noise_is_the_multiplier_times_the_sensitivity():
-    noise = releases_of_nobody(
+    noise = releases_of_zero_records(
         histogram(50, Relation.REPLACE_ONE), 3.0, Relation.REPLACE_ONE, 500, SecureSampler()
     )
-    assert_deviation(noise, 3.0 * math.sqrt(2))
+    assert_standard_deviation(noise, 3.0 * math.sqrt(2))
 
 
 def test_noise_is_independent_across_coordinates_and_releases():
@@ -868,22 +865,22 @@ def test_noise_is_independent_across_coordinates_and_releases():
     """
     problem = problem_for(np.empty((50, 5)))
     query = ClippedGradient(problem, np.zeros(problem.shape), 0.4)
-    noise = releases_of_nobody(query, 1.0, Relation.REPLACE_ONE, 2000, SecureSampler())
+    noise = releases_of_zero_records(query, 1.0, Relation.REPLACE_ONE, 2000, SecureSampler())
     noise = noise / noise.std()
     between = (noise.T @ noise / math.sqrt(len(noise)))[np.triu_indices(6, 1)]
     assert stats.chi2.sf((between**2).sum(), between.size) > LEVEL
     following = noise[1:].T @ noise[:-1] / math.sqrt(len(noise) - 1)
     assert stats.chi2.sf((following**2).sum(), following.size) > LEVEL
-    # Equal draws are rare on a grid of 2**31 steps to the deviation: one in a hundred such tests
-    # has a pair, hardly any has five.
+    # Equal draws are rare on a grid with 2**31 steps per standard deviation: one in a hundred such
+    # tests has a pair, hardly any has five.
     assert len(np.unique(noise)) >= noise.size - 4
 
 
 @over_queries
 @over_relations
 def test_the_noise_grid_pays_for_its_own_rounding(build, relation):
-    """Half a step in each coordinate on either side: sensitivity and rounding together stay
-    below noise over multiplier.
+    """Half a step in each coordinate on either table: sensitivity plus rounding is at most the
+    noise scale over the multiplier.
     """
     query = build(1000, relation)
     for multiplier in (1e-3, 1.0, 1e3):

@@ -1,6 +1,4 @@
-"""Solvers ask what they declared, see nothing but the answers, and find the minimum when there
-is no noise.
-"""
+"""Solvers release what they declared, use only the answers, and find the minimum without noise."""
 
 import inspect
 import math
@@ -104,7 +102,7 @@ over_problems = pytest.mark.parametrize(
 )
 
 
-# Solvers that refuse some penalties, or more than two classes; their own tests say which.
+# Solvers that refuse some penalties, or more than two classes; see their own tests.
 PARTICULAR = (
     WhitenedGradientDescent
     | Recalibrated
@@ -116,7 +114,7 @@ PARTICULAR = (
 
 
 def plan_or_none(solver, problem):
-    """The plan, or None when the solver says beforehand that the problem is not for it."""
+    """The plan, or None if the solver refuses the problem when planning."""
     try:
         return solver.plan(problem)
     except InvalidArgument:
@@ -149,8 +147,8 @@ def test_every_solver_is_in_the_list():
 
 @over_solvers
 def test_a_solver_gets_a_constraint_only_if_it_takes_one(solver):
-    """Where it takes one, the constraint shows in the weights; where not, it is refused before
-    anything is paid.
+    """If it takes one, the constraint changes the weights; if not, it is refused before anything is
+    charged.
     """
     X, y = two_classes(n=120, d=4)
     free = problem_for(X, penalty=L1(0.3))
@@ -208,7 +206,7 @@ def test_solver_releases_exactly_what_it_declared(solver, penalty, data, loss, o
     if isinstance(solver, ExactMinimiser) or any(
         isinstance(part.sampling, AdaptiveRun) for part in plan.parts
     ):
-        assert made <= declared  # it stops when it stands still, or when its filter says so
+        assert made <= declared  # it stops at convergence, or when its filter refuses
     else:
         assert made == declared
     assert result.w.shape == problem.shape
@@ -230,7 +228,7 @@ def test_every_named_solver_takes_some_penalty_for_two_and_for_more_classes(name
 @over_solvers
 @pytest.mark.parametrize("layout", SOURCES.values(), ids=SOURCES)
 def test_every_source_gives_the_same_weights(solver, layout):
-    """Same noise, same coins; only the order of additions within a margin may differ."""
+    """Same noise, same random bits; only the order of additions within a margin may differ."""
     X, y = table(300, 4), two_classes(300, 4)[1]
     problem = problem_for(X, penalty=ScaledL2(0.01))
     plan = solver.plan(problem)
@@ -238,25 +236,22 @@ def test_every_source_gives_the_same_weights(solver, layout):
         run(solver, problem, curator_over(source_of(rows, y), plan, noise_for(solver), seed=3)).w
         for rows in (X, layout(X))
     )
-    # Curvatures are functions of the margins, and so is where they are rounded to the grid of the
-    # sums.
+    # Curvatures are functions of the margins, and so is their rounding to the grid of the sums.
     tolerance = 1e-5 if isinstance(solver, DoubleNoiseNewton) else 1e-9
     np.testing.assert_allclose(other, plain, rtol=tolerance, atol=tolerance)
 
 
-class _NobodyHome:
-    """A source that answers nothing: touching it is an error."""
+class _UnreadableSource:
+    """A data source that raises on every access."""
 
     def __getattr__(self, name):
-        raise AssertionError(f"the solver looked at the rows: {name}")
+        raise AssertionError(f"the solver read the rows: {name}")
 
 
 @over_solvers
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_weights_are_a_function_of_the_transcript(solver, relation):
-    """A run over no rows at all, with the recorded answers, ends at the same weights bit for
-    bit.
-    """
+    """A run without any rows, with the recorded answers, ends at the same weights bit for bit."""
     X, y = two_classes(d=4)
     problem = problem_for(X, penalty=ScaledL2(0.01), relation=relation)
     plan = plan_or_none(solver, problem)
@@ -267,19 +262,19 @@ def test_weights_are_a_function_of_the_transcript(solver, relation):
     first = curator_over(source_of(X, y), plan, noise_for(solver), relation)
     w = run(solver, problem, first).w
     again = curator_over(
-        _NobodyHome(), plan, noise_for(solver), relation, seed=99, replay=first.transcript
+        _UnreadableSource(), plan, noise_for(solver), relation, seed=99, replay=first.transcript
     )
     np.testing.assert_array_equal(run(solver, problem, again).w, w)
 
 
-class _PowerCut(Exception):
-    """Somebody pulled the plug."""
+class _Crash(Exception):
+    """A simulated crash."""
 
 
 @pytest.mark.parametrize("name", ["whitened-gd", "proximal-gd", "recalibrated"])
 def test_an_interrupted_run_goes_on_where_it_stopped(name, tmp_path):
-    """What was released before the interruption is given again, bit for bit; only the rest is
-    asked.
+    """Answers released before the interruption are replayed, bit for bit; only the rest is
+    computed.
     """
     X, y = two_classes(d=4)
     solver, problem = MADE[name], problem_for(X)
@@ -287,10 +282,10 @@ def test_an_interrupted_run_goes_on_where_it_stopped(name, tmp_path):
 
     def stop_at_five(done):
         if done == 5:
-            raise _PowerCut
+            raise _Crash
 
     first = curator_over(source_of(X, y), plan, 0.3)
-    with pytest.raises(_PowerCut):
+    with pytest.raises(_Crash):
         run(solver, problem, first, stop_at_five, checkpoint=file)
     second = curator_over(source_of(X, y), plan, 0.3, seed=1, replay=load_checkpoint(file))
     result = run(solver, problem, second, checkpoint=file)
@@ -333,7 +328,8 @@ def test_exact_minimiser_stands_where_a_proximal_step_leads_nowhere(penalty, dat
     w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
     step = 1 / loss.smoothness
     moved = problem.prox(w - step * gradient(problem, records_of(X), y, w), step)
-    # Without a penalty weights are long and the loss is flat; steps are relative to their size.
+    # Without a penalty weights are large and the loss is flat; the tolerance is relative to their
+    # size.
     assert np.abs(moved - w).max() <= 2e-6 * (1 + np.abs(w).max())
 
 
@@ -358,8 +354,8 @@ def exact_run(problem, X, y, **settings):
 
 @pytest.mark.parametrize("loss", [Logistic(), HuberHinge(), Squared()], ids=repr)
 def test_exact_minimiser_is_soon_there_where_it_is_hard(loss):
-    """One-hot columns of which each block adds up to the intercept, and a rare label that one class
-    alone has: the minimum is flat along some directions and lies at infinity along another. A
+    """One-hot columns of which each block adds up to the intercept, and a rare value that occurs in
+    one class only: the minimum is flat along some directions and at infinity along another. A
     warning would be an error.
     """
     rng = np.random.default_rng(0)
@@ -388,8 +384,9 @@ def test_exact_minimiser_says_when_it_has_not_arrived(penalty):
         assert np.isfinite(found.w).all()
 
 
-# What each noisy solver may miss of the least objective when its noise vanishes. Clips are loose,
-# so that the target is the unclipped objective; the tolerances are a few times what was measured.
+# Allowed excess over the minimal objective of each noisy solver with vanishing noise. Clipping
+# norms are large, so that the target is the unclipped objective; the tolerances are a few times the
+# measured values.
 SURE = {
     "whitened-gd": (WhitenedGradientDescent(), 5e-3),
     "prox-newton": (ProxNewton(steps=200, clip=2.0), 2e-4),
@@ -422,14 +419,12 @@ def test_vanishing_noise_finds_the_minimum(solver, tolerance, penalty, kind, noi
 
 
 def test_recalibration_rescales_without_turning():
-    """Predictions stay as they are; a log-loss spoiled by weights of the wrong length is
-    repaired.
-    """
+    """Predictions do not change; the log-loss of weights with a wrong norm is improved."""
     X, y = two_classes(n=4000)
     problem, Z = problem_for(X), records_of(X)
 
     class Shortened:
-        """Whitened descent that hands out weights an eighth of their length."""
+        """Whitened gradient descent that returns its weights divided by eight."""
 
         inner = WhitenedGradientDescent()
 
@@ -465,11 +460,11 @@ def test_recalibration_says_beforehand_what_it_needs(solver, outputs):
         Recalibrated(solver).plan(problem)
 
 
-# The rule of whitened descent, derived again
+# An independent implementation of whitened gradient descent
 
 
 class _KnownNoise:
-    """Normals that the test knows, rounded to the sampler's grid."""
+    """Normal draws known to the test, rounded to the sampler's grid."""
 
     secure = False
 
@@ -484,8 +479,8 @@ class _KnownNoise:
 
 
 def whitened_reference(Z, y, mu, a, noise, f=0.1, T=60):
-    """The rule of docs/algorithms/auto.md for unit rows ``Z``, one formula after another, with
-    given standard normals.
+    """The rule of docs/algorithms/auto.md for unit rows ``Z``, written as formulas, with given
+    standard normal draws.
     """
     n, d = Z.shape
     off, on, *steps = noise
@@ -529,8 +524,8 @@ def whitened_reference(Z, y, mu, a, noise, f=0.1, T=60):
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 @pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.3, 1.0, 8.0])
 def test_whitened_descent_is_the_published_rule(relation, epsilon):
-    """Same noise into both; what remains is rounding to grids, below 1e-5. A penalty of nothing
-    leaves the noise in.
+    """Same noise in both; they differ by rounding to grids, below 1e-5. A penalty of weight zero
+    switches denoising off.
     """
     X, y = two_classes(n=3000, d=6)
     problem = problem_for(X, relation=relation, penalty=ScaledL2(1e-12))

@@ -1,5 +1,5 @@
-"""Fused passes equal plain numpy, whatever the layout; sums are exact on their grid; nothing is
-read that should not be.
+"""Fused passes equal plain numpy for every memory layout; sums are exact on their grid; nothing is
+read out of bounds.
 """
 
 import os
@@ -69,9 +69,7 @@ PASSES = {
     ("code", "outputs"), [(UNKNOWN_CODE, 1), (-1, 1), (SOFTMAX, 1), (UNKNOWN_CODE, 3)]
 )
 def test_no_loop_takes_an_unknown_loss_for_another(one_pass, layout, code, outputs):
-    """A loss that one loop has no branch for must not be answered with the value of some other
-    loss.
-    """
+    """A loss without a branch in a loop must not be computed as another loss."""
     X = table()
     (block,) = source_of(SOURCES[layout](X), np.ones(len(X))).blocks()
     w = np.ones(X.shape[1] + 1) if outputs == 1 else np.ones((outputs, X.shape[1] + 1))
@@ -140,8 +138,8 @@ def test_compiled_slope_is_the_slope_of_the_loss(code, parameter, loss):
 
 @pytest.mark.parametrize("margin", [np.nan, np.inf, -np.inf, 1e308])
 def test_no_margin_lets_a_record_past_its_cap(margin):
-    """A public weight may be so large that margins overflow; what a record adds must stay
-    bounded all the same.
+    """A public weight may be so large that margins overflow; the contribution of a record must stay
+    bounded.
     """
     for code in (LOGISTIC, HUBER_HINGE, SQUARED):
         assert abs(_weight(code, 0.5, margin, 1.0, 1.0, 0.25)) <= 0.25
@@ -177,8 +175,8 @@ def test_sum_does_not_depend_on_the_order_of_the_rows(layout):
 
 
 def test_sum_does_not_depend_on_the_blocks():
-    """Rows in place, rows that are packed into smaller blocks, and rows by index differ by the
-    proved grid steps only.
+    """Rows in place, rows packed into smaller blocks, and rows by index differ by the proved grid
+    steps only.
     """
     n = 5 * FEWEST_BLOCK_ROWS + 17
     X = table(n, d=3)
@@ -285,7 +283,7 @@ print("read nothing past the end")
     not hasattr(os, "sched_getaffinity"), reason="memory protection is asked of Linux here"
 )
 def test_nothing_is_read_past_the_end_of_the_rows():
-    """The rows end at a page that cannot be read: one byte too many and the process dies."""
+    """The rows end at a page that cannot be read: reading one byte too many kills the process."""
     assert in_subprocess(SCRIPT_OF_GUARDED_PAGE) == "read nothing past the end\n"
 
 
@@ -304,7 +302,7 @@ POISONS = {
 @over_layouts
 @pytest.mark.parametrize("poison", POISONS.values(), ids=POISONS)
 def test_records_that_count_as_zero_touch_nothing(loss, outputs, layout, poison):
-    """They leave the answer bitwise as if the rest of the table were alone."""
+    """The answer is bitwise that of the other records alone."""
     X = table(n=40)
     y = labels_for(loss, outputs, 40)
     problem = problem_for(X, loss, outputs, fit_intercept=False)
@@ -319,8 +317,8 @@ def test_records_that_count_as_zero_touch_nothing(loss, outputs, layout, poison)
 
 @over_layouts
 def test_records_are_never_longer_than_one(layout):
-    """Entries whose squares underflow one by one once made a record of length 6.75: seen in a
-    table without intercept.
+    """Regression test: entries whose squares underflow one by one made a record of norm 6.75,
+    without intercept.
     """
     X = np.zeros((6, 100))
     X[0], X[0, 0] = 1.5e-162, 1.6e-162
@@ -336,7 +334,7 @@ def test_records_are_never_longer_than_one(layout):
 
 @pytest.mark.parametrize("n_blocks", [1, 3], ids=["one block", "three blocks"])
 def test_ties_move_neighbours_apart_by_two_grid_steps_at_most(n_blocks):
-    """Lemma 1 at its worst: every contribution is a whole number and a half of grid steps, the
+    """The worst case of lemma 1: every contribution is an odd multiple of half a grid step, the
     differing record included.
 
     With half-even rounding the sums after a tie are both even, so later ties round alike: the
@@ -360,14 +358,14 @@ def test_ties_move_neighbours_apart_by_two_grid_steps_at_most(n_blocks):
         answers = [query(source, None)[0] / query.grid for source in sources]
         worst = max(worst, abs((answers[0] - answers[1]) - 0.5 * (halves[i] - other[i])))
     assert 1 <= worst <= 2
-    assert (query.radius() - query.clip) / query.grid >= 2  # what the sensitivity allows for
+    assert (query.radius() - query.clip) / query.grid >= 2  # included in the sensitivity
 
 
 @pytest.mark.parametrize(
     "layout", [np.ascontiguousarray, np.asfortranarray, sparse.csr_array], ids=["C", "F", "CSR"]
 )
 def test_a_record_that_leaves_a_batch_shifts_the_blocks_within_the_proved_steps(layout):
-    """Poisson sampling: with and without one record, all later records change places, and every
+    """Poisson sampling: with and without one record, all later records change position, and every
     one of them is a tie.
     """
     n = 2 * MOST_BLOCK_ROWS + 5
@@ -390,9 +388,7 @@ def test_a_record_that_leaves_a_batch_shifts_the_blocks_within_the_proved_steps(
 
 
 def test_parallel_map_keeps_the_order_and_takes_a_few_items_at_a_time(monkeypatch):
-    """Items may be copies of rows, so they must not all be taken before the first result is
-    there.
-    """
+    """Items may be copies of rows, so they must not all be consumed before the first result."""
     monkeypatch.setenv("HUSHFIT_THREADS", "2")
     taken = []
 
@@ -441,9 +437,7 @@ def test_the_number_of_threads_is_what_was_asked_or_that_of_the_cores(monkeypatc
 
 
 def peak_over(action):
-    """Most memory that Python and numpy held at once during an action, beyond what they held
-    before.
-    """
+    """Peak memory of Python and numpy during an action, minus the memory before it."""
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -466,8 +460,8 @@ DENSE_FITS = [
     ("solver", "order", "bounds"), DENSE_FITS, ids=lambda value: str(value)[:24]
 )
 def test_a_dense_fit_allocates_a_fraction_of_its_rows(solver, order, bounds):
-    """Two blocks of records, a few vectors over the rows, and no second table; packed blocks
-    come one after another.
+    """Two blocks of records, a few vectors over the rows, and no copy of the table; packed blocks
+    are made one by one.
     """
     n, d = 200_000, 60
     rng = np.random.default_rng(0)

@@ -1,6 +1,4 @@
-"""A service user that may write nowhere: loops are compiled anew in every process, and fits
-work.
-"""
+"""A service user without write access: loops are compiled again in every process, and fits work."""
 
 import os
 import shutil
@@ -12,8 +10,8 @@ import pytest
 
 import hushfit
 
-# Everything a fit needs, small enough to be compiled quickly; the last line says where loops are
-# kept.
+# Everything a fit needs, small enough to be compiled quickly; the last line prints where machine
+# code is cached.
 FIT = """
 import numpy as np
 from hushfit import PrivateLogisticRegression
@@ -24,19 +22,19 @@ model = PrivateLogisticRegression(solver="proximal-gd", classes=[0, 1], delta=1e
 assert np.isfinite(model.coef_).all()
 print("kept in", scalar_dense.stats.cache_path)
 """
-# May read everything, as the interpreter may lie in a closed folder, and write nothing.
-NOBODY = [
+# May read everything, as the interpreter may be in a private folder, and write nothing.
+AS_NOBODY = [
     "setpriv",
     "--reuid=65534",
     "--regid=65534",
     "--clear-groups",
     "--inh-caps=-all,+dac_read_search",
 ]
-NOBODY += ["--ambient-caps=-all,+dac_read_search"]
+AS_NOBODY += ["--ambient-caps=-all,+dac_read_search"]
 
 
 def copied_package(folder):
-    """The package without anything compiled, as an installation that belongs to somebody else."""
+    """The package without compiled files, as an installation of another user."""
     source = Path(hushfit.__file__).parent
     shutil.copytree(source, folder / "hushfit", ignore=shutil.ignore_patterns("__pycache__"))
     return folder / "hushfit"
@@ -61,12 +59,12 @@ def fitted_in(folder, environment, prefix=()):
 
 
 def test_a_fit_works_where_nothing_can_be_kept(tmp_path):
-    """Files stand where folders would have to be made, which stops even the superuser."""
+    """Files block the paths of the folders to be made, which stops even the superuser."""
     kernels = copied_package(tmp_path) / "kernels"
     (kernels / "__pycache__").write_text("")
-    told = fitted_in(tmp_path, {"HOME": "/dev/null"})
-    assert told.returncode == 0, told.stderr
-    assert "kept in None" in told.stdout
+    done = fitted_in(tmp_path, {"HOME": "/dev/null"})
+    assert done.returncode == 0, done.stderr
+    assert "kept in None" in done.stdout
 
 
 @pytest.mark.skipif(
@@ -74,12 +72,12 @@ def test_a_fit_works_where_nothing_can_be_kept(tmp_path):
     reason="only the superuser can become nobody",
 )
 def test_nobody_can_fit(tmp_path):
-    """Another user's package, read-only, and no home."""
+    """Another user's package, read-only, and no home folder."""
     package = copied_package(tmp_path)
     for folder in tmp_path.parents[:2]:
         folder.chmod(0o755)
     for path in (tmp_path, package, *package.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    told = fitted_in(tmp_path, {}, NOBODY)
-    assert told.returncode == 0, told.stderr
-    assert "kept in None" in told.stdout
+    done = fitted_in(tmp_path, {}, AS_NOBODY)
+    assert done.returncode == 0, done.stderr
+    assert "kept in None" in done.stdout

@@ -29,7 +29,7 @@ def rounding_outside_the_batch():
 def steps_below_floating_point():
     return together(
         swapped(mechanism.NoiseGrid, __post_init__=lambda self: None),
-        swapped(difference, _SMALLEST=0.0),
+        swapped(difference, _MIN_BOUND=0.0),
     )
 
 
@@ -148,7 +148,11 @@ def gate_noise(draw):
         if threshold_multiplier == 0:
             return asked(source, rows)
         grid = mechanism.NoiseGrid.of(
-            asked, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=gate._FINEST
+            asked,
+            threshold_multiplier,
+            entropy.relation,
+            4 * source.n_rows,
+            finest=gate._MAX_LOG2_DEVIATION,
         )
         k = grid.log2_deviation
         draws = (

@@ -460,7 +460,7 @@ def test_vocabulary_noise_is_on_the_grid_of_its_sensitivity(relation):
 
 
 def test_a_vocabulary_is_released_as_planned_or_not_at_all():
-    with pytest.raises(InvalidArgument, match="has its own price"):
+    with pytest.raises(InvalidArgument, match="has its own cost"):
         Planned("v", Vocabulary, 1)
     with pytest.raises(InvalidArgument, match="Plan only Vocabulary"):
         Planned("v", ColumnHistogram, 1, sampling=Thresholded(1e-7, 1))
@@ -1058,7 +1058,7 @@ def test_seeded_parts_have_different_noise():
     [
         ({"shares": {"model": 1}}, "each of"),
         ({"shares": {"model": 1, "scale": -1}}, "positive"),
-        ({"ledger": 3}, "keeps no account"),
+        ({"ledger": 3}, "is not a ledger"),
         ({"adjacency": "swap"}, "adjacency"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Promise, pay, open: in this order, in one place, for everybody who wants an answer about rows."""
+"""Guarantee, charge, open: in this order, in one place, for every caller that needs answers about
+rows.
+"""
 
 import ast
 from pathlib import Path
@@ -35,12 +37,12 @@ def quoted(n=50, d=3):
 
 
 class Unreadable:
-    """Rows of which only the number may be known."""
+    """Rows of which only the number may be read."""
 
     n_rows = 50
 
     def __getattr__(self, name):
-        raise AssertionError(f"the rows were looked at: {name}")
+        raise AssertionError(f"the rows were read: {name}")
 
 
 def test_nothing_but_the_number_of_rows_is_read_before_the_payment():
@@ -66,7 +68,7 @@ def test_a_refused_payment_opens_nothing(monkeypatch):
 
 @pytest.mark.parametrize("ledger", [3.0, "ledger.db", object()])
 def test_terms_refuse_what_keeps_no_account(ledger):
-    with pytest.raises(InvalidArgument, match="keeps no account"):
+    with pytest.raises(InvalidArgument, match="is not a ledger"):
         Terms(BUDGET, "test", Randomness.of(None), ledger)
 
 
@@ -90,7 +92,7 @@ def test_the_transcript_keeps_questions_with_their_answers():
 
 
 def calls(name):
-    """Files of the library that call something of this name."""
+    """Files of the library that call a function or class of this name."""
     found = set()
     for path in SRC.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -125,7 +127,7 @@ QUOTED = [
 @pytest.mark.usefixtures("quiet_fits")
 @pytest.mark.parametrize("estimator", QUOTED, ids=lambda e: type(e).__name__)
 def test_a_quote_is_what_the_fit_then_pays(estimator):
-    """The price needs the public shape alone."""
+    """The cost depends on the public shape alone."""
     X, y = two_classes(300, 4)
     ledger = Ledger(20.0, 1e-3, str(estimator.adjacency))
     estimator = estimator.set_params(ledger=ledger, random_state=0)

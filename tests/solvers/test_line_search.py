@@ -429,7 +429,7 @@ def test_plans_fit_their_budget(noise, batches, relation):
 def test_queries_need_the_mechanism_made_for_them():
     for sampling in (FullBatch(), PoissonBatch(0.1)):
         for query in (GatedStep, Gate, Choice, Priced):
-            with pytest.raises(InvalidArgument, match="has its own price"):
+            with pytest.raises(InvalidArgument, match="has its own cost"):
                 Planned("x", query, 1, sampling=sampling)
     for sampling in (GatedBatch(), FreshGate(), NoisyChoice(), GaussianRun(), RenyiRun(1e-6)):
         with pytest.raises(InvalidArgument, match="Plan only"):
@@ -573,7 +573,7 @@ def test_a_run_inside_a_run_is_refused():
     curator = curator_over(source_of(X, y), plan, 1.0)
     with pytest.raises(UndeclaredRelease, match="run inside a run"):
         curator.release("run", Priced(inner, GaussianRun(), 100.0))
-    with pytest.raises(UndeclaredRelease, match="has its own price"):
+    with pytest.raises(UndeclaredRelease, match="has its own cost"):
         curator.release("run", Priced(GatedStep(inner.query, None), FullBatch(), 100.0))
     assert curator.transcript == []
 
@@ -638,7 +638,7 @@ def test_a_gate_asks_one_number_of_each_candidate():
     vectors = np.stack([np.zeros(problem.shape), np.ones(problem.shape)])
     drop = LossDrop(problem, vectors, np.eye(2), np.array([0.5]))
     for kind in (Gate, Choice):
-        with pytest.raises(InvalidArgument, match="Ask one number of each"):
+        with pytest.raises(InvalidArgument, match="Give one number for each"):
             kind(drop, np.linspace(20, -20, 4001))
     with pytest.raises(InvalidArgument, match="as many bounds"):
         LossDrop(problem, vectors[:, :1], np.eye(2), np.array([0.5]))
@@ -667,7 +667,7 @@ def test_the_swap_profile_bounds_the_proofs_own_minimum(mu, epsilon, gates, rate
 
 
 def test_an_adaptive_run_is_planned_by_itself():
-    with pytest.raises(InvalidArgument, match="proved by itself"):
+    with pytest.raises(InvalidArgument, match="proved only as a whole plan"):
         Plan(
             (
                 Planned("run", Priced, 3, sampling=GaussianRun()),

@@ -622,7 +622,7 @@ def test_the_curator_refuses_a_minimiser_that_was_not_priced():
 
 
 def test_plans_price_a_minimiser_as_one():
-    with pytest.raises(InvalidArgument, match="own price"):
+    with pytest.raises(InvalidArgument, match="own cost"):
         Planned("w", PerturbedMinimiser, 1, sampling=FullBatch())
     with pytest.raises(InvalidArgument, match="Plan only PerturbedMinimiser"):
         Planned("w", ClippedGradient, 1, sampling=GaussianInside(0.1))

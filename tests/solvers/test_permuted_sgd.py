@@ -991,7 +991,7 @@ def test_senseless_settings_are_refused(settings, words):
     [
         (PermutedSGD(batches=200), Zero(), "at most the number of rows, 100"),
         (PermutedSGD(), MCP(0.1, 3.0), "not convex"),
-        (PermutedSGD(epochs=400, batches=9, step_size=1e4), Zero(), "apart without bound"),
+        (PermutedSGD(epochs=400, batches=9, step_size=1e4), Zero(), "is unbounded"),
     ],
     ids=["too many batches", "not convex", "long steps"],
 )

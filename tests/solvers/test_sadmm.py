@@ -531,7 +531,7 @@ def test_settings_out_of_range_are_refused(settings, message):
         (
             {"constraint": Constraint(np.eye(4), np.triu(np.ones((4, 4))), np.zeros(4))},
             {},
-            "no prox",
+            "not a prox",
         ),
         ({}, {"eta": 4.1}, "eta=4.1 is outside the proved range"),
         ({}, {"eta": 3.9, "ridge": 0.1}, "at most 2.857"),

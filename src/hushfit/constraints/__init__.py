@@ -1,9 +1,9 @@
-"""Constraints: what ties the two blocks of an ADMM splitting together.
+"""Constraints between the two blocks of an ADMM splitting.
 
-Constraint     The constraint :math:`A x + B z = c`, public
+Constraint     The constraint :math:`A x + B z = c`
 chain          Tie ``z`` to the differences of neighbouring coefficients, for the fused lasso
 consensus      Tie the coefficients of several owners to common ones
-copied_groups  Where `group` puts the copies
+copied_groups  Indices of the copies made by `group`
 generalised    Tie ``z`` to any linear map of the coefficients, for the generalised lasso
 graph          Tie ``z`` to the differences of coefficients along the edges of a graph, for the
                graph-guided fused lasso

@@ -1,4 +1,4 @@
-"""Linear constraints that tie the two blocks of an ADMM splitting together."""
+"""Linear constraints between the two blocks of an ADMM splitting."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,14 +19,14 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    r"""The constraint :math:`A x + B z = c`, public: nothing in it may come from private rows
-    without being paid for.
+    r"""The constraint :math:`A x + B z = c`. It is public: nothing in it may come from private rows
+    except by a release that was charged for.
 
     Parameters
     ----------
     A, B : array or scipy.sparse array
-        Matrices with as many rows as ``c`` has entries. Sparse ones are kept as CSR arrays, dense
-        ones as they are.
+        Matrices with as many rows as ``c`` has entries. Sparse ones are stored as CSR arrays, dense
+        ones unchanged.
     c : array
         Right-hand side.
 
@@ -57,24 +57,24 @@ class Constraint:
             )
 
     def residual(self, x: Vector, z: Vector) -> Vector:
-        """How far ``x`` and ``z`` are from satisfying the constraint: ``A x + B z - c``."""
+        """Residual of the constraint: ``A x + B z - c``."""
         residual: Vector = self.A @ x + self.B @ z - self.c
         return residual
 
     @cached_property
     def gram_bound(self) -> float:
-        """A number that the largest eigenvalue of A'A does not exceed, for step sizes.
+        """Upper bound on the largest eigenvalue of A'A, for step sizes.
 
-        It is that eigenvalue but for rounding if A is dense or has at most 500 rows or columns. For
-        larger sparse matrices it comes close to the eigenvalue for the absolute values of the
-        entries, which is the same for graphs without odd cycles (chains, trees, grids) and for
-        entries of one sign.
+        It is that eigenvalue up to rounding if A is dense or has at most 500 rows or columns. For
+        larger sparse matrices it is close to the eigenvalue for the absolute values of the entries,
+        which is the same for graphs without odd cycles (chains, trees, grids) and for entries of
+        one sign.
         """
         return gram_bound(self.A)
 
     @cached_property
     def has_full_row_rank(self) -> bool:
-        """Whether the rows of A are linearly independent, clearly so in floating point."""
+        """Whether the rows of A are linearly independent, with a margin for floating point."""
         return has_full_row_rank(self.A)
 
     @cached_property
@@ -88,7 +88,7 @@ class Constraint:
         Raises
         ------
         InvalidArgument
-            If B'B is no positive multiple of the identity.
+            If B'B is not a positive multiple of the identity.
         """
         gram = sparse.csr_array(self.B.T @ self.B)
         weight = float(gram.diagonal().max(initial=0.0))
@@ -96,15 +96,14 @@ class Constraint:
         if not (weight > 0 and excess <= _ROUNDING * weight):
             raise InvalidArgument(
                 f"B of shape {self.B.shape} has columns that are not orthogonal and of equal "
-                "length, so that no prox gives "
-                "the z-step. Make z a copy of what the penalty sees, for instance with "
-                "hushfit.constraints.generalised."
+                "norm, so the z-step is not a prox. Make z a copy of the penalised variable, for "
+                "instance with hushfit.constraints.generalised."
             )
         return weight
 
 
 def _as_map(name: str, matrix: LinearMap) -> LinearMap:
-    """A CSR array or a plain array of floats; refuse what is not a finite matrix."""
+    """A CSR array or a dense array of floats; refuse anything but a finite matrix."""
     kept: LinearMap = sparse.csr_array(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
     if kept.ndim != 2:
         raise InvalidArgument(

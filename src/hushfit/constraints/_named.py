@@ -1,5 +1,5 @@
-"""The constraints that structured penalties need, by name. All are sparse and of the form A x -
-z = 0 but for `consensus`.
+"""Constraints for structured penalties. All are sparse and, except `consensus`, of the form A x - z
+= 0.
 """
 
 from collections.abc import Sequence
@@ -57,14 +57,14 @@ def graph(
     ----------
     edges : array of int, shape (n_edges, 2)
         Pairs of different coefficients, each pair once, in either order. The graph must be public
-        or paid for.
+        or the result of a release that was charged for.
     d : int
         Number of coefficients.
     signs : array of shape (n_edges,), optional
         +1 for coefficients that should be equal (the default), -1 for coefficients that should be
         opposite.
     with_identity : bool, default=False
-        Whether to put the identity below the edges, so that ``z`` also holds the coefficients
+        Whether to append the identity below the edges, so that ``z`` also contains the coefficients
         themselves and one lasso on ``z`` makes them both smooth along the graph and sparse. This is
         the ``A = [phi; I]`` of the papers on stochastic ADMM. It has more rows than columns, hence
         never full row rank.
@@ -73,7 +73,7 @@ def graph(
     -------
     Constraint
         ``x[j] - sign * x[i] - z[e] = 0`` for every edge e = (i, j), then ``x - z[n_edges:] = 0`` if
-        asked for.
+        ``with_identity``.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def group(groups: Sequence[Sequence[int]], d: int) -> Constraint:
 
 
 def copied_groups(groups: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Where `group` puts the copies: disjoint groups of entries of ``z``.
+    """Indices of the copies made by `group`: disjoint groups of entries of ``z``.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def copied_groups(groups: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...
     Returns
     -------
     tuple of tuples of int
-        Consecutive runs, one for each group and as long.
+        Consecutive indices, one tuple of the same length for each group.
     """
     ends = np.cumsum([len(members) for members in groups], dtype=np.int64)
     return tuple(
@@ -237,7 +237,7 @@ def _checked_signs(signs: ArrayLike | None, count: int) -> Vector:
 
 
 def _check_indices(name: str, indices: IntVector, d: int) -> None:
-    """Refuse indices that name no coefficient."""
+    """Refuse indices out of range."""
     outside = indices[(indices < 0) | (indices >= d)]
     if outside.size:
         raise InvalidArgument(

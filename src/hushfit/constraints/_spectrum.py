@@ -1,4 +1,4 @@
-"""What the singular values of a public matrix are at most, and whether the smallest is zero."""
+"""Bounds on the singular values of a public matrix, and a test of full row rank."""
 
 import warnings
 from typing import Any, TypeAlias
@@ -12,22 +12,21 @@ from hushfit._typing import Matrix
 
 LinearMap: TypeAlias = Any
 
-# With at most so many rows or columns the Gram matrix of the shorter side is made dense and its
-# eigenvalues are computed.
+# With at most so many rows or columns the eigenvalues of the dense Gram matrix of the shorter side
+# are computed.
 _FEW = 500
-# A sparse matrix with at most so many entries, zeros included, is made dense to find its rank.
+# A sparse matrix with at most so many entries, zeros included, is converted to dense to compute its
+# rank.
 _SMALL = 10**6
 _STEPS = 100
-# More than rounding can take away from a sum of squares of a million entries.
+# More than the relative rounding error of a sum of squares of a million entries.
 _MARGIN = 1 + 1e-10
 # Pivots of AA' that are smaller, relative to the largest, count as zero.
 _NO_PIVOT = 1e-12
 
 
 def gram_bound(A: LinearMap) -> float:
-    """An upper bound of the largest eigenvalue of A'A: exact but for rounding if A is dense or
-    small.
-    """
+    """Upper bound on the largest eigenvalue of A'A: exact up to rounding if A is dense or small."""
     if 0 in A.shape:
         return 0.0
     if not sparse.issparse(A) or min(A.shape) <= _FEW:
@@ -50,7 +49,7 @@ def _ratio_bound(A: LinearMap) -> float:
         if largest == 0.0:
             return 0.0
         best = min(best, float((image / v).max()))
-        # Entries of v that die out stay positive, so that the next ratio means something.
+        # Keep vanishing entries of v positive, so that the next ratio is defined.
         v = np.maximum(image / largest, 1e-9)
     return best
 
@@ -66,7 +65,7 @@ def has_full_row_rank(A: LinearMap) -> bool:
 
 
 def _is_positive(A: LinearMap) -> bool:
-    """Whether no pivot of AA' vanishes; rows are scaled to length 1 first, which changes no
+    """Whether no pivot of AA' vanishes; rows are first scaled to norm 1, which does not change the
     rank.
     """
     lengths = sparse.linalg.norm(A, axis=1)
@@ -77,7 +76,7 @@ def _is_positive(A: LinearMap) -> bool:
         warnings.simplefilter("error", MatrixRankWarning)
         try:
             pivots = np.abs(splu(sparse.csc_array(A @ A.T)).U.diagonal())
-        except (RuntimeError, MatrixRankWarning):  # how SuperLU says "exactly singular"
+        except (RuntimeError, MatrixRankWarning):  # SuperLU found it exactly singular
             return False
     return bool(pivots.min() > _NO_PIVOT * pivots.max())
 

@@ -1,4 +1,4 @@
-"""Compilation of loops, with what was compiled kept on disk where there is a place for it."""
+"""Compilation of loops, with machine code cached on disk where possible."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,11 +7,11 @@ from numba import njit
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Numba's ``njit`` that keeps its machine code for the next process, or compiles anew where
-    nothing can be written.
+    """Numba's ``njit`` with its machine code cached on disk, or without a cache where nothing can
+    be written.
 
-    A service may own neither the folder of the package nor a home, and numba refuses to define a
-    cached function there.
+    A service may have write access neither to the package folder nor to a home folder, and numba
+    refuses to define a cached function then.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

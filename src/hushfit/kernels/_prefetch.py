@@ -1,4 +1,4 @@
-"""Ask the processor for memory that will be needed soon; numba has no name for this instruction."""
+"""Prefetch memory into the cache; numba has no function for this instruction."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _READ, _KEEP_IN_ALL_CACHES, _DATA = 0, 3, 1
 
 @intrinsic
 def prefetch(typingctx: Any, array: Any, element: Any) -> Any:
-    """Fetch the cache line of ``array.flat[element]`` (C order). Reads nothing, so it may point
+    """Fetch the cache line of ``array.flat[element]`` (C order). It reads nothing, so it may point
     past the end.
     """
 

@@ -1,4 +1,4 @@
-"""The growth of a moment over the queries of an above-threshold gate. Proof:
+"""Growth of a Rényi moment over the queries of an above-threshold gate. Proof:
 docs/proofs/above_threshold.md.
 """
 
@@ -14,8 +14,8 @@ def log_growth(stop, go, queries, slack):
     """Logarithm of V_k, where V_0 = 1 and V_k is the largest of V_{k-1} and of exp(stop_i) +
     exp(go_i) V_{k-1}.
 
-    The points must be sorted by ``go``. The largest line at V is never less steep than the largest
-    one at a smaller V, so the search starts where the last one ended. ``slack`` covers what lies
+    The points must be sorted by ``go``. The maximal line at V is at least as steep as the maximal
+    one at a smaller V, so each search starts where the last one ended. ``slack`` covers the error
     between two points.
     """
     value, first = 0.0, 0
@@ -24,7 +24,8 @@ def log_growth(stop, go, queries, slack):
         for i in range(first, stop.shape[0]):
             a, b = stop[i], go[i] + value
             high = max(a, b)
-            # A sum is at most log 2 above its larger term: most need not be added up.
+            # The log of a sum is at most log 2 above its larger term: most sums need not be
+            # computed.
             if high + 0.7 < best:
                 continue
             total = high + math.log1p(math.exp(-abs(a - b)))
@@ -37,7 +38,7 @@ def log_growth(stop, go, queries, slack):
 
 @compiled(nogil=True, error_model="numpy")
 def not_dominated(stop, go):
-    """Which points, sorted by ``go`` from the top down, no earlier one exceeds in ``stop`` as
+    """Mask of the points, sorted by decreasing ``go``, that no earlier point exceeds in ``stop`` as
     well.
     """
     kept = np.zeros(stop.shape[0], np.bool_)

@@ -1,5 +1,5 @@
-"""Numbers by which compiled code knows a loss. A loop that meets another one raises: it must
-never compute some other loss.
+"""Integer codes of the losses in compiled code. A loop raises for an unknown code: it must never
+compute another loss.
 """
 
 LOGISTIC = 0

@@ -1,11 +1,10 @@
-"""Which rows a Poisson batch takes, from random digits or from random gaps."""
+"""Rows of a Poisson batch, from random bits: by comparing digits or by sampling the gaps."""
 
 import numpy as np
 
 from hushfit.kernels._compile import compiled
 
-# Multiplied by a power of two, it has a different number in its top six bits for each (a de Bruijn
-# sequence).
+# A de Bruijn sequence: multiplied by a power of two, its top six bits differ for each power.
 _SEQUENCE = np.uint64(0x03F79D71B4CB0A89)
 _SHIFT = np.uint64(58)
 _PLACES = np.empty(64, dtype=np.int64)
@@ -15,10 +14,8 @@ _AT_ONCE = 3
 
 
 @compiled(nogil=True)
-def _ones(word):
-    """How many bits are one: added up in pairs, in fours, in bytes, and all bytes by one
-    product.
-    """
+def _popcount(word):
+    """Number of one bits: added up in pairs, in fours, in bytes, and all bytes by one product."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + (
         (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
@@ -28,38 +25,37 @@ def _ones(word):
 
 
 @compiled(nogil=True)
-def _lowest(word):
-    """Place of the lowest one; of a word without any, some place."""
+def _lowest_one(word):
+    """Position of the lowest one bit; arbitrary for zero."""
     return _PLACES[((word & (~word + np.uint64(1))) * _SEQUENCE) >> _SHIFT]
 
 
 @compiled(nogil=True)
 def zero_in_all(planes, count):
-    """Places among the first ``count`` bits where no plane has a one."""
+    """Positions among the first ``count`` bits where no plane has a one."""
     zeros = ~planes[0]
     for plane in range(1, planes.shape[0]):
         for place in range(zeros.shape[0]):
             zeros[place] &= ~planes[plane, place]
     if count % 64:
         zeros[-1] &= (np.uint64(1) << np.uint64(count % 64)) - np.uint64(1)
-    # Counted first: an array for all rows would be fresh memory from the system, which costs more
-    # than the count.
+    # Counted first: allocating an array for all rows costs more time than the count.
     total = 0
     for word in zeros:
-        total += _ones(word)
+        total += _popcount(word)
     found = np.empty(total + _AT_ONCE, np.int64)
     taken = 0
     for place in range(zeros.shape[0]):
         word = zeros[place]
-        # A word of a small rate has a bit or two. Writing the places of a few, there or not, leaves
-        # no branch to guess wrong.
+        # At a small rate a word has one or two bits. Writing a fixed number of positions, valid or
+        # not, avoids mispredicted branches.
         for k in range(_AT_ONCE):
-            found[taken + k] = 64 * place + _lowest(word)
+            found[taken + k] = 64 * place + _lowest_one(word)
             word &= word - np.uint64(1)
-        following = taken + _ones(zeros[place])
+        following = taken + _popcount(zeros[place])
         taken += _AT_ONCE
         while word:
-            found[taken] = 64 * place + _lowest(word)
+            found[taken] = 64 * place + _lowest_one(word)
             word &= word - np.uint64(1)
             taken += 1
         taken = following
@@ -68,11 +64,10 @@ def zero_in_all(planes, count):
 
 @compiled(nogil=True)
 def below(rows, heads, head, words, tail):
-    """Keep, at the front of ``rows``, those whose digits lie below a bound; their number is
-    returned.
+    """Move the rows whose digits are below a bound to the front of ``rows``; returns their number.
 
-    The first eight digits of each are compared with ``head``; where they are equal, the next 56,
-    from a word of their own, with ``tail``.
+    The first eight bits of each are compared with ``head``; if they are equal, the next 56, from a
+    separate word, with ``tail``.
     """
     taken = tied = 0
     for k in range(rows.shape[0]):
@@ -86,18 +81,18 @@ def below(rows, heads, head, words, tail):
 
 
 @compiled(nogil=True)
-def walk(words, beyond, guide, row, n_rows, rows):
-    """Go from one taken row to the next, a word for each gap between them, and write the taken ones
-    into ``rows``.
+def scan_gaps(words, beyond, guide, row, n_rows, rows):
+    """Sample the gaps between taken rows, one random word for each, and write the taken rows into
+    ``rows``.
 
-    Gap ``k`` belongs to the words from ``beyond[k]`` to ``beyond[k - 1]``. A word below all bounds
-    passes over as many rows as there are bounds and takes none. One that lies at a bound, or just
-    above it, is left to the caller, because more digits are needed.
+    Gap ``k`` corresponds to the words from ``beyond[k]`` to ``beyond[k - 1]``. A word below all
+    bounds skips as many rows as there are bounds and takes none. A word at a bound, or just above
+    it, is left to the caller, because more digits are needed.
 
-    Returns how many rows were taken, which row is next, and how many words were used.
+    Returns the number of rows taken, the next row, and the number of words used.
     """
     longest = beyond.shape[0]
-    shift = np.uint64(64 - _ones(np.uint64(guide.shape[0] - 1)))
+    shift = np.uint64(64 - _popcount(np.uint64(guide.shape[0] - 1)))
     taken = 0
     for used in range(words.shape[0]):
         word = words[used]

@@ -1,9 +1,9 @@
 """Fused passes over the rows for differences of gradients: two margins, two slopes, their clipped
 difference, accumulation.
 
-The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and what a record
-contributes does not depend on the records around it. Both margins of every row come from the same
-call site. A loss without a branch in ``_slope`` raises.
+The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and the
+contribution of a record does not depend on other records. Both margins of every row come from the
+same call site. A loss without a branch in ``_slope`` raises.
 """
 
 import math
@@ -52,7 +52,7 @@ def _two_dots_sparse(data, indices, start, stop, w, v):
 
 @compiled(**_STRICT)
 def _weight(code, parameter, margin, other, y, scale, cap, bound):
-    """What multiplies the raw row: the difference of two capped slopes, itself capped."""
+    """Factor of the raw row: the difference of two capped slopes, itself capped."""
     here = min(cap, max(-cap, _slope(code, parameter, scale * margin, y)))
     there = min(cap, max(-cap, _slope(code, parameter, scale * other, y)))
     return scale * min(bound, max(-bound, here - there))
@@ -60,7 +60,7 @@ def _weight(code, parameter, margin, other, y, scale, cap, bound):
 
 @compiled(**_STRICT)
 def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
-    """Put the sum, over ``rows`` or over all when empty, of clipped gradients at ``w`` less those
+    """Write the sum, over ``rows`` or over all if empty, of clipped gradients at ``w`` minus those
     at ``v`` into ``total``.
 
     ``w``, ``v`` and ``total`` have one entry more than X has columns: the intercept. ``cap`` bounds
@@ -76,7 +76,7 @@ def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
         filled = 0
         stop = min(k + _CHUNK, count)
         for q in range(k, stop):
-            if q + _CHUNK < count:  # the row that this one's successor in the next chunk will need
+            if q + _CHUNK < count:  # prefetch the row at the same position of the next chunk
                 start = _pick(rows, q + _CHUNK) * width
                 for element in range(start, start + width, _LINE):
                     prefetch(X, element)
@@ -117,9 +117,7 @@ def scalar_csr(
 
 @compiled(**_STRICT)
 def _subtract_outputs(code, parameter, t, other, label, scale, cap, bound):
-    """Turn one row's margins at two places into the clipped difference of what multiplies it,
-    left in ``t``.
-    """
+    """Replace one row's margins ``t`` by the clipped difference of its factors at two points."""
     _weigh_outputs(code, parameter, t, label, scale, cap)
     _weigh_outputs(code, parameter, other, label, scale, cap)
     square = 0.0

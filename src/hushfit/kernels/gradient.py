@@ -2,18 +2,18 @@
 cache.
 
 Accumulators start at ``ROUNDER * grid``, where neighbouring floats are exactly ``grid`` apart, so
-that adding a contribution rounds it to a multiple of ``grid`` and the sum itself is exact. Two
-neighbouring tables therefore differ by one record's contribution and a few grid steps per
-coordinate, whatever the floating-point unit does (docs/proofs/gradient.md, lemma 1).
+that adding a contribution rounds it to a multiple of ``grid`` and the sum itself is exact. Sums
+over two neighbouring tables therefore differ by one record's contribution and a few grid steps per
+coordinate, for every floating-point unit (docs/proofs/gradient.md, lemma 1).
 
-Two rules keep that true. What a record contributes must not depend on the records around it: every
+Two rules guarantee that. The contribution of a record must not depend on other records: every
 margin comes from the same machine code (one call site), and accumulation is plain IEEE
-multiply-then-add in the order of the rows, so that it does not matter how rows are grouped. Only
-the dot product may be reassociated or contracted.
+multiply-then-add in the order of the rows, so that the grouping of rows does not matter. Only the
+dot product may be reassociated or contracted.
 
 A record is ``scale * [x, unit]``: ``unit`` is 1 with an intercept and 0 without; ``scale`` makes it
 a unit vector, or is 0 for a record that counts as the zero record (its values, which may be nan,
-are then never touched).
+are then never read).
 """
 
 import math
@@ -24,12 +24,13 @@ from hushfit.kernels._compile import compiled
 from hushfit.kernels._prefetch import prefetch
 from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
 
-# In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units
-# either way.
+# In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units in
+# both directions.
 ROUNDER = 1.5 * 2.0**52
 HEADROOM = 2.0**51
 
-# rows whose margins are taken before any of them is added: small enough for the first-level cache
+# rows whose margins are computed before any of them is added: small enough for the first-level
+# cache
 _CHUNK = 16
 _LINE = 8  # float64 values in a cache line
 
@@ -41,8 +42,7 @@ _ANY_ORDER = {**_STRICT, "fastmath": {"contract", "reassoc", "nsz"}}
 def _slope(code, parameter, t, y):
     """Slope dl/dt of the pointwise loss named by ``code``."""
     if code == LOGISTIC:
-        # exp of minus the size cannot overflow; choosing the numerator afterwards needs no branch
-        # to guess
+        # exp(-|t|) cannot overflow; choosing the numerator afterwards needs no branch
         e = math.exp(-abs(t))
         return -y * ((e if y * t >= 0.0 else 1.0) / (1.0 + e))
     if code == HUBER_HINGE:
@@ -54,7 +54,7 @@ def _slope(code, parameter, t, y):
 
 @compiled(**_STRICT)
 def _weight(code, parameter, margin, y, scale, cap):
-    """What multiplies the raw row in its clipped gradient, from the unscaled margin."""
+    """Factor of the raw row in its clipped gradient, from the unscaled margin."""
     slope = _slope(code, parameter, scale * margin, y)
     return scale * min(cap, max(-cap, slope))
 
@@ -85,7 +85,7 @@ def _dot(X, i, w):
 @compiled(**_ANY_ORDER)
 def _dot_sparse(data, indices, start, stop, w):
     total = 0.0
-    for p in range(start, stop):  # unsigned, so that no index is tested for being negative
+    for p in range(start, stop):  # unsigned, to avoid tests for negative indices
         total += data[p] * w[np.uint64(indices[p])]
     return total
 
@@ -108,7 +108,7 @@ def _add_sparse(data, indices, start, stop, weight, unit, total):
 
 @compiled(**_STRICT)
 def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
-    """As four calls of ``_add``, with one visit to the accumulators."""
+    """Like four calls of ``_add``, with one pass over the accumulators."""
     last = X.shape[1]
     for j in range(last):
         total[j] = (((total[j] + wa * X[a, j]) + wb * X[b, j]) + wc * X[c, j]) + wd * X[d, j]
@@ -131,7 +131,7 @@ def _add_chunk(X, chosen, weights, count, unit, total):
 
 @compiled(**_STRICT)
 def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
-    """Put the sum of the clipped gradients of ``rows`` (of all rows when empty) into ``total``.
+    """Write the sum of the clipped gradients of ``rows`` (of all rows if empty) into ``total``.
 
     ``w`` and ``total`` have one entry more than X has columns: the intercept. ``caps``
     bounds |slope|, per row or for all.
@@ -147,7 +147,7 @@ def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total)
         filled = 0
         stop = min(k + _CHUNK, count)
         for q in range(k, stop):
-            if q + _CHUNK < count:  # the row that this one's successor in the next chunk will need
+            if q + _CHUNK < count:  # prefetch the row at the same position of the next chunk
                 start = _pick(rows, q + _CHUNK) * width
                 for element in range(start, start + width, _LINE):
                     prefetch(X, element)
@@ -181,8 +181,8 @@ def scalar_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, param
 
 @compiled(**_STRICT)
 def _weigh_outputs(code, parameter, t, label, scale, cap):
-    """Turn one row's unscaled margins ``t`` into what multiplies it in each output's gradient,
-    clipped as one vector.
+    """Replace one row's unscaled margins ``t`` by its factors in each output's gradient, clipped as
+    one vector.
     """
     if code == SOFTMAX:
         top = t.max()
@@ -200,9 +200,7 @@ def _weigh_outputs(code, parameter, t, label, scale, cap):
     for o in range(t.shape[0]):
         square += t[o] * t[o]
     length = math.sqrt(square)
-    if (
-        not length < math.inf
-    ):  # the margins overflowed; a nan here would erase the sum of all records
+    if not length < math.inf:  # the margins overflowed; a nan here would make the whole sum nan
         t[:] = 0.0
         return
     factor = scale * (cap / length) if length > cap else scale

@@ -1,4 +1,4 @@
-"""Where an exact answer meets its noise: whole numbers of grid steps, added as integers."""
+"""Addition of noise on a grid: answer and noise as integer numbers of grid steps."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from hushfit.kernels._compile import compiled
 
 @compiled(nogil=True, error_model="numpy")
 def add_on_grid(answer, noise, step):
-    """Round to multiples of ``step``, add so many steps of noise, scale back. Plain IEEE
-    arithmetic, in the order written.
+    """Round to multiples of ``step``, add noise in steps, scale back. Plain IEEE arithmetic, in the
+    order written.
     """
     noisy = np.empty(answer.shape[0])
     for k in range(answer.shape[0]):

@@ -1,10 +1,10 @@
-"""Fused passes over the rows for line searches: how much each record's loss falls at every
-candidate, in one visit to the row.
+"""Fused passes over the rows for line searches: the decrease of each record's loss at every
+candidate, in one pass.
 
-The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and what a record
-contributes does not depend on the records around it. Candidates are combinations of a few vectors
-(a line needs two), so a row is multiplied with those vectors only. The first combination is the
-point that the others are compared with.
+The rules of ``kernels/gradient.py`` hold here as well: sums are exact on a grid, and the
+contribution of a record does not depend on other records. Candidates are linear combinations of a
+few vectors (a line needs two), so a row is multiplied with those vectors only. The first
+combination is the point that the others are compared with.
 """
 
 import math
@@ -49,16 +49,16 @@ def _value_of_outputs(code, parameter, t, label):
 
 @compiled(**_STRICT)
 def _clipped(drop, bound):
-    """Within the bound; a record whose margins overflow, so that its drop is not a number,
-    counts for nothing.
+    """Clip a decrease to the bound; 0 if the margins of the record overflow, so that it is not a
+    number.
     """
     return min(bound, max(-bound, drop)) if drop == drop else 0.0
 
 
 @compiled(**_STRICT)
 def _add_drops(code, parameter, margins, mixes, y, bounds, total):
-    """Add one record of one output: ``margins`` are its products with the vectors that ``mixes``
-    combines.
+    """Add the decreases of one record with one output: ``margins`` are its products with the
+    vectors that ``mixes`` combines.
     """
     start = 0.0
     for k in range(mixes.shape[0]):
@@ -74,7 +74,7 @@ def _add_drops(code, parameter, margins, mixes, y, bounds, total):
 
 @compiled(**_STRICT)
 def _add_drops_of_outputs(code, parameter, margins, mixes, label, bounds, t, total):
-    """The same for a loss with several outputs."""
+    """Like ``_add_drops`` for a loss with several outputs."""
     start = 0.0
     for k in range(mixes.shape[0]):
         for o in range(t.shape[0]):
@@ -90,8 +90,8 @@ def _add_drops_of_outputs(code, parameter, margins, mixes, label, bounds, t, tot
 
 @compiled(**_STRICT)
 def scalar_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
-    """Put into ``total`` the sums, over ``rows`` or over all when empty, of clipped drops from the
-    first mix to each other one.
+    """Write into ``total`` the sums, over ``rows`` or over all if empty, of clipped decreases from
+    the first mix to each other one.
 
     ``vectors`` is (vectors, columns + 1), ``mixes`` (1 + candidates, vectors); the rest has one
     entry for each candidate.

@@ -3,16 +3,15 @@ arithmetic only.
 
 The Laplace is that of Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy"
 (2020): all parameters are powers of two, so every exponent is a dyadic rational and every trial
-compares fresh bits with an integer. The Gaussian is proposed from a table of dyadic probabilities
-and accepted by one comparison of random digits with an exponential, known to 31 digits but for a
-few units of the last. Where the digits lie so close that this does not tell, the kernel says so and
-leaves that try to ``privacy/noise/_exact_gaussian.py``. ``docs/proofs/noise.md`` has the algebra
-and the proof.
+compares fresh bits with an integer. The Gaussian uses rejection sampling: proposals come from a
+table of dyadic probabilities and are accepted by one comparison of random bits with an exponential,
+known to 31 bits but for a few units of the last. If the comparison is too close to decide, the
+kernel reports it and leaves that proposal to ``privacy/noise/_exact_gaussian.py``.
+``docs/proofs/noise.md`` has the algebra and the proof.
 
-The bits are a stream: ``at[0]`` is the position of the next one. Whatever a read past the end
-returns, the coordinate it belongs to is thrown away and computed again *from the same bits*,
-followed by fresh ones, so that the output is a function of the stream alone and the size of the
-buffer cannot bias it.
+The bits are a stream: ``at[0]`` is the position of the next one. A coordinate that reads past the
+end is discarded and computed again *from the same bits*, followed by fresh ones, so that the output
+is a function of the stream alone and the size of the buffer cannot bias it.
 """
 
 from collections.abc import Callable
@@ -37,26 +36,28 @@ from hushfit.kernels._compile import compiled
 Words: TypeAlias = NDArray[np.uint32]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# Positions that no stream reaches: the first marks "ran out", and every later read sees it; from
-# the second on, "too close to tell", with the position where that try starts added to it.
-_RAN_OUT = 1 << 62
-_TOO_CLOSE = _RAN_OUT + 1
-# Width of the first look in a comparison: one trial in 256 has to look further.
-_LOOK = 8
+# Positions that no stream reaches: the first marks an exhausted buffer, and every later read sees
+# it; from the second on, an undecided proposal, with the position where that proposal starts added
+# to it.
+_BUFFER_EXHAUSTED = 1 << 62
+_UNDECIDED = _BUFFER_EXHAUSTED + 1
+# Bits compared at a time: one trial in 256 needs more than the first.
+_BITS_PER_COMPARISON = 8
 
-# Of 64 proposals so many are 0, 1 and 2 widths, for even and odd exponents; the last is 3 and a
-# geometric number more. Beside the first share they are at least exp(-V^2/2) and exp(-V^2), so that
-# no chance of acceptance exceeds one.
-SHARES = ((36, 22, 5), (45, 17, 1))
-WIDTHS = np.array([np.repeat([0, 1, 2, 3], [*shares, 1]) for shares in SHARES])
-COMPARED = 24  # digits of a random number that are compared with a chance
-_FAR = 8  # from so many widths on, a chance is below 2**-31
-# Bound on the error of `_chance` in units of 2**-31: at most 11 by docs/proofs/noise.md.
-CHANCE_ERROR = 16
+# Of 64 proposals so many are 0, 1 and 2 widths, for even and odd exponents; the last is 3 plus a
+# geometric number. Relative to the first weight they are at least exp(-V^2/2) and exp(-V^2), so
+# that no acceptance probability exceeds one.
+PROPOSAL_WEIGHTS = ((36, 22, 5), (45, 17, 1))
+WIDTHS = np.array([np.repeat([0, 1, 2, 3], [*weights, 1]) for weights in PROPOSAL_WEIGHTS])
+COMPARED_BITS = 24  # bits of a random number that are compared with an acceptance probability
+_MAX_WIDTHS = 8  # from so many widths on, the acceptance probability is below 2**-31
+# Bound on the error of `_acceptance_probability` in units of 2**-31: at most 11 by
+# docs/proofs/noise.md.
+ACCEPTANCE_ERROR = 16
 
 
 def _exact(digits: int) -> Context:
-    """Decimal arithmetic of so many digits, whatever the application has set for its own."""
+    """Decimal arithmetic of so many digits, independent of the context of the application."""
     return Context(
         digits,
         ROUND_HALF_EVEN,
@@ -69,14 +70,16 @@ def _exact(digits: int) -> Context:
     )
 
 
-def chance_in_units(V: int, U: int, k: int, odd: int, digits: int) -> int:
-    """The chance of accepting V + U / 2**k widths, in units of 2**-digits; cut, so too large by
-    next to nothing and too small by less than one and that.
+def acceptance_in_units(V: int, U: int, k: int, odd: int, digits: int) -> int:
+    """Acceptance probability of V + U / 2**k widths, in units of 2**-digits; truncated, so too
+    large by a negligible error and too small by less than one plus that error.
     """
     with localcontext(_exact(digits + 100)):  # enough for the square to be exact
         square = (V + Decimal(U) / 2**k) ** 2
-        share = Decimal(SHARES[odd][V] if V < 3 else Decimal(2) ** (2 - V))
-        return int(SHARES[odd][0] / share * (-square if odd else -square / 2).exp() * 2**digits)
+        weight = Decimal(PROPOSAL_WEIGHTS[odd][V] if V < 3 else Decimal(2) ** (2 - V))
+        return int(
+            PROPOSAL_WEIGHTS[odd][0] / weight * (-square if odd else -square / 2).exp() * 2**digits
+        )
 
 
 def _exp_in_units(numerator: int, denominator: int) -> int:
@@ -84,10 +87,10 @@ def _exp_in_units(numerator: int, denominator: int) -> int:
         return int((Decimal(-numerator) / denominator).exp() * 2**31)
 
 
-_CHANCES: IntVector = np.array(
-    [[chance_in_units(V, 0, 0, odd, 31) for V in range(_FAR)] for odd in (0, 1)]
+_ACCEPTANCE: IntVector = np.array(
+    [[acceptance_in_units(V, 0, 0, odd, 31) for V in range(_MAX_WIDTHS)] for odd in (0, 1)]
 )
-# exp(-x) for whole x, 64ths and 4096ths.
+# exp(-x) for integer x, 64ths and 4096ths.
 _EXP: IntVector = np.array([[_exp_in_units(i, part) for i in range(64)] for part in (1, 64, 4096)])
 
 
@@ -101,15 +104,12 @@ def _compiled(function: _Function) -> _Function:
 def take(words: Words, at: IntVector, bits: int) -> int:
     """Return the next ``bits`` (at most 31) bits of the stream as an integer."""
     start = at[0]
-    # The last word only completes reads that begin before it, so that two words can always be
-    # fetched.
+    # The last word only completes reads that begin before it, so that two words can always be read.
     if start + bits >= 32 * (words.size - 1):
-        at[0] = _RAN_OUT
+        at[0] = _BUFFER_EXHAUSTED
         return 0
     at[0] = start + bits
-    word = np.uint64(
-        start >> 5
-    )  # unsigned, so that no time goes into asking whether it is negative
+    word = np.uint64(start >> 5)  # unsigned, to avoid a test for negative indices
     pair = np.int64(words[word]) | (np.int64(words[word + np.uint64(1)]) << 32)
     return int((pair >> (start & 31)) & ((1 << bits) - 1))
 
@@ -122,12 +122,12 @@ def _below(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     if numerator >> bits:
         return True
     while bits > 0:
-        look = min(bits, _LOOK)
-        bits -= look
-        drawn = take(words, at, look)
-        wanted = (numerator >> bits) & ((1 << look) - 1)
+        width = min(bits, _BITS_PER_COMPARISON)
+        bits -= width
+        drawn = take(words, at, width)
+        wanted = (numerator >> bits) & ((1 << width) - 1)
         if drawn != wanted:
-            return drawn < wanted  # the bits not looked at cannot change the answer
+            return drawn < wanted  # the remaining bits cannot change the answer
     return False
 
 
@@ -149,9 +149,11 @@ def _exp_minus(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     an odd K fails first.
     """
     K = 1
-    while at[0] != _RAN_OUT and _one_in(words, at, K) and _below(words, at, numerator, bits):
+    while (
+        at[0] != _BUFFER_EXHAUSTED and _one_in(words, at, K) and _below(words, at, numerator, bits)
+    ):
         K += 1
-    return at[0] != _RAN_OUT and K % 2 == 1
+    return at[0] != _BUFFER_EXHAUSTED and K % 2 == 1
 
 
 @_compiled
@@ -165,7 +167,7 @@ def _all_exp_minus(words: Words, at: IntVector, numerator: int, bits: int, times
 @_compiled
 def _laplace(words: Words, at: IntVector, k: int) -> int:
     """One discrete Laplace draw of scale 2**k."""
-    while at[0] < _RAN_OUT:
+    while at[0] < _BUFFER_EXHAUSTED:
         U = take(words, at, k)
         if not _exp_minus(words, at, U, k):
             continue
@@ -175,68 +177,68 @@ def _laplace(words: Words, at: IntVector, k: int) -> int:
         magnitude = (V << k) + U
         if take(words, at, 1) == 0:
             return magnitude
-        if magnitude > 0:  # "minus zero" is rejected, or 0 would come twice as often
+        if magnitude > 0:  # "minus zero" is rejected, or 0 would be twice as likely
             return -magnitude
     return 0
 
 
 @_compiled
-def _chance(V: int, U: int, k: int, odd: int) -> int:
-    """The chance of accepting V + u widths, u = U / 2**k, in units of 2**-31: exp(-c V^2) /
-    share times exp(-c (2 V u + u^2)).
+def _acceptance_probability(V: int, U: int, k: int, odd: int) -> int:
+    """Acceptance probability of V + u widths, u = U / 2**k, in units of 2**-31: exp(-c V^2) /
+    weight times exp(-c (2 V u + u^2)).
     """
-    if V >= _FAR:
+    if V >= _MAX_WIDTHS:
         return 0
     u = U << (31 - k)
     x = (((V * u) << 2) + ((u * u) >> 30)) >> (1 - odd)  # c (2 V u + u^2) in units of 2**-32
     rest = x & 0xFFFFF
-    chance = (_CHANCES[odd, V] * _EXP[0, x >> 32]) >> 31
-    chance = (chance * _EXP[1, (x >> 26) & 63]) >> 31
-    chance = (chance * _EXP[2, (x >> 20) & 63]) >> 31
-    return int((chance * ((1 << 31) - (rest >> 1) + ((rest * rest) >> 34))) >> 31)
+    probability = (_ACCEPTANCE[odd, V] * _EXP[0, x >> 32]) >> 31
+    probability = (probability * _EXP[1, (x >> 26) & 63]) >> 31
+    probability = (probability * _EXP[2, (x >> 20) & 63]) >> 31
+    return int((probability * ((1 << 31) - (rest >> 1) + ((rest * rest) >> 34))) >> 31)
 
 
 @_compiled
 def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
-    """One discrete Gaussian draw, of |V + u| widths of 2**k each; where a comparison is too
-    close to tell, ``at`` is marked.
+    """One discrete Gaussian draw, of |V + u| widths of 2**k each; if a comparison is too close to
+    decide, ``at`` is marked.
     """
-    while at[0] < _RAN_OUT:
+    while at[0] < _BUFFER_EXHAUSTED:
         first = at[0]
         U = take(words, at, k)
-        drawn = take(words, at, 31)  # a sign, a proposal and the digits to be compared
+        drawn = take(words, at, 31)  # a sign, a proposal and the bits to be compared
         minus, proposal, digits = drawn & 1, (drawn >> 1) & 63, drawn >> 7
         V = int(WIDTHS[odd, proposal])
         if V == 3:
             while take(words, at, 1) == 1:
                 V += 1
         magnitude = (V << k) + U
-        if minus and magnitude == 0:  # "minus zero" is rejected, or 0 would come twice as often
+        if minus and magnitude == 0:  # "minus zero" is rejected, or 0 would be twice as likely
             continue
-        excess = (digits << 7) - _chance(V, U, k, odd)
-        if excess + (1 << 7) <= -CHANCE_ERROR:
+        excess = (digits << 7) - _acceptance_probability(V, U, k, odd)
+        if excess + (1 << 7) <= -ACCEPTANCE_ERROR:
             return -magnitude if minus else magnitude
-        if excess < CHANCE_ERROR and at[0] < _RAN_OUT:
-            at[0] = _TOO_CLOSE + first
+        if excess < ACCEPTANCE_ERROR and at[0] < _BUFFER_EXHAUSTED:
+            at[0] = _UNDECIDED + first
     return 0
 
 
 @_compiled
 def _fill(words: Words, at: IntVector, out: IntVector, done: int, k: int, odd: int) -> int:
-    """Fill ``out[done:]`` as far as it goes; Laplace noise for a negative ``odd``. ``at`` is left
-    where the first missing coordinate starts.
+    """Fill ``out[done:]`` as far as the bits last; Laplace noise for a negative ``odd``. ``at`` is
+    left where the first missing coordinate starts.
 
-    Or, where a comparison was too close, at the start of that very try. Tries before it are
-    rejected by their own bits and done with: reading them again, by a rule that looks at more
-    digits, would read the bits after them as something else.
+    If a comparison was too close to decide, ``at`` is left at the start of that proposal. Proposals
+    before it are rejected by their own bits and finished: reading them again, by a rule that
+    compares more bits, would shift the meaning of the bits after them.
     """
     while done < out.size:
         start = at[0]
         drawn = _laplace(words, at, k) if odd < 0 else _gaussian(words, at, k, odd)
-        if at[0] >= _RAN_OUT:
-            too_close = at[0] >= _TOO_CLOSE
-            at[0] = at[0] - _TOO_CLOSE if too_close else start
-            return ~done if too_close else done
+        if at[0] >= _BUFFER_EXHAUSTED:
+            undecided = at[0] >= _UNDECIDED
+            at[0] = at[0] - _UNDECIDED if undecided else start
+            return ~done if undecided else done
         out[done] = drawn
         done += 1
     return done
@@ -253,20 +255,20 @@ def fill_gaussian(
     words : array of uint32
         Independent uniform random words.
     at : array of int64 of length 1
-        Position of the next unused bit; moved to the end of the last finished coordinate.
+        Position of the next unused bit; set to the end of the last finished coordinate.
     out : array of int64
-        Where the noise goes.
+        Output array of the noise.
     done : int
-        How many coordinates are already filled.
+        Number of coordinates already filled.
     log2_variance : int
         Between 0 and 62.
 
     Returns
     -------
     int
-        How many coordinates are now filled; fewer than ``out.size`` if the words ran out. If a
-        comparison was too close to tell, the complement ``~filled``, which is negative:
-        ``exact_gaussian`` goes on with the try that ``at`` points to.
+        Number of coordinates now filled; fewer than ``out.size`` if the words ran out. If a
+        comparison was too close to decide, the complement ``~filled``, which is negative:
+        ``exact_gaussian`` continues with the proposal that ``at`` points to.
     """
     return _fill(words, at, out, done, (log2_variance + 1) // 2, log2_variance % 2)
 
@@ -275,6 +277,6 @@ def fill_gaussian(
 def fill_laplace(words: Words, at: IntVector, out: IntVector, done: int, log2_scale: int) -> int:
     """Write discrete Laplace noise of scale ``2**log2_scale`` (0 to 31) into ``out[done:]``.
 
-    Parameters and result are those of `fill_gaussian`; no comparison is ever too close.
+    Parameters and result are those of `fill_gaussian`; no comparison is ever undecided.
     """
     return _fill(words, at, out, done, log2_scale, -1)

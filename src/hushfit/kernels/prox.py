@@ -1,4 +1,4 @@
-"""Proxes that need a loop: one row of coefficients after the other, in place of a formula.
+"""Proximal operators without a closed form, computed row by row of the coefficients.
 
 Every function takes rows of shape (outputs, features), C-contiguous float64, and returns a new
 array of that shape.
@@ -16,12 +16,12 @@ def _power_root(size, weight, q, start):
     """Larger root z of ``z + weight * q * z**(q - 1) = size``, which is at least ``start``.
 
     On [start, size] the left side is convex and increasing and at ``size`` it is too large, so
-    Newton's method comes down from there monotonically. It ends when rounding stops it.
+    Newton's method decreases monotonically from there. It stops when rounding prevents progress.
     """
     z = size
     while True:
-        pull = weight * q * z ** (q - 1.0)
-        lower = max(start, z - (z - size + pull) / (1.0 - (1.0 - q) * pull / z))
+        derivative = weight * q * z ** (q - 1.0)
+        lower = max(start, z - (z - size + derivative) / (1.0 - (1.0 - q) * derivative / z))
         if not lower < z:
             return z
         z = lower
@@ -31,9 +31,9 @@ def _power_root(size, weight, q, start):
 def power_threshold(v, weight, q):
     """Minimise ``weight * |z|**q + (z - v)**2 / 2`` for each entry, 0 < q < 1.
 
-    A nonzero minimiser must beat 0. Where the two tie, ``z = start`` and ``|v| = threshold``; both
-    follow from setting the derivative and the difference to zero. Below the threshold the answer is
-    0, above it the larger stationary point.
+    A nonzero minimiser must have a smaller objective than 0. Where the two are equal, ``z = start``
+    and ``|v| = threshold``; both follow from setting the derivative and the difference to zero.
+    Below the threshold the minimiser is 0, above it the larger stationary point.
     """
     z = np.zeros_like(v)
     start = (2.0 * weight * (1.0 - q)) ** (1.0 / (2.0 - q))
@@ -55,9 +55,9 @@ def _fuse(y, weight, z, at, slope, offset, low, high):
     Let D_k(t) be the derivative of the best cost of entries 0..k given ``z[k] = t``. It is
     increasing and piecewise linear, and D_{k+1}(t) is t - y[k + 1] plus D_k(t) clipped to [-weight,
     weight]. Clipping cuts off both ends, at ``low[k]`` and ``high[k]``: the best ``z[k]`` given
-    ``z[k + 1]`` is the latter moved into [low[k], high[k]]. The knots of the clipped D_k lie at
+    ``z[k + 1]`` is the latter clipped to [low[k], high[k]]. The knots of the clipped D_k are
     ``at[first:last]``; passing one from left to right adds (slope, offset) to the line. A knot is
-    put in once and taken out at most once.
+    inserted once and removed at most once.
     """
     n = y.shape[0]
     first = last = n  # two knots are added per entry, one at either end
@@ -107,10 +107,10 @@ def fuse(v, weight):
 
 @compiled(**_OPTIONS)
 def decreasing(v):
-    """Nearest row with entries that never increase and never fall below zero, for each row.
+    """Projection of each row onto the non-increasing, non-negative vectors.
 
-    Pools adjacent violators: a block that would exceed the mean of the one before it is merged with
-    it.
+    By pooling adjacent violators: a block whose mean would exceed that of the one before it is
+    merged with it.
     """
     z = np.empty_like(v)
     total, length = np.empty(v.shape[1]), np.empty(v.shape[1], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Compiled loops over single rows: lengths, and the second moment of sparse rows."""
+"""Compiled loops over single rows: norms, margins, and the second moment of sparse rows."""
 
 import math
 
@@ -13,8 +13,8 @@ _SMALLEST_SQUARE = 1e-280
 
 @compiled(**_OPTIONS)
 def _inverse_length(square):
-    """1 / length; 0 for the empty record and for one with a value that is not a finite number."""
-    # Squares of smaller entries underflow one by one, and the record would come out longer than
+    """1 / norm; 0 for the empty record and for one with a value that is not a finite number."""
+    # Squares of smaller entries underflow one by one, and the scaled record would have a norm above
     # one.
     if square > _SMALLEST_SQUARE and square < math.inf:
         return 1.0 / math.sqrt(square)
@@ -23,7 +23,7 @@ def _inverse_length(square):
 
 @compiled(**_OPTIONS)
 def unit_scales_dense(X, unit, scale):
-    """What makes each record ``[x, unit]`` a unit vector."""
+    """Factors that make each record ``[x, unit]`` a unit vector."""
     for i in range(X.shape[0]):
         square = unit
         for j in range(X.shape[1]):
@@ -75,7 +75,7 @@ def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
 
 @compiled(**_OPTIONS)
 def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
-    """Length of ``A`` times each record."""
+    """Norm of ``A`` times each record."""
     image = np.empty(A.shape[0])
     last = A.shape[0] - 1
     for i in range(indptr.shape[0] - 1):
@@ -88,7 +88,7 @@ def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
             row = A[indices[p]]
             entry = (
                 scale[i] * data[p]
-            )  # scaled first: the square of an unscaled image may underflow
+            )  # scaled first: the square of an unscaled product may underflow
             for j in range(A.shape[0]):
                 image[j] += entry * row[j]
         square = 0.0

@@ -17,9 +17,13 @@ Out = TypeVar("Out")
 
 
 def thread_count() -> int:
-    """Cores this process may use, or the number in ``HUSHFIT_THREADS``."""
-    asked = os.environ.get("HUSHFIT_THREADS", "")
-    return int(asked) if asked.isdigit() and int(asked) > 0 else len(os.sched_getaffinity(0))
+    """Number of cores this process may use, or the value of ``HUSHFIT_THREADS``."""
+    requested = os.environ.get("HUSHFIT_THREADS", "")
+    return (
+        int(requested)
+        if requested.isdigit() and int(requested) > 0
+        else len(os.sched_getaffinity(0))
+    )
 
 
 @cache
@@ -35,9 +39,7 @@ def parallel_map(function: Callable[[In], Out], items: Iterable[In]) -> Iterator
         for second in items:
             several = chain((first, second), items)
             return (
-                map(function, several)
-                if thread_count() == 1
-                else _a_few_at_a_time(function, several)
+                map(function, several) if thread_count() == 1 else _bounded_map(function, several)
             )
         return map(function, (first,))
     return iter(())
@@ -46,15 +48,15 @@ def parallel_map(function: Callable[[In], Out], items: Iterable[In]) -> Iterator
 def parallel_sum(
     function: Callable[[In], Vector], items: Iterable[In], shape: tuple[int, ...]
 ) -> Vector:
-    """Sum of arrays of that shape on all cores, in order; zeros where there is no item."""
+    """Sum of arrays of that shape on all cores, in order; zeros if there is no item."""
     parts = parallel_map(function, items)
     first = next(parts, None)
     return np.zeros(shape) if first is None else sum(parts, start=first)
 
 
-def _a_few_at_a_time(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:
-    """Items may be copies of rows: taking all of them before the first is done would copy the
-    whole table.
+def _bounded_map(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:
+    """Map with a bounded queue. Items may be copies of rows: submitting all of them at once would
+    copy the whole table.
     """
     pool, waiting = _pool(os.getpid()), deque[Future[Out]]()
     for item in items:

@@ -1,10 +1,10 @@
 r"""Losses: pointwise functions of margin and label, with the constants that privacy proofs use.
 
-HuberHinge  Hinge loss with its corner rounded, for labels -1 and +1
+HuberHinge  Huberised (smoothed) hinge loss for labels -1 and +1
 Logistic    Logistic loss :math:`\log(1 + e^{-y t})` for labels -1 and +1
-KernelLoss  The name by which compiled code knows a loss
+KernelLoss  Code and parameter of a loss in compiled code
 Loss        A pointwise loss l(t, y) of a margin ``t`` and a label ``y``
-OneVsRest   Sum of K binary losses, the k-th of which sees +1 for class k and -1 for all others
+OneVsRest   Sum of K binary losses, the k-th with label +1 for class k and -1 for all others
 Softmax     Multinomial logistic loss :math:`\log \sum_k e^{t_k} - t_y` for labels 0, ..., K - 1
 Squared     Squared loss :math:`(t - y)^2 / 2` whose slope is clipped
 """

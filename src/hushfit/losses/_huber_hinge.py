@@ -12,7 +12,7 @@ from hushfit.losses._loss import KernelLoss
 
 @dataclass(frozen=True)
 class HuberHinge:
-    r"""Hinge loss with its corner rounded, for labels -1 and +1.
+    r"""Huberised (smoothed) hinge loss for labels -1 and +1.
 
     With the margin :math:`m = y t` and the bend :math:`h`, the loss is :math:`1 - m` below
     :math:`1 - h`, zero above :math:`1 + h` and the parabola :math:`(1 + h - m)^2 / (4 h)` between.
@@ -20,7 +20,7 @@ class HuberHinge:
     Parameters
     ----------
     bend : float, default=0.5
-        Half the width of the rounded part, positive. The smoothness is ``1 / (2 * bend)``.
+        Half the width of the quadratic part, positive. The smoothness is ``1 / (2 * bend)``.
     """
 
     bend: float = 0.5
@@ -43,7 +43,7 @@ class HuberHinge:
         return KernelLoss(HUBER_HINGE, self.bend)
 
     def value(self, t: Vector, y: Vector) -> Vector:
-        short = 1 + self.bend - y * t  # how far the margin falls short of the flat part
+        short = 1 + self.bend - y * t  # distance of the margin below the flat part
         parabola = np.clip(short, 0.0, 2 * self.bend) ** 2 / (4 * self.bend)
         return parabola + np.maximum(short - 2 * self.bend, 0.0)
 

@@ -1,4 +1,4 @@
-"""What a loss is, to the rest of the library."""
+"""The protocol of a loss."""
 
 from typing import NamedTuple, Protocol
 
@@ -6,14 +6,14 @@ from hushfit._typing import Vector
 
 
 class KernelLoss(NamedTuple):
-    """The name by which compiled code knows a loss.
+    """Code and parameter of a loss in compiled code.
 
     Attributes
     ----------
     code : int
         One of the constants of ``hushfit.kernels.codes``.
     parameter : float
-        The number that shapes the loss; 0 when it has none.
+        Parameter of the loss; 0 if it has none.
     """
 
     code: int
@@ -31,15 +31,14 @@ class Loss(Protocol):
     outputs : int
         Number of margins K of one record; 1 for two classes and for regression.
     hessian_rank : int
-        Largest rank of the second derivative in the margins. Prices of noise inside an
-        objective rest on it.
+        Largest rank of the second derivative in the margins. Costs of objective perturbation depend
+        on it.
     one_sign : bool
-        Whether the slopes at any two margins, given one label, have the same sign: two of
-        them are then no further
-        apart than the larger. False is always right.
+        Whether the slopes at any two margins, given one label, have the same sign: their difference
+        is then at most the larger of the two. False is always valid.
     slope_bound : float
-        Supremum of the absolute slope, in the Euclidean norm when there are several margins.
-        Sensitivities rest on it.
+        Supremum of the absolute slope, in the Euclidean norm if there are several margins.
+        Sensitivities depend on it.
     smoothness : float
         Supremum of the second derivative, of its largest eigenvalue when there are several margins.
     kernel : KernelLoss

@@ -1,4 +1,4 @@
-"""Several binary problems side by side."""
+"""One-vs-rest loss: several binary problems."""
 
 import math
 from dataclasses import dataclass
@@ -12,10 +12,9 @@ from hushfit.losses._loss import KernelLoss, Loss
 
 @dataclass(frozen=True)
 class OneVsRest:
-    """Sum of K binary losses, the k-th of which sees +1 for class k and -1 for all others.
+    """Sum of K binary losses, the k-th with label +1 for class k and -1 for all others.
 
-    All K problems are answered from one gradient of K blocks, so that one budget serves the whole
-    model.
+    All K problems use one gradient of K blocks, so one budget covers the whole model.
 
     Parameters
     ----------

@@ -25,11 +25,11 @@ class Softmax:
     n_classes: int
 
     # The slope is p - e_y with p = softmax(t): ||p - e_y||^2 = (1 - p_y)^2 + sum_{k != y} p_k^2 <=
-    # 2 (1 - p_y)^2 <= 2, approached when all of p sits on one wrong class.
+    # 2 (1 - p_y)^2 <= 2, approached when all probability is on one wrong class.
     slope_bound = math.sqrt(2)
     # v' (diag(p) - p p') v is the variance of v_k under p. A variance is at most a quarter of the
     # squared range, and (v_a - v_b)^2 <= 2 ||v||^2, so the largest eigenvalue is at most 1/2:
-    # attained for p on two classes evenly.
+    # attained for p uniform on two classes.
     smoothness = 0.5
     kernel = KernelLoss(SOFTMAX, 0.0)
     one_sign = False

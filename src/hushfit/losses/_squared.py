@@ -15,8 +15,8 @@ class Squared:
     r"""Squared loss :math:`(t - y)^2 / 2` whose slope is clipped: absolute loss beyond
     ``slope_bound`` (Huber's loss).
 
-    Without the bound one row could move the gradient arbitrarily far, and no finite noise would
-    hide it.
+    Without the bound one row could change the gradient arbitrarily, and no finite noise would hide
+    it.
 
     Parameters
     ----------

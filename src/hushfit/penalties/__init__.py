@@ -2,23 +2,22 @@ r"""Penalties: functions of the coefficients that enter a fit through their valu
 
 LHalf              The :math:`L_{1/2}` penalty :math:`g(z) = \alpha \sum_j |z_j|^{1/2}`
 Lq                 The penalty :math:`g(z) = \alpha \sum_j |z_j|^q` for :math:`0 < q < 1`
-MCP                Minimax concave penalty: slope :math:`\alpha - |z| / \gamma` up to :math:`\gamma
-                   \alpha`, constant beyond
+MCP                Minimax concave penalty
 SCAD               Smoothly clipped absolute deviation
 FusedLasso         Fused lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_i |z_{i+1} - z_i|)`
 TotalVariation     Total variation :math:`g(z) = \alpha \sum_i |z_{i+1} - z_i|`
 GroupLasso         Group lasso :math:`g(z) = \alpha \sum_G \sqrt{|G|} \, \|z_G\|`
-SparseGroup        Sparse group lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_G \sqrt{|G|}
-                   \, \|z_G\|)`
-penalty_from_name  Make the penalty that a name stands for
+SparseGroup        Sparse group lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_G \sqrt{|G|} \,
+                   \|z_G\|)`
+penalty_from_name  Make the penalty of a given name
 Nuclear            Nuclear norm :math:`g(Z) = \alpha \sum_i \sigma_i(Z)`
-FoldedConcave      A non-convex penalty p(|z_1|) + p(|z_2|) +
-Penalty            A function g of the coefficients that enters a fit through its value and its
-                   prox
-check_penalty      Refuse what does not declare all that a penalty must
-Box                Every coefficient stays between ``low`` and ``high``
-L1Ball             The sum of absolute coefficients stays within ``radius``
-L2Ball             The Euclidean norm stays within ``radius``
+FoldedConcave      A non-convex penalty p(|z_1|) + p(|z_2|) + ... with p concave, so that every
+                   tangent of p lies above it
+Penalty            A function g of the coefficients that enters a fit through its value and its prox
+check_penalty      Refuse an object without all members of a penalty
+Box                Every coefficient is between ``low`` and ``high``
+L1Ball             The l1 norm is at most ``radius``
+L2Ball             The Euclidean norm is at most ``radius``
 ScaledL2           Ridge penalty :math:`g(z) = \frac{\alpha}{2} \|z\|^2`
 Zero               No penalty
 ElasticNet         Mixture of lasso and ridge, :math:`g(z) = \alpha (r \|z\|_1 + \frac{1 - r}{2}

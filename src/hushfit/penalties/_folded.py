@@ -1,8 +1,8 @@
-"""Non-convex penalties that hardly bias large coefficients: p(|z_1|) + p(|z_2|) + ... with p
+"""Folded concave penalties, which hardly bias large coefficients: p(|z_1|) + p(|z_2|) + ... with p
 concave.
 
-With p concave, ``step * p + (z - v)^2 / 2`` may have two local minima. Every prox here is the
-global one, for every step; where zero and a nonzero value tie it is zero. References: Fan and Li
+With p concave, ``step * p + (z - v)^2 / 2`` may have two local minima. Every prox here is a global
+minimiser, for every step; if zero and a nonzero value tie, it is zero. References: Fan and Li
 (2001) for SCAD, Zhang (2010) for MCP, Xu, Chang, Xu and Zhang (2012) for half thresholding, Zou and
 Li (2008) for the linearisation.
 """
@@ -135,21 +135,18 @@ class SCAD:
     Parameters
     ----------
     alpha : float
-        Slope at zero, at least 0. It also sets the scale of the coefficients: they are free of bias
+        Slope at zero, at least 0. It also sets the scale of the coefficients: they are unbiased
         from :math:`a \alpha` on.
     a : float, default=3.7
         Where it becomes constant, in units of alpha; above 2.
 
-    Notes
-    -----
-    The slope is :math:`\alpha` up to :math:`\alpha`, :math:`(a \alpha - |z|) / (a - 1)` up to
-    :math:`a \alpha`, 0 beyond. For ``step < a - 1`` the prox is the textbook one: continuous,
+    Notes ----- The slope is :math:`\alpha` up to :math:`\alpha`, :math:`(a \alpha - |z|) / (a - 1)`
+    up to :math:`a \alpha`, 0 beyond. For ``step < a - 1`` the prox is the textbook one: continuous,
     soft-thresholding up to :math:`\alpha (1 + step)`, the identity from :math:`a \alpha` on, linear
     in between. For longer steps the middle part of the prox objective is concave and the prox
-    jumps: it is soft-thresholding up to :math:`\alpha (a + 1 + step) / 2`
-    (:math:`\alpha \sqrt{step \, (a + 1)}` if ``step > a + 1``) and the identity beyond. The
-    textbook formula would return something else than the minimiser there. To keep the prox
-    continuous at a long step, raise ``a`` above ``1 + step``.
+    jumps: it is soft-thresholding up to :math:`\alpha (a + 1 + step) / 2` (:math:`\alpha \sqrt{step
+    \, (a + 1)}` if ``step > a + 1``) and the identity beyond. The textbook formula would not return
+    the minimiser there. To keep the prox continuous at a long step, raise ``a`` above ``1 + step``.
     """
 
     alpha: float
@@ -194,7 +191,7 @@ class SCAD:
         """Where the soft-thresholded value and v itself have the same prox objective, for long
         steps.
         """
-        # Up to a + 1 the rival of v is nonzero, beyond it is zero.
+        # Up to a + 1 the other local minimum is nonzero, beyond it is zero.
         return self.alpha * (
             (self.a + 1 + step) / 2 if step <= self.a + 1 else math.sqrt(step * (self.a + 1))
         )
@@ -226,7 +223,7 @@ class MCP:
     Parameters
     ----------
     alpha : float
-        Slope at zero, at least 0. It also sets the scale of the coefficients: they are free of bias
+        Slope at zero, at least 0. It also sets the scale of the coefficients: they are unbiased
         from :math:`\gamma \alpha` on.
     gamma : float, default=3.0
         Where it becomes constant, in units of alpha; above 0.

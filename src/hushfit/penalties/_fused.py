@@ -1,4 +1,4 @@
-"""Penalties for coefficients that come in an order: neighbours become equal."""
+"""Penalties for ordered coefficients: neighbours become equal."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ from hushfit.penalties._sparse import soft_threshold
 
 @dataclass(frozen=True)
 class TotalVariation:
-    r"""Total variation :math:`g(z) = \alpha \sum_i |z_{i+1} - z_i|`: coefficients are constant in
-    stretches.
+    r"""Total variation :math:`g(z) = \alpha \sum_i |z_{i+1} - z_i|`: coefficients are piecewise
+    constant.
 
     Its prox is exact and takes time proportional to the number of coefficients.
 
@@ -44,7 +44,7 @@ class TotalVariation:
 class FusedLasso:
     r"""Fused lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_i |z_{i+1} - z_i|)`.
 
-    Coefficients are constant in stretches, and many stretches are zero. The prox fuses and then
+    Coefficients are piecewise constant, and many pieces are zero. The prox fuses and then
     soft-thresholds: in this order the two proxes compose exactly (Friedman, Hastie, Hoefling and
     Tibshirani, 2007).
 
@@ -78,6 +78,6 @@ class FusedLasso:
 def _fused(v: Vector, weight: float) -> Vector:
     """Prox of ``weight`` times the total variation of each row."""
     if weight == 0.0:
-        return v.copy()  # the loop would return v but for rounding
+        return v.copy()  # the loop would return v up to rounding
     z: Vector = fuse(as_rows(v), weight)
     return z.reshape(v.shape)

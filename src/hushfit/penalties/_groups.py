@@ -44,25 +44,25 @@ class GroupLasso:
         return _layout(self.groups)
 
     def value(self, z: Vector) -> float:
-        return self.alpha * _sum_of_lengths(z, self._layout)
+        return self.alpha * _sum_of_norms(z, self._layout)
 
     def prox(self, v: Vector, step: float) -> Vector:
-        return _shorten(v, self._layout, step * self.alpha)
+        return _shrunk_groups(v, self._layout, step * self.alpha)
 
 
 @dataclass(frozen=True)
 class SparseGroup:
     r"""Sparse group lasso :math:`g(z) = \alpha (r \|z\|_1 + (1 - r) \sum_G \sqrt{|G|} \, \|z_G\|)`.
 
-    Groups leave as a whole, and the groups that stay are sparse inside. The prox thresholds the
-    entries and then shortens the groups: in this order the two proxes compose exactly.
+    Groups are set to zero as a whole, and the other groups are sparse inside. The prox thresholds
+    the entries and then shrinks the groups: in this order the two proxes compose exactly.
 
     Parameters
     ----------
     alpha : float
         Weight, at least 0.
     groups : tuple of tuples of int
-        Disjoint sets of coefficient indices. Coefficients in no group pay the lasso only.
+        Disjoint sets of coefficient indices. Coefficients in no group have the lasso penalty only.
     l1_ratio : float
         Share r of the lasso, between 0 and 1.
     """
@@ -82,20 +82,18 @@ class SparseGroup:
         return _layout(self.groups)
 
     def value(self, z: Vector) -> float:
-        lengths = _sum_of_lengths(z, self._layout)
-        return self.alpha * (self.l1_ratio * float(np.abs(z).sum()) + (1 - self.l1_ratio) * lengths)
+        norms = _sum_of_norms(z, self._layout)
+        return self.alpha * (self.l1_ratio * float(np.abs(z).sum()) + (1 - self.l1_ratio) * norms)
 
     def prox(self, v: Vector, step: float) -> Vector:
         weight = step * self.alpha
-        return _shorten(
+        return _shrunk_groups(
             soft_threshold(v, weight * self.l1_ratio), self._layout, weight * (1 - self.l1_ratio)
         )
 
 
 class _Layout(NamedTuple):
-    """Groups as flat arrays: all members, where each group starts among them, how many members
-    it has.
-    """
+    """Groups as flat arrays: all members, the start of each group among them, and its size."""
 
     members: IntVector
     starts: IntVector
@@ -109,20 +107,22 @@ def _layout(groups: Groups) -> _Layout:
     return _Layout(members, np.cumsum(sizes) - sizes, sizes)
 
 
-def _lengths(z: Vector, layout: _Layout) -> Vector:
+def _norms(z: Vector, layout: _Layout) -> Vector:
     """Norm of each group of each row."""
     squares = z[..., layout.members] ** 2
     return np.sqrt(np.add.reduceat(squares, layout.starts, axis=-1))
 
 
-def _sum_of_lengths(z: Vector, layout: _Layout) -> float:
-    """Norms of the groups, each times the root of its size."""
-    return float((_lengths(z, layout) @ np.sqrt(layout.sizes)).sum())
+def _sum_of_norms(z: Vector, layout: _Layout) -> float:
+    """Sum of the norms of the groups, each times the square root of its size."""
+    return float((_norms(z, layout) @ np.sqrt(layout.sizes)).sum())
 
 
-def _shorten(v: Vector, layout: _Layout, weight: float) -> Vector:
-    """Shorten each group by ``weight`` times the root of its size, stopping at zero."""
-    length, threshold = _lengths(v, layout), weight * np.sqrt(layout.sizes)
+def _shrunk_groups(v: Vector, layout: _Layout, weight: float) -> Vector:
+    """Shrink the norm of each group by ``weight`` times the square root of its size, stopping at
+    zero.
+    """
+    length, threshold = _norms(v, layout), weight * np.sqrt(layout.sizes)
     share = np.divide(
         length - threshold, length, out=np.zeros_like(length), where=length > threshold
     )
@@ -137,6 +137,5 @@ def _check_groups(groups: Groups) -> None:
     if not all(groups) or len(set(members)) < len(members) or min(members, default=0) < 0:
         raise InvalidArgument(
             f"groups={groups} are not disjoint, non-empty sets of indices >= 0. Name every index "
-            "at most once; "
-            "for groups that overlap see hushfit.constraints.group."
+            "at most once; for groups that overlap see hushfit.constraints.group."
         )

@@ -1,4 +1,4 @@
-"""Penalties by name, as estimators take them."""
+"""Penalties by name, as estimators accept them."""
 
 from collections.abc import Callable
 
@@ -20,14 +20,14 @@ _BY_NAME: dict[str | None, Callable[[float, float], Penalty]] = {
 
 
 def penalty_from_name(name: str | None, alpha: float, l1_ratio: float) -> Penalty:
-    """Make the penalty that a name stands for.
+    """Make the penalty of a given name.
 
     Parameters
     ----------
     name : {None, "l1", "l2", "elasticnet", "l1/2", "scad", "mcp"}
-        None is no penalty. The last three are not convex. Names exist where alpha (and `l1_ratio`)
-        says everything; SCAD and MCP get their usual second parameter, a = 3.7 and gamma = 3. For
-        the others make the object.
+        None is no penalty. The last three are not convex. There are names for penalties that alpha
+        (and `l1_ratio`) determine; SCAD and MCP get their usual second parameter, a = 3.7 and gamma
+        = 3. For the others pass an object.
     alpha : float
         Weight of the penalty.
     l1_ratio : float

@@ -1,4 +1,4 @@
-"""Penalties that tie the coefficients of several outputs together."""
+"""Penalties that couple the coefficients of several outputs."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from hushfit.penalties._penalty import check_alpha
 
 @dataclass(frozen=True)
 class Nuclear:
-    r"""Nuclear norm :math:`g(Z) = \alpha \sum_i \sigma_i(Z)`: coefficients of low rank, for several
+    r"""Nuclear norm :math:`g(Z) = \alpha \sum_i \sigma_i(Z)`: low-rank coefficients, for several
     outputs.
 
     Its prox soft-thresholds the singular values.

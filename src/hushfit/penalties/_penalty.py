@@ -1,4 +1,4 @@
-"""What a penalty is, to the rest of the library."""
+"""The protocol of a penalty, and checks of its parameters."""
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -17,17 +17,17 @@ class Penalty(Protocol):
     ``prox(v, step)`` is a minimiser over z of ``step * g(z) + ||z - v||^2 / 2``: the only one if g
     is convex, a global one in any case. An array of shape (outputs, features) holds the
     coefficients of several outputs, one in each row: every penalty acts on each row by itself and
-    adds up the values, except `Nuclear`, which ties the rows together.
+    adds up the values, except `Nuclear`, which couples the rows.
 
     Attributes
     ----------
     convex : bool
-        Whether g is convex. Algorithms whose proof needs it refuse the others.
+        Whether g is convex. Algorithms whose proof needs convexity refuse other penalties.
     separable : bool
         Whether ``prox`` takes an array of steps, one for each coefficient, as well as one for all.
     ridge : float or None
-        The weight a if g is ``a ||z||^2 / 2`` and nothing else, so that a step with it is a linear
-        solve; 0 for no penalty, None for every other one.
+        The weight a if g is exactly ``a ||z||^2 / 2``, so that a step with it is a linear solve; 0
+        for no penalty, None for every other one.
     """
 
     @property
@@ -48,13 +48,13 @@ _MEMBERS = ("convex", "separable", "ridge", "value", "prox")
 
 
 def check_penalty(penalty: object) -> None:
-    """Refuse what does not declare all that a penalty must; it says which member is missing."""
+    """Refuse an object without all members of a penalty; the error lists the missing ones."""
     missing = [name for name in _MEMBERS if not hasattr(penalty, name)]
     if missing:
         raise InvalidArgument(
-            f"penalty={penalty!r} is no penalty: it does not declare {', '.join(missing)}. Use a "
-            "name, "
-            "an object of hushfit.penalties, or a class with all members of penalties.Penalty."
+            f"penalty={penalty!r} is not a penalty: it does not declare {', '.join(missing)}. Use "
+            "a name, an object of hushfit.penalties, or a class with all members of "
+            "penalties.Penalty."
         )
 
 
@@ -65,14 +65,14 @@ class FoldedConcave(Penalty, Protocol):
 
     ``linearised(w, floor)`` is the convex upper bound that touches g near ``w``, up to a constant:
     the weighted lasso of one stage of local linear approximation. The slope of p at 0 may be
-    infinite; ``floor`` is what keeps the weights finite.
+    infinite; ``floor`` keeps the weights finite.
     """
 
     def linearised(self, w: Vector, floor: float = 1e-2) -> "WeightedL1": ...
 
 
 def as_rows(v: Vector) -> Matrix:
-    """One row per output, laid out as the compiled loops want them."""
+    """One row per output, C-contiguous as the compiled loops require."""
     return np.ascontiguousarray(np.atleast_2d(v), dtype=np.float64)
 
 
@@ -99,7 +99,7 @@ def check_radius(radius: float) -> None:
 
 
 def check_floor(floor: float) -> None:
-    """Refuse a floor that leaves a slope infinite."""
+    """Refuse a floor with which a slope may be infinite."""
     if not 0 < floor < float("inf"):
         raise InvalidArgument(
             f"floor={floor} is not a finite number > 0. It is added to |w| where the slope may be "
@@ -108,9 +108,7 @@ def check_floor(floor: float) -> None:
 
 
 def checked_weights(weights: Vector) -> Vector:
-    """A copy of the weights that nobody can change any more; refuse negative and non-finite
-    ones.
-    """
+    """A read-only copy of the weights; refuse negative and non-finite ones."""
     try:
         kept = np.array(weights, dtype=np.float64)
     except OverflowError:
@@ -127,10 +125,9 @@ def checked_weights(weights: Vector) -> Vector:
 
 
 def check_fits(weights: Vector, z: Vector) -> None:
-    """Refuse coefficients that are not as many as there are weights: broadcasting would hide it."""
+    """Refuse coefficients whose number differs from the weights': broadcasting would hide it."""
     if z.shape[-weights.ndim :] != weights.shape:
         raise InvalidArgument(
             f"There are weights for coefficients of shape {weights.shape}, but these have shape "
-            f"{z.shape}. "
-            "Give one weight for each coefficient."
+            f"{z.shape}. Give one weight for each coefficient."
         )

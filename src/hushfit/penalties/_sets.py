@@ -1,5 +1,5 @@
-"""Indicators of convex sets: 0 inside, infinite outside. The prox is the projection, whatever
-the step.
+"""Indicators of convex sets: 0 inside, infinite outside. The prox is the projection, for every
+step.
 """
 
 import math
@@ -12,14 +12,14 @@ from hushfit.errors import InvalidArgument
 from hushfit.penalties._penalty import check_radius
 from hushfit.penalties._sparse import soft_threshold
 
-# A projection computed in floating point may end a little outside its set; it still counts as
+# A projection computed in floating point may be slightly outside its set; it still counts as
 # inside.
 FEASIBILITY_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Box:
-    """Every coefficient stays between ``low`` and ``high``.
+    """Every coefficient is between ``low`` and ``high``.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Box:
 
 @dataclass(frozen=True)
 class L2Ball:
-    """The Euclidean norm stays within ``radius``.
+    """The Euclidean norm is at most ``radius``.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class L2Ball:
 
 @dataclass(frozen=True)
 class L1Ball:
-    """The sum of absolute coefficients stays within ``radius``.
+    """The l1 norm is at most ``radius``.
 
     Parameters
     ----------

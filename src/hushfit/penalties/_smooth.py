@@ -1,4 +1,4 @@
-"""Penalties without corners."""
+"""Smooth penalties."""
 
 from dataclasses import dataclass
 

@@ -102,7 +102,7 @@ class ElasticNet:
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    r"""Ordered lasso :math:`g(z) = \sum_i \omega_i |z|_{(i)}`: the largest coefficient pays the
+    r"""Ordered lasso :math:`g(z) = \sum_i \omega_i |z|_{(i)}`: the largest coefficient has the
     largest weight.
 
     Coefficients that are nearly equal in size become equal.
@@ -110,12 +110,10 @@ class Slope:
     Parameters
     ----------
     weights : array
-        One for each feature, finite, at least 0, never increasing. A copy is kept.
+        One for each feature, finite, at least 0, non-increasing. A copy is kept.
 
-    Notes
-    -----
-    The prox keeps signs and order. On sorted sizes it subtracts ``step * weights`` and takes the
-    nearest vector that never increases and never falls below zero, found by pooling adjacent
+    Notes ----- The prox keeps signs and order. It subtracts ``step * weights`` from the sorted
+    absolute values and projects onto the non-increasing, non-negative vectors by pooling adjacent
     violators.
     """
 

@@ -1,29 +1,29 @@
 """The trusted boundary: queries with proved sensitivities, and the curator that answers them.
 
-mechanisms/        How answers are released
-queries/           Exact answers about the rows, each with a proved bound on how far one record can
-                   move it
-Contract           What was promised, the proof of payment, and the curator that answers from now
-                   on
-Payer              Whoever pays for releases
-Randomness         Where noise and sampled batches come from
-Terms              On what terms rows may be used
-promised_and_paid  The guarantee of releases at a price, and the receipt for it
-require_payer      Refuse what keeps no account, before anything else is done
-unpaid_curator     A curator that nobody has paid for
-Door               What solvers take
-Released           One noisy answer: public from the moment it exists
-ExactSum           The grid of a sum over records, and what rounding to it adds to the contribution
-                   of one of them
-Entropy            What a mechanism draws from
-Mechanism          What one planned release does with a query, and what that costs
-NoiseGrid          Where an answer is rounded and noise drawn
-gaussian_answer    The answer over some rows with Gaussian noise of ``multiplier`` sensitivities
+mechanisms/        Privacy mechanisms: noise, batches, gates, selection, objective perturbation
+queries/           Exact answers about the rows, each with a proved sensitivity
+Contract           The guarantee, the receipt of its cost, and the curator that answers from now on
+Payer              An account that is charged for releases
+Randomness         Random sources of noise and of sampled batches
+Terms              The conditions under which rows may be used
+promised_and_paid  The guarantee of releases with a given cost, and the receipt for it
+require_payer      Refuse an object that cannot be charged, before anything else is done
+unpaid_curator     A curator without any charge
+Door               Interface through which solvers release queries
+Released           One noisy answer
+ExactSum           The grid of a sum over records, and a bound on what rounding to it adds to one
+                   contribution
+Entropy            Random sources of a mechanism (noise and random bits), and the reserve that
+                   covers the discreteness of noise
+Mechanism          How a planned release answers its queries, and the cost of doing so
+NoiseGrid          The grid on which an answer is rounded and noise is drawn
+gaussian_answer    The answer over some rows with Gaussian noise of standard deviation
+                   ``multiplier`` times the sensitivity
 Plan               All releases of a fit
-Planned            ``count`` releases of one kind of query under one name, with a share of the
-                   budget between them
-Quote              A plan with its noise and its price
-Query              What the curator answers
+Planned            ``count`` releases of one type of query under one name, with a share of the
+                   budget for all of them
+Quote              A plan with its noise multipliers and its cost
+Query              A function of the rows with a proved sensitivity, answered by the curator
 """
 
 from hushfit.release.contract import (

@@ -1,7 +1,8 @@
-"""The trusted sequence of every release: promise, pay, then open the rows.
+"""The trusted sequence of every release: state the guarantee, charge the ledger, then open the
+rows.
 
 This is the only module that constructs a `Curator`. Estimators, the command line, preprocessing,
-data owners and searches all come here with a `Quote` and their `Terms`.
+data owners and searches all use it, with a `Quote` and their `Terms`.
 """
 
 import warnings
@@ -29,14 +30,14 @@ from hushfit.release.plan import Quote
 
 
 class Randomness(NamedTuple):
-    """Where noise and sampled batches come from."""
+    """Random sources of noise and of sampled batches."""
 
     sampler: Sampler
     coins: Coins
 
     @classmethod
     def of(cls, random_state: Any) -> "Randomness":
-        """Secure for None; for a seed, two independent reproducible streams."""
+        """Secure sources for None; for a seed, two independent reproducible streams."""
         if random_state is None:
             return cls(sampler_for(None), SecureCoins())
         noise, batches = np.random.SeedSequence(_seed(random_state)).generate_state(2)
@@ -59,27 +60,27 @@ def _seed(random_state: Any) -> int:
 
 @runtime_checkable
 class Payer(Protocol):
-    """Whoever pays for releases: a `Ledger`, or what stands for one."""
+    """An account that is charged for releases: a `Ledger`, or an object that acts as one."""
 
     def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
-        """Record the payment, or refuse it. Nothing is released before it returns."""
+        """Record the cost, or refuse it. Nothing is released before it returns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """On what terms rows may be used.
+    """The conditions under which rows may be used.
 
     Parameters
     ----------
     budget : Budget
-        What the guarantee promises.
+        Epsilon and delta of the guarantee.
     label : str
-        Who asks, for the ledger.
+        Name of the caller, for the ledger.
     randomness : Randomness
     ledger : Payer, optional
-        Who pays; None keeps no account.
+        Account to charge; None keeps no account.
     public, notes : tuple of str
-        What the guarantee says beside the number of rows, which it always says.
+        What the guarantee lists in addition to the number of rows, which it always lists.
     warn : bool, default=True
         Whether to warn of a large delta and of reproducible noise.
     """
@@ -97,16 +98,17 @@ class Terms:
 
 
 def require_payer(ledger: Any) -> None:
-    """Refuse what keeps no account, before anything else is done."""
+    """Refuse an object that cannot be charged, before anything else is done."""
     if not isinstance(ledger, Payer | None):
         raise InvalidArgument(
-            f"ledger={ledger!r} keeps no account. Give a Ledger(epsilon, delta), or None for none."
+            f"ledger={ledger!r} is not a ledger. Give Ledger(epsilon, delta), or None for no "
+            "account."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Contract:
-    """What was promised, the proof of payment, and the curator that answers from now on."""
+    """The guarantee, the receipt of its cost, and the curator that answers from now on."""
 
     guarantee: Guarantee
     receipt: Receipt | None
@@ -122,19 +124,19 @@ class Contract:
         replay: Iterable[Released] = (),
         keep: Callable[[Released], None] | None = None,
     ) -> "Contract":
-        """Promise, pay, open; in this order.
+        """State the guarantee, charge the ledger, open the rows; in this order.
 
         Parameters
         ----------
         source : DataSource
-            The private rows. Only their number is read before the payment.
+            The private rows. Only their number is read before the charge.
         quote : Quote
         relation : Relation
         terms : Terms
         replay : iterable of Released, default=()
-            Answers of an interrupted run of the same, paid plan.
+            Answers of an interrupted run of the same plan, already charged.
         keep : callable, optional
-            Called with each new answer before anybody else sees it.
+            Called with each new answer before it is returned.
 
         Returns
         -------
@@ -154,7 +156,7 @@ def promised_and_paid(
     relation: Relation,
     terms: Terms,
 ) -> tuple[Guarantee, Receipt | None]:
-    """The guarantee of releases at a price, and the receipt for it; nothing is released."""
+    """The guarantee of releases with a given cost, and the receipt for it; nothing is released."""
     guarantee = Guarantee(
         terms.budget.epsilon,
         terms.budget.delta,
@@ -180,7 +182,7 @@ def unpaid_curator(
     replay: Iterable[Released] = (),
     keep: Callable[[Released], None] | None = None,
 ) -> Curator:
-    """A curator that nobody has paid for: for audits and tests, on rows that are not private."""
+    """A curator without any charge: for audits and tests, on rows that are not private."""
     return Curator(
         source,
         quote.plan,
@@ -198,7 +200,7 @@ def _warn_about(budget: Budget, n_rows: int, sampler: Sampler) -> None:
     if budget.delta > 1 / n_rows and budget.is_private:
         warnings.warn(
             f"delta={budget.delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, "
-            "chosen at random, would also keep that promise. Ask for a delta well below it, for "
+            "chosen at random, would also satisfy this guarantee. Use a delta well below it, for "
             f"instance {0.1 / n_rows:.0e}.",
             WeakGuaranteeWarning,
             stacklevel=6,

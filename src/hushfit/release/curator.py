@@ -1,5 +1,5 @@
-"""The door: the only place where rows meet noise, and the only way out. Proof:
-docs/proofs/noise.md and composition.md.
+"""The curator: the only code that adds noise to answers about rows, and the only way to release
+them. Proof: docs/proofs/noise.md and composition.md.
 """
 
 import math
@@ -19,26 +19,27 @@ from hushfit.release.query import Query
 
 
 class Curator:
-    """Holds the rows and answers only what the plan declared, with the noise that was paid for.
+    """Holds the rows and answers only queries that the plan declared, with the noise that was
+    charged for.
 
     Parameters
     ----------
     source : DataSource
-        The private rows. Nobody else needs them from here on.
+        The private rows. No other object needs them from here on.
     plan : Plan
     multipliers : mapping from release name to noise multiplier
         As given by ``plan.multipliers``; 0 means no noise, for fits that claim no privacy.
     relation : Relation or str
     sampler : Sampler
     coins : Coins
-        Secret coins for sampled batches.
+        Secret random bits for sampled batches.
     epsilon_reserve : float, default=inf
-        What the budget has set aside for the difference between discrete and continuous noise.
+        Part of the budget that covers the difference between discrete and continuous noise.
     replay : iterable of Released, default=()
-        Answers already released by an interrupted run of the same plan; they are given again
+        Answers already released by an interrupted run of the same plan; they are returned again
         instead of new ones.
     keep : callable, optional
-        Called with each new answer before anybody else sees it, for instance to write it to disk.
+        Called with each new answer before it is returned, for instance to write it to disk.
     """
 
     def __init__(
@@ -67,11 +68,11 @@ class Curator:
         self.transcript: list[Released] = []
 
     def noise_multiplier(self, name: str) -> float:
-        """Noise scale over sensitivity of the releases under this name; public."""
+        """Noise multiplier (noise scale over sensitivity) of releases under this name; public."""
         return self._multipliers[name]
 
     def affords(self, name: str, query: Priced) -> bool:
-        """Whether an adaptive run has room for this release; public, as it depends on prices
+        """Whether an adaptive run has budget left for this release; public, as it depends on costs
         alone.
         """
         return self._left[name] > 0 and (
@@ -87,7 +88,7 @@ class Curator:
             If the plan has no release of that name left, or declared another kind of query. Nothing
             is computed.
         BudgetExceeded
-            If it would bring an adaptive run over its price. Nothing is computed.
+            If it would bring an adaptive run over its cost. Nothing is computed.
         """
         with self._lock:
             self._take(name, query)
@@ -95,7 +96,7 @@ class Curator:
         answer = self._noisy(name, query) if fresh else self._replayed(name, query)
         answer.setflags(
             write=False
-        )  # a solver that wrote into its answer would rewrite the transcript
+        )  # a solver that wrote into its answer would change the transcript
         released = Released(name, answer, query)
         if fresh and self._keep is not None:
             self._keep(released)
@@ -114,7 +115,7 @@ class Curator:
             )
         if self._left[name] < 1:
             raise UndeclaredRelease(
-                _refusal(f"declares {declared.count} releases of {name!r}, and they have been made")
+                _refusal(f"declares {declared.count} releases of {name!r}, and all have been made")
             )
         objection = declared.sampling.objection(query, self.relation)
         if objection is not None:
@@ -128,9 +129,8 @@ class Curator:
         fits = len(released.answer) == query.size or not self._parts[name].sampling.sized
         if released.name != name or not fits:
             raise InvalidArgument(
-                f"The checkpoint has a release of {released.name!r} where the solver asks for "
-                f"{name!r}: it belongs to another "
-                "fit. Delete it or give its own settings."
+                f"The checkpoint has a release of {released.name!r} where the solver requests "
+                f"{name!r}: it belongs to another fit. Delete it or use the settings of that fit."
             )
         return released.answer
 
@@ -138,7 +138,7 @@ class Curator:
         n_rows = self.__source.n_rows
         if query.problem is not None and query.problem.n_rows != n_rows:
             raise UndeclaredRelease(
-                _refusal(f"is for {n_rows} rows, and this query counts on {query.problem.n_rows}")
+                _refusal(f"is for {n_rows} rows, but this query assumes {query.problem.n_rows}")
             )
         return self._parts[name].sampling.answer(
             query, self.__source, self._multipliers[name], self._entropy
@@ -156,7 +156,7 @@ class Curator:
 def _filters_of(
     plan: Plan, multipliers: Mapping[str, float], relation: Relation
 ) -> dict[str, Filter]:
-    """One filter for each adaptive run; a run without privacy needs none."""
+    """One privacy filter for each adaptive run; a run without privacy needs none."""
     runs = {
         part.name: part.sampling for part in plan.parts if isinstance(part.sampling, AdaptiveRun)
     }
@@ -168,7 +168,4 @@ def _filters_of(
 
 
 def _refusal(reason: str) -> str:
-    return (
-        f"The plan {reason}. Nothing was released. Declare in the solver's plan all that it "
-        "will ask."
-    )
+    return f"The plan {reason}. Nothing was released. Declare every release in the solver's plan."

@@ -1,4 +1,4 @@
-"""What a solver may do with the rows: ask declared queries and read noisy answers."""
+"""The interface between solvers and rows: declared queries in, noisy answers out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,7 @@ from hushfit.release.query import Query
 class Released:
     """One noisy answer: public from the moment it exists.
 
-    ``query`` is what was asked. It is None for an answer that was read from a checkpoint or
-    journal.
+    ``query`` is None for an answer that was read from a checkpoint or journal.
     """
 
     name: str
@@ -24,9 +23,10 @@ class Released:
 
 
 class Door(Protocol):
-    """What solvers take. A curator is one; so is whatever replays or sums the answers of curators.
+    """Interface through which solvers release queries. A curator implements it, and so does an
+    object that replays or sums the answers of curators.
 
-    Everything behind it has passed a privacy mechanism, so a solver is post-processing.
+    Every answer has passed a privacy mechanism, so a solver is post-processing.
     """
 
     @property
@@ -38,7 +38,7 @@ class Door(Protocol):
         """All answers so far, oldest first."""
 
     def noise_multiplier(self, name: str) -> float:
-        """Noise scale over sensitivity of the releases under this name; public."""
+        """Noise multiplier (noise scale over sensitivity) of releases under this name; public."""
 
     def affords(self, name: str, query: Priced) -> bool:
         """Whether an adaptive run has budget left for this release; public."""

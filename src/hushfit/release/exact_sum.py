@@ -1,12 +1,10 @@
 """Sums over records that floating point adds exactly. Proof: docs/proofs/gradient.md, lemma 1.
 
-Neighbouring tables must have sums that differ by one record's contribution and by little else.
-Plain
-floating-point sums do not: every partial sum is rounded according to its size, so that one record
-can change
-the rounding of all that come after it, and the order of the rows shows. Here contributions are
-rounded to a grid
-that is fine, yet coarse enough for all partial sums to be exact multiples of it.
+Sums over neighbouring tables must differ by one record's contribution and by little else. Plain
+floating-point sums do not: every partial sum is rounded according to its size, so one record can
+change the rounding of all that come after it, and the sum depends on the order of the rows. Here
+contributions are rounded to a grid that is fine, yet coarse enough for all partial sums to be exact
+multiples of it.
 """
 
 import math
@@ -22,19 +20,18 @@ from hushfit.kernels.threads import parallel_sum
 
 @dataclass(frozen=True)
 class ExactSum:
-    """The grid of a sum over records, and what rounding to it adds to the contribution of one
-    of them.
+    """The grid of a sum over records, and a bound on what rounding to it adds to one contribution.
 
     Parameters
     ----------
     bound : float
         Largest absolute value of an entry that one record contributes.
     rows : int
-        The most records that are added up; public.
+        Largest number of records in the sum; public.
     size : int
-        Entries of the sum.
+        Number of entries of the sum.
     least_rows : int, default=MOST_BLOCK_ROWS
-        The grid is made for at least so many rows, so that small tables share one.
+        The grid is chosen for at least so many rows, so that small tables share one.
     """
 
     bound: float
@@ -49,9 +46,9 @@ class ExactSum:
 
     @property
     def rounding(self) -> float:
-        """Bound on the length by which a record moves the sum further than its own contribution."""
-        # Lemma 1: rounding the record, and ties in the blocks after it, move an entry by
-        # so many grid steps.
+        """Bound on the norm by which a record changes the sum beyond its contribution."""
+        # Lemma 1: rounding the record, and ties in the blocks after it, change an entry by so many
+        # grid steps.
         grid_steps = 2 * math.ceil(self.rows / FEWEST_BLOCK_ROWS) + 2
         return grid_steps * self.grid * math.sqrt(self.size)
 
@@ -61,8 +58,8 @@ class ExactSum:
         shape: tuple[int, ...],
         of_block: Callable[[Block, float], Vector],
     ) -> Vector:
-        """Sum of what ``of_block(block, grid)`` returns, itself a sum of contributions
-        rounded to the grid.
+        """Sum over blocks of ``of_block(block, grid)``, itself a sum of contributions rounded to
+        the grid.
         """
         grid = self.grid
         return parallel_sum(lambda block: of_block(block, grid), blocks, shape)

@@ -1,4 +1,4 @@
-"""What a solver will ask, said before it asks."""
+"""Plans: all releases that a solver will make, declared in advance."""
 
 import math
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from hushfit.release.mechanism import Mechanism, objection_to
 from hushfit.release.mechanisms import FullBatch
 from hushfit.release.query import Query
 
-# Of the coarsest noise that a fit usually draws: half of (2**31)^2 grid steps.
+# log2 variance of the coarsest noise that a fit usually draws: half of (2**31)^2 grid steps.
 DRAWN_LOG2_VARIANCE = 61
 
 
 @dataclass(frozen=True)
 class Planned:
-    """``count`` releases of one kind of query under one name, with a share of the budget between
+    """``count`` releases of one type of query under one name, with a share of the budget for all of
     them.
 
-    ``share`` divides the square of the Gaussian parameter mu, which is what adds up.
+    ``share`` is a share of the squared Gaussian parameter mu, which adds up under composition.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Planned:
         objection = objection_to(self.sampling, self.query)
         if objection is not None:
             raise InvalidArgument(
-                f"{self.name!r} asks {self.query.__name__} of {self.sampling}, but {objection}."
+                f"{self.name!r} plans {self.query.__name__} with {self.sampling}, but {objection}."
             )
 
 
@@ -57,18 +57,18 @@ class Plan:
             raise InvalidArgument(f"Releases of one plan need different names; got {names}.")
         if len(names) > 1 and any(part.sampling.alone for part in self.parts):
             raise InvalidArgument(
-                f"An adaptive run is proved by itself, not between other releases; got {names}. "
-                "Make two fits of it."
+                "An adaptive run is proved only as a whole plan, without other releases; got "
+                f"{names}. Use two fits."
             )
 
     def shares(self) -> dict[str, float]:
-        """Share of each name, adding up to one."""
+        """Share of each release name, adding up to one."""
         total = sum(part.share for part in self.parts)
         return {part.name: part.share / total for part in self.parts}
 
     def multipliers(self, strength: float, n_rows: int) -> dict[str, float]:
-        """Noise multiplier of each name when the whole plan is about as revealing as one
-        Gaussian of that mu.
+        """Noise multiplier of each release name when the whole plan has about the privacy loss of
+        one Gaussian release with mu = ``strength``.
         """
         if math.isinf(strength):
             return {part.name: 0.0 for part in self.parts}
@@ -81,22 +81,22 @@ class Plan:
         }
 
     def cost(self, multipliers: dict[str, float], n_rows: int) -> Cost:
-        """Price of the whole plan."""
+        """Cost of the whole plan."""
         return compose(
             [part.sampling.cost(multipliers[part.name], part.count, n_rows) for part in self.parts]
         )
 
     def quote(self, problem: Problem, budget: Budget) -> "Quote":
-        """The least noise that a budget allows a fit, and what it costs; nothing is paid yet."""
+        """Calibrate a fit to a budget: the smallest noise multipliers and their cost; nothing is
+        charged yet.
+        """
         drawn = sum(part.count * part.query.coordinates(problem) for part in self.parts)
         return self.quote_for(problem.n_rows, problem.relation, budget, drawn)
 
     def quote_for(
         self, n_rows: int, relation: Relation, budget: Budget, coordinates: int
     ) -> "Quote":
-        """The same for releases that are no fit; ``coordinates`` bounds how many numbers get
-        noise.
-        """
+        """Calibrate releases other than a fit; ``coordinates`` bounds how many values get noise."""
         spendable, reserve = usable(budget)
 
         def cost(mu: float) -> Cost:
@@ -105,13 +105,13 @@ class Plan:
         multipliers = self.multipliers(calibrate(cost, spendable, relation), n_rows)
         if discretisation_loss(coordinates, DRAWN_LOG2_VARIANCE) > reserve:
             raise InvalidArgument(
-                f"{coordinates} noisy numbers are more than the reserve for discrete noise covers. "
+                f"{coordinates} noisy values are more than the reserve for discrete noise covers. "
                 "Ask for a larger epsilon, fewer steps or fewer columns."
             )
         return Quote.at(self, multipliers, n_rows, reserve)
 
     def records(self, multipliers: dict[str, float]) -> tuple[ReleaseRecord, ...]:
-        """The plan as a guarantee tells it."""
+        """The plan as it is listed in a guarantee."""
         shares = self.shares()
         return tuple(
             ReleaseRecord(
@@ -128,7 +128,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Quote:
-    """A plan with its noise and its price."""
+    """A plan with its noise multipliers and its cost."""
 
     plan: Plan
     multipliers: dict[str, float]
@@ -146,5 +146,5 @@ class Quote:
         return "\n".join(map(str, self.records()))
 
     def records(self) -> tuple[ReleaseRecord, ...]:
-        """The plan as a guarantee tells it."""
+        """The plan as it is listed in a guarantee."""
         return self.plan.records(self.multipliers)

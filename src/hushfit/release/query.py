@@ -1,4 +1,4 @@
-"""A query: an exact answer about the rows, and a proved bound on how far one record can move it."""
+"""A query: an exact answer about the rows, and its proved sensitivity."""
 
 import math
 from typing import ClassVar, Protocol
@@ -11,7 +11,9 @@ from hushfit.problem import Problem
 
 
 class Query(Protocol):
-    """What the curator answers. The proof of each query is a page of docs/proofs."""
+    """A function of the rows with a proved sensitivity, answered by the curator. Its proof is a
+    page of docs/proofs.
+    """
 
     sampled: ClassVar[bool]
     """Whether the proof covers sampled batches: its sensitivity under replace-one must be twice
@@ -19,19 +21,19 @@ class Query(Protocol):
     """
 
     made_for: ClassVar[str | None]
-    """The mechanism that alone may answer it, as one writes it; None if Gaussian noise on the
-    answer is what is proved.
+    """The only mechanism that may answer it, as written in code; None if the proof is for Gaussian
+    noise on the answer.
     """
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        """At least the numbers that are drawn for one answer; asked before there is a
-        query, to set noise aside.
+        """Upper bound on the noise values drawn for one answer; called before there is a query, to
+        compute the reserve for discrete noise.
         """
 
     @property
     def problem(self) -> Problem | None:
-        """What its bounds count on, the number of rows first of all; None if they hold for
+        """The problem that its bounds assume, above all its number of rows; None if they hold for
         every table.
         """
 
@@ -41,15 +43,15 @@ class Query(Protocol):
 
     @property
     def doubled(self) -> BoolVector | None:
-        """Coordinates that stand for two equal ones, and so get half the variance; None when
-        there are none.
+        """Coordinates that represent two equal ones, and so get half the variance; None if there
+        are none.
         """
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         """The exact answer over all records, or over those at ``rows``."""
 
     def radius(self) -> float:
-        """Bound on what one record contributes, in the norm that counts doubled coordinates
+        """Bound on the contribution of one record, in the norm that counts doubled coordinates
         twice.
         """
 
@@ -57,7 +59,7 @@ class Query(Protocol):
         """Bound on the distance between the answers on neighbouring tables, in the same norm."""
 
 
-def thrice_the_weights(problem: Problem) -> int:
+def three_weight_arrays(problem: Problem) -> int:
     """Coordinates of queries that answer with up to three arrays of the shape of the weights."""
     return 3 * math.prod(problem.shape)
 

@@ -285,7 +285,7 @@ def test_a_gate_is_asked_in_order_and_opens_so_often_only():
     curator = gate_curator(X, y)
     assert curator.release("gate", NormAbove(query, -math.inf, 0, 0))[0] == 1
     assert curator.release("gate", NormAbove(query, math.inf, 1, 0))[0] == 0
-    with pytest.raises(InvalidArgument, match="Ask in order"):
+    with pytest.raises(InvalidArgument, match="Query in order"):
         curator.release(
             "gate", NormAbove(query, math.inf, 1, 0)
         )  # would draw a second threshold for one segment

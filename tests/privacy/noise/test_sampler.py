@@ -188,7 +188,7 @@ def exp_minus(x, digits=200):
 
 def share_of(V, odd):
     """Probability, in 64ths, of proposing V widths."""
-    return Fraction(noise.SHARES[odd][V]) if V < 3 else Fraction(1, 2 ** (V - 2))
+    return Fraction(noise.PROPOSAL_WEIGHTS[odd][V]) if V < 3 else Fraction(1, 2 ** (V - 2))
 
 
 @pytest.mark.parametrize("log2_variance", range(63))
@@ -196,18 +196,18 @@ def test_share_times_chance_is_the_weight_of_the_gaussian(log2_variance):
     k, odd = (log2_variance + 1) // 2, log2_variance % 2
     for V in (0, 1, 2, 3, 5):
         for U in {0, 1 % 2**k, 2**k // 3, 2**k - 1}:
-            acceptance = Fraction(noise.chance_in_units(V, U, k, odd, 120), 2**120)
+            acceptance = Fraction(noise.acceptance_in_units(V, U, k, odd, 120), 2**120)
             weight = exp_minus(Fraction((V * 2**k + U) ** 2, 2 * 2**log2_variance))
-            assert abs(share_of(V, odd) * acceptance - noise.SHARES[odd][0] * weight) < Fraction(
-                64, 2**120
-            )
+            assert abs(
+                share_of(V, odd) * acceptance - noise.PROPOSAL_WEIGHTS[odd][0] * weight
+            ) < Fraction(64, 2**120)
 
 
 @pytest.mark.parametrize("odd", [0, 1])
 def test_widths_are_proposed_by_their_shares_and_no_chance_exceeds_one(odd):
-    assert np.bincount(noise.WIDTHS[odd]).tolist() == [*noise.SHARES[odd], 1]
+    assert np.bincount(noise.WIDTHS[odd]).tolist() == [*noise.PROPOSAL_WEIGHTS[odd], 1]
     assert len(noise.WIDTHS[odd]) == 64
-    assert all(noise.chance_in_units(V, 0, 0, odd, 40) <= 2**40 for V in range(100))
+    assert all(noise.acceptance_in_units(V, 0, 0, odd, 40) <= 2**40 for V in range(100))
 
 
 @pytest.mark.parametrize("odd", [0, 1])
@@ -217,11 +217,11 @@ def test_the_kernel_knows_chances_to_within_its_bound(k, odd):
     worst = 0.0
     for V in range(10):
         for U in {0, 1 % 2**k, 2**k // 2, 2**k - 1, *rng.integers(0, 2**k, size=100).tolist()}:
-            error = noise._chance(V, U, k, odd) - Fraction(
-                noise.chance_in_units(V, U, k, odd, 60), 2**29
+            error = noise._acceptance_probability(V, U, k, odd) - Fraction(
+                noise.acceptance_in_units(V, U, k, odd, 60), 2**29
             )
             worst = max(worst, abs(error))
-    assert 0 < worst <= 11 < noise.CHANCE_ERROR
+    assert 0 < worst <= 11 < noise.ACCEPTANCE_ERROR
 
 
 @pytest.mark.parametrize("log2_variance", [0, 1, 2, 7, 20, 61, 62])
@@ -257,7 +257,7 @@ def proposal_bits(U, V, digits, *more):
 @pytest.mark.parametrize(("U", "V"), [(12_345, 0), (2**31 - 1, 0), (2**30 + 7, 1), (99, 2)])
 def test_close_calls_are_decided_by_the_digits_that_follow(U, V, words_at_once):
     """If 24 digits equal those of the acceptance probability, the following ones decide."""
-    acceptance = noise.chance_in_units(V, U, 31, 0, 96)
+    acceptance = noise.acceptance_in_units(V, U, 31, 0, 96)
     first, second, third = acceptance >> 72, (acceptance >> 48) % 2**24, (acceptance >> 24) % 2**24
     wanted, other = (V << 31) + U, 5
     for more, drawn in [
@@ -284,7 +284,7 @@ def test_a_close_call_does_not_open_what_was_rejected_before_it(above, words_at_
 
     With more digits it would wrongly use those of the next proposal.
     """
-    rejected, undecided = (noise.chance_in_units(0, U, 31, 0, 48) for U in (2**30, 12_345))
+    rejected, undecided = (noise.acceptance_in_units(0, U, 31, 0, 48) for U in (2**30, 12_345))
     before = proposal_bits(2**30, 0, (rejected >> 24) + above)
     close = proposal_bits(12_345, 0, undecided >> 24, undecided % 2**24 - 1000)
     noisy = _sampler._draw(
@@ -298,7 +298,7 @@ def test_a_close_call_does_not_open_what_was_rejected_before_it(above, words_at_
 
 
 def test_the_kernel_reports_a_close_call_and_stands_at_its_start():
-    acceptances = [noise.chance_in_units(0, U, 31, 0, 24) for U in (2**30, 12_345)]
+    acceptances = [noise.acceptance_in_units(0, U, 31, 0, 24) for U in (2**30, 12_345)]
     bits = [
         *proposal_bits(8, 0, 0),
         *proposal_bits(2**30, 0, acceptances[0] + 2),
@@ -312,9 +312,9 @@ def test_the_kernel_reports_a_close_call_and_stands_at_its_start():
 
 
 def test_chances_do_not_depend_on_the_decimal_settings_of_the_application():
-    wanted = noise.chance_in_units(7, 12_345, 31, 0, 48)
+    wanted = noise.acceptance_in_units(7, 12_345, 31, 0, 48)
     with decimal.localcontext(decimal.Context(prec=5, Emin=-3, Emax=3, rounding=decimal.ROUND_UP)):
-        assert noise.chance_in_units(7, 12_345, 31, 0, 48) == wanted
+        assert noise.acceptance_in_units(7, 12_345, 31, 0, 48) == wanted
 
 
 def test_kernels_hold_no_floating_point(tmp_path):

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector
-from hushfit.kernels.coins import below, walk, zero_in_all
+from hushfit.kernels.coins import below, scan_gaps, zero_in_all
 
 # Below this rate it is cheaper to draw the gaps between the rows that are taken than a few digits
 # of each row.
@@ -160,7 +160,7 @@ def _rows_by_gaps(n_rows: int, threshold: int, coins: Coins) -> IntVector:
     while row < n_rows:
         words = coins.words(gaps.words_for(n_rows - row))
         rows = np.empty(len(words), dtype=np.int64)
-        taken, row, used = walk(words, gaps.beyond, gaps.guide, row, n_rows, rows)
+        taken, row, used = scan_gaps(words, gaps.beyond, gaps.guide, row, n_rows, rows)
         if row < n_rows and used < len(words):
             gap = gaps.exact(int(words[used]), coins)
             row += gap

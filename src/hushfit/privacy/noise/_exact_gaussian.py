@@ -9,7 +9,7 @@ decide; drawing continues here from the first bit of that proposal. The proof is
 from collections.abc import Callable
 from functools import partial
 
-from hushfit.kernels.noise import COMPARED, WIDTHS, chance_in_units
+from hushfit.kernels.noise import COMPARED_BITS, WIDTHS, acceptance_in_units
 
 Take = Callable[[int], int]
 
@@ -26,7 +26,7 @@ def exact_gaussian(take: Take, log2_variance: int) -> int:
                 V += 1
         magnitude = (V << k) + U
         if (magnitude or not minus) and _lies_below(
-            digits, take, partial(chance_in_units, V, U, k, odd)
+            digits, take, partial(acceptance_in_units, V, U, k, odd)
         ):
             return -magnitude if minus else magnitude
 
@@ -36,8 +36,8 @@ def _lies_below(digits: int, take: Take, acceptance: Callable[[int], int]) -> bo
 
     More digits are drawn until the comparison is decided.
     """
-    count = COMPARED
+    count = COMPARED_BITS
     while abs(digits - acceptance(count)) <= 2:
-        digits = digits << COMPARED | take(COMPARED)
-        count += COMPARED
+        digits = digits << COMPARED_BITS | take(COMPARED_BITS)
+        count += COMPARED_BITS
     return digits < acceptance(count)

@@ -1,63 +1,63 @@
-r"""How answers are released: noise, batches, gates, choices, and minimisers with noise inside.
+r"""Privacy mechanisms: Gaussian noise over all rows or batches, above-threshold gates, private
+selection, objective perturbation.
 
-AdaptiveRun              What a whole run costs, and the filter that keeps it so
-GaussianRun              Gaussian and pure releases over all rows, together no worse than one
-                         Gaussian release
-Priced                   A query of an adaptive run, with the mechanism and the noise that it is to
-                         be answered with
-RenyiRun                 Releases with any Renyi curve, sampled ones too, under a filter that keeps
+AdaptiveRun              Cost of a whole adaptive run, and the privacy filter that enforces it
+GaussianRun              Gaussian and pure releases over all rows whose composition has at most the
+                         privacy loss of one Gaussian release
+Priced                   A query of an adaptive run, with its mechanism and noise multiplier
+RenyiRun                 Releases with any Rényi curve, also sampled ones, under a filter that keeps
                          them (epsilon, delta)-private
-FixedSizeBatch           ``size`` different records, uniformly chosen, afresh for each release
+FixedSizeBatch           Sampling without replacement
 FullBatch                Every record, every time
-PoissonBatch             Each record on its own with probability ``rate``
-Sampling                 Which records take part in one release, and what that does to the price of
-                         its Gaussian noise
-ClassicInside            Gaussian noise in the objective, priced by the theorem of Kifer, Smith and
-                         Thakurta, and a little on the minimiser
-NoisyCorner              Chooses corners with probabilities in proportion to exp(utility / scale)
-SteepestCorner           For each output, the column (and the sign) along which the loss falls
+PoissonBatch             Poisson sampling
+Sampling                 Which records are in one release, and the cost of its Gaussian noise
+ClassicInside            Gaussian noise in the objective, with the cost given by the theorem of
+                         Kifer, Smith and Thakurta, and a little on the minimiser
+NoisyCorner              The exponential mechanism, exactly
+SteepestCorner           For each output, the column (and the sign) along which the loss decreases
                          fastest
-corner                   The corner that an answer names
-AnchoredBatch            Every record through the full gradient, and on its own with probability
-                         ``rate`` through a batch as well
-GradientDifference       Sum over the records of their clipped gradient at ``w`` less that at
+corner                   The vertex of a released answer
+AnchoredBatch            Every record in the full gradient, and each independently with probability
+                         ``rate`` in a batch as well
+GradientDifference       Sum over the records of their clipped gradient at ``w`` minus that at
                          ``snapshot``, the difference clipped once more
-Snapshot                 A public point whose full clipped gradient the boundary keeps, so that it
-                         is computed once
+Snapshot                 A public point whose full clipped gradient is cached inside the boundary,
+                         so that it is computed once
 VarianceReducedGradient  The published gradient of DP-VRADMM
-anchored_batch           The batch of a `VarianceReducedGradient`, with the ratio that its proof
-                         has for the loss
-difference_bound         How far apart one record's clipped gradients at two public points can be
-Backtracking             Candidates for one step, from a gradient that is public by then
-Choice                   Number of the candidate whose drop most exceeds what was asked
-FreshGate                A gate on records of its own
-Gate                     Number of the first candidate whose drop is at least what was asked, or of
-                         none
+anchored_batch           The batch of a `VarianceReducedGradient`, with the ratio from its proof for
+                         the loss
+difference_bound         Bound on the distance between one record's clipped gradients at two public
+                         points
+Backtracking             Candidates of a backtracking line search from an already released gradient
+Choice                   Index of the candidate whose decrease most exceeds the required one
+FreshGate                A gate on its own records
+Gate                     Index of the first candidate whose decrease is at least the required one,
+                         or the number of candidates if there is none
 GatedBatch               One Poisson batch for a noisy gradient and the gate on the step along it
-GatedStep                Sum of clipped gradients, then the number of the first acceptable step
+GatedStep                Sum of clipped gradients, then the index of the first acceptable step size
                          along it, over the same records
 LossDrop                 Sums over the records of :math:`\ell_i(w) - \ell_i(w_k)` for public
                          candidates, each clipped to its ``bounds`` entry
-NoisyChoice              The largest of Laplace-noised scores over all records
-gate_multipliers         Multipliers for threshold and queries that make a gate about as revealing
-                         as an ``epsilon``-private one
+NoisyChoice              Report noisy max
+gate_multipliers         Noise multipliers of threshold and queries for a gate with about the
+                         privacy loss of an ``epsilon``-private one
 GradientNorm             Norm of the gradient of a `PerturbedMinimiser`'s objective, without noise,
                          at a public point
 NormAbove                Whether a gradient norm is at least a public threshold
 RestartedGate            Laplace noise on every norm and on the threshold
-Passes                   What a run does and when
-PermutedRun              Where mini-batch proximal gradient descent from zero ends, less where it
-                         would end if every gradient were zero
-SecretOrder              Gaussian noise on the end of a run whose batches are dealt in a secret
-                         order, drawn afresh for each release
+Passes                   Schedule of a run
+PermutedRun              Last iterate of mini-batch proximal gradient descent from zero, minus the
+                         last iterate if every gradient were zero
+SecretOrder              Gaussian noise on the last iterate of a run whose batches follow a secret
+                         random order, freshly drawn for each release
 RegularisedMinimiser     The weights that minimise mean loss + penalty + :math:`\frac\mu2 \|w\|^2`,
-                         less those that minimise it without the loss
-TextColumns              Columns of texts as a source
+                         minus those that minimise it without the loss
+TextColumns              Columns of texts as a data source
 Thresholded              Gaussian noise on the count of every text that occurs, of which only those
-                         above a high threshold are named
-Vocabulary               The texts of each column that are common
+                         above a high threshold are released
+Vocabulary               The frequent texts of each column
 counts_of                How often each text occurs in each column
-vocabulary_of            The lists of texts that a released answer stands for
+vocabulary_of            The lists of texts of a released answer
 """
 
 from hushfit.release.mechanisms._adaptive import AdaptiveRun, GaussianRun, Priced, RenyiRun

@@ -1,9 +1,9 @@
-"""Runs whose noise is chosen by what was released, each release under a filter. Proof:
+"""Runs that choose noise adaptively from earlier releases, under a privacy filter. Proof:
 docs/proofs/filter.md.
 
-A plan declares the run as a whole: so many releases at the most, at the price of the filter. Each
-release brings its own noise and mechanism (`Priced`), and the curator, who keeps the filter,
-refuses the one that would overdraw.
+A plan declares the run as a whole: a maximal number of releases, at the cost of the filter. Each
+release has its own noise and mechanism (`Priced`), and the curator, which holds the filter, refuses
+the one that would exceed the budget.
 """
 
 import math
@@ -33,15 +33,15 @@ from hushfit.release.query import Query
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """A query of an adaptive run, with the mechanism and the noise that it is to be answered with.
+    """A query of an adaptive run, with its mechanism and noise multiplier.
 
     Parameters
     ----------
     query : Query
-        One whose bounds count on a problem.
+        One whose bounds assume a problem.
     sampling : Mechanism
     noise_multiplier : float
-        Above 0. Without privacy the curator leaves the noise away.
+        Above 0. Without privacy the curator adds no noise.
     """
 
     query: Query
@@ -65,15 +65,14 @@ class Priced:
     def problem(self) -> Problem:
         if self.query.problem is None:
             raise InvalidArgument(
-                f"{type(self.query).__name__} counts on no number of rows, and the price of a "
-                "release "
-                "within an adaptive run needs one. Plan it outside the run."
+                f"{type(self.query).__name__} has no number of rows, which the cost of a release "
+                "within an adaptive run needs. Plan it outside the run."
             )
         return self.query.problem
 
     @property
     def cost(self) -> Cost:
-        """Price of this very release."""
+        """Cost of this release."""
         return self.sampling.cost(self.noise_multiplier, 1, self.problem.n_rows)
 
     @property
@@ -95,32 +94,32 @@ class Priced:
 
 
 class AdaptiveRun(ABC):
-    """What a whole run costs, and the filter that keeps it so. Its noise multiplier stands for
-    the run, not for a release.
+    """Cost of a whole adaptive run, and the privacy filter that enforces it. Its noise multiplier
+    is that of the run, not of a release.
     """
 
     answers: ClassVar[type[Query]] = Priced
-    # The proof of a filter has no other releases in between.
+    # The proof of a filter allows no other releases in between.
     alone, samples, sized = True, False, True
 
     def expected_rows(self, n_rows: int) -> float:
         return n_rows
 
     def multiplier(self, strength: float, count: int, n_rows: int) -> float:
-        # One number for the run, however many releases it makes.
+        # One noise multiplier for the run, for any number of releases.
         return 1 / strength
 
     @abstractmethod
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
-        """Price of the whole run."""
+        """Cost of the whole run."""
 
     @abstractmethod
     def filter(self, noise_multiplier: float, relation: Relation) -> Filter:
-        """A filter that keeps a run within that price."""
+        """A privacy filter that keeps a run within that cost."""
 
     def objection(self, query: Priced, relation: Relation) -> str | None:
         if query.sampling.alone:
-            return "as one run, and a run inside a run would not be metered"
+            return "as one run, and a run inside a run would not be charged"
         reason = objection_to(query.sampling, type(query.query))
         if reason is not None:
             return f"but {reason}"
@@ -129,15 +128,15 @@ class AdaptiveRun(ABC):
     def answer(
         self, query: Priced, source: DataSource, noise_multiplier: float, entropy: Entropy
     ) -> Vector:
-        """What the query's own mechanism answers; the filter has been asked by then."""
+        """The answer of the query's own mechanism; the filter has been charged by then."""
         own = query.noise_multiplier if noise_multiplier > 0 else 0.0
         return query.sampling.answer(query.query, source, own, entropy)
 
 
 @dataclass(frozen=True)
 class GaussianRun(AdaptiveRun):
-    """Gaussian and pure releases over all rows, together no worse than one Gaussian release:
-    adaptivity is free.
+    """Gaussian and pure releases over all rows whose composition has at most the privacy loss of
+    one Gaussian release: adaptivity costs nothing.
     """
 
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
@@ -155,14 +154,14 @@ class GaussianRun(AdaptiveRun):
 
 @dataclass(frozen=True)
 class RenyiRun(AdaptiveRun):
-    """Releases with any Renyi curve, sampled ones too, under a filter that keeps them (epsilon,
+    """Releases with any Rényi curve, also sampled ones, under a filter that keeps them (epsilon,
     delta)-private.
 
     Parameters
     ----------
     delta : float
-        That of the filter. The noise multiplier of the run says its epsilon: that of one Gaussian
-        release at this delta.
+        Delta of the filter. The noise multiplier of the run determines its epsilon: that of one
+        Gaussian release at this delta.
     """
 
     delta: float

@@ -23,15 +23,13 @@ from hushfit.release.query import Query
 
 
 class Sampling(ABC):
-    """Which records take part in one release, and what that does to the price of its Gaussian
-    noise.
-    """
+    """Which records are in one release, and the cost of its Gaussian noise."""
 
     alone, samples, sized = False, True, True
 
     @property
     def answers(self) -> type[Query] | None:
-        """Every kind of query that is made for no mechanism."""
+        """Every type of query that needs no particular mechanism."""
         return None
 
     @abstractmethod
@@ -40,20 +38,20 @@ class Sampling(ABC):
 
     @abstractmethod
     def expected_rows(self, n_rows: int) -> float:
-        """Records that take part in one release, on average; public."""
+        """Expected number of records in one release; public."""
 
     @abstractmethod
     def multiplier(self, strength: float, count: int, n_rows: int) -> float:
-        """Noise with which ``count`` releases are about as revealing as one Gaussian of mu
-        ``strength``.
+        """Noise multiplier at which ``count`` releases have about the privacy loss of one Gaussian
+        release with mu = ``strength``.
         """
 
     @abstractmethod
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
-        """Price of ``count`` releases."""
+        """Cost of ``count`` releases."""
 
     def objection(self, query: Any, relation: Relation) -> str | None:
-        """Why its price does not cover this very query."""
+        """Why its cost does not cover this query, or None."""
         return None
 
     def answer(
@@ -88,15 +86,15 @@ class FullBatch(Sampling):
 
 
 def _subsampled_multiplier(strength: float, count: int, rate: float) -> float:
-    # By the central limit theorem, count steps at this multiplier amount to about `strength` in
-    # Gaussian terms.
+    # By the central limit theorem, the composition of `count` steps at this multiplier is about
+    # Gaussian with mu = `strength`.
     return 1 / math.sqrt(math.log1p(strength**2 / (rate**2 * count)))
 
 
 @dataclass(frozen=True)
 class PoissonBatch(Sampling):
-    """Each record on its own with probability ``rate``; sums are divided by the public
-    ``rate * n``.
+    """Poisson sampling: each record independently with probability ``rate``; sums are divided by
+    the public ``rate * n``.
     """
 
     rate: float
@@ -125,8 +123,8 @@ class PoissonBatch(Sampling):
         least = by_relation(relation, replace_one=2, add_remove=1) * query.radius() * (1 - 1e-12)
         if query.sensitivity(relation) < least:
             return (
-                "on Poisson batches, whose price is proved for twice the radius, and this query "
-                "has less"
+                "on Poisson batches, whose cost is proved for a sensitivity of twice the radius, "
+                "and this query has less"
             )
         return None
 
@@ -136,7 +134,9 @@ class PoissonBatch(Sampling):
 
 @dataclass(frozen=True)
 class FixedSizeBatch(Sampling):
-    """``size`` different records, uniformly chosen, afresh for each release."""
+    """Sampling without replacement: ``size`` different records, uniformly chosen, freshly drawn for
+    each release.
+    """
 
     size: int
 

@@ -1,4 +1,4 @@
-"""Noise inside an objective at the price of the classic theorem. Proof: docs/proofs/kifer.md."""
+"""Objective perturbation with the cost of the classic theorem. Proof: docs/proofs/kifer.md."""
 
 import math
 from dataclasses import dataclass
@@ -9,25 +9,25 @@ from hushfit.privacy import Cost, GaussianCost, Sampler, compose
 from hushfit.privacy.costs import ClassicObjectiveCost
 from hushfit.release.mechanisms.perturbed_minimiser import _check_share, _InsideNoise
 
-# The classic theorem takes about twice the noise that is needed; noise on the output is measured
-# against what is needed.
-_LOOSENESS = 2.0
+# The classic theorem uses about twice the noise that is needed; noise on the output is calibrated
+# to what is needed.
+_NOISE_EXCESS = 2.0
 
 
 @dataclass(frozen=True)
 class ClassicInside(_InsideNoise):
-    """Gaussian noise in the objective, priced by the theorem of Kifer, Smith and Thakurta, and a
-    little on the minimiser.
+    """Gaussian noise in the objective, with the cost given by the theorem of Kifer, Smith and
+    Thakurta, and a little on the minimiser.
 
     Parameters
     ----------
     kappa : float
-        Largest ``PerturbedMinimiser.kappa`` that will be asked; epsilon must be at least twice as
+        Largest ``PerturbedMinimiser.kappa`` of the queries; epsilon must be at least twice as
         large.
     rank : int, default=1
         The theorem is for records with Hessians of rank one.
     output_share : float, default=0.01
-        Part of the budget (of the Gaussian mu squared) for the noise on the minimiser.
+        Share of the budget (of the squared Gaussian mu) for the noise on the minimiser.
     """
 
     kappa: float
@@ -43,11 +43,13 @@ class ClassicInside(_InsideNoise):
             )
 
     def multiplier(self, strength: float, count: int, n_rows: int) -> float:
-        return _LOOSENESS * math.sqrt(count / (1 - self.output_share)) / strength
+        return _NOISE_EXCESS * math.sqrt(count / (1 - self.output_share)) / strength
 
     def output_multiplier(self, noise_multiplier: float) -> float:
         return (
-            noise_multiplier / _LOOSENESS * math.sqrt((1 - self.output_share) / self.output_share)
+            noise_multiplier
+            / _NOISE_EXCESS
+            * math.sqrt((1 - self.output_share) / self.output_share)
         )
 
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:

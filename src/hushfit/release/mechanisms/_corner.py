@@ -1,5 +1,5 @@
-"""The corner of a public polytope that descends most, chosen by the exponential mechanism.
-Proof: docs/proofs/selection.md.
+"""The vertex of a public polytope with the steepest descent (Frank-Wolfe), chosen by the
+exponential mechanism. Proof: docs/proofs/selection.md.
 """
 
 import math
@@ -20,24 +20,24 @@ from hushfit.release.mechanism import Entropy, too_large
 from hushfit.release.queries import ClippedGradient
 from hushfit.release.query import Query, refuse_batch
 
-# Utilities are whole multiples of 2**-31 of their scale, or coarser where floating point could not
-# hold more digits.
+# Utilities are integer multiples of 2**-31 of their scale, or coarser where floating point has no
+# more digits.
 _LOG2_STEPS = 31
 _EXACT_BITS = 50
 _LARGEST_TILT = 2.0**60
-# Utilities of an intercept's two signs are multiplied by this: every record pulls it, so it is
-# easily seen, and takes less of the price.
+# Utilities of an intercept's two signs are multiplied by this: every record contributes to it, so
+# its signal is strong and needs less of the budget.
 _INTERCEPT_WEIGHT = 0.25
 _WORDS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
 class SteepestCorner:
-    r"""For each output, the column (and the sign) along which the loss falls fastest; with an
+    r"""For each output, the column (and the sign) along which the loss decreases fastest; with an
     intercept, its sign too.
 
     The answer has an entry for each output's columns, 1 to d for ``+e_j`` and -1 to -d for
-    ``-e_j``, followed by an entry for each intercept, 1 or -1. The utility of a corner is minus its
+    ``-e_j``, followed by an entry for each intercept, 1 or -1. The utility of a vertex is minus its
     inner product with the sum of clipped gradients.
 
     Parameters
@@ -46,7 +46,7 @@ class SteepestCorner:
     w : array of shape ``problem.shape``
         Where the gradient is taken; public.
     clip : float
-        Largest length of a record's gradient.
+        Clipping norm of a record's gradient.
     tilt : array of shape ``problem.shape`` or None
         Public gradient to add to the sum, for instance that of a squared penalty.
     """
@@ -73,7 +73,7 @@ class SteepestCorner:
         return ClippedGradient(self.problem, self.w, self.clip)
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        """The corner without noise: the first of the best."""
+        """The vertex without noise: the first of the best."""
         refuse_batch(self, rows)
         finest = math.ldexp(
             1.0, _EXACT_BITS - math.ceil(math.log2(max(source.n_rows * self.clip, 1.0)))
@@ -105,28 +105,28 @@ class SteepestCorner:
                 yield np.column_stack([-along, along]).ravel()
 
     def radius(self) -> float:
-        # Entries of one answer add up their changes. A record has length one, so |x_j| +
-        # weight |intercept| <= hypot(1, weight).
+        # Changes of the utilities add up over the entries of an answer. A record has norm one, so
+        # |x_j| + weight |intercept| <= hypot(1, weight).
         gradient = self.gradient
         rounding = gradient.radius() - self.clip
         one_output = math.hypot(1.0, _INTERCEPT_WEIGHT) if self.problem.fit_intercept else 1.0
         return math.sqrt(self.problem.outputs) * one_output * self.clip + self.size * rounding
 
     def sensitivity(self, relation: Relation) -> float:
-        """Most by which a neighbour changes the utility of an answer: half the range of all
-        changes.
+        """Largest change of the utility of an answer between neighbouring tables: half the range of
+        all changes.
         """
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 @dataclass(frozen=True)
 class NoisyCorner:
-    """Chooses corners with probabilities in proportion to exp(utility / scale): the exponential
-    mechanism, exactly.
+    """The exponential mechanism, exactly: chooses vertices with probabilities proportional to
+    exp(utility / scale).
 
-    Coordinates of a corner are chosen one by one; as utilities add up, that is the exponential
-    mechanism over all corners. The time a choice takes depends on the rows: do not let an adversary
-    measure it.
+    Coordinates of a vertex are chosen one by one; as utilities add up, that is the exponential
+    mechanism over all vertices. The running time of a choice depends on the rows: do not let an
+    adversary measure it.
     """
 
     answers: ClassVar[type[Query]] = SteepestCorner
@@ -142,7 +142,7 @@ class NoisyCorner:
         return BoundedRangeCost(noise_multiplier, count=count)
 
     def objection(self, query: SteepestCorner, relation: Relation) -> str | None:
-        """Why its price does not cover this very query."""
+        """Why its cost does not cover this query, or None."""
         return None
 
     def answer(
@@ -170,25 +170,24 @@ def _grid(
     """
     largest = max(n_rows * query.clip / (multiplier * query.sensitivity(relation)), 1.0)
     bits = min(_LOG2_STEPS, math.floor(_EXACT_BITS - math.log2(largest)))
-    # Rounding moves each entry's utility by half a step on either table, and by the error of the
+    # Rounding changes each entry's utility by half a step on either table, plus the error of the
     # product before it.
-    lost = query.size * math.ldexp(2.0, -bits) if bits >= 0 else math.inf
-    if lost * multiplier >= 0.5:
+    rounding = query.size * math.ldexp(2.0, -bits) if bits >= 0 else math.inf
+    if rounding * multiplier >= 0.5:
         raise (
             too_large(multiplier, query.size)
             if bits == _LOG2_STEPS
             else InvalidArgument(
                 f"A noise multiplier of {multiplier:.3g} with {n_rows} rows is too small to choose "
-                "exactly. Ask for a smaller epsilon, "
-                "or for epsilon=inf if no privacy is meant."
+                "exactly. Ask for a smaller epsilon, or for epsilon=inf if no privacy is meant."
             )
         )
-    return bits, math.ldexp((1 / multiplier - lost) / query.sensitivity(relation), bits)
+    return bits, math.ldexp((1 / multiplier - rounding) / query.sensitivity(relation), bits)
 
 
 class _Stream:
-    """Random words in the order in which they were drawn, so that no choice depends on how many
-    came at once.
+    """Random words in the order in which they were drawn, so that no choice depends on how many are
+    drawn at once.
     """
 
     def __init__(self, coins: Coins) -> None:
@@ -197,8 +196,8 @@ class _Stream:
         self._at = np.zeros(1, np.int64)
 
     def choice(self, utilities: IntVector, bits: int) -> int:
-        """An index with probability in proportion to ``exp(utilities / 2**bits)``; utilities are
-        whole numbers.
+        """An index with probability proportional to ``exp(utilities / 2**bits)``; utilities are
+        integers.
         """
         gaps = utilities.max() - utilities
         while True:
@@ -213,12 +212,12 @@ class _Stream:
 
 
 def _signed(index: int) -> float:
-    """1 to d for the even places, -1 to -d for the odd ones."""
+    """1 to d for even indices, -1 to -d for odd ones."""
     return float((index // 2 + 1) * (-1 if index % 2 else 1))
 
 
 def corner(query: SteepestCorner, answer: Vector) -> Vector:
-    """The corner that an answer names: a signed unit vector for each output, and a sign for each
+    """The vertex of a released answer: a signed unit vector for each output, and a sign for each
     intercept.
     """
     problem = query.problem

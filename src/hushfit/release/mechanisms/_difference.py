@@ -1,4 +1,4 @@
-"""Differences of gradients to a snapshot, and the published variance-reduced gradient. Proof:
+"""Differences of gradients from a snapshot, and the published variance-reduced gradient. Proof:
 docs/proofs/difference.md.
 """
 
@@ -20,31 +20,31 @@ from hushfit.release.exact_sum import ExactSum
 from hushfit.release.mechanism import Entropy, gaussian_answer
 from hushfit.release.mechanisms._batches import Sampling
 from hushfit.release.queries import ARITHMETIC_SLACK, ClippedGradient, with_intercept
-from hushfit.release.query import Query, thrice_the_weights
+from hushfit.release.query import Query, three_weight_arrays
 
-# A bound may shrink to nothing as the weights come to rest; the grid of the sums need not follow it
-# all the way.
-_FINEST = 2.0**-40
-# Nor need it go where floating point runs out of digits.
-_SMALLEST = 2.0**-800
+# Relative to the clipping norm. A bound may go to zero as the weights converge; the grid of the
+# sums need not.
+_MIN_RELATIVE_BOUND = 2.0**-40
+# The smallest bound for which the grid is within the range of floating point.
+_MIN_BOUND = 2.0**-800
 _UNIT_ROUNDOFF = 2.0**-53
 
 
 def difference_bound(problem: Problem, w: Vector, snapshot: Vector, clip: float) -> float:
-    """How far apart one record's clipped gradients at two public points can be.
+    """Bound on the distance between one record's clipped gradients at two public points.
 
     Parameters
     ----------
     problem : Problem
     w, snapshot : arrays of shape ``problem.shape``
     clip : float
-        Largest length of a gradient.
+        Clipping norm of a gradient.
 
     Returns
     -------
     float
-        The smaller of what clipping allows and what the smoothness of the loss allows. Nothing
-        about privacy rests on it.
+        The smaller of the bounds by clipping and by the smoothness of the loss. The privacy
+        guarantee does not depend on it.
     """
     by_clip = clip if problem.loss.one_sign else 2 * clip
     by_smoothness = problem.loss.smoothness * float(np.linalg.norm(w - snapshot))
@@ -53,10 +53,10 @@ def difference_bound(problem: Problem, w: Vector, snapshot: Vector, clip: float)
 
 @dataclass(frozen=True, eq=False)
 class GradientDifference:
-    r"""Sum over the records of their clipped gradient at ``w`` less that at ``snapshot``, the
+    r"""Sum over the records of their clipped gradient at ``w`` minus that at ``snapshot``, the
     difference clipped once more.
 
-    Near the snapshot differences are short, so little noise hides them.
+    Near the snapshot differences are short, so their sum needs little noise.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ class GradientDifference:
     w, snapshot : arrays of shape ``problem.shape``
         Public.
     clip : float
-        Largest length of each of the two gradients.
+        Clipping norm of each of the two gradients.
     bound : float
-        Largest length of their difference; it may depend on whatever was released before. See
+        Clipping norm of their difference; it may depend on earlier releases. See
         `difference_bound`.
     """
 
@@ -82,7 +82,7 @@ class GradientDifference:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     @property
     def size(self) -> int:
@@ -91,7 +91,9 @@ class GradientDifference:
     @property
     def _sum(self) -> ExactSum:
         return ExactSum(
-            max(self.bound, _FINEST * self.clip, _SMALLEST), self.problem.n_rows, self.size
+            max(self.bound, _MIN_RELATIVE_BOUND * self.clip, _MIN_BOUND),
+            self.problem.n_rows,
+            self.size,
         )
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
@@ -112,26 +114,25 @@ class GradientDifference:
         return self.bound * (1 + ARITHMETIC_SLACK) + self._sum.rounding
 
     def sensitivity(self, relation: Relation) -> float:
-        # Replacing a record takes one difference away and adds another; exchanging it for nothing
-        # only takes one away.
+        # Replace-one removes one difference and adds another; add-remove only removes one.
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 @dataclass(frozen=True)
 class AnchoredBatch(Sampling):
-    """Every record through the full gradient, and on its own with probability ``rate`` through a
+    """Every record in the full gradient, and each independently with probability ``rate`` in a
     batch as well.
 
-    Sampling amplifies nothing here: nobody is ever left out. `VarianceReducedGradient` is made
-    for it.
+    There is no privacy amplification by sampling here: no record is ever left out. It answers
+    `VarianceReducedGradient`.
 
     Parameters
     ----------
     rate : float
         Probability that a record is in the batch.
     ratio : float
-        How far a record outside the batch moves the answer, as a share of how far one inside does;
-        see `anchored_batch`.
+        Sensitivity of the answer to a record outside the batch, over that to one inside; see
+        `anchored_batch`.
     """
 
     rate: float = 0.1
@@ -152,7 +153,7 @@ class AnchoredBatch(Sampling):
         return self.rate * n_rows
 
     def multiplier(self, strength: float, count: int, n_rows: int) -> float:
-        # By the central limit theorem what counts is how far a record moves the answer on average.
+        # By the central limit theorem the mean sensitivity to a record determines the composition.
         mean = self.rate + (1 - self.rate) * self.ratio
         return 1 / math.sqrt(math.log1p(strength**2 / (mean**2 * count)))
 
@@ -170,7 +171,7 @@ class AnchoredBatch(Sampling):
         noise_multiplier: float,
         entropy: Entropy,
     ) -> Vector:
-        """Noise on a grid that is fine even against what a record outside the batch does."""
+        """Noise on a grid that is fine even for the effect of a record outside the batch."""
         rows = self.rows(source.n_rows, entropy.coins)
         return gaussian_answer(query, source, rows, noise_multiplier, entropy, self.ratio)
 
@@ -179,24 +180,24 @@ class AnchoredBatch(Sampling):
 
 
 def anchored_batch(problem: Problem, rate: float) -> AnchoredBatch:
-    """The batch of a `VarianceReducedGradient`, with the ratio that its proof has for the loss."""
+    """The batch of a `VarianceReducedGradient`, with the ratio from its proof for the loss."""
     return AnchoredBatch(rate, rate if problem.loss.one_sign else rate / (2 - rate))
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A public point whose full clipped gradient the boundary keeps, so that it is computed
-    once.
+    """A public point whose full clipped gradient is cached inside the boundary, so that it is
+    computed once.
     """
 
     w: Vector
     clip: float
 
     def __post_init__(self) -> None:
-        keep_read_only(self, "w")  # what was computed at this point must stay what belongs to it
+        keep_read_only(self, "w")  # the cached gradient must belong to this point
 
 
-# Full gradients at snapshots. They are private: nothing outside this file reads them.
+# Cached full gradients at snapshots. They are private: nothing outside this file reads them.
 _anchors: WeakKeyDictionary[Snapshot, WeakKeyDictionary[DataSource, tuple[Problem, Vector]]] = (
     WeakKeyDictionary()
 )
@@ -212,10 +213,10 @@ class VarianceReducedGradient:
     problem : Problem
     w : array of shape ``problem.shape``
     snapshot : Snapshot
-        Where the full gradient is taken, and the largest length of a record's gradient at either
+        Where the full gradient is taken, and the clipping norm of a record's gradient at either
         point.
     rate : float
-        That of the `AnchoredBatch` it is asked of.
+        Sampling rate of the `AnchoredBatch` that answers it.
     """
 
     problem: Problem
@@ -230,7 +231,7 @@ class VarianceReducedGradient:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     @property
     def size(self) -> int:
@@ -254,15 +255,17 @@ class VarianceReducedGradient:
     def radius(self) -> float:
         difference = self._difference
         rounding = difference.radius() - difference.bound
-        # In the batch a record counts with slopes s - (1 - q) s': at most one of them if they have
-        # the same sign.
+        # In the batch a record contributes with slope s - (1 - q) s': at most the larger of the two
+        # if they have the same sign.
         longest = 1.0 if self.problem.loss.one_sign else 2 - self.rate
         outside = anchored_batch(self.problem, self.rate).ratio
-        return longest * self._full.radius() + rounding + self._adding_up / outside
+        return longest * self._full.radius() + rounding + self._summation_error / outside
 
     @property
-    def _adding_up(self) -> float:
-        """Error of the product and of the sum, vectors as long as n gradients, on both tables."""
+    def _summation_error(self) -> float:
+        """Rounding error of the product and of the sum, vectors with the norm of n gradients, on
+        both tables.
+        """
         return 4 * _UNIT_ROUNDOFF * self.problem.n_rows * self._full.radius()
 
     def sensitivity(self, relation: Relation) -> float:

@@ -1,9 +1,8 @@
-"""Choosing a step by the rows: how much the loss falls at public candidates, behind a gate or by
-the largest noisy gain.
+"""Private line search: choose a step size by the decrease of the loss at public candidates, with an
+above-threshold test (a gate) or by report noisy max.
 
-The candidates may come from a noisy gradient over the very batch that the gate looks at
-(`GatedStep`); then both are paid for together. Proofs:
-docs/proofs/{line_search,above_threshold,gated}.md.
+The candidates may come from a noisy gradient over the same batch that the gate reads (`GatedStep`);
+then one cost covers both. Proofs: docs/proofs/{line_search,above_threshold,gated}.md.
 """
 
 import math
@@ -36,14 +35,16 @@ from hushfit.release.mechanisms._batches import _subsampled_multiplier
 from hushfit.release.queries import ClippedGradient, with_intercept
 from hushfit.release.query import Query
 
-# Noise on a query is twice that on the threshold, or for Gaussian noise has twice its variance:
-# both are exact on one grid.
-_FINEST = 30
-# A candidate that is next to where we are still needs a bound to be divided by.
-_SHORTEST = 2.0**-40
-# What is asked of a candidate beyond so many bounds for each row decides the comparison by itself.
-_MOST_ASKED = 2.0
-# At least as many numbers as a gate draws, for the reserve that pays for discrete noise.
+# Largest log2 of the standard deviation in grid steps. Noise on a query has twice the scale of that
+# on the threshold, or for Gaussian noise twice its variance: both are exact on one grid.
+_MAX_LOG2_DEVIATION = 30
+# Smallest bound of a candidate: decreases are divided by it, also if a candidate equals the
+# iterate.
+_MIN_BOUND = 2.0**-40
+# Required decreases are clipped to so many bounds per row: beyond, they decide the comparison
+# alone.
+_MAX_REQUIRED = 2.0
+# Upper bound on the noise values that a gate draws, for the reserve that covers discrete noise.
 _MOST_QUERIES = 256
 
 
@@ -56,11 +57,11 @@ class LossDrop:
     ----------
     problem : Problem
     vectors : array of shape (vectors, \*problem.shape)
-        What the points are combinations of.
+        The points are linear combinations of these.
     mixes : array of shape (1 + candidates, vectors)
-        The first row is the present point, the others are the candidates.
+        The first row is the current iterate, the others are the candidates.
     bounds : array
-        One for each candidate, above 0.
+        One clipping bound above 0 for each candidate.
     """
 
     problem: Problem
@@ -95,12 +96,12 @@ class LossDrop:
 
     @cached_property
     def _sums(self) -> tuple[ExactSum, ...]:
-        """One for each candidate: their bounds differ by orders of magnitude."""
+        """One sum for each candidate: their bounds differ by orders of magnitude."""
         return tuple(ExactSum(bound, self.problem.n_rows, 1) for bound in self.bounds.tolist())
 
     @property
     def grids(self) -> Vector:
-        """Steps to which the contributions to each sum are rounded."""
+        """Grid steps to which the contributions to each sum are rounded."""
         return read_only(np.array([one.grid for one in self._sums]))
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
@@ -117,21 +118,20 @@ class LossDrop:
 
     @property
     def radii(self) -> Vector:
-        """Bound on what one record adds to each sum."""
+        """Bound on the contribution of one record to each sum."""
         return np.asarray(self.bounds + [one.rounding for one in self._sums])
 
     def radius(self) -> float:
         return float(np.linalg.norm(self.radii))
 
     def sensitivity(self, relation: Relation) -> float:
-        # Replacing a record takes one drop away and adds another; exchanging it for nothing only
-        # takes one away.
+        # Replace-one removes one contribution and adds another; add-remove only removes one.
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
-class _OfDrops:
-    """What a gate and a choice share: one number about each candidate, of which every record
-    moves each by one at most.
+class _DecreaseScores:
+    """Common part of `Gate` and `Choice`: one score for each candidate, which one record changes by
+    at most one, rounding aside.
     """
 
     drop: LossDrop
@@ -142,10 +142,11 @@ class _OfDrops:
 
     def __post_init__(self) -> None:
         if self.asked.shape != (self.drop.size,):
-            # One sum compared with many thresholds would say more than a gate is priced for.
+            # One sum compared with many thresholds would reveal more than the cost of a gate
+            # covers.
             raise InvalidArgument(
                 f"asked has shape {self.asked.shape}, but there are {self.drop.size} candidates. "
-                "Ask one number of each."
+                "Give one number for each."
             )
 
     @property
@@ -162,20 +163,20 @@ class _OfDrops:
 
     @property
     def units(self) -> Vector:
-        """What the drops are divided by."""
+        """Divisors of the decreases."""
         raise NotImplementedError
 
     def scores(self, source: DataSource, rows: IntVector | None) -> Vector:
-        """Drops less what was asked, in their units."""
-        most = _MOST_ASKED * self.problem.n_rows
+        """Decreases minus the required ones (``asked``), divided by ``units``."""
+        most = _MAX_REQUIRED * self.problem.n_rows
         asked = np.clip(
             np.nan_to_num(self.asked / self.units, nan=most, posinf=most, neginf=-most), -most, most
         )
         return np.asarray(self.drop(source, rows) / self.units - asked)
 
     def radius(self) -> float:
-        # Dividing and subtracting err by a few units in the last place of numbers up to three times
-        # the rows.
+        # Division and subtraction have rounding errors of a few units in the last place of numbers
+        # up to three times the number of rows.
         rounding = 16 * self.problem.n_rows * 2.0**-53
         return float((self.drop.radii / self.units).max()) * (1 + 1e-12) + rounding
 
@@ -184,15 +185,15 @@ class _OfDrops:
 
 
 @dataclass(frozen=True, eq=False)
-class Gate(_OfDrops):
-    """Number of the first candidate whose drop is at least what was asked, or of none: the count of
-    candidates.
+class Gate(_DecreaseScores):
+    """Index of the first candidate whose decrease is at least the required one, or the number of
+    candidates if there is none.
 
     Parameters
     ----------
     drop : LossDrop
     asked : array
-        Public, one for each candidate, in units of the sums.
+        Required decrease of each candidate, in units of the sums; public.
     """
 
     drop: LossDrop
@@ -209,14 +210,14 @@ class Gate(_OfDrops):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(_OfDrops):
-    """Number of the candidate whose drop most exceeds what was asked.
+class Choice(_DecreaseScores):
+    """Index of the candidate whose decrease most exceeds the required one.
 
     Parameters
     ----------
     drop : LossDrop
     asked : array
-        Public, one for each candidate, in units of the sums.
+        Required decrease of each candidate, in units of the sums; public.
     """
 
     drop: LossDrop
@@ -227,7 +228,7 @@ class Choice(_OfDrops):
 
     @property
     def units(self) -> Vector:
-        # Candidates are compared with each other, so that all have one unit.
+        # Candidates are compared with each other, so all have the same unit.
         return np.full(self.drop.size, self.drop.bounds.max())
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
@@ -240,26 +241,26 @@ def _first(passed: BoolVector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Backtracking:
-    r"""Candidates for one step, from a gradient that is public by then:
-    :math:`w_k = prox(w - \eta_k g)`.
+    r"""Candidates of a backtracking line search from an already released gradient: :math:`w_k =
+    prox(w - \eta_k g)`.
 
-    A candidate passes if the sum of drops over the batch, plus the public drop of the penalty, is
-    at least ``sufficient`` times the fall that the gradient promises, :math:`\eta_k \bar b
-    \max(0, |G_k|^2 - d \sigma^2)`: all sums over the batch have the public divisor :math:`\bar b`,
-    and the noise's share of the squared length is taken off.
+    A candidate passes if the sum of the decreases over the batch, plus the public decrease of the
+    penalty, is at least ``sufficient`` times the decrease predicted by the gradient, :math:`\eta_k
+    \bar b \max(0, |G_k|^2 - d \sigma^2)`: all sums over the batch have the public divisor
+    :math:`\bar b`, and the expected contribution of the noise to the squared norm is subtracted.
 
     Parameters
     ----------
     step_sizes : array
         In the order of trial.
     expected_rows : float
-        Of a batch; the divisor of the gradient sum.
+        Expected batch size; the divisor of the gradient sum.
     objective_clip : float
-        Largest drop of one record that counts.
+        Clipping bound on the decrease of one record.
     sufficient : float
         Between 0 and 1.
     gradient_noise : float
-        Scale of the noise on a coordinate of the mean gradient.
+        Standard deviation of the noise on a coordinate of the mean gradient.
     """
 
     step_sizes: Vector
@@ -269,29 +270,31 @@ class Backtracking:
     gradient_noise: float
 
     def candidates(self, problem: Problem, w: Vector, g: Vector) -> Vector:
-        """The points to try, from a sum of gradients."""
-        moves = np.multiply.outer(self.step_sizes, self._slope(problem, w, g))
+        """The candidate points, from a sum of gradients."""
+        displacements = np.multiply.outer(self.step_sizes, self._slope(problem, w, g))
         if problem.penalty.ridge is not None:
-            return np.asarray(w - moves)
+            return np.asarray(w - displacements)
         return np.stack(
             [
-                problem.prox(w - move, float(step))
-                for move, step in zip(moves, self.step_sizes, strict=True)
+                problem.prox(w - displacement, float(step))
+                for displacement, step in zip(displacements, self.step_sizes, strict=True)
             ]
         )
 
     def gate(self, problem: Problem, w: Vector, g: Vector) -> Gate:
-        """The gate over them."""
+        """The gate over the candidates."""
         drop, asked = self._drop(problem, w, g)
         return Gate(drop, asked)
 
     def choice(self, problem: Problem, w: Vector, g: Vector) -> Choice:
-        """The choice between them by the objective alone."""
+        """The choice between the candidates by the objective alone."""
         drop, asked = self._drop(problem, w, g)
         return Choice(drop, asked)
 
     def _slope(self, problem: Problem, w: Vector, g: Vector) -> Vector:
-        """Mean gradient, of a smooth penalty too; other penalties act through their prox."""
+        """Mean gradient, including that of a smooth penalty; other penalties act through their
+        prox.
+        """
         slope = g.reshape(problem.shape) / self.expected_rows
         if problem.penalty.ridge:
             slope = slope + problem.penalty.ridge * _columns_only(problem, w)
@@ -301,22 +304,24 @@ class Backtracking:
         points = self.candidates(problem, w, g)
         axes = tuple(range(1, points.ndim))
         lengths = np.sqrt(np.sum((w - points) ** 2, axis=axes))
-        # No loss falls by more than its steepest slope times the way.
+        # No loss decreases by more than its largest slope times the distance.
         bounds = np.minimum(self.objective_clip, (1 + 1e-9) * problem.loss.slope_bound * lengths)
-        bounds = np.maximum(np.nan_to_num(bounds, nan=self.objective_clip), _SHORTEST)
-        promised = np.maximum(
+        bounds = np.maximum(np.nan_to_num(bounds, nan=self.objective_clip), _MIN_BOUND)
+        predicted = np.maximum(
             0.0,
             (lengths / np.maximum(self.step_sizes, 1e-100)) ** 2 - w.size * self.gradient_noise**2,
         )
         penalties = np.array([problem.penalty.value(problem.columns(point)) for point in points])
-        gained = problem.penalty.value(problem.columns(w)) - penalties
-        asked = self.expected_rows * (self.sufficient * self.step_sizes * promised - gained)
+        penalty_decrease = problem.penalty.value(problem.columns(w)) - penalties
+        asked = self.expected_rows * (
+            self.sufficient * self.step_sizes * predicted - penalty_decrease
+        )
         return LossDrop(problem, *self._as_mixes(problem, w, g, points), bounds), asked
 
     def _as_mixes(
         self, problem: Problem, w: Vector, g: Vector, points: Vector
     ) -> tuple[Vector, Matrix]:
-        """The points as combinations: of two vectors where they lie on a line."""
+        """The points as linear combinations: of two vectors if they lie on a line."""
         if problem.penalty.ridge is None:
             return np.concatenate([w[None], points]), np.eye(1 + len(points))
         mixes = np.column_stack([np.ones(1 + len(points)), np.append(0.0, -self.step_sizes)])
@@ -331,10 +336,10 @@ def _columns_only(problem: Problem, w: Vector) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class GatedStep:
-    """Sum of clipped gradients, then the number of the first acceptable step along it, over the
+    """Sum of clipped gradients, then the index of the first acceptable step size along it, over the
     same records.
 
-    The answer has one entry more than the weights: the number, at its end.
+    The answer has one entry more than the weights: the index, at its end.
 
     Parameters
     ----------
@@ -362,7 +367,7 @@ class GatedStep:
         return 3 * math.prod(problem.shape) + 4 * _MOST_QUERIES
 
     def gate(self, g: Vector) -> Gate:
-        """The gate that a gradient leads to: a public function of it."""
+        """The gate for a released gradient: a public function of it."""
         return self.search.gate(self.problem, self.gradient.w, g)
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
@@ -373,12 +378,12 @@ class GatedStep:
         return self.gradient.radius()
 
     def sensitivity(self, relation: Relation) -> float:
-        # Of the gradient; the gate has its own, and its own noise.
+        # Of the gradient; the gate has its own sensitivity and its own noise.
         return self.gradient.sensitivity(relation)
 
 
 def gate_multipliers(noise: str, epsilon: float) -> tuple[float, float]:
-    """Multipliers for threshold and queries that make a gate about as revealing as an
+    """Noise multipliers of threshold and queries for a gate with about the privacy loss of an
     ``epsilon``-private one.
     """
     if epsilon == math.inf:
@@ -400,14 +405,14 @@ def first_above(
     threshold_multiplier: float,
     entropy: Entropy,
 ) -> Vector:
-    """Compare noisy scores with a noisy threshold. All are computed and drawn, so that the time
-    taken tells nothing.
+    """Compare noisy scores with a noisy threshold. All scores are computed and all noise is drawn,
+    so that the running time reveals nothing.
     """
     if threshold_multiplier == 0:
         return gate(source, rows)
     count = gate.drop.size
     grid = NoiseGrid.of(
-        gate, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=_FINEST
+        gate, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=_MAX_LOG2_DEVIATION
     )
     k = grid.log2_deviation
     if noise == "laplace":
@@ -431,12 +436,12 @@ class GatedBatch:
     rate : float, default=0.1
         Probability that a record is in the batch; 1 takes all records.
     noise : {"laplace", "gaussian"}, default="laplace"
-        Of the gate.
+        Noise distribution of the gate.
     gate : float, default=1/3
         Epsilon of the gate times the noise multiplier of the gradient: 1/3 gives it a tenth of the
         budget.
     queries : int, default=20
-        The most candidates of a gate.
+        Largest number of candidates of a gate.
     """
 
     rate: float = 0.1
@@ -462,7 +467,7 @@ class GatedBatch:
         return _multiplier(strength / math.sqrt(1 + self.gate**2), count, self.rate)
 
     def gate_multipliers(self, noise_multiplier: float) -> tuple[float, float]:
-        """Those of the gate beside a gradient with that multiplier."""
+        """Noise multipliers of the gate for that of the gradient."""
         return gate_multipliers(
             self.noise, self.gate / noise_multiplier if noise_multiplier > 0 else math.inf
         )
@@ -505,9 +510,9 @@ class GatedBatch:
 
 @dataclass(frozen=True)
 class FreshGate:
-    """A gate on records of its own: all of them, or a Poisson batch that nothing else looks at.
+    """A gate on its own records: all of them, or a Poisson batch that no other query reads.
 
-    Its noise multiplier is that of the threshold.
+    Its noise multiplier is the one of the threshold.
 
     Parameters
     ----------
@@ -562,8 +567,8 @@ class FreshGate:
 
 @dataclass(frozen=True)
 class NoisyChoice:
-    """The largest of Laplace-noised scores over all records; the noise multiplier is noise scale
-    over sensitivity.
+    """Report noisy max: the largest of scores with Laplace noise over all records; the noise
+    multiplier is noise scale over sensitivity.
     """
 
     answers: ClassVar[type[Query]] = Choice
@@ -584,7 +589,7 @@ class NoisyChoice:
     def answer(
         self, query: Choice, source: DataSource, noise_multiplier: float, entropy: Entropy
     ) -> Vector:
-        """The number of the largest noisy score; the first of equal ones."""
+        """Index of the largest noisy score; the first in a tie."""
         if noise_multiplier == 0:
             return query(source, None)
         grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, 4 * source.n_rows)
@@ -597,8 +602,8 @@ class NoisyChoice:
 
 
 def _unsampled(noise: str, multipliers: tuple[float, float], queries: int, count: int) -> Cost:
-    # Not a pure cost, though Laplace noise has one: far fewer outcomes of a gate are as bad as that
-    # than of randomised response.
+    # Not a pure cost, though Laplace noise has one: a gate has the worst-case privacy loss with far
+    # smaller probability than randomised response.
     return AboveThresholdCost(noise, *multipliers, queries, count=count)
 
 

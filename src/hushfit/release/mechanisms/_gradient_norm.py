@@ -1,9 +1,9 @@
-"""How far a public point is from the minimum of an objective: the norm of the gradient there, and a
-gate on it.
+"""The norm of an objective's gradient at a public point, and an above-threshold test (a gate) on
+it.
 
-An owner that asks this first need not solve, nor pay for, a problem whose answer it knows well
-enough. The gate keeps one noisy threshold for as long as its answers are no, and at most so many
-thresholds in all. Proof: docs/proofs/gradient_norm.md.
+An owner that tests this first need not solve, nor spend budget on, a problem whose solution it
+already knows well enough. The gate keeps one noisy threshold as long as its answers are no, and
+draws at most ``segments`` thresholds. Proof: docs/proofs/gradient_norm.md.
 """
 
 import math
@@ -24,13 +24,14 @@ from hushfit.release.queries import ClippedGradient
 from hushfit.release.query import Query, refuse_batch
 
 _UNIT_ROUNDOFF = 2.0**-53
-# How well a penalty's prox is taken to be computed, relative to its argument.
+# Assumed relative error of a computed prox.
 _PROX_ERROR = 1e-13
-# In slope bounds: public parts of the gradient are shortened to it, so that all arithmetic errors
-# have one bound.
-_LONGEST = 100.0
-# Noise on an answer is twice that on the threshold: both are exact on one grid.
-_FINEST = 30
+# In units of the slope bound: public parts of the gradient are clipped to it, so that all rounding
+# errors have one bound.
+_MAX_PUBLIC_NORM = 100.0
+# Largest log2 of the standard deviation in grid steps. Noise on an answer has twice the scale of
+# that on the threshold: both are exact on one grid.
+_MAX_LOG2_DEVIATION = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +39,9 @@ class GradientNorm:
     r"""Norm of the gradient of a `PerturbedMinimiser`'s objective, without noise, at a public
     point.
 
-    With a penalty it is the length of the proximal step from there, times the smoothness: zero at
-    the minimum only. No answer is above the largest slope of the loss, which is far more than any
-    threshold of use.
+    With a penalty it is the length of the proximal step from there, times the smoothness: zero only
+    at the minimum. Answers are capped at the largest slope of the loss, far above any useful
+    threshold.
 
     Parameters
     ----------
@@ -76,17 +77,17 @@ class GradientNorm:
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         refuse_batch(self, rows)
         at, asked = self._point, self.asked
-        public = shortened(
-            asked.mu * at + (0.0 if asked.linear is None else asked.linear), self._longest
+        public = clipped(
+            asked.mu * at + (0.0 if asked.linear is None else asked.linear), self._public_norm_bound
         )
         total = self._gradient(source, None).reshape(at.shape)
         return np.array([min(self._length(at, total / self.problem.n_rows + public), self.largest)])
 
     def radius(self) -> float:
-        # The norm moves no further than the mean gradient, a prox no further than its argument; the
-        # rest is arithmetic.
+        # The norm changes by at most the change of the mean gradient, and a prox is nonexpansive;
+        # the rest is rounding.
         loss = self.problem.loss
-        reach = loss.slope_bound + 2 * self._longest
+        reach = loss.slope_bound + 2 * self._public_norm_bound
         relative = (math.prod(self.problem.shape) + 32) * _UNIT_ROUNDOFF
         prox = 0.0 if self.problem.penalty.ridge == 0 else 4 * _PROX_ERROR
         return (
@@ -95,14 +96,13 @@ class GradientNorm:
         )
 
     def sensitivity(self, relation: Relation) -> float:
-        # Replacing a record takes one gradient away and adds another; exchanging it for nothing
-        # only takes one away.
+        # Replace-one removes one gradient and adds another; add-remove only removes one.
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
     @property
-    def _longest(self) -> float:
-        """Bound on the public parts of the gradient."""
-        return _LONGEST * self.problem.loss.slope_bound
+    def _public_norm_bound(self) -> float:
+        """Clipping norm of the public parts of the gradient."""
+        return _MAX_PUBLIC_NORM * self.problem.loss.slope_bound
 
     @property
     def _smoothness(self) -> float:
@@ -110,7 +110,7 @@ class GradientNorm:
 
     @property
     def _point(self) -> Vector:
-        return shortened(self.at, self._longest / self._smoothness)
+        return clipped(self.at, self._public_norm_bound / self._smoothness)
 
     @property
     def _gradient(self) -> ClippedGradient:
@@ -159,7 +159,7 @@ class NormAbove:
         return 1
 
     def excess(self, source: DataSource) -> float:
-        """How far the norm is above the threshold."""
+        """The norm minus the threshold."""
         most = 2 * self.norm.largest
         return float(self.norm(source, None)[0]) - min(max(self.threshold, -most), most)
 
@@ -176,7 +176,7 @@ class NormAbove:
 
 @dataclass(eq=False)
 class _Segment:
-    """A noisy threshold and what has been compared with it."""
+    """A noisy threshold and the state of the comparisons with it."""
 
     number: int
     grid: NoiseGrid
@@ -185,24 +185,24 @@ class _Segment:
     over: bool = False
 
 
-# The open segment of each curator, beside its entropy for as long as that lives; thresholds never
-# leave this module.
+# The open segment of each curator, for the lifetime of its entropy; thresholds never leave this
+# module.
 _open: WeakKeyDictionary[Entropy, _Segment] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class RestartedGate:
-    """Laplace noise on every norm and on the threshold; the latter is drawn once for a segment,
-    which ends with its first 1.
+    """Laplace noise on every norm and on the threshold; the threshold noise is drawn once per
+    segment, which ends with its first 1.
 
     Its noise multiplier is that of the threshold; each norm gets twice that noise. A process that
-    starts again in the middle of a segment has lost the threshold: it answers 0 from then on,
-    without a look at the rows.
+    restarts in the middle of a segment has lost the threshold: it answers 0 from then on, without
+    reading the rows.
 
     Parameters
     ----------
     segments : int
-        The most answers of 1, which is what the price depends on.
+        Largest number of answers of 1, on which the cost depends.
     """
 
     segments: int
@@ -224,7 +224,7 @@ class RestartedGate:
         return 2 * math.sqrt(self.segments) / strength
 
     def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
-        # 1/m for the threshold and 2/(2m) for all that is compared with it, however often.
+        # 1/m for the threshold and 2/(2m) for all comparisons with it, for any number of them.
         return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, self.segments)
 
     def objection(self, query: NormAbove, relation: Relation) -> str | None:
@@ -241,7 +241,7 @@ class RestartedGate:
         if noise_multiplier == 0:
             return query(source, None)
         grid = NoiseGrid.of(
-            query, noise_multiplier, entropy.relation, 4 * source.n_rows, finest=_FINEST
+            query, noise_multiplier, entropy.relation, 4 * source.n_rows, finest=_MAX_LOG2_DEVIATION
         )
         segment = _segment_of(query, grid, entropy)
         if segment is None:
@@ -249,7 +249,7 @@ class RestartedGate:
         noise = int(entropy.sampler.laplace(grid.log2_deviation + 1, 1)[0])
         segment.next_place += 1
         steps = round(query.excess(source) / grid.step) + noise
-        # An infinite threshold decides by itself, whatever the rows are.
+        # An infinite threshold decides alone, for all rows.
         segment.over = (
             query.threshold < 0 if math.isinf(query.threshold) else steps >= segment.threshold
         )
@@ -260,8 +260,8 @@ class RestartedGate:
 
 
 def _segment_of(query: NormAbove, grid: NoiseGrid, entropy: Entropy) -> _Segment | None:
-    """The segment that a query continues, or a new one; None where its threshold was lost with
-    an earlier process.
+    """The segment that a query continues, or a new one; None if its threshold was lost with an
+    earlier process.
     """
     now = _open.get(entropy)
     if query.place == 0 and (now is None or (now.over and query.segment > now.number)):
@@ -272,15 +272,15 @@ def _segment_of(query: NormAbove, grid: NoiseGrid, entropy: Entropy) -> _Segment
         return None
     if now.over or (query.segment, query.place) != (now.number, now.next_place) or grid != now.grid:
         raise InvalidArgument(
-            f"A gate was asked segment {query.segment}, place {query.place}, after segment "
-            f"{now.number}, place {now.next_place - 1}. Ask "
-            "in order, with one objective's curvature: a new segment after a 1, and only then."
+            f"A gate got segment {query.segment}, place {query.place}, after segment "
+            f"{now.number}, place {now.next_place - 1}. Query in order, with the curvature of one "
+            "objective: a new segment after a 1, and only then."
         )
     return now
 
 
-def shortened(v: Vector, longest: float) -> Vector:
-    """The vector itself if it is no longer than allowed, or one that is."""
-    v = np.clip(v, -longest, longest)  # so that the square of its length is finite
+def clipped(v: Vector, longest: float) -> Vector:
+    """The vector clipped to norm ``longest``."""
+    v = np.clip(v, -longest, longest)  # so that the square of its norm is finite
     length = float(np.linalg.norm(v))
     return v if length <= longest else v * (longest / length)

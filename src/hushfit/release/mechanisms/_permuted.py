@@ -1,4 +1,4 @@
-"""The end of a run of mini-batch proximal gradient descent, released once. Proof:
+"""The last iterate of mini-batch proximal gradient descent, released once. Proof:
 docs/proofs/permuted.md.
 """
 
@@ -18,22 +18,23 @@ from hushfit.problem import Problem
 from hushfit.release.exact_sum import ExactSum
 from hushfit.release.mechanism import Entropy, NoiseGrid, gaussian_answer, too_large
 from hushfit.release.queries import ARITHMETIC_SLACK
-from hushfit.release.query import Query, thrice_the_weights
+from hushfit.release.query import Query, three_weight_arrays
 
 _UNIT_ROUNDOFF = 2.0**-53
-# How well a penalty's prox is taken to be computed, relative to its argument.
+# Assumed relative error of a computed prox.
 _PROX_ERROR = 1e-13
-# Of the largest distance: room in the price of every batch for rounding the answer to the grid of
-# the noise.
+# Share of the largest distance that the cost of every batch reserves for rounding the answer to the
+# noise grid.
 _GRID_SHARE = 1e-5
-# The price is a mixture of one Gaussian for each batch, and bounding a run takes their number
-# squared in each epoch.
+# The cost is that of a mixture with one Gaussian for each batch, and bounding a run takes time
+# quadratic in their number in each epoch.
 _MOST_BATCHES = 2000
 
 
 @dataclass(frozen=True)
 class Passes:
-    """What a run does and when: public, and the same whatever the rows are.
+    """Schedule of a run: batch sizes, step sizes and restarts. It is public and does not depend on
+    the rows.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ class Passes:
     steps : tuple of float
         Step size of each epoch; an epoch visits every batch once, in order.
     restart : int or None
-        After each so many epochs the mean of all iterates since the last time takes the place of
-        the iterate.
+        After every ``restart`` epochs the iterate is replaced by the mean of all iterates since the
+        last restart.
     """
 
     sizes: tuple[int, ...]
@@ -79,10 +80,10 @@ class Passes:
         return cls((small + 1,) * larger + (small,) * (batches - larger), steps, restart)
 
     def follow(self, start: Vector, move: Callable[[Vector, int, float], Vector]) -> Vector:
-        """Where ``move(state, batch, step)`` leads.
+        """Run the recursion ``state = move(state, batch, step)`` over all batches and epochs.
 
-        The weights take this way, and so do the bounds on how far two runs can be apart: a mean of
-        runs is no further apart than the mean of their distances.
+        It computes the weights, and also the bounds on the distance between two runs: the distance
+        between two means is at most the mean of the distances.
         """
         state, total, summed = start, np.zeros_like(start), 0
         for epoch, step in enumerate(self.steps, start=1):
@@ -97,26 +98,26 @@ class Passes:
 
 @dataclass(frozen=True, eq=False)
 class PermutedRun:
-    r"""Where mini-batch proximal gradient descent from zero ends, less where it would end if every
-    gradient were zero.
+    r"""Last iterate of mini-batch proximal gradient descent from zero, minus the last iterate if
+    every gradient were zero.
 
     Each step is :math:`w \leftarrow \mathrm{prox}(w - \eta (g_B + \mu w), \eta)` with :math:`g_B`
-    the mean, over the batch, of the records' gradients with slopes cut off at ``clip``. Nothing is
-    released on the way.
+    the mean, over the batch, of the records' gradients with slopes cut off at ``clip``. No iterate
+    in between is released.
 
     Parameters
     ----------
     problem : Problem
-        With a convex penalty, whose prox then moves no further than its argument.
+        With a convex penalty, whose prox is then nonexpansive.
     passes : Passes
     clip : float
-        Largest length of a record's gradient; with several outputs no less than the slope bound of
-        the loss.
+        Clipping norm of a record's gradient; with several outputs at least the slope bound of the
+        loss.
     mu : float, default=0.0
-        Weight of :math:`\frac12 \|w\|^2`, on the intercept too: what brings runs together again.
+        Weight of :math:`\frac12 \|w\|^2`, on the intercept too; it makes steps contract.
     order : int or None
-        Seed of the public order in which rows are dealt into batches when no secret one is given;
-        None takes them as they lie.
+        Seed of the public order in which rows are partitioned into batches if no secret one is
+        given; None keeps the given order.
     """
 
     problem: Problem
@@ -131,30 +132,29 @@ class PermutedRun:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         problem = self.problem
         if sum(self.passes.sizes) != problem.n_rows:
             raise InvalidArgument(
                 f"The batches hold {sum(self.passes.sizes)} rows, but there are {problem.n_rows}. "
-                "Deal out all."
+                "Partition all rows."
             )
         if not (self.clip > 0 and 0 <= self.mu < math.inf):
             raise InvalidArgument(f"clip={self.clip} must be above 0 and mu={self.mu} at least 0.")
         _require_convex(problem)
         if problem.outputs > 1 and self.clip < problem.loss.slope_bound:
             raise InvalidArgument(
-                f"clip={self.clip:g} would shorten vectors of slopes, which is no gradient of a "
-                "convex loss, so several steps have no "
-                f"proof. With several outputs give clip={problem.loss.slope_bound:.4g} or more, or "
-                "None."
+                f"clip={self.clip:g} would clip vectors of slopes, which are then not the gradient "
+                "of a convex loss, so several steps have no proof. With several outputs give "
+                f"clip={problem.loss.slope_bound:.4g} or more, or None."
             )
         if not np.isfinite(self.shifts).all():
             raise InvalidArgument(
-                f"Steps of up to {max(self.passes.steps):g} drive two runs apart without bound. "
-                "Take steps of at most "
-                f"{2 / (self._smoothness + self.mu):.4g}, or fewer of them."
+                f"With step sizes up to {max(self.passes.steps):g} the distance between two runs "
+                "is unbounded. Use step sizes of at most "
+                f"{2 / (self._smoothness + self.mu):.4g}, or fewer steps."
             )
 
     @property
@@ -163,90 +163,95 @@ class PermutedRun:
 
     @property
     def _slope(self) -> float:
-        """Largest length of a record's gradient, rounding included."""
+        """Bound on the norm of a record's gradient, including rounding."""
         return min(self.clip, self.problem.loss.slope_bound) * (1 + ARITHMETIC_SLACK)
 
     @property
     def _smoothness(self) -> float:
-        """Of the mean loss and ``mu`` together."""
+        """Smoothness of the mean loss plus ``mu``."""
         return self.problem.loss.smoothness * (1 + ARITHMETIC_SLACK) + self.mu
 
     def contraction(self, step: float) -> float:
-        """Largest ratio of the distance between two points after a step on the same batch to
-        that before it.
+        """Lipschitz constant of a step: largest ratio of the distance between two points after a
+        step on the same batch to that before it.
         """
         return max(abs(1 - step * self.mu), abs(1 - step * self._smoothness))
 
     @cached_property
     def shifts(self) -> Vector:
-        """How far apart two runs can end when a record of the first batch was replaced, of the
-        second, and so on.
+        """Bounds on the distance between two last iterates when a record of the first batch is
+        replaced, of the second, and so on.
         """
         shifts = self._shifts(2)
-        shifts.setflags(write=False)  # noise is in proportion to them
+        shifts.setflags(write=False)  # noise is proportional to them
         return shifts
 
     def _shifts(self, gradients: int) -> Vector:
-        """As ``shifts`` for a difference of so many gradients: two when a record is replaced,
-        one when it is taken away.
+        """Like ``shifts`` for a difference of so many gradients: two when a record is replaced, one
+        when it is removed.
         """
 
-        def move(apart: Vector, batch: int, step: float) -> Vector:
-            # Every step on a common batch stretches, every visit to the batch that differs pushes,
-            # on either side something is rounded.
-            moved = self.contraction(step) * apart + 2 * self._rounding(step)
-            moved[batch] += gradients * step * self._slope / self.passes.sizes[batch]
-            return moved
+        def update(distances: Vector, batch: int, step: float) -> Vector:
+            # Every step multiplies the distance by the contraction factor, every visit to the batch
+            # that differs adds the change of its gradient, and both runs are rounded.
+            after = self.contraction(step) * distances + 2 * self._rounding(step)
+            after[batch] += gradients * step * self._slope / self.passes.sizes[batch]
+            return after
 
         with np.errstate(over="ignore", invalid="ignore"):
             return np.nan_to_num(
-                self.passes.follow(np.zeros(len(self.passes.sizes)), move),
+                self.passes.follow(np.zeros(len(self.passes.sizes)), update),
                 nan=math.inf,
                 posinf=math.inf,
             )
 
     @cached_property
-    def _reach(self) -> float:
-        """Bound on the length of the weights at any time: of the run without gradients, and of
-        the distance from it.
+    def _iterate_norm_bound(self) -> float:
+        """Bound on the norm of every iterate: that of the run without gradients, plus the distance
+        from it.
         """
         without: list[float] = []
         distances: list[float] = []
 
-        def walk(w: Vector, batch: int, step: float) -> Vector:
+        def zero_gradient_step(w: Vector, batch: int, step: float) -> Vector:
             w = self._step(w, np.zeros_like(w), step)
             without.append(float(np.linalg.norm(w)))
             return w
 
-        def part(distance: Vector, batch: int, step: float) -> Vector:
+        def distance_step(distance: Vector, batch: int, step: float) -> Vector:
             distance = self.contraction(step) * distance + step * self._slope
             distances.append(float(distance[0]))
             return distance
 
         with np.errstate(over="ignore", invalid="ignore"):
-            self.passes.follow(np.zeros(self.problem.shape), walk)
-            self.passes.follow(np.zeros(1), part)
+            self.passes.follow(np.zeros(self.problem.shape), zero_gradient_step)
+            self.passes.follow(np.zeros(1), distance_step)
         return max(without) + max(distances)
 
     def _rounding(self, step: float) -> float:
         """Bound on the distance between a computed step and the exact one from the same point."""
         problem, root = self.problem, math.sqrt(self.size)
-        # In the mean: half a step of the grid for each record, and the error of adding up blocks
-        # and dividing.
+        # Error of the mean: half a grid step for each record, and that of adding up blocks and
+        # dividing.
         blocks = math.ceil(max(self.passes.sizes) / FEWEST_BLOCK_ROWS)
         sums = root * (0.5 * self._sum.grid + (blocks + 1) * _UNIT_ROUNDOFF * self._slope)
-        margins = problem.loss.smoothness * (problem.dimension + 8) * _UNIT_ROUNDOFF * self._reach
+        margins = (
+            problem.loss.smoothness
+            * (problem.dimension + 8)
+            * _UNIT_ROUNDOFF
+            * self._iterate_norm_bound
+        )
         gradient = sums + margins + 40 * _UNIT_ROUNDOFF * self._slope
-        largest = (1 + step * self.mu) * self._reach + step * self._slope
+        largest = (1 + step * self.mu) * self._iterate_norm_bound + step * self._slope
         prox = _PROX_ERROR if problem.penalty.ridge is None else 0.0
-        # Of the mean at a restart, too: each of its terms has at least this bound.
+        # Rounding of the mean at a restart is included: each of its terms has at least this bound.
         summed = len(self.passes.sizes) * (self.passes.restart or 0)
         return step * gradient + ((8 + summed) * _UNIT_ROUNDOFF + prox) * largest
 
     @cached_property
     def _sum(self) -> ExactSum:
-        """Of one batch's gradients; its grid is as fine as the batch allows, because a mean
-        divides by its size.
+        """Exact sum of one batch's gradients; its grid is as fine as the batch allows, because a
+        mean divides by its size.
         """
         return ExactSum(
             self.problem.loss.slope_bound, max(self.passes.sizes), self.size, least_rows=1
@@ -261,29 +266,28 @@ class PermutedRun:
         if len(self.passes.sizes) > 1:
             raise UnsupportedRelation(
                 "a run over several batches is proved under 'replace-one' only: adding or removing "
-                "a record moves others from batch "
-                "to batch. Use adjacency='replace-one', or one batch of all rows "
-                "(solver='outpert-gd')."
+                "a record moves others from batch to batch. Use adjacency='replace-one', or one "
+                "batch of all rows (solver='outpert-gd')."
             )
         return self.radius()
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        """The answer for the public order, or for the order ``rows``, which holds every row
+        """The answer for the public order, or for the order ``rows``, which contains every row
         once.
         """
-        batches = self._dealt(source.n_rows, rows)
+        batches = self._partitioned(source.n_rows, rows)
 
-        def move(w: Vector, batch: int, step: float) -> Vector:
+        def update(w: Vector, batch: int, step: float) -> Vector:
             return self._step(w, self._gradient(w, source, batches[batch]), step)
 
-        return (self.passes.follow(np.zeros(self.problem.shape), move) - self.origin()).ravel()
+        return (self.passes.follow(np.zeros(self.problem.shape), update) - self.origin()).ravel()
 
     def weights(self, answer: Vector) -> Vector:
-        """The weights that a released answer stands for."""
+        """The weights of a released answer."""
         return self.origin() + answer.reshape(self.problem.shape)
 
     def origin(self) -> Vector:
-        """Where the run would end if every gradient were zero; public."""
+        """Last iterate if every gradient were zero; public."""
         return self.passes.follow(
             np.zeros(self.problem.shape),
             lambda w, batch, step: self._step(w, np.zeros_like(w), step),
@@ -308,8 +312,8 @@ class PermutedRun:
             self.problem.n_rows if rows is None else len(rows)
         )
 
-    def _dealt(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
-        """Rows of each batch, in the order in which they lie in memory; None for all rows."""
+    def _partitioned(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
+        """Rows of each batch, sorted by position; None for all rows."""
         if len(self.passes.sizes) == 1:
             return [None]
         if order is None:
@@ -326,8 +330,8 @@ class PermutedRun:
 
 
 def uniform_order(n_rows: int, coins: Coins) -> IntVector:
-    """A permutation, all equally likely: rows sorted by random words. Words with a tie are drawn
-    again, all of them.
+    """A uniform random permutation: rows sorted by random words. If two words are equal, all are
+    drawn again.
     """
     while True:
         words = coins.words(n_rows)
@@ -338,15 +342,15 @@ def uniform_order(n_rows: int, coins: Coins) -> IntVector:
 
 @dataclass(frozen=True)
 class SecretOrder:
-    """Gaussian noise on the end of a run whose batches are dealt in a secret order, drawn afresh
-    for each release.
+    """Gaussian noise on the last iterate of a run whose batches follow a secret random order,
+    freshly drawn for each release.
 
     Parameters
     ----------
     shares : tuple of float
         Share of the rows in each batch.
     ratios : tuple of float
-        Distance by which a record of each batch can move the answer, over the largest.
+        Sensitivity of the answer to a record of each batch, over the largest.
     """
 
     shares: tuple[float, ...]
@@ -357,7 +361,7 @@ class SecretOrder:
 
     @classmethod
     def of(cls, run: PermutedRun) -> "SecretOrder":
-        """The mechanism for a run, with room for rounding."""
+        """The mechanism for a run, with a reserve for rounding."""
         ratios = run.shifts / run.shifts.max()
         ratios += _GRID_SHARE * (1 - ratios)
         return cls(
@@ -374,11 +378,11 @@ class SecretOrder:
         return PermutedGaussianCost(noise_multiplier, self.shares, self.ratios, count=count)
 
     def objection(self, query: PermutedRun, relation: Relation) -> str | None:
-        """Why its price does not cover this very query."""
+        """Why its cost does not cover this query, or None."""
         if not replaces_one(relation):
             return "in a secret order, which is proved under 'replace-one' only"
         own = SecretOrder.of(query)
-        # The largest ratio is 1 in both, and noise is in proportion to the query's own largest
+        # The largest ratio is 1 in both, and noise is proportional to the query's own largest
         # distance.
         if own.shares == self.shares and all(
             ratio <= priced for ratio, priced in zip(own.ratios, self.ratios, strict=True)
@@ -389,7 +393,7 @@ class SecretOrder:
     def answer(
         self, query: PermutedRun, source: DataSource, noise_multiplier: float, entropy: Entropy
     ) -> Vector:
-        """Deal the rows in an order that nobody learns, run, add noise."""
+        """Run over a secret random order of the rows and add noise."""
         if noise_multiplier > 0:
             _require_fine_grid(query, noise_multiplier, entropy.relation, source.n_rows)
         return gaussian_answer(
@@ -401,8 +405,8 @@ class SecretOrder:
 
 
 def _require_fine_grid(query: Query, multiplier: float, relation: Relation, n_rows: int) -> None:
-    """Rounding to the grid is part of the largest distance; the others have ``_GRID_SHARE`` of
-    it to spare.
+    """Refuse a coarse grid: rounding to it is part of the largest distance, and the others reserve
+    ``_GRID_SHARE`` for it.
     """
     grid = NoiseGrid.of(query, multiplier, relation, n_rows)
     if 1 - multiplier * query.sensitivity(relation) / grid.scale > _GRID_SHARE:
@@ -417,7 +421,7 @@ def _require_convex(problem: Problem) -> None:
         )
     if not problem.penalty.convex:
         raise InvalidArgument(
-            f"{problem.penalty!r} is not convex, and the prox of such a penalty can pull "
-            "neighbours apart, so a run has no proof. "
-            "Use 'dpsc', whose prox never touches the rows, or a convex penalty."
+            f"{problem.penalty!r} is not convex, so its prox can increase the distance between "
+            "neighbours, and a run has no proof. Use 'dpsc', whose prox is post-processing, or a "
+            "convex penalty."
         )

@@ -1,5 +1,5 @@
-"""The minimiser of an objective without noise in it, to be released with noise on it. Proof:
-docs/proofs/permuted.md.
+"""Output perturbation: the minimiser of an objective without noise, to be released with noise.
+Proof: docs/proofs/permuted.md.
 """
 
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from hushfit.data import DataSource
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release.mechanisms.perturbed_minimiser import PerturbedMinimiser
-from hushfit.release.query import thrice_the_weights
+from hushfit.release.query import three_weight_arrays
 
 
 @dataclass(frozen=True, eq=False)
 class RegularisedMinimiser:
-    r"""The weights that minimise mean loss + penalty + :math:`\frac\mu2 \|w\|^2`, less those that
+    r"""The weights that minimise mean loss + penalty + :math:`\frac\mu2 \|w\|^2`, minus those that
     minimise it without the loss.
 
-    Found to a certified accuracy, and that accuracy is part of the sensitivity.
+    They are found to a certified accuracy, which is part of the sensitivity.
 
     Parameters
     ----------
     problem : Problem
         With a convex penalty and without a constraint.
     mu : float
-        Above 0; on the intercept too, which a record could move without bound otherwise.
+        Above 0; on the intercept too, which a record could change without bound otherwise.
     tolerance : float, default=1e-8
-        Norm of the gradient that a minimiser may be left with. Where arithmetic does not allow it,
-        the least that does.
+        Largest norm of the gradient at the computed minimiser. If floating point cannot certify it,
+        the smallest norm that can be.
     """
 
     problem: Problem
@@ -44,10 +44,10 @@ class RegularisedMinimiser:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
-        # refuses here, before anything is paid, what it would refuse when asked
+        # refuse invalid settings here, before anything is charged
         self._certified  # noqa: B018
 
     @cached_property
@@ -63,7 +63,7 @@ class RegularisedMinimiser:
         return self._certified(source, rows) - self.origin().ravel()
 
     def weights(self, answer: Vector) -> Vector:
-        """The weights that a released answer stands for."""
+        """The weights of a released answer."""
         return self.origin() + answer.reshape(self.problem.shape)
 
     def origin(self) -> Vector:
@@ -74,6 +74,6 @@ class RegularisedMinimiser:
         return self._certified.radius()
 
     def sensitivity(self, relation: Relation) -> float:
-        # Strong convexity: gradients that differ by D have minimisers within D / mu. Certified ones
-        # add a ball on either side.
+        # Strong convexity: if gradients differ by D, minimisers differ by at most D / mu. Certified
+        # ones add a ball on either side.
         return self._certified.sensitivity(relation)

@@ -1,5 +1,5 @@
-"""Which texts are frequent enough in each column to be named. Proof: docs/proofs/quantiles.md,
-"Vocabularies".
+"""The frequent texts of each column, by noisy counts above a threshold. Proof:
+docs/proofs/quantiles.md, "Vocabularies".
 """
 
 import json
@@ -23,7 +23,7 @@ from hushfit.release.query import Query, refuse_batch
 
 @dataclass(frozen=True, eq=False)
 class TextColumns:
-    """Columns of texts as a source; None where a value is missing. They have no numeric records,
+    """Columns of texts as a data source; None for a missing value. They have no numeric records,
     hence no blocks.
     """
 
@@ -47,8 +47,7 @@ class TextColumns:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The texts of each column that are common. The answer is their list, as bytes: see
-    `vocabulary_of`.
+    """The frequent texts of each column. The answer is their list, as bytes: see `vocabulary_of`.
 
     Parameters
     ----------
@@ -69,8 +68,8 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """The counts that one record can move: in each column it leaves one text and takes
-        another. All others are equally noisy.
+        """Number of counts that one record can change: two in each column, for its old and its new
+        text. All other counts have the same noise on both tables.
         """
         return 2 * self.n_columns
 
@@ -83,19 +82,20 @@ class Vocabulary:
         return math.sqrt(self.n_columns)
 
     def sensitivity(self, relation: Relation) -> float:
-        # Of the counts of texts that both tables have.
+        # Of the counts of texts that occur in both tables.
         return self.radius() * by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)
 
 
 @dataclass(frozen=True)
 class Thresholded:
     """Gaussian noise on the count of every text that occurs, of which only those above a high
-    threshold are named.
+    threshold are released.
 
     Parameters
     ----------
     lost : float
-        Probability, at most, that a text which only one record has is named.
+        Failure probability: bound on the probability that a text which only one record has is
+        released.
     n_columns : int
     """
 
@@ -120,8 +120,8 @@ class Thresholded:
         return None
 
     def threshold(self, scale: float) -> float:
-        """Above it a count of one is found, in any of the columns, with probability ``lost`` at
-        most.
+        """The threshold that a noisy count of one exceeds, in any of the columns, with probability
+        at most ``lost``.
         """
         return 1 - scale * float(ndtri(self.lost / self.n_columns))
 
@@ -163,6 +163,6 @@ def as_bytes(named: list[list[str]]) -> Vector:
 
 
 def vocabulary_of(answer: Vector) -> list[list[str]]:
-    """The lists of texts that a released answer stands for."""
+    """The lists of texts of a released answer."""
     named: list[list[str]] = json.loads(answer.astype(np.uint8).tobytes().decode())
     return named

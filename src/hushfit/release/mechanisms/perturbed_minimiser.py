@@ -1,5 +1,5 @@
-"""Minimiser of an objective with noise inside it, found to a certified accuracy. Proof:
-docs/proofs/objective.md.
+"""Objective perturbation: the minimiser of an objective with a noise term, found to a certified
+accuracy. Proof: docs/proofs/objective.md.
 """
 
 import math
@@ -28,28 +28,28 @@ from hushfit.privacy import (
 from hushfit.problem import Problem
 from hushfit.release.mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
 from hushfit.release.queries import ARITHMETIC_SLACK, ClippedGradient, SecondMoment
-from hushfit.release.query import Query, refuse_batch, thrice_the_weights
+from hushfit.release.query import Query, refuse_batch, three_weight_arrays
 
 _UNIT_ROUNDOFF = 2.0**-53
-# How well a penalty's prox is taken to be computed, relative to its argument.
+# Assumed relative error of a computed prox.
 _PROX_ERROR = 1e-13
-# The certified gradient is at least so many times its own rounding error: half of it may be
-# measured, the rest is spare.
+# The certified gradient norm is at least so many times its rounding error: the computed one may be
+# half of it, the rest is a margin.
 _ERRORS_IN_TOLERANCE = 4
 _MOST_PRECONDITIONED = 600
 _MOST_STEPS = 100_000
 _MOST_INNER_STEPS = 300
-# Of the step that it solves for: near the minimiser steps are short, and errors with them.
+# Relative to the step that is solved for: near the minimiser steps are short, and so are errors.
 _INNER_TOLERANCE = 1e-5
 
 
-# Of the smoothness: above it the certificate is reached on every table, well within the steps
-# allowed.
+# Relative to the smoothness: above it the certificate is reached on every table, well within the
+# steps allowed.
 _SMALLEST_MU = 1e-6
 
 
 class _InsideNoise(ABC):
-    """Noise in an objective and on its minimiser, of one law."""
+    """Noise in an objective and on its minimiser, from one distribution."""
 
     kappa: float
     rank: int
@@ -65,7 +65,7 @@ class _InsideNoise(ABC):
         return n_rows
 
     def objection(self, query: "PerturbedMinimiser", relation: Relation) -> str | None:
-        """Why its price does not cover this very query."""
+        """Why its cost does not cover this query, or None."""
         if query.kappa <= self.kappa and query.rank <= self.rank:
             return None
         return f"with {self!r}, not with kappa={query.kappa:g} and rank={query.rank}"
@@ -77,7 +77,7 @@ class _InsideNoise(ABC):
         noise_multiplier: float,
         entropy: Entropy,
     ) -> Vector:
-        """Noise in the objective, then noise on what was found to minimise it."""
+        """Noise in the objective, then noise on the computed minimiser."""
         if noise_multiplier == 0:
             return query(source, None)
         relation, stretch = entropy.relation, self.stretch(query.size)
@@ -95,7 +95,7 @@ class _InsideNoise(ABC):
 
     @abstractmethod
     def output_multiplier(self, noise_multiplier: float) -> float:
-        """That of the noise on the minimiser."""
+        """Noise multiplier of the noise on the minimiser."""
 
     @abstractmethod
     def stretch(self, size: int) -> float:
@@ -115,26 +115,26 @@ class _InsideNoise(ABC):
 def _inside_grid(
     query: "PerturbedMinimiser", multiplier: float, relation: Relation, stretch: float
 ) -> NoiseGrid:
-    """The grid of noise inside an objective; being a grid costs one step in each coordinate, in
-    the norm of the noise.
+    """The grid of noise inside an objective; discreteness costs one step in each coordinate, in the
+    norm of the noise.
     """
-    lost = multiplier * math.ldexp(stretch**2, -LOG2_DEVIATION)
-    if lost >= 0.5:
+    rounding_share = multiplier * math.ldexp(stretch**2, -LOG2_DEVIATION)
+    if rounding_share >= 0.5:
         raise too_large(multiplier, query.size)
     return NoiseGrid(
-        multiplier * stretch * query.gradient_shift(relation) / (1 - lost), LOG2_DEVIATION
+        multiplier * stretch * query.gradient_shift(relation) / (1 - rounding_share), LOG2_DEVIATION
     )
 
 
 @dataclass(frozen=True)
 class GaussianInside(_InsideNoise):
-    """Gaussian noise in the objective, and a little on the minimiser, for which ``output_share`` of
-    mu squared is kept.
+    """Gaussian noise in the objective, and a little on the minimiser, for a share ``output_share``
+    of mu squared.
 
     Parameters
     ----------
     kappa : float
-        Largest ``PerturbedMinimiser.kappa`` that will be asked.
+        Largest ``PerturbedMinimiser.kappa`` of the queries.
     rank : int, default=1
     output_share : float, default=0.01
     """
@@ -165,16 +165,16 @@ class GaussianInside(_InsideNoise):
 
 @dataclass(frozen=True)
 class LaplaceInside(_InsideNoise):
-    """Laplace noise in the objective and on the minimiser: private with delta 0. Lengths are sums
-    of absolute values.
+    """Laplace noise in the objective and on the minimiser: private with delta 0. Norms are l1
+    norms.
 
     Parameters
     ----------
     kappa : float
-        Largest ``PerturbedMinimiser.kappa`` that will be asked.
+        Largest ``PerturbedMinimiser.kappa`` of the queries.
     rank : int, default=1
     output_share : float, default=0.01
-        Part of the noise's epsilon for the noise on the minimiser.
+        Share of epsilon for the noise on the minimiser.
     """
 
     kappa: float
@@ -211,21 +211,21 @@ class PerturbedMinimiser:
     r"""The weights that minimise mean loss + penalty + :math:`\frac\mu2 \|w\|^2` + ``linear`` . w +
     noise . w.
 
-    The curator draws the noise, so that asking twice draws twice, and adds a little more to the
-    minimiser, which hides how it was found. The quadratic covers every coordinate, the intercept
-    too: without it a record could move the intercept without bound.
+    The curator draws the noise, new noise for each release, and adds a little more to the
+    minimiser, which hides the error of the solver. The quadratic covers every coordinate, the
+    intercept too: without it a record could change the intercept without bound.
 
     Parameters
     ----------
     problem : Problem
         With a convex penalty and without a constraint.
     mu : float
-        Curvature that the objective has without any record, above 0.
+        Curvature of the objective without any record, above 0.
     linear : array of shape ``problem.shape`` or None
         Public linear term; None is zero.
     tolerance : float, default=1e-8
-        Norm of the gradient that a minimiser may be left with. Where arithmetic does not allow it,
-        the least that does.
+        Largest norm of the gradient at the computed minimiser. If floating point cannot certify it,
+        the smallest norm that can be.
     """
 
     problem: Problem
@@ -239,7 +239,7 @@ class PerturbedMinimiser:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         _check_minimisable(self.problem)
@@ -249,8 +249,8 @@ class PerturbedMinimiser:
             )
         if self.mu < _SMALLEST_MU * self.problem.loss.smoothness:
             raise InvalidArgument(
-                f"mu={self.mu:g} is so small that rows could be made on which no minimiser is "
-                "found, which would tell about them. "
+                f"mu={self.mu:g} is so small that on some rows no minimiser might be found, which "
+                "would reveal information about them. "
                 f"Give at least {_SMALLEST_MU * self.problem.loss.smoothness:g}."
             )
 
@@ -260,7 +260,7 @@ class PerturbedMinimiser:
 
     @property
     def kappa(self) -> float:
-        """Largest curvature of one record's share of the objective, over mu."""
+        """Largest curvature of one record's term of the objective, over mu."""
         return (
             self.problem.loss.smoothness * (1 + ARITHMETIC_SLACK) / (self.problem.n_rows * self.mu)
         )
@@ -271,7 +271,7 @@ class PerturbedMinimiser:
         return self.problem.loss.hessian_rank
 
     def gradient_shift(self, relation: Relation) -> float:
-        """How far a neighbour moves the gradient of the objective, anywhere."""
+        """Sensitivity of the gradient of the objective, at any point."""
         one = self.problem.loss.slope_bound * (1 + ARITHMETIC_SLACK) / self.problem.n_rows
         return one * by_relation(relation, replace_one=2, add_remove=1)
 
@@ -280,23 +280,22 @@ class PerturbedMinimiser:
         return CertifiedMinimiser(self, np.zeros(self.size), 0.0, 0.0)(source, rows)
 
     def radius(self) -> float:
-        return self._moved(self.gradient_shift(Relation.ADD_REMOVE))
+        return self._sensitivity_for(self.gradient_shift(Relation.ADD_REMOVE))
 
     def sensitivity(self, relation: Relation) -> float:
-        # For the curator this is not the sensitivity that counts: noise inside the objective has
-        # its own theorem.
-        return self._moved(self.gradient_shift(relation))
+        # The curator does not use this sensitivity: noise inside the objective has its own theorem.
+        return self._sensitivity_for(self.gradient_shift(relation))
 
-    def _moved(self, shift: float) -> float:
-        """Strong convexity: minimisers move by no more than gradients, over mu; certified ones
-        by their tolerances more.
+    def _sensitivity_for(self, shift: float) -> float:
+        """Sensitivity by strong convexity: minimisers change by at most the change of the gradient
+        over mu; certified ones by their tolerances more.
         """
         return shift / self.mu + CertifiedMinimiser(
             self, np.zeros(self.size), 0.0, 0.0
         ).sensitivity(Relation.REPLACE_ONE)
 
     def output_scale(self, noise_multiplier: float, inside: InsideNoise) -> float:
-        """About the scale of the noise on the minimiser itself; public."""
+        """Approximate scale of the noise on the minimiser itself; public."""
         scale = (
             noise_multiplier
             * inside.stretch(self.size)
@@ -309,19 +308,19 @@ class PerturbedMinimiser:
 
 @dataclass(frozen=True, eq=False)
 class CertifiedMinimiser:
-    """The second stage of a `PerturbedMinimiser`: its noise is drawn, and what is left to hide is
-    the error of the solver.
+    """The second stage of a `PerturbedMinimiser`: its noise is drawn, and only the error of the
+    solver is left to hide.
 
-    Its sensitivity is *given the exact minimiser*: a certified answer lies in a ball around it,
-    whatever the rows are.
+    Its sensitivity is *given the exact minimiser*: a certified answer lies in a ball around it, for
+    all rows.
 
     Parameters
     ----------
     asked : PerturbedMinimiser
     noise : array
-        Flat.
+        One-dimensional.
     scale, step : float
-        Scale of the noise and of the grid on which it was drawn.
+        Scale of the noise, and step of the grid on which it was drawn.
     """
 
     asked: PerturbedMinimiser
@@ -335,7 +334,7 @@ class CertifiedMinimiser:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     @property
     def problem(self) -> Problem:
@@ -347,7 +346,7 @@ class CertifiedMinimiser:
 
     @property
     def largest(self) -> float:
-        """Bound on the length of the exact minimiser that all but impossible noise keeps;
+        """Bound on the norm of the exact minimiser that holds for all but extremely unlikely noise;
         answers are clipped to it.
         """
         asked = self.asked
@@ -366,10 +365,10 @@ class CertifiedMinimiser:
 
     @property
     def _rounding(self) -> float:
-        """Bound on the error of a computed gradient, and of what the prox makes of it."""
+        """Bound on the error of a computed gradient and of the prox applied to it."""
         problem, reach = self.asked.problem, self.largest
         loss = problem.loss
-        # Each of n contributions is rounded by half a grid step at most; the sum is exact, and
+        # Each of n contributions is rounded by at most half a grid step; the sum is exact, and
         # divided by n.
         sums = 0.5 * math.sqrt(self.size) * _whole_gradient(problem, np.zeros(problem.shape)).grid
         margins = loss.smoothness * (problem.dimension + 8) * reach
@@ -381,14 +380,14 @@ class CertifiedMinimiser:
 
     @property
     def gradient_norm(self) -> float:
-        """Norm of a subgradient that every answer is certified to have, rounding of the solver
-        included.
+        """Certified bound on the norm of a subgradient at every answer, including rounding of the
+        solver.
         """
         return max(self.asked.tolerance, _ERRORS_IN_TOLERANCE * self._rounding)
 
     def radius(self) -> float:
-        # Against noise that is not on a grid the answer's gradient is off by the rounding of the
-        # noise as well.
+        # Relative to noise that is not on a grid, the gradient at the answer also has the rounding
+        # error of the noise.
         return (self.gradient_norm + math.sqrt(self.size) * self.step) / self.asked.mu
 
     def sensitivity(self, relation: Relation) -> float:
@@ -410,12 +409,12 @@ class CertifiedMinimiser:
             _MetricSteps.of(asked, source) if few else _PlainSteps(asked.problem, self._smoothness)
         )
         found = _minimise(asked.problem, gradient, steps, self._smoothness, self.gradient_norm / 2)
-        # Clipping brings no two points further apart, so it leaves the answer in its ball.
+        # Clipping is nonexpansive, so it leaves the answer in its ball.
         return np.clip(found, -self.largest, self.largest).ravel()
 
 
-# Second moments, kept beside the source they belong to for as long as it lives; they never leave
-# this module.
+# Cached second moments of each source, for the lifetime of the source; they never leave this
+# module.
 _moments: WeakKeyDictionary[DataSource, Matrix] = WeakKeyDictionary()
 
 
@@ -423,7 +422,7 @@ def _moment_of(source: DataSource, problem: Problem) -> Matrix:
     """An upper bound on the mean of the records' outer products."""
     if source not in _moments:
         query = SecondMoment(problem)
-        # Entries are rounded; what that can take away is put back.
+        # Entries are rounded; the largest possible loss is added back.
         rounded_away = 2 * math.sqrt(problem.dimension) / query.steps
         mean = query.matrix(query(source, None)) / problem.n_rows
         _moments[source] = mean + rounded_away * np.eye(problem.dimension)
@@ -446,8 +445,8 @@ class _PlainSteps:
 
 @dataclass(frozen=True, eq=False)
 class _MetricSteps:
-    """Steps in the metric of a bound ``H`` on the Hessian of the smooth part. It decides how
-    fast, not where to.
+    """Steps in the metric of a bound ``H`` on the Hessian of the smooth part. It affects the speed
+    of convergence, not the minimiser.
     """
 
     problem: Problem
@@ -477,7 +476,7 @@ class _MetricSteps:
 
     @cached_property
     def _curved(self) -> tuple[Vector, Matrix]:
-        """Curvature of a squared penalty, and the inverse of the whole."""
+        """Curvature of a squared penalty, and the inverse of ``H`` plus it."""
         curvature = np.zeros(self.problem.dimension)
         curvature[: self.problem.n_features] = self.problem.penalty.ridge or 0.0
         return curvature, np.asarray(np.linalg.inv(self.H + np.diag(curvature)), dtype=np.float64)
@@ -506,7 +505,7 @@ def _minimise(
     smoothness: float,
     tolerance: float,
 ) -> Vector:
-    """Accelerated descent until a proximal step proves, by its length, that it ends near the
+    """Accelerated descent until the length of a proximal step proves that it ends near the
     minimiser.
     """
     w = ahead = problem.prox(np.zeros(problem.shape), 1.0)
@@ -527,9 +526,7 @@ def _minimise(
 def _extrapolated(
     z: Vector, moved: Vector, overshoot: Vector, momentum: float
 ) -> tuple[Vector, float]:
-    """Nesterov's next point and momentum; the momentum starts afresh when the last one pointed
-    uphill.
-    """
+    """Nesterov's next point and momentum, which restarts when the last one pointed uphill."""
     if np.sum(overshoot * moved) > 0:
         momentum = 1.0
     following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
@@ -537,7 +534,7 @@ def _extrapolated(
 
 
 def _whole_gradient(problem: Problem, w: Vector) -> ClippedGradient:
-    """The gradient sum with nothing clipped."""
+    """The gradient sum without clipping."""
     return ClippedGradient(problem, w, problem.loss.slope_bound)
 
 
@@ -556,7 +553,6 @@ def _check_minimisable(problem: Problem) -> None:
         )
     if not problem.penalty.convex:
         raise InvalidArgument(
-            f"{problem.penalty!r} is not convex, and a perturbed objective with it has no proof. "
-            "Use 'objective', which "
-            "takes it in convex stages, or 'dpsc', whose prox never touches the rows."
+            f"{problem.penalty!r} is not convex, and objective perturbation with it has no proof. "
+            "Use 'objective', which solves convex stages, or 'dpsc', whose prox is post-processing."
         )

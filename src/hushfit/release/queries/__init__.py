@@ -1,28 +1,28 @@
-r"""Exact answers about the rows, each with a proved bound on how far one record can move it.
+r"""Exact answers about the rows, each with a proved sensitivity.
 
 AdmmRun             Primal variable and previous dual after ``inner`` noiseless steps from a public
                     state, in the metric of the iteration
 AdmmState           The three variables of ADMM with the constraint x = z
 AdmmStep            All three variables after one step from a public state
 admm_step           One step from a mean gradient at ``state.x``
-dual_step           The next dual: what the prox takes away from ``dual + rho x``
-primal_step         How far x moves per unit of gradient
-ColumnHistogram     Counts of the values of all columns at once
+dual_step           The next dual
+primal_step         Step size of x
+ColumnHistogram     Histograms of the values of all columns at once
 ARITHMETIC_SLACK    Covers the rounding of a record's own arithmetic
-ClippedGradient     Sum over the records of :math:`A g_i`, each scaled to length ``clip`` at most
-Metric              A public symmetric matrix
-with_intercept      Kernels always have a slot for the intercept, empty for a model without one
-CURVATURES          Kinds of curvature that a Hessian query may ask for
+ClippedGradient     Sum over the records of :math:`A g_i`, each clipped to norm ``clip``
+Metric              A public symmetric matrix (preconditioner)
+with_intercept      The weights with an entry for the intercept, which kernels expect
+CURVATURES          Kinds of curvature of a Hessian query
 HessianSum          Upper triangle of :math:`\sum_i c_i x_i x_i^T`, with :math:`c_i` the curvature
                     of the loss at the margin of record i
-NewtonDirection     The solution d of :math:`(H + \lambda I) d = g`, with H the mean of the
-                    records' curvatures and g public
-GradientWithMoment  The sum of clipped gradients and a second moment or curvature of the same
-                    records, side by side
+NewtonDirection     The solution d of :math:`(H + \lambda I) d = g`, with H the mean of the records'
+                    curvatures and g public
+GradientWithMoment  The sum of clipped gradients and a second moment or Hessian of the same records,
+                    concatenated
 LogisticGradient    Sum of unclipped logistic gradients at public weights
-gradient_diameter   Bound, within about half a per cent, on the distance between two logistic
-                    gradients at weights of this length
-MarginHistogram     Counts of the signed margin ``y * (w
+gradient_diameter   Bound, tight to about half a per cent, on the distance between two logistic
+                    gradients at weights of this norm
+MarginHistogram     Histogram of the signed margin ``y * (w . x)``, for two classes
 TotalScore          Sum of the scores of all records, which the source carries as its labels
 SecondMoment        Upper triangle of :math:`\sum_i x_i x_i^T`, records of length one
 """

@@ -13,7 +13,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release.queries._gradient import ARITHMETIC_SLACK, ClippedGradient
-from hushfit.release.query import refuse_batch, thrice_the_weights
+from hushfit.release.query import refuse_batch, three_weight_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class AdmmState:
 
     @classmethod
     def zero(cls, problem: Problem) -> "AdmmState":
-        nought = np.zeros(problem.shape)
-        return cls(nought, nought, nought)
+        zero = np.zeros(problem.shape)
+        return cls(zero, zero, zero)
 
 
 def admm_step(
@@ -40,22 +40,22 @@ def admm_step(
 
 
 def primal_step(eta: float, rho: float) -> float:
-    """How far x moves per unit of gradient: the derivative of ``admm_step``."""
+    """Step size of x: the derivative of ``admm_step`` with respect to the gradient, up to sign."""
     return eta / (1 + eta * rho)
 
 
 @dataclass(frozen=True, eq=False)
 class AdmmStep:
     """All three variables after one step from a public state: the published form of mpADMM, with
-    its sensitivity mended.
+    its sensitivity corrected.
 
-    The answer is their distance from where the step would have led without a gradient, which is
-    public and adds nothing.
+    The answer is their difference from the result of the step with a zero gradient, which is
+    public.
 
     Parameters
     ----------
     problem : Problem
-        With a convex penalty, whose prox then moves no further than its argument.
+        With a convex penalty, whose prox is then nonexpansive.
     state : AdmmState
         Public.
     eta, rho, clip : float
@@ -73,7 +73,7 @@ class AdmmStep:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)
@@ -88,7 +88,7 @@ class AdmmStep:
         return (new - self._after(np.zeros(self.problem.shape))).ravel()
 
     def next_state(self, answer: Vector) -> AdmmState:
-        """The state that a released answer stands for."""
+        """The state of a released answer."""
         moved = answer.reshape(3, *self.problem.shape)
         return AdmmState(*(moved + self._after(np.zeros(self.problem.shape))))
 
@@ -97,8 +97,8 @@ class AdmmStep:
         return np.stack([new.x, new.z, new.y])
 
     def radius(self) -> float:
-        # x moves by tau |dg|; per coordinate dz = r dx and dy = rho (1 - r) dx with r in [0, 1]:
-        # worst at an end of the range.
+        # x changes by tau |dg|; per coordinate dz = r dx and dy = rho (1 - r) dx with r in [0, 1]:
+        # the worst case is at an end of the range.
         moved = primal_step(self.eta, self.rho) * _gradient_radius(
             self.problem, self.state.x, self.clip
         )
@@ -115,9 +115,9 @@ class AdmmRun:
     the metric of the iteration.
 
     In the metric M = [[1/tau, 1], [1, 1/rho]] a step is nonexpansive for eta <= 2/L, and one record
-    moves it by at most sqrt(eta) times its share of the gradient. The answer is
-    :math:`L^T (v - v_0)`, :math:`M = L L^T`, whose Euclidean length is an M-length; the public
-    :math:`v_0` is where the steps would have led without a gradient.
+    changes it by at most sqrt(eta) times its share of the gradient. The answer is :math:`L^T (v -
+    v_0)`, :math:`M = L L^T`, whose Euclidean length is an M-length; the public :math:`v_0` is the
+    result of the steps with zero gradients.
 
     Parameters
     ----------
@@ -143,22 +143,21 @@ class AdmmRun:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         _require_convex(self.problem)
         if self.problem.outputs > 1 and self.clip < self.problem.loss.slope_bound:
             raise InvalidArgument(
-                f"clip={self.clip:g} would shorten vectors of slopes, which is no gradient of a "
-                "convex loss, so several steps have no "
-                f"proof. With several outputs give clip={self.problem.loss.slope_bound:.4g} or "
-                "more, or use form='plus'."
+                f"clip={self.clip:g} would clip vectors of slopes, which are then not the gradient "
+                "of a convex loss, so several steps have no proof. With several outputs give "
+                f"clip={self.problem.loss.slope_bound:.4g} or more, or use form='plus'."
             )
         largest = 2 / self.problem.loss.smoothness
         if not 0 < self.eta <= largest:
             raise InvalidArgument(
-                f"eta={self.eta:g} is outside (0, {largest:g}], where a step is known not to "
-                "expand. Take a smaller step."
+                f"eta={self.eta:g} is outside (0, {largest:g}], where a step is nonexpansive. Use "
+                "a smaller step size."
             )
 
     @property
@@ -174,7 +173,7 @@ class AdmmRun:
         return np.concatenate([(a * moved[0] + b * moved[1]).ravel(), (c * moved[1]).ravel()])
 
     def next_state(self, answer: Vector) -> tuple[Vector, Vector]:
-        """x and the previous dual that a released answer stands for."""
+        """x and the previous dual of a released answer."""
         (a, b), (_, c) = self._factor()
         first, second = answer.reshape(2, *self.x.shape)
         start = self._after(np.zeros_like)
@@ -195,8 +194,8 @@ class AdmmRun:
         return (a, b), (0.0, math.sqrt(1 / self.rho - b**2))
 
     def radius(self) -> float:
-        # Each inner step adds sqrt(eta) of one record's share; rounding of all records'
-        # contributions is a few grid steps more.
+        # Each inner step adds sqrt(eta) times one record's share; rounding of all records'
+        # contributions adds a few grid steps.
         gradient = ClippedGradient(self.problem, self.x, self.clip)
         rounding = 2 * gradient.grid * math.sqrt(self.x.size)
         share = gradient.radius() / self.problem.n_rows * (1 + ARITHMETIC_SLACK) + rounding
@@ -208,7 +207,7 @@ class AdmmRun:
 
 
 def dual_step(problem: Problem, x: Vector, dual: Vector, rho: float) -> Vector:
-    """The next dual: what the prox takes away from ``dual + rho x``."""
+    """The next dual: the residual of the prox at ``dual + rho x``."""
     moved = dual + rho * x
     return moved - rho * problem.prox(moved / rho, 1 / rho)
 
@@ -222,7 +221,7 @@ def _gradient_radius(problem: Problem, x: Vector, clip: float) -> float:
 
 
 def _arithmetic(state: Vector, eta: float, rho: float) -> float:
-    """What floating point may add to a step, however large the state: some twenty operations on
+    """Bound on the rounding error of a step, for a state of any size: about twenty operations on
     numbers of its size.
     """
     largest = max(eta, 1.0) * max(rho, 1 / rho, 1.0) * (1.0 + float(np.linalg.norm(state)))
@@ -232,7 +231,7 @@ def _arithmetic(state: Vector, eta: float, rho: float) -> float:
 def _require_convex(problem: Problem) -> None:
     if not problem.penalty.convex:
         raise InvalidArgument(
-            f"{problem.penalty!r} is not convex, and the prox of such a penalty can pull "
-            "neighbours apart, so this form has no proof. "
-            "Use mp-admm in its default form, where the prox is post-processing, or another solver."
+            f"{problem.penalty!r} is not convex, so its prox can increase the distance between "
+            "neighbours, and this form has no proof. Use mp-admm in its default form, where the "
+            "prox is post-processing, or another solver."
         )

@@ -1,4 +1,4 @@
-"""How many values of every column lie in each cell. Proof: docs/proofs/quantiles.md."""
+"""Histograms of the values of every column. Proof: docs/proofs/quantiles.md."""
 
 import math
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from hushfit.data.rows import DenseBlock, SparseBlock
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
-from hushfit.release.queries._margin_histogram import MOST_CELLS, check_cells
+from hushfit.release.queries._margin_histogram import MAX_BINS, check_bins
 from hushfit.release.query import refuse_batch
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnHistogram:
-    """Counts of the values of all columns at once. A record adds one to one cell of each column, or
-    to none if the value is missing.
+    """Histograms of the values of all columns at once. A record adds one to one bin of each column,
+    or to none if the value is missing.
 
     Parameters
     ----------
     edges : tuple of increasing arrays
-        Public inner edges of the cells of each column; a cell holds its right edge, and the first
+        Public inner edges of the bins of each column; a bin includes its right edge, and the first
         and the last are unbounded.
     """
 
@@ -38,10 +38,10 @@ class ColumnHistogram:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return problem.n_features * MOST_CELLS
+        return problem.n_features * MAX_BINS
 
     def __post_init__(self) -> None:
-        check_cells(max(len(edges) + 1 for edges in self.edges))
+        check_bins(max(len(edges) + 1 for edges in self.edges))
 
     @property
     def size(self) -> int:
@@ -66,19 +66,19 @@ class ColumnHistogram:
         return np.concatenate(totals)
 
     def by_column(self, answer: Vector) -> list[Vector]:
-        """A released answer, cut into the counts of each column."""
+        """A released answer, split into the counts of each column."""
         return np.split(answer, np.cumsum([len(edges) + 1 for edges in self.edges])[:-1])
 
     def radius(self) -> float:
         return math.sqrt(len(self.edges))
 
     def sensitivity(self, relation: Relation) -> float:
-        # In each column a replaced record leaves one cell and enters another.
+        # In each column a replaced record leaves one bin and enters another.
         return self.radius() * by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)
 
 
 def _columns(block: Block) -> Iterator[tuple[AnyArray, int]]:
-    """The values of each column as they were given, and how many zeros are not among them."""
+    """The stored values of each column, and the number of zeros that are not stored."""
     if isinstance(block, DenseBlock):
         for column in block.X.T:
             yield column, 0

@@ -15,30 +15,30 @@ from hushfit.losses import Loss
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release.exact_sum import ExactSum
-from hushfit.release.query import thrice_the_weights
+from hushfit.release.query import three_weight_arrays
 
-# Covers the rounding of a record's own arithmetic: a few hundred operations of relative error
-# 2**-53 each.
+# Bound on the relative rounding error of one record's contribution: a few hundred operations of
+# relative error 2**-53 each.
 ARITHMETIC_SLACK = 1e-9
 _UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A public symmetric matrix: lengths of gradients are measured, clipped and noised after
-    multiplying by it.
+    """A public symmetric matrix (preconditioner): gradients are clipped and get noise after
+    multiplication by it.
     """
 
     A: Matrix
 
     def __post_init__(self) -> None:
-        # Its norm and the lengths of records in it are computed once, and sensitivities rest on
+        # Its norm and the norms of records in it are computed once, and sensitivities depend on
         # them.
         keep_read_only(self, "A")
 
     @cached_property
     def norm(self) -> float:
-        """Bound on the factor by which it stretches a vector: its Frobenius norm."""
+        """Bound on its operator norm: its Frobenius norm."""
         return float(np.linalg.norm(self.A)) * (1 + ARITHMETIC_SLACK)
 
     @cached_property
@@ -47,17 +47,17 @@ class Metric:
         return 2 * len(self.A) * _UNIT_ROUNDOFF * self.norm
 
 
-# Lengths of the records in a metric, kept beside the source they belong to for as long as both
-# live.
+# Cached norms of the records in a metric, for the lifetime of metric and source.
 _lengths: WeakKeyDictionary[Metric, WeakKeyDictionary[DataSource, Vector]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class ClippedGradient:
-    r"""Sum over the records of :math:`A g_i`, each scaled to length ``clip`` at most.
+    r"""Sum over the records of :math:`A g_i`, each clipped to norm ``clip``.
 
-    The gradient of a record is slope times record, so its length is the product of two numbers and
-    no array of gradients ever exists. Capping the slope is the gradient of a convex loss again.
+    The gradient of a record is slope times record, so its norm is the product of two numbers and no
+    array of per-record gradients is ever stored. A capped slope is again the gradient of a convex
+    loss.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class ClippedGradient:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         if self.w.shape != self.problem.shape:
@@ -119,13 +119,13 @@ class ClippedGradient:
         return (total if self.metric is None else total @ self.metric.A).ravel()
 
     def _caps(self, source: DataSource) -> Vector:
-        """Largest slope each record may have. Records are unit vectors; in a metric they have
-        their own lengths.
+        """Largest slope of each record. Records are unit vectors; in a metric each has its own
+        norm.
         """
         if self.metric is None:
             return np.array([self.clip])
         lengths = _lengths_in(self.metric, source, self.problem)
-        # The measured length may be too short by the error of measuring it.
+        # The computed norm may be too small by its rounding error.
         return self.clip / (lengths + self.metric.error)
 
     def radius(self) -> float:
@@ -136,13 +136,14 @@ class ClippedGradient:
         return self.clip * (1 + slack) + self._sum.rounding * stretch + product
 
     def sensitivity(self, relation: Relation) -> float:
-        # Replacing a record takes one contribution away and adds another; exchanging it for nothing
-        # only takes one away.
+        # Replace-one removes one contribution and adds another; add-remove only removes one.
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
 
 
 def with_intercept(w: Vector, problem: Problem) -> Vector:
-    """Kernels always have a slot for the intercept, empty for a model without one."""
+    """The weights with an entry for the intercept, which kernels expect; zero for a model without
+    one.
+    """
     if problem.fit_intercept:
         return w
     return np.concatenate([w, np.zeros((*w.shape[:-1], 1))], axis=-1)

@@ -1,6 +1,4 @@
-"""Curvature of the loss at public weights, and Newton's direction through it. Proof:
-docs/proofs/hessian.md.
-"""
+"""Hessian of the loss at public weights, and Newton directions. Proof: docs/proofs/hessian.md."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax, Squar
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release.queries._second_moment import SecondMoment
-from hushfit.release.query import refuse_batch, thrice_the_weights
+from hushfit.release.query import refuse_batch, three_weight_arrays
 
 CURVATURES = ("hessian", "majorant")
 _UNIT_ROUNDOFF = 2.0**-53
@@ -29,8 +27,8 @@ class HessianSum:
     at the margin of record i.
 
     With several outputs :math:`c_i` is a bound on the largest eigenvalue of the record's curvature,
-    so that one matrix serves all of them. An off-diagonal entry stands for two, as in
-    `SecondMoment`.
+    so that one matrix is enough for all of them. An off-diagonal entry represents two equal ones,
+    as in `SecondMoment`.
 
     Parameters
     ----------
@@ -86,8 +84,8 @@ class HessianSum:
                 )
                 / smoothness
             )
-            # A record times the root of its weight is no longer than one, so sums stay exact as
-            # they do for the second moment.
+            # A record times the square root of its weight has norm at most one, so sums stay exact
+            # as for the second moment.
             factors = np.sqrt(np.clip(np.nan_to_num(weights, nan=0.0), 0.0, 1.0))
             total += block.second_moment(steps, factors)[:d, :d]
         return smoothness * total[np.triu_indices(d)] / steps**2
@@ -114,7 +112,7 @@ class HessianSum:
 
     @property
     def _rounding(self) -> float:
-        """Of the exact sums times the smoothness, once on either table."""
+        """Rounding error of the exact sums times the smoothness, once on either table."""
         return (
             2
             * _UNIT_ROUNDOFF
@@ -153,7 +151,7 @@ class NewtonDirection:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         if not self.w.shape == self.target.shape == self.problem.shape:
@@ -164,10 +162,10 @@ class NewtonDirection:
         if self.ridge > self.problem.loss.smoothness:
             raise InvalidArgument(
                 f"ridge={self.ridge:g} is above the smoothness {self.problem.loss.smoothness:g}: "
-                "the direction would be the target, and the "
-                "proof of its rounding does not cover it. Take a smaller ridge."
+                "the direction would be the target, and the proof of its rounding does not cover "
+                "it. Use a smaller ridge."
             )
-        # Beyond it the error of the solver could not be told from the answer.
+        # Below it the error of the solver could be as large as the answer.
         least = 2 * self._backward_error
         if not least <= self.ridge < math.inf:
             raise InvalidArgument(
@@ -187,8 +185,7 @@ class NewtonDirection:
         H = self._hessian.matrix(self._hessian(source, rows)) / self.problem.n_rows
         factor = cho_factor(H + self.ridge * np.eye(len(H)), lower=True)
         solved: Vector = cho_solve(factor, np.atleast_2d(self.target).T).T
-        # Its length is at most this anyway; clipping the entries keeps that true of what was
-        # computed.
+        # The exact solution has at most this norm; clipping the entries bounds the computed one.
         largest = float(np.linalg.norm(self.target)) / self.ridge
         return np.clip(solved, -largest, largest).ravel()
 
@@ -209,12 +206,12 @@ class NewtonDirection:
 
     @property
     def _solver_error(self) -> float:
-        """Bound on the error of the computed solution over the length of the target."""
+        """Bound on the error of the computed solution over the norm of the target."""
         return 2 * self._backward_error / self.ridge**2
 
     def sensitivity(self, relation: Relation) -> float:
-        # Either record makes the inverse smaller, so two of them are no further apart than one of
-        # them from nobody.
+        # Every record makes the inverse smaller, so replacing a record changes it by no more than
+        # removing one.
         return self.radius()
 
 

@@ -1,5 +1,5 @@
-"""A gradient and a matrix of second moments in one release: no two records move both as far as
-each can be moved. Proof: docs/proofs/joint.md.
+"""A gradient and a matrix of second moments in one release: no pair of records attains both
+sensitivities at once. Proof: docs/proofs/joint.md.
 """
 
 import math
@@ -25,21 +25,22 @@ _UNIT_ROUNDOFF = 2.0**-53
 
 @dataclass(frozen=True, eq=False)
 class GradientWithMoment:
-    r"""The sum of clipped gradients and a second moment or curvature of the same records, side by
-    side.
+    r"""The sum of clipped gradients and a second moment or Hessian of the same records,
+    concatenated.
 
-    Each is divided by how far one exchanged record can move it and multiplied by the root of its
-    share, so that one noise serves both. Under replace-one the two cannot be moved that far
-    together: gradients are furthest apart for opposite records and matrices for orthogonal ones.
+    Each is divided by its sensitivity and multiplied by the square root of its share, so that the
+    same noise standard deviation fits both. Under replace-one the two do not attain their
+    sensitivities together: gradients are furthest apart for opposite records and matrices for
+    orthogonal ones.
 
     Parameters
     ----------
     gradient : ClippedGradient
-        In no metric.
+        Without a metric.
     moment : SecondMoment or HessianSum
         Of the same problem.
     share : float
-        What the matrix has of the budget (of mu squared), between 0 and 1; the gradient has the
+        Share of the matrix in the budget (in mu squared), between 0 and 1; the gradient has the
         rest.
     """
 
@@ -81,18 +82,18 @@ class GradientWithMoment:
 
     @property
     def largest_curvature(self) -> float:
-        """Of one record: what multiplies its outer product at most."""
+        """Largest factor of one record's outer product."""
         return self.problem.loss.smoothness if isinstance(self.moment, HessianSum) else 1.0
 
     @cached_property
     def weights(self) -> tuple[float, float]:
-        """What gradient and matrix are multiplied by."""
-        furthest = by_relation(
+        """Factors of gradient and matrix."""
+        factors = by_relation(
             self.problem.relation, replace_one=(2.0, math.sqrt(2)), add_remove=(1.0, 1.0)
         )
         return (
-            math.sqrt(1 - self.share) / (furthest[0] * self.gradient.clip),
-            math.sqrt(self.share) / (furthest[1] * self.largest_curvature),
+            math.sqrt(1 - self.share) / (factors[0] * self.gradient.clip),
+            math.sqrt(self.share) / (factors[1] * self.largest_curvature),
         )
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
@@ -117,19 +118,19 @@ class GradientWithMoment:
     def sensitivity(self, relation: Relation) -> float:
         a, b = self.weights
         gradient, moment = a * self.gradient.clip, b * self.largest_curvature
-        together = by_relation(
+        exact = by_relation(
             relation,
             replace_one=self._replaced(gradient, moment),
             add_remove=math.hypot(gradient, moment),
         )
-        # What a computed contribution may be off by, on each table; and multiplying the sums by
+        # Rounding error of a computed contribution, on each table, and of multiplying the sums by
         # their weights.
-        off = a * (self.gradient.radius() - self.gradient.clip) + b * (
+        rounding = a * (self.gradient.radius() - self.gradient.clip) + b * (
             self.moment.radius() - self.largest_curvature
         )
         return (
-            together * (1 + 1e-12)
-            + 2 * off
+            exact * (1 + 1e-12)
+            + 2 * rounding
             + 2 * _UNIT_ROUNDOFF * self.problem.n_rows * self.radius()
         )
 
@@ -138,8 +139,8 @@ class GradientWithMoment:
         over t from 0 to 1.
         """
         t = min(1.0, gradient**2 / (2 * moment**2))
-        apart = 2 * gradient**2 * (1 + t) + 2 * moment**2 * (1 - t * t)
+        squared_distance = 2 * gradient**2 * (1 + t) + 2 * moment**2 * (1 - t * t)
         if isinstance(self.moment, HessianSum):
             # Of two opposite records, or two alike with opposite slopes, one may have no curvature.
-            apart = max(apart, 4 * gradient**2 + moment**2)
-        return math.sqrt(apart)
+            squared_distance = max(squared_distance, 4 * gradient**2 + moment**2)
+        return math.sqrt(squared_distance)

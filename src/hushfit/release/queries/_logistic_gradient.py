@@ -1,4 +1,4 @@
-"""The gradient of the logistic loss with the sensitivity it has where it is taken. Proof:
+"""The gradient of the logistic loss with its sensitivity at the public weights. Proof:
 docs/proofs/logistic.md.
 """
 
@@ -17,7 +17,7 @@ from hushfit.losses import Logistic
 from hushfit.privacy import Relation, replaces_one
 from hushfit.problem import Problem
 from hushfit.release.queries._gradient import ClippedGradient
-from hushfit.release.query import thrice_the_weights
+from hushfit.release.query import three_weight_arrays
 
 _PRECISION = 1e-4
 _FIRST_CELLS = 64
@@ -29,9 +29,9 @@ _TABULATED = 0.01
 class LogisticGradient:
     r"""Sum of unclipped logistic gradients at public weights.
 
-    Near the origin no slope can be near one, so records cannot be 2 apart: at the origin they are 1
-    apart. Noise in proportion to the sensitivity *at the public point* keeps the privacy of each
-    step the same, whatever the path.
+    Near the origin no slope is near one, so two gradients cannot be 2 apart: at the origin they are
+    at most 1 apart. Noise proportional to the sensitivity *at the public point* gives each step the
+    same privacy loss, for every sequence of iterates.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class LogisticGradient:
     w : array of shape ``problem.shape``
     pairwise : bool, default=True
         Whether replace-one may use the largest distance between two gradients, which is less than
-        twice their largest length. Right for all rows and for batches of fixed size; Poisson
-        batches need False.
+        twice their largest norm. Valid for all rows and for batches of fixed size; Poisson batches
+        need False.
     """
 
     problem: Problem
@@ -54,7 +54,7 @@ class LogisticGradient:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return thrice_the_weights(problem)
+        return three_weight_arrays(problem)
 
     def __post_init__(self) -> None:
         if not isinstance(self.problem.loss, Logistic):
@@ -69,7 +69,9 @@ class LogisticGradient:
 
     @cached_property
     def _slack(self) -> float:
-        """What rounding adds to the length of a contribution: the same as for any gradient sum."""
+        """Bound on what rounding adds to the norm of a contribution: the same as for any gradient
+        sum.
+        """
         return self._plain.radius() - 1.0
 
     @property
@@ -93,10 +95,10 @@ class LogisticGradient:
 
 
 def gradient_diameter(length: float) -> float:
-    """Bound, within about half a per cent, on the distance between two logistic gradients at
-    weights of this length.
+    """Bound, tight to about half a per cent, on the distance between two logistic gradients at
+    weights of this norm.
     """
-    # A gradient moves by at most a quarter of what the length moves by, so tabulated lengths serve
+    # A gradient changes by at most a quarter of the change of the norm, so tabulated norms cover
     # their neighbourhood.
     nearest = round(length / _TABULATED) * _TABULATED
     return _diameter(nearest) + 0.5 * abs(length - nearest)
@@ -106,7 +108,7 @@ def gradient_diameter(length: float) -> float:
 def _diameter(length: float) -> float:
     """The bound by branch and bound over the two angles that matter.
 
-    A record x of length one with label y has the gradient m(t) u, where u = -y x makes an angle t
+    A record x of norm one with label y has the gradient m(t) u, where u = -y x makes an angle t
     with the weights and m(t) = 1 / (1 + exp(-length * cos t)); a zero record has none. Two
     gradients at angles t, s are furthest apart when they point to opposite sides. A cell's bound is
     its middle plus slope times half its sides.
@@ -135,5 +137,5 @@ def _diameter(length: float) -> float:
 
 def _distance(length: float, t: Vector, s: Vector) -> Vector:
     a, b = expit(length * np.cos(t)), expit(length * np.cos(s))
-    apart = np.cos(np.minimum(t + s, math.pi))
-    return np.asarray(np.sqrt(np.maximum(a**2 + b**2 - 2 * a * b * apart, 0.0)))
+    cosine = np.cos(np.minimum(t + s, math.pi))
+    return np.asarray(np.sqrt(np.maximum(a**2 + b**2 - 2 * a * b * cosine, 0.0)))

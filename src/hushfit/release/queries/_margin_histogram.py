@@ -1,4 +1,4 @@
-"""How many records have their signed margin in each cell. Proof: docs/proofs/histogram.md."""
+"""Histogram of the signed margins of the records. Proof: docs/proofs/histogram.md."""
 
 import math
 from dataclasses import dataclass
@@ -13,22 +13,24 @@ from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release.query import refuse_batch
 
-MOST_CELLS = 1024
-"""Cells of one histogram: what a plan sets aside for its noise, before the edges are known."""
+MAX_BINS = 1024
+"""Largest number of bins of one histogram, for which a plan reserves noise before the edges are
+known.
+"""
 
 
-def check_cells(cells: int) -> None:
-    """Refuse a histogram that draws more noise than its plan counts on."""
-    if cells > MOST_CELLS:
+def check_bins(bins: int) -> None:
+    """Refuse a histogram that draws more noise than its plan reserves."""
+    if bins > MAX_BINS:
         raise InvalidArgument(
-            f"A histogram of {cells} cells is too fine: plans count on {MOST_CELLS}. Give fewer "
-            "edges."
+            f"A histogram of {bins} bins is too fine: plans allow {MAX_BINS}. Give fewer edges."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class MarginHistogram:
-    """Counts of the signed margin ``y * (w . x)``, for two classes. The zero record is in no cell.
+    """Histogram of the signed margin ``y * (w . x)``, for two classes. The zero record is in no
+    bin.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class MarginHistogram:
     w : array of shape ``problem.shape``
         Public weights.
     edges : increasing array
-        Public inner edges of the cells; the first and the last cell are unbounded.
+        Public inner edges of the bins; the first and the last bin are unbounded.
     """
 
     problem: Problem
@@ -49,10 +51,10 @@ class MarginHistogram:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return MOST_CELLS
+        return MAX_BINS
 
     def __post_init__(self) -> None:
-        check_cells(len(self.edges) + 1)
+        check_bins(len(self.edges) + 1)
 
     @property
     def size(self) -> int:
@@ -64,13 +66,13 @@ class MarginHistogram:
         total = np.zeros(self.size)
         for block in source.blocks():
             signed = source.y[block.place] * block.margins(w)
-            cells = np.searchsorted(self.edges, signed[~np.isnan(signed)])
-            total += np.bincount(cells, minlength=self.size)
+            bins = np.searchsorted(self.edges, signed[~np.isnan(signed)])
+            total += np.bincount(bins, minlength=self.size)
         return total
 
     def radius(self) -> float:
         return 1.0
 
     def sensitivity(self, relation: Relation) -> float:
-        # A replaced record leaves one cell and enters another.
+        # A replaced record leaves one bin and enters another.
         return by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)

@@ -45,5 +45,5 @@ class TotalScore:
         return 1.0
 
     def sensitivity(self, relation: Relation) -> float:
-        # A replaced score moves within [0, 1], a removed one to 0.
+        # A replaced score changes within [0, 1], a removed one becomes 0.
         return 1.0

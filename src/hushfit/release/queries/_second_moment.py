@@ -21,9 +21,9 @@ _EXACT_BITS = 52
 class SecondMoment:
     r"""Upper triangle of :math:`\sum_i x_i x_i^T`, records of length one.
 
-    An off-diagonal entry stands for two, so it carries half the variance of a diagonal one: then
-    the noise is spherical in the Frobenius norm, where a record has length one and two records are
-    at most :math:`\sqrt 2` apart.
+    An off-diagonal entry represents two equal ones, so it has half the noise variance of a diagonal
+    one. Then the noise is spherical in the Frobenius norm, in which a record has norm one and two
+    records are at most :math:`\sqrt 2` apart.
     """
 
     problem: Problem
@@ -43,7 +43,7 @@ class SecondMoment:
     def doubled(self) -> BoolVector:
         row, column = np.triu_indices(self.problem.dimension)
         off_diagonal: BoolVector = row != column
-        return read_only(off_diagonal)  # it says where noise is halved
+        return read_only(off_diagonal)  # it determines where the noise variance is halved
 
     @property
     def steps(self) -> float:
@@ -68,8 +68,8 @@ class SecondMoment:
         return M + np.triu(M, 1).T
 
     def radius(self) -> float:
-        # A rounded record is longer than one by at most half a step in every coordinate; its square
-        # is its outer product.
+        # The norm of a rounded record exceeds one by at most half a step in every coordinate; the
+        # norm of its outer product is the square of its norm.
         scaling = max(1e-12, 4 * self.problem.dimension * 2.0**-53)
         return (1.0 + scaling + 0.5 * math.sqrt(self.problem.dimension) / self.steps) ** 2
 
