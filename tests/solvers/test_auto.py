@@ -27,7 +27,7 @@ from hushfit.solvers import (
 )
 from hushfit.solvers._whitening import Spectrum
 from hushfit.solvers.newton import _whitened as whitened
-from hushfit.solvers.newton._denoised import Walk, denoised, posterior_means
+from hushfit.solvers.newton._denoised import GradientTrajectory, denoised, posterior_means
 from hushfit.solvers.newton._whitened import Settings
 
 # Choosing
@@ -63,18 +63,18 @@ def test_impossible_shares_are_refused(wrong):
 
 @pytest.mark.parametrize("most", [4.0, 6.0, 8.0, 20.0])
 def test_eigenvalues_are_drawn_together_only_as_far_as_needed(most):
-    believed = np.array([0.01, 0.01, 0.02, 0.03, 0.05, 0.08, 0.2, 0.6])
-    released = believed * np.array([3.0, 0.2, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    spectrum = Spectrum(np.eye(8), released, believed, 0.01, 0.02)
-    rounder = spectrum.drawn_together(most)
+    estimated = np.array([0.01, 0.01, 0.02, 0.03, 0.05, 0.08, 0.2, 0.6])
+    released = estimated * np.array([3.0, 0.2, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    spectrum = Spectrum(np.eye(8), released, estimated, 0.01, 0.02)
+    rounder = spectrum.compressed_to_dimension(most)
     assert rounder.effective_dimension <= most
-    powers = np.log(rounder.believed / 0.6)[:-1] / np.log(believed / 0.6)[:-1]
+    powers = np.log(rounder.estimated / 0.6)[:-1] / np.log(estimated / 0.6)[:-1]
     np.testing.assert_allclose(powers, powers[0])
     if most >= spectrum.effective_dimension:
-        np.testing.assert_allclose(rounder.believed, believed)
+        np.testing.assert_allclose(rounder.estimated, estimated)
     else:
         less = Spectrum(
-            np.eye(8), released, 0.6 * (believed / 0.6) ** (powers[0] + 0.01), 0.01, 0.02
+            np.eye(8), released, 0.6 * (estimated / 0.6) ** (powers[0] + 0.01), 0.01, 0.02
         )
         assert less.effective_dimension > most
 
@@ -82,7 +82,12 @@ def test_eigenvalues_are_drawn_together_only_as_far_as_needed(most):
 @pytest.mark.parametrize(("first", "shown"), [(0.3, False), (0.4, True)])
 def test_what_noise_can_make_is_no_sight_of_the_mean(first, shown):
     released = np.array([0.1, 0.1, first])
-    assert Spectrum(np.eye(3), released, released, bulk=0.05, edge=0.3).shows_its_first is shown
+    assert (
+        Spectrum(
+            np.eye(3), released, released, residual_mean=0.05, edge=0.3
+        ).has_visible_mean_direction
+        is shown
+    )
 
 
 class _NobodyHome:
@@ -135,7 +140,10 @@ def test_with_many_weights_the_walk_is_shorter_and_later_to_gather_momentum(nu):
     """The length of noise grows with the root of their number; clips, which bound one record, do
     not change.
     """
-    usual, crowded = Settings.for_noise(nu, 10.0, 60), Settings.for_noise(nu, 10.0, 60, crowd=3.0)
+    usual, crowded = (
+        Settings.for_noise(nu, 10.0, 60),
+        Settings.for_noise(nu, 10.0, 60, dimension_factor=3.0),
+    )
     assert crowded.clip == usual.clip
     assert crowded.first_step == pytest.approx(usual.first_step / 3)
     assert crowded.largest_step / (1 - crowded.momentum) <= 16 / 3 + 1e-12
@@ -172,7 +180,7 @@ def test_while_gradients_all_say_the_same_the_end_of_a_walk_has_less_noise_for_i
         settings = Settings(
             clip=1.0, momentum=0.0, first_step=1.0, largest_step=math.inf, averaged=averaged
         )
-        walk = Walk(
+        walk = GradientTrajectory(
             np.zeros((600, 1)), np.zeros((600, 1)), np.ones(600), settings.weights(600), 0.0, 1.0
         )
         _, average = walk.responses(0.0)
@@ -200,7 +208,9 @@ def simulated(curvature, momentum=0.0, noise=1.0, seed=0, start=5.0, d=40, steps
         average = average + weights[t] * u
         points.append(ahead)
         gradients.append(g)
-    return Walk(np.array(points), np.array(gradients), schedule, weights, momentum, noise), average
+    return GradientTrajectory(
+        np.array(points), np.array(gradients), schedule, weights, momentum, noise
+    ), average
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.6])
@@ -238,7 +248,9 @@ def test_the_walk_tells_the_curvature_and_the_noise_of_its_average(curvature, mo
 
 
 def test_a_walk_that_stands_still_has_no_curvature():
-    walk = Walk(np.zeros((3, 2)), np.ones((3, 2)), np.ones(3), np.ones(3) / 3, 0.0, 0.0)
+    walk = GradientTrajectory(
+        np.zeros((3, 2)), np.ones((3, 2)), np.ones(3), np.ones(3) / 3, 0.0, 0.0
+    )
     assert walk.curvature == 0.0
     assert walk.average_noise == 0.0
 
