@@ -251,7 +251,7 @@ def test_the_published_form_converges_too():
         (
             DoubleNoiseNewton(second_noise="direction"),
             L1(0.1),
-            "never shows the curvature.*'curvature'",
+            "does not release the curvature.*'curvature'",
         ),
     ],
 )

@@ -31,7 +31,7 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
         the budget pays for. A graph computed from the same rows in any other way would be a release
         without privacy.
     graph_share : float, default=0.1
-        Part of the budget (of mu squared) for a private graph.
+        Share of the budget (of mu squared) for a private graph.
     alpha : float, default=1e-4
         Weight of the penalty, against the mean loss.
     admm : "dp-sadmm", "dp-vradmm", or a solver of ``hushfit.solvers`` that takes a constraint

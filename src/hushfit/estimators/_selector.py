@@ -15,7 +15,7 @@ from hushfit.estimators._linear import in_record_units
 from hushfit.privacy import Budget, Guarantee
 from hushfit.release import Quote
 from hushfit.solvers import SSADMM
-from hushfit.solvers.auto import MOST_WHITENED_COLUMNS
+from hushfit.solvers.auto import MAX_WHITENED_COLUMNS
 from hushfit.solvers.newton import Screening
 
 
@@ -139,7 +139,7 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         model = self._sparse_model()
         if self.solver is not None or not Budget(self.epsilon, self.delta).is_private:
             return model
-        if n_columns > MOST_WHITENED_COLUMNS:
+        if n_columns > MAX_WHITENED_COLUMNS:
             return model.set_params(solver=SSADMM(clip=0.25))
         return model.set_params(solver=Screening(), penalty=None)
 

@@ -13,7 +13,7 @@ from hushfit.privacy import by_relation
 from hushfit.problem import Problem
 from hushfit.release import Door, SecondMoment
 
-_SMALLEST_EIGENVALUE = 1e-5
+_MIN_EIGENVALUE = 1e-5
 _FLOOR = 0.3  # times the noise edge: smaller eigenvalues are noise
 _BULK_ROUNDS = 20
 _POWERS = np.linspace(1.0, 0.3, 71)  # exponents that compress the eigenvalues
@@ -74,7 +74,7 @@ class Spectrum:
 
 
 def release_spectrum(
-    problem: Problem, door: Door, name: str, floor: float = _SMALLEST_EIGENVALUE
+    problem: Problem, door: Door, name: str, floor: float = _MIN_EIGENVALUE
 ) -> Spectrum:
     """Release the second moment once and correct its spectrum for the noise.
 

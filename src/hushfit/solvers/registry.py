@@ -87,9 +87,7 @@ def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
 
 
 def _fit_for(budget: Budget, problem: Problem, solver: Solver) -> Solver:
-    """Refuse before anything is paid what would only be refused when it runs, or not at all;
-    settle what the budget decides.
-    """
+    """Refuse, before any charge, what would be refused or ignored at run time; choose settings."""
     if problem.constraint is not None and not solver.takes_constraint:
         raise InvalidArgument(
             f"{type(solver).__name__} would ignore the constraint of the problem. Use 'dp-sadmm' "

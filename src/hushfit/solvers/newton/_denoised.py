@@ -15,14 +15,14 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 
 _CURVATURE_ROUNDS = 4
-_LARGEST_CURVATURE = 0.5
+_MAX_CURVATURE = 0.5
 _MIXING_ROUNDS = 200
 # Variances of a coordinate without noise, over that of the noise: half octaves, and zero.
 _OCTAVES = np.arange(-8, 37) / 2
 # Posterior means are used where the mixture makes the coordinates more likely than a single normal
 # by this log factor.
 _LOG_BAYES_FACTOR_THRESHOLD = 6.0
-_LARGEST_STRETCH = 10.0
+_MAX_STRETCH = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,7 @@ class GradientTrajectory:
     noise: float
 
     def responses(self, curvature: float) -> tuple[Matrix, Vector]:
-        """Response of each later point, and of the average, to unit noise in gradient t (second
-        axis).
-        """
+        """Response of later points and of the average to unit noise in each gradient (axis 1)."""
         count = len(self.steps)
         at, velocity, average = np.zeros(count), np.zeros(count), np.zeros(count)
         points = np.zeros((count, count))
@@ -71,7 +69,7 @@ class GradientTrajectory:
         for _ in range(_CURVATURE_ROUNDS):
             responses, _ = self.responses(found)
             by_noise = -responses.mean(axis=0).sum() * self.noise**2 * self.points.shape[1]
-            found = float(np.clip((seen - by_noise) / spread, 0.0, _LARGEST_CURVATURE))
+            found = float(np.clip((seen - by_noise) / spread, 0.0, _MAX_CURVATURE))
         return found
 
     @property
@@ -91,7 +89,7 @@ def denoised(z: Vector, noise: float) -> Vector:
     if noise == 0.0 or energy == 0.0:
         return z
     means, evidence = posterior_means(z, noise)
-    stretch = min(energy / max(float(z @ means), 1e-12 * energy), _LARGEST_STRETCH)
+    stretch = min(energy / max(float(z @ means), 1e-12 * energy), _MAX_STRETCH)
     posterior_weight = 1 / (
         1
         + np.exp(_LOG_BAYES_FACTOR_THRESHOLD - min(evidence, 2 * _LOG_BAYES_FACTOR_THRESHOLD + 30))

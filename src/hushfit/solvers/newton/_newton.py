@@ -38,10 +38,10 @@ from hushfit.solvers.base import Iterate
 
 _NOISES = ("curvature", "direction")
 _TOGETHER, _GRADIENT, _DIRECTION = "gradient and curvature", "gradient", "direction"
-_USUAL_CLIP = 0.5
-_USUAL_DIRECTION_FLOOR = 0.03
+_DEFAULT_CLIP = 0.5
+_DEFAULT_DIRECTION_FLOOR = 0.03
 # Without noise, the system must be solvable even in directions that no row has.
-_LEAST_FLOOR, _LEAST_FLOOR_NONSMOOTH = 1e-9, 1e-4
+_MIN_FLOOR, _MIN_FLOOR_NONSMOOTH = 1e-9, 1e-4
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class DoubleNoiseNewton:
         step = _by_curvature if self.second_noise == "curvature" else _by_direction
         w = np.zeros(problem.shape)
         for t in range(1, self.steps + 1):
-            w = step(self, problem, door, ClippedGradient(problem, w, self.clip or _USUAL_CLIP))
+            w = step(self, problem, door, ClippedGradient(problem, w, self.clip or _DEFAULT_CLIP))
             yield Iterate(w, weight=float(t == self.steps))
 
 
@@ -143,7 +143,7 @@ def _by_curvature(
     total, curvature = query.split(door.release(_TOGETHER, query))
     g, noisy = total / problem.n_rows, curvature / problem.n_rows
     noise = query.moment_deviation(door.noise_multiplier(_TOGETHER)) / problem.n_rows
-    least = _LEAST_FLOOR_NONSMOOTH if problem.penalty.ridge is None else _LEAST_FLOOR
+    least = _MIN_FLOOR_NONSMOOTH if problem.penalty.ridge is None else _MIN_FLOOR
     # Noise has eigenvalues up to this size, so smaller ones of the sum carry no information.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
     H = at_least(noisy, usual if solver.floor is None else solver.floor)
@@ -159,7 +159,7 @@ def _by_direction(
     alpha = problem.penalty.ridge or 0.0  # `plan` refused penalties that are not a ridge
     target = door.release(_GRADIENT, gradient).reshape(problem.shape) / problem.n_rows
     problem.columns(target)[...] += alpha * problem.columns(w)
-    ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + alpha
+    ridge = (solver.floor or _DEFAULT_DIRECTION_FLOOR) + alpha
     query = NewtonDirection(problem, w, target, ridge, solver.curvature)
     return w - door.release(_DIRECTION, query).reshape(w.shape)
 

@@ -42,7 +42,7 @@ class Screening:
     steps : int or None
         None takes it from the budget, see ``for_budget``.
     moment_share : float, default=0.02
-        Part of the budget (of mu squared) for the second moment.
+        Share of the budget (of mu squared) for the second moment.
     """
 
     steps: int | None = None

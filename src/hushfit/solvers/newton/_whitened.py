@@ -87,8 +87,9 @@ class Settings:
         )
 
     def for_hinge(self, nu: float) -> "Settings":
-        """The same for a hinge, with shorter steps at large noise: its first gradients are twice as
-        long.
+        """The same for a hinge: shorter steps at large noise, as its first gradients are longer.
+
+        They are twice as long as those of the logistic loss.
         """
         return replace(self, first_step=(0.7 + 0.15 * _convergence_weight(nu)) * self.first_step)
 
@@ -131,7 +132,7 @@ class WhitenedGradientDescent:
     ----------
     steps : int, default=60
     moment_share : float, default=0.1
-        Part of the budget (of mu squared) for the second moment.
+        Share of the budget (of mu squared) for the second moment.
     """
 
     steps: int = 60
