@@ -683,7 +683,7 @@ def test_pipelines_and_set_output(output):
 
 def test_sample_weight_is_refused_with_the_reason():
     X, y = two_classes()
-    with pytest.raises(InvalidArgument, match="a weight multiplies what one row can change"):
+    with pytest.raises(InvalidArgument, match="a weight multiplies the sensitivity to one row"):
         PrivateLogisticRegression(classes=SIGNS).fit(X, y, sample_weight=np.ones(400))
     with pytest.raises(TypeError, match="class_weight"):
         PrivateLogisticRegression(classes=SIGNS).fit(X, y, class_weight="balanced")

@@ -1,4 +1,7 @@
-"""Encoding of tables by a public schema or private vocabularies. Proof: docs/proofs/quantiles.md."""
+"""Encoding of tables by a public schema or private vocabularies.
+
+Proof: docs/proofs/quantiles.md.
+"""
 
 import math
 from collections.abc import Mapping
