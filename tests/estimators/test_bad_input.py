@@ -66,11 +66,11 @@ CASES = [
         np.full((100, 3), "word"),
         y,
         InvalidArgument,
-        ["no number", "Encode"],
+        ["not a number", "Encode"],
     ),
     # values
     (
-        "nan, when told to raise",
+        "nan, with nonfinite=raise",
         {"nonfinite": "raise"},
         HOLED,
         y,

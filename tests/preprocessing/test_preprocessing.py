@@ -127,8 +127,8 @@ def test_no_record_moves_the_histogram_further_than_it_says_and_some_as_far(rela
 def test_one_record_adds_one_to_one_cell_of_each_column():
     rng = np.random.default_rng(1)
     for _ in range(100):
-        X, nobody = neighbours(Relation.ADD_REMOVE, rng)
-        added = histogram_of(X) - histogram_of(nobody)
+        X, without_first = neighbours(Relation.ADD_REMOVE, rng)
+        added = histogram_of(X) - histogram_of(without_first)
         per_column = ColumnHistogram(EDGES).by_column(added)
         np.testing.assert_array_equal([cells.sum() for cells in per_column], ~np.isnan(X[0]))
         assert set(added) <= {0.0, 1.0}

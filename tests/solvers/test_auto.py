@@ -88,7 +88,7 @@ def test_what_noise_can_make_is_no_sight_of_the_mean(first, shown):
     )
 
 
-class _NobodyHome:
+class _UnreadableSource:
     """A source whose rows cannot be read: access is an error."""
 
     def __getattr__(self, name):
@@ -114,7 +114,7 @@ def test_without_a_penalty_too_weights_are_a_function_of_the_transcript(
     plan = solver.plan(problem)
     first = curator_over(source_of(X, y), plan, 0.5, relation)
     w = run(solver, problem, first).w
-    again = curator_over(_NobodyHome(), plan, 0.5, relation, seed=99, replay=first.transcript)
+    again = curator_over(_UnreadableSource(), plan, 0.5, relation, seed=99, replay=first.transcript)
     np.testing.assert_array_equal(run(solver, problem, again).w, w)
 
 

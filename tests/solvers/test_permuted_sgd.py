@@ -844,7 +844,7 @@ def test_every_source_gives_the_same_end(layout):
 
 
 def noise_of(name, columns, count, multiplier=2.0):
-    """Releases where all rows count as the zero record: pure noise, in units of the declared scale."""
+    """Releases where all rows count as the zero record: noise in units of the declared scale."""
     X, y = np.full((50, columns), np.nan), np.ones(50)
     problem = problem_for(X)
     solver = replace(SOLVERS[name](), epochs=1, batches=1 if name == "outpert-gd" else 5)
