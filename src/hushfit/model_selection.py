@@ -105,7 +105,7 @@ class TrialAccount:
 def _unpriced(label: str) -> UndeclaredRelease:
     return UndeclaredRelease(
         f"{label} would pay more in a trial than the search was priced with. Nothing was released "
-        "for it. Search over an estimator that pays once, the same for all rows; fit private "
+        "for it. Search over an estimator that pays once, independently of the rows; fit private "
         "preprocessing beforehand, with its own budget."
     )
 
@@ -422,8 +422,8 @@ class Trials:
         strength = calibrate(lambda mu: whole(GaussianCost(1 / mu)), budget, self.relation)
         prices = self.prices(strength, X, y)
         one = self.one(strength, prices)
-        # Each trial has a failure probability: then the delta of each is so small that all together
-        # leave half of delta to the rest.
+        # If trials have a failure probability, each gets so small a delta that all together leave
+        # half of delta to the rest.
         share = budget.delta / (2 * rule.mean)
         if lost_mass(one) > share and self.delta > share:
             return replace(self, delta=share).settled(budget, rule, X, y)

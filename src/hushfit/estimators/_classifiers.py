@@ -304,8 +304,7 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     delta : float, default=1e-6
         Should be well below one over the number of rows.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Adjacency relation: neighbouring tables differ in one replaced row, or in one added or
-        removed.
+        Adjacency relation: neighbouring tables have one row exchanged for another, or for nothing.
     penalty : None, "l1", "l2", "elasticnet", or a penalty of ``hushfit.penalties``
     alpha : float, default=1e-4
         Weight of a penalty given by name, against the mean loss.

@@ -164,8 +164,9 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         return Problem(Squared(), self._penalty(), n_rows, n_features, relation, intercept)
 
     def predict(self, X: Any) -> Vector:
-        """The expected target of each row: ``X @ coef_ + intercept_``, columns clipped to
-        ``feature_bounds`` first.
+        """Predicted target of each row.
+
+        ``X @ coef_ + intercept_``, with columns clipped to ``feature_bounds`` first.
 
         Parameters
         ----------

@@ -341,8 +341,8 @@ def _together(
 
 def _stated(cost: Cost, delta: float, relation: Relation) -> float:
     """Epsilon with the reserve that every budget keeps for discrete noise."""
-    kept = 1 - RESERVED_SHARE
-    return epsilon_of(cost, kept * delta, relation) / kept
+    usable_share = 1 - RESERVED_SHARE
+    return epsilon_of(cost, usable_share * delta, relation) / usable_share
 
 
 def _composed(pipeline: PrivatePipeline, account: PipelineAccount) -> Guarantee:
@@ -387,9 +387,7 @@ def _gaussian_rest(account: PipelineAccount) -> float:
 
 
 def _excess(account: PipelineAccount, price: Cost) -> float:
-    """Factor by which a cost exceeds what the earlier steps left; approximate, as squares of mu
-    add.
-    """
+    """Approximate factor by which a cost exceeds what earlier steps left: squares of mu add."""
     spendable, _ = usable(account.budget)
     paid = [entry.cost for entry in account.entries()]
     total, before = (

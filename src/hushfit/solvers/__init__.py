@@ -15,7 +15,7 @@ Solver           An algorithm that declares its queries, then makes them
 finished         The weights that a solver returns
 run              Run a solver to its end and average its iterates
 SOLVERS          Solvers by name
-solver_from      The solver that a user's argument stands for
+solver_from      The solver of a user's argument
 """
 
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint

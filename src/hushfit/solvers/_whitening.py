@@ -79,7 +79,7 @@ def release_spectrum(
     """Release the second moment once and correct its spectrum for the noise.
 
     Records are unit vectors, so the trace is known to be one. Noise spreads eigenvalues by up to
-    ``edge``: those above the residual_mean are reduced by it, the others are taken to be equal.
+    ``edge``: those above ``residual_mean`` are reduced by it, the others are taken to be equal.
     """
     query = SecondMoment(problem)
     released, vectors = np.linalg.eigh(_with_trace_one(door.release(name, query), problem))

@@ -94,9 +94,7 @@ class Splitting:
         return State(x, z, state.u + self._image(x) + z_image - c)
 
     def prox_input(self, state: State) -> Vector:
-        """The input of the next prox, with intercepts unchanged; only if z is a copy of the
-        weights.
-        """
+        """The input of the next prox, with unchanged intercepts; only without a constraint."""
         prox_input = state.x.copy()
         self.problem.columns(prox_input)[...] += state.u.reshape(
             self.problem.columns(prox_input).shape

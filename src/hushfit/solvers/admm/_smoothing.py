@@ -9,8 +9,10 @@ from hushfit._typing import Vector
 
 
 def smoothed(v: Vector, nu: float) -> Vector:
-    r"""Solve :math:`Q u = v` along the last axis, where :math:`Q = I + \nu L` and L is the
-    Laplacian of a cycle.
+    r"""Solve :math:`Q u = v` along the last axis.
+
+    Here :math:`Q = I +
+    u L` and L is the Laplacian of a cycle.
 
     Parameters
     ----------

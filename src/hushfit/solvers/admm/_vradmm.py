@@ -3,7 +3,7 @@
     each epoch:  p = full gradient at the snapshot, plus noise
                  (strongly convex: x = snapshot, u = -(A')^+ p / rho, from the *noisy* p)
     each step:   d = sum over a Poisson batch of clipped differences to the snapshot, plus noise
-    proportional to their bound
+                 proportional to their bound
                  z, x, u as in DP-SADMM, with the gradient p + d
                  snapshot = mean x of the epoch
 

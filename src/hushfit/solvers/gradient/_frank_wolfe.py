@@ -1,7 +1,7 @@
 """Frank-Wolfe on the L1 ball (Talwar, Thakurta and Zhang, 2015), vertices chosen privately.
 
     each step t:  s = signed column with probability proportional to exp(-(s . gradient sum) /
-    scale)
+                  scale)
                   w <- (1 - 2/(t+2)) w + 2/(t+2) radius s
 
 Each step moves towards one vertex of the ball. The intercept moves in a separate interval, towards
@@ -67,9 +67,7 @@ class FrankWolfe:
         )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "FrankWolfe":
-        """The same with a number of steps for the budget, unless given; no clipping without
-        privacy.
-        """
+        """The same with a number of steps, unless given; without privacy, without clipping."""
         if not budget.is_private:
             return replace(
                 self,

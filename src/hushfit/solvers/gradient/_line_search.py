@@ -3,7 +3,7 @@
     each step:  B = secret Poisson batch;
                 g = clipped gradients over B + noise, divided by the expected size of B
                 k = first eta_k = eta_0 beta^k whose loss over the SAME batch decreases enough, by
-                an above-threshold test (the gate)
+                    an above-threshold test (the gate)
                 w = prox(w - eta_k g);  no k: the smallest step
                 every ten steps:  eta_0 = min(1.2 * largest recent step, eta_0)
 

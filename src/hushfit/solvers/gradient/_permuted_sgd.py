@@ -1,5 +1,6 @@
-"""Mini-batch gradient descent that releases its last iterate only (NSGD and RSGD-AR, thesis
-chapter 3).
+"""Mini-batch gradient descent that releases its last iterate only.
+
+NSGD and RSGD-AR, thesis chapter 3.
 
     partition the rows into batches B_1, ..., B_m                 (secretly for "rsgd-ar")
     for each epoch, for each batch j:  w <- prox(w - eta (mean gradient over B_j + mu w), eta)
@@ -128,9 +129,7 @@ class PermutedSGD:
             )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "PermutedSGD":
-        """The same with the length of the run and the clipping norm chosen for a budget, unless
-        given.
-        """
+        """The same with length of the run and clipping norm chosen for a budget, unless given."""
         if not budget.is_private:
             clip = problem.loss.slope_bound if self.clip is None else self.clip
             return replace(

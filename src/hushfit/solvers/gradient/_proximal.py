@@ -15,8 +15,7 @@ from hushfit.solvers.base import Iterate
 
 @dataclass(frozen=True)
 class ProximalGradient:
-    r"""Proximal gradient descent with clipped gradients and momentum; the last iterate is the
-    result.
+    r"""Proximal gradient descent with clipped gradients and momentum.
 
     Parameters
     ----------

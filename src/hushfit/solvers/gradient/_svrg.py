@@ -1,9 +1,10 @@
-"""DP-SVRG: proximal stochastic variance-reduced gradient (Johnson and Zhang, 2013; Xiao and
-Zhang, 2014) with two noises.
+"""DP-SVRG: proximal stochastic variance-reduced gradient with two noises.
+
+After Johnson and Zhang (2013) and Xiao and Zhang (2014).
 
     each epoch:  p = full clipped gradient at the snapshot + noise
     each step:   d = sum over a Poisson batch of clipped differences to the snapshot + noise
-    proportional to their bound
+                 proportional to their bound
                  w <- prox(w - step (p + d))
                  snapshot = mean w of the epoch
 

@@ -125,8 +125,9 @@ def _convergence_weight(nu: float) -> float:
 
 @dataclass(frozen=True)
 class WhitenedGradientDescent:
-    """Clipped gradient descent in the metric of a private second moment; default for smooth
-    problems.
+    """Clipped gradient descent in the metric of a private second moment.
+
+    The default for smooth problems.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
-"""Sufficient statistics perturbation (Vu and Slavkovic, 2009), regularised as in AdaSSP (Wang,
-2018).
+"""Sufficient statistics perturbation (Vu and Slavkovic, 2009).
+
+Regularised as its noise demands (AdaSSP: Wang, 2018).
 
     M, g = mean of x_i x_i' and mean gradient at zero, with noise that hides both together
     w = argmin of  g . w + c w M w / 2 + penalty(w),

@@ -200,9 +200,7 @@ def _require_constrained(solver: Solver) -> None:
 
 
 def _some_graph(d: int) -> Constraint:
-    """Some graph with an edge, if possible: plans depend on the constraint only in what they
-    refuse.
-    """
+    """Some graph, with an edge if possible: plans depend on the constraint only in refusals."""
     edges = np.array([(0, 1)] if d > 1 else [], dtype=np.int64).reshape(-1, 2)
     return Graph(edges, np.ones(len(edges))).constraint(d)
 
