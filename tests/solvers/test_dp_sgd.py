@@ -187,7 +187,7 @@ def test_separable_penalties_take_a_step_for_each_coordinate(penalty):
 )
 def test_dp_adam_refuses_penalties_whose_prox_takes_one_step(penalty):
     """Some of them are separable: the reason given must be true of those as well."""
-    with pytest.raises(InvalidArgument, match=r"takes one step for all.*'dp-sgd'"):
+    with pytest.raises(InvalidArgument, match=r"takes one for all.*'dp-sgd'"):
         DPAdam().plan(problem_for(np.empty((50, 4)), penalty=penalty))
 
 
