@@ -1,5 +1,4 @@
-"""The best of a random number of trials costs what it says: against exact laws, and in a search
-from end to end.
+"""The best of a random number of trials: its cost against exact distributions, and a search.
 
 False alarms: each statistical check rejects at 1e-6 and there are 6 of them.
 """
@@ -121,11 +120,11 @@ def test_a_draw_is_the_inverse_of_the_law_to_the_last_bit_that_matters(rule):
     assert rule.draw(words(2**64 - 1)) > rule.mean
 
 
-# What the best of them costs
+# The cost of the best of them
 
 
 def renyi(p, q, order):
-    """Divergence of two laws on finitely many outcomes."""
+    """Divergence of two distributions on finitely many outcomes."""
     with np.errstate(divide="ignore"):
         terms = order * np.log(p) + (1 - order) * np.log(q)
     top = terms.max()
@@ -133,7 +132,7 @@ def renyi(p, q, order):
 
 
 def best_law(rule, p):
-    """Exact law of the best of K independent outcomes, outcomes in increasing order of score."""
+    """Exact distribution of the best of K independent outcomes, in increasing order of score."""
     number = law(rule)
     k = np.arange(1, len(number) + 1)
     up_to = np.concatenate([[0.0], np.cumsum(p)])
@@ -153,14 +152,14 @@ def discrete_pairs():
             p = rng.dirichlet(np.ones(size)) + 1e-3
             q = p * np.exp(spread * rng.uniform(-1, 1, size))
             yield p / p.sum(), q / q.sum()
-    # A good outcome that one record makes more likely: what selection is after.
+    # A good outcome that one record makes more likely: the case that selection amplifies.
     yield np.array([0.99, 0.01]), np.array([0.97, 0.03])
 
 
 @over_rules
 def test_the_exact_divergence_of_the_best_is_covered_and_that_of_one_trial_is_not(rule):
-    """Best of K over a few outcomes, enumerated; claiming the cost of one trial is wrong
-    somewhere for every rule.
+    """Best of K over a few outcomes, enumerated; the cost of one trial is exceeded for every
+    rule.
     """
     naive_fails = 0
     for p, q in discrete_pairs():
@@ -182,8 +181,8 @@ def gaussian_best(rule, mu, at):
 @over_rules
 @pytest.mark.parametrize("mu", [0.1, 0.8])
 def test_gaussian_trials_by_quadrature(rule, mu):
-    """Scores N(mu, 1) against N(0, 1). The bound holds at all orders, and what one trial costs
-    does not.
+    """Scores N(mu, 1) against N(0, 1): the bound holds at all orders, the cost of one trial does
+    not.
     """
     x = np.linspace(-9, 9 + mu, 40_001)
     p, q = gaussian_best(rule, mu, x), gaussian_best(rule, 0.0, x)
@@ -204,9 +203,7 @@ def test_gaussian_trials_by_quadrature(rule, mu):
 
 @over_rules
 def test_no_order_of_the_outcomes_breaks_the_bound(rule):
-    """Scores need not follow the likelihood: climb over all orders of 20 outcomes of a Gaussian
-    trial.
-    """
+    """Scores need not follow the likelihood: hill climbing over all orders of 20 outcomes."""
     rng, mu, at = np.random.default_rng(8), 0.5, 40
     cells = np.concatenate([[-np.inf], np.linspace(-3, 3.5, 19), [np.inf]])
     p, q = np.diff(stats.norm.cdf(cells, mu)), np.diff(stats.norm.cdf(cells))
@@ -280,9 +277,7 @@ def test_more_trials_cost_more_and_a_single_one_costs_what_it_does_alone():
 
 
 def test_a_pure_trial_is_about_three_times_as_dear_however_many_there_are():
-    """Known for a geometric number of pure trials: 3 epsilon, which the curve nears at high
-    orders from a table of orders.
-    """
+    """Known for a geometric number of pure trials: 3 epsilon, approached at high orders."""
     cost = best_of_many(PureCost(0.1), Geometric(300.0), REPLACE)
     assert 0.25 < cost.values[-1] < 0.32
 
@@ -292,15 +287,16 @@ LOST = 0.004
 
 @over_rules
 def test_a_promise_that_one_trial_may_lose_any_of_them_may(rule):
-    """With probability ``LOST`` a trial names its table and wins. Enumerated; without the
-    growing mass the claim is wrong.
+    """With probability ``LOST`` a trial reveals its table and wins.
+
+    Enumerated; without the growth of the failure probability the claim is wrong.
     """
     for p, q in discrete_pairs():
         one = compose([worst_curve(p, q), ApproximateCost(0.0, LOST)])
         claimed = best_of_many(one, rule, REPLACE)
         best_p, best_q = (
-            best_law(rule, np.append((1 - LOST) * kind, told))
-            for kind, told in ((p, [LOST, 0]), (q, [0, LOST]))
+            best_law(rule, np.append((1 - LOST) * kind, revealed))
+            for kind, revealed in ((p, [LOST, 0]), (q, [0, LOST]))
         )
         for epsilon in (0.0, 0.3, 1.0, 3.0, 12.0):
             exact = max(
@@ -309,7 +305,8 @@ def test_a_promise_that_one_trial_may_lose_any_of_them_may(rule):
             )
             assert exact <= delta_of(claimed, epsilon, REPLACE) + 1e-12
         kept, failing = claimed.parts
-        # The curve holds given that no trial failed: the number of trials then has another law.
+        # The curve holds given that no trial failed: the number of trials then has another
+        # distribution.
         number = law(rule)
         tilted = number * (1 - LOST) ** np.arange(1, len(number) + 1)
         given = [
@@ -321,7 +318,7 @@ def test_a_promise_that_one_trial_may_lose_any_of_them_may(rule):
             for order, bound in zip(ORDERS[::9], kept.values[::9], strict=True)
         )
         assert failing == ApproximateCost(0.0, rule.mean * LOST)
-        # Told apart for good: more often than one trial would be, by far.
+        # Distinguished with certainty, far more often than by one trial.
         assert exact > max(delta_of(kept, epsilon, REPLACE), 1.2 * LOST)
 
 
@@ -335,9 +332,7 @@ def up_to(p):
     ids=["approximate", "thresholded"],
 )
 def test_every_lossy_trial_is_charged_for_what_it_may_lose(one):
-    """At an epsilon that no curve reaches, the probability that some trial fails is all that is
-    left.
-    """
+    """At an epsilon that no curve reaches, only the probability that some trial fails remains."""
     top = dearest([GaussianCost(9.0), one, PureCost(0.1)], REPLACE)
     assert delta_of(top, 50.0, REPLACE) >= 1e-3
     assert delta_of(best_of_many(top, Geometric(10.0), REPLACE), 50.0, REPLACE) >= 10 * 1e-3 * (
@@ -496,14 +491,14 @@ def test_a_little_more_strength_is_over_the_budget():
 @pytest.mark.usefixtures("quiet_fits")
 @pytest.mark.parametrize("solver", ["proximal-gd", "auto", "ss-admm", "objective"])
 def test_a_trial_pays_what_it_was_priced_at(solver):
-    """Pricing stops before any release, and the trial that runs pays the same."""
+    """A quote makes no release, and the trial that runs pays the same."""
     X, y = rows(200)
     trials = Trials(clone(MODEL).set_params(solver=solver, alpha=0.1), [{}], 1e-4, REPLACE)
     price = trials.price(0, 0.3, X, y)
     account = TrialAccount(REPLACE, 1e-4, price)
     model = trials.candidate(0, 0.3, 5, account).fit(X, y)
     assert account.costs == [price] == [model.privacy_.cost]
-    # As dear as the curve that the search accounts with, at every order.
+    # Equal to the curve that the search accounts with, at every order.
     assert (
         rdp_curve(price, ORDERS, REPLACE)
         <= rdp_curve(trials.one(0.3, (price,)), ORDERS, REPLACE) * (1 + 1e-12)
@@ -522,7 +517,9 @@ def test_a_trial_pays_once_and_what_it_was_priced_at(again):
 
 
 class MayFail(BaseEstimator):
-    """Learns nothing, and pays for something that is private up to nearly all of its delta."""
+    """Learns nothing, and pays for a release whose failure probability is nearly all of its
+    delta.
+    """
 
     def __init__(
         self, epsilon=1.0, delta=1e-6, adjacency="replace-one", ledger=None, random_state=None
@@ -544,9 +541,7 @@ class MayFail(BaseEstimator):
 
 
 def test_a_search_over_trials_that_may_fail_pays_for_all_that_may():
-    """Each trial spends its delta anew, so with the whole delta each no search would fit: the
-    trials have a small one each.
-    """
+    """Failure probabilities of trials add up, so each trial gets a small delta."""
     X, y = rows(20)
     rule, budget = Geometric(8.0), Budget(1.0, 1e-3)
     settled = Trials(MayFail(), [{}], 1e-3, REPLACE).settled(budget, rule, X, y)
@@ -646,7 +641,7 @@ def test_a_score_is_needed_for_every_record(scoring):
 
 @pytest.mark.usefixtures("quiet_fits")
 def test_a_search_finds_the_better_settings():
-    """With many trials and little noise it takes the penalty that does not crush the model."""
+    """With many trials and little noise it takes the penalty that does not shrink all weights."""
     X, y = rows(2000)
     found = search(expected_trials=20, stopping="poisson", epsilon=20.0, ledger=None).fit(X, y)
     assert found.best_params_["alpha"] < 1

@@ -1,5 +1,6 @@
-"""Tuning with a guarantee: the best of a random number of trials. Proof:
-docs/proofs/random_stopping.md.
+"""Private hyperparameter tuning: the best of a random number of trials.
+
+Proof: docs/proofs/random_stopping.md.
 """
 
 import threading
@@ -72,7 +73,7 @@ _SCORE_PLAN = Plan((Planned(_SCORE, TotalScore, 1),))
 
 
 class TrialAccount:
-    """What one trial pays into: once, and exactly what it was priced at."""
+    """The account of one trial: it accepts one payment, of exactly the quoted cost."""
 
     def __init__(self, relation: Relation, delta: float, price: Cost) -> None:
         self.budget, self.relation, self.name = Budget(float("inf"), delta), relation, "trial"
@@ -87,7 +88,7 @@ class TrialAccount:
     def append(self, decide: Decide) -> Receipt:
         receipt = decide(())
         with self._lock:
-            # Before it is noted: a payment that is refused releases nothing.
+            # Before it is recorded: a payment that is refused releases nothing.
             if self.costs or receipt.cost != self._price:
                 raise _unpriced(receipt.label)
             self.costs.append(receipt.cost)
@@ -103,16 +104,15 @@ class TrialAccount:
 
 def _unpriced(label: str) -> UndeclaredRelease:
     return UndeclaredRelease(
-        f"{label} would pay in a trial for more than the search was priced with. Nothing was "
-        "released for it. Search over an estimator "
-        "that pays once, the same whatever the rows are; fit private preprocessing beforehand, "
-        "with its own budget."
+        f"{label} would pay more in a trial than the search was priced with. Nothing was released "
+        "for it. Search over an estimator that pays once, independently of the rows; fit private "
+        "preprocessing beforehand, with its own budget."
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A candidate's model, the score that it was released with, and which candidate it is."""
+    """A candidate's model, its released score, and the index of the candidate."""
 
     candidate: int
     model: Any = field(repr=False)
@@ -120,14 +120,13 @@ class Trial:
 
 
 class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
-    """Choose settings privately: fit a random number of random candidates, score each privately,
-    publish the best.
+    """Choose settings privately: the best of a random number of random candidates.
 
-    Trying settings on private rows and keeping the best spends privacy, also when only the best is
-    shown. Here the number of trials is random and stays secret, so that all of them together cost
-    little more than one or two would, and are paid once. ``solver="auto"`` needs no tuning: use
-    this for what it does not choose, such as the weight of a penalty, and see
-    docs/model-selection.md for when it is worth the price.
+    Each candidate is fitted and scored privately, and only the best is published. Tuning on private
+    rows costs privacy, even if only the best model is shown. Here the number of trials is random
+    and stays secret, so that all of them together cost little more than one or two, and are charged
+    once. ``solver="auto"`` needs no tuning: use this for what it does not choose, such as the
+    weight of a penalty, and see docs/model-selection.md for when it is worth its cost.
 
     Parameters
     ----------
@@ -136,27 +135,27 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         epsilon, delta, adjacency, ledger and random_state are set by the search.
     candidates : mapping or sequence of mappings
         A grid (parameter name to list of values), several grids, or, where a value has ``rvs``,
-        distributions to draw ``n_candidates`` settings from. Must be known without looking at the
+        distributions to draw ``n_candidates`` settings from. Must be known without reading the
         rows.
     expected_trials : float, default=10
         Mean number of trials.
     epsilon : float, default=1.0
-        Of the whole search: all trials, their scores and the model.
+        Budget of the whole search: all trials, their scores and the model.
     delta : float, default=1e-6
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
     stopping : {"geometric", "logarithmic", "poisson"}, default="geometric"
-        Law of the number of trials. "logarithmic" is the cheapest and often stops after one trial;
-        "poisson" is the dearest and stays near its mean.
+        Distribution of the number of trials. "logarithmic" is the cheapest and often stops after
+        one trial; "poisson" is the most expensive and stays near its mean.
     holdout : float, default=0.2
-        Share of the rows that score the candidates and are not fitted on.
+        Share of the rows held out to score the candidates.
     scoring : {"accuracy", "brier"} or callable, default="accuracy"
         ``"brier"`` is one minus the mean squared error of the probability given to the true class.
         A callable takes ``(model, X, y)`` and returns one number in [0, 1] for each row, of that
         row and the model alone.
     n_candidates : int, default=20
-        Settings to draw where ``candidates`` has distributions.
+        Number of settings to draw where ``candidates`` has distributions.
     ledger : Ledger, optional
-        Charged once, before the rows are looked at.
+        Charged once, before the rows are read.
     random_state : None or int, default=None
         None is the only secure setting.
 
@@ -166,19 +165,19 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Fitted on the rows that were not held out. Its ``privacy_`` is that of the search.
     best_params_ : dict
     best_index_ : int
-        Its place among ``candidates_``.
+        Its index in ``candidates_``.
     best_score_ : float
-        The noisy score that it won with: biased upwards, as the best of several always is.
+        Its noisy score: biased upwards, as the maximum of several.
     candidates_ : list of dict
-        All settings that might have been tried.
+        All settings that a trial could draw.
     guarantee_, privacy_ : Guarantee
     classes_, n_features_in_
         Of the best estimator, where it has them.
 
     Notes
     -----
-    Nothing about the trials that lost is kept, nor how many there were. A search takes the longer
-    the more trials it makes: do not let people who may not know the rows measure its time.
+    Nothing about the other trials is stored, nor how many there were. The running time grows with
+    the number of trials: do not let anyone who may not know the rows measure it.
 
     Examples
     --------
@@ -218,7 +217,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> "PrivateSearchCV":
-        """Search, and pay for it.
+        """Run the search and charge its cost.
 
         Parameters
         ----------
@@ -244,9 +243,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         trials = Trials(self.estimator, candidates, budget.delta, relation)
         spendable, reserve = usable(budget)
         with warnings.catch_warnings():
-            # The search says these once, below.
-            for said in (InsecureNoiseWarning, WeakGuaranteeWarning):
-                warnings.simplefilter("ignore", said)
+            # The search issues these once, below.
+            for category in (InsecureNoiseWarning, WeakGuaranteeWarning):
+                warnings.simplefilter("ignore", category)
             settled = trials.settled(spendable, rule, table, labels)
         record = self._record(settled.strength, rule)
         terms = self._terms(budget, randomness)
@@ -260,22 +259,22 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             score = settled.score(scores, randomness, reserve)
             return Trial(candidate, model, score)
 
-        # How many trials there were would show in their warnings.
+        # Their warnings would reveal the number of trials.
         with warnings.catch_warnings(action="ignore"):
             best = best_of(one_trial, rule.draw(coins.words))
-        self._keep(best, candidates, guarantee)
+        self._store(best, candidates, guarantee)
         return self
 
-    def _keep(self, best: Trial, candidates: list[dict[str, Any]], guarantee: Guarantee) -> None:
-        # All at once, at the end: a search that was refused leaves what the one before found, and
-        # its promise.
+    def _store(self, best: Trial, candidates: list[dict[str, Any]], guarantee: Guarantee) -> None:
+        # All at once, at the end: a search that was refused leaves the result and the guarantee of
+        # the one before.
         self.candidates_, self.guarantee_ = candidates, guarantee
         self.best_index_, self.best_score_ = best.candidate, best.score
         self.best_params_ = candidates[best.candidate]
         self.best_estimator_ = best.model
         for _, part in payers(best.model):
             own: Guarantee = part.privacy_
-            # All but its number of rows, which is that of the rows fitted on.
+            # All but its number of rows, which is that of the training rows.
             public, notes = (
                 (*self.guarantee_.public, *own.public[1:]),
                 (*self.guarantee_.notes, *own.notes),
@@ -325,9 +324,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(lambda self: hasattr(self._best(), "score"))
     def score(self, X: Any, y: Any) -> float:
-        """Score of the best estimator by its own measure. On private rows this is a release of
-        its own, which nobody paid for.
-        """
+        """Score of the best estimator. On private rows this is an unpaid release."""
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y))
 
@@ -354,9 +351,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """What trials have in common: the estimator, its settings, and how to price them before any
-    row is looked at.
-    """
+    """What trials share: the estimator, the candidates, and their costs before any row is read."""
 
     estimator: Any
     candidates: list[dict[str, Any]]
@@ -369,16 +364,14 @@ class Trials:
     def candidate(
         self, index: int, strength: float, seed: int | None, account: TrialAccount | None
     ) -> Any:
-        """The estimator with its settings and terms: as revealing as a Gaussian mechanism of mu
-        ``strength``.
-        """
-        # A part among the settings must not be fitted itself: it would keep what a trial that lost
-        # has learnt.
+        """A candidate's estimator, calibrated to a Gaussian mechanism of mu ``strength``."""
+        # An estimator among the settings must not be fitted itself: it would store what another
+        # trial has learnt.
         settings = {
             name: clone(value, safe=False) for name, value in self.candidates[index].items()
         }
         model = clone(self.estimator).set_params(**settings)
-        # A setting may have put another part in place.
+        # A setting may have replaced a part.
         name = sole_payer(model)
         epsilon = (
             epsilon_of(GaussianCost(1 / strength), self.delta, self.relation)
@@ -392,7 +385,7 @@ class Trials:
             "random_state": seed,
         }
         prefix = f"{name}__" if name else ""
-        # What trials print would tell how many there are.
+        # Output of the trials would reveal how many there are.
         silent = dict.fromkeys(
             (key for key in model.get_params() if key.rpartition("__")[2] == "verbose"), False
         )
@@ -402,23 +395,24 @@ class Trials:
         )
 
     def price(self, index: int, strength: float, X: Any, y: Any) -> Cost:
-        """What the fit of one candidate costs, from the shape of what reaches its private part."""
+        """Cost of fitting one candidate, from the shape of the input of its private part."""
         model = self.candidate(index, strength, None, None)
         refuse_choices_by_rows(model, X)
         return _quote_of(model, X, y).cost
 
     def prices(self, strength: float, X: Any, y: Any) -> tuple[Cost, ...]:
-        """What the fit of each candidate costs."""
+        """Cost of fitting each candidate."""
         return tuple(self.price(index, strength, X, y) for index in range(len(self.candidates)))
 
     def one(self, strength: float, prices: tuple[Cost, ...]) -> Cost:
-        """Cost of one trial. A record is fitted on or scores, never both, so the dearer of the
-        two decides; so with candidates.
+        """Cost of one trial: the most expensive of scoring and the fits of all candidates.
+
+        A record is used for fitting or for scoring, never for both.
         """
         return dearest([GaussianCost(1 / strength), *prices], self.relation)
 
     def settled(self, budget: Budget, rule: StoppingRule, X: Any, y: Any) -> "Settled":
-        """The strongest trials that the budget allows, and what the search then costs."""
+        """Trials calibrated to the budget, with the cost of the whole search."""
         if not budget.is_private:
             return Settled(self, float("inf"), self.prices(float("inf"), X, y), GaussianCost(0.0))
 
@@ -428,13 +422,13 @@ class Trials:
         strength = calibrate(lambda mu: whole(GaussianCost(1 / mu)), budget, self.relation)
         prices = self.prices(strength, X, y)
         one = self.one(strength, prices)
-        # Any of the trials may lose its promise: then each has so small a delta that all of them
-        # leave half of it to the rest.
+        # If trials have a failure probability, each gets so small a delta that all together leave
+        # half of delta to the rest.
         share = budget.delta / (2 * rule.mean)
         if lost_mass(one) > share and self.delta > share:
             return replace(self, delta=share).settled(budget, rule, X, y)
         if not normal_form(one, self.relation).is_gaussian:
-            # Candidates that are not Gaussian must be priced again and again.
+            # Costs that are not Gaussian must be computed again at every strength.
             strength = calibrate(
                 lambda mu: whole(self.one(mu, self.prices(mu, X, y))), budget, self.relation
             )
@@ -445,9 +439,7 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """Trials with their terms: how strong they are, what each candidate pays, and what the whole
-    search costs.
-    """
+    """Calibrated trials: their mu, the cost of each candidate, and the cost of the search."""
 
     trials: Trials
     strength: float
@@ -455,32 +447,33 @@ class Settled:
     cost: Cost
 
     def fitted(self, index: int, X: Any, y: Any, seed: int | None) -> Any:
-        """A candidate's model, for the price that the search was accounted with."""
+        """A candidate's model, for the cost that the search was accounted with."""
         account = TrialAccount(self.trials.relation, self.trials.delta, self.prices[index])
         return self.trials.candidate(index, self.strength, seed, account).fit(X, y)
 
     def score(self, scores: Vector, randomness: Randomness, reserve: float) -> float:
-        """The noisy mean of the scores of the rows that were held out, for the same price."""
+        """The noisy mean score of the held-out rows, for the same cost."""
         return released_score(scores, self.strength, self.trials, randomness, reserve)
 
 
 def sole_payer(estimator: Any) -> str:
-    """Name of the one part that spends privacy; empty for the estimator itself. Refuses more, or
-    none, or one that pays in parts.
+    """Name of the one part that spends privacy; empty for the estimator itself.
+
+    Refuses estimators with none or several such parts, or with one that pays in parts.
     """
     found = payers(estimator)
     if len(found) != 1:
         raise InvalidArgument(
             f"{type(estimator).__name__} has {len(found)} parts that spend privacy; a trial should "
-            "have one. "
-            "Fit private preprocessing once, with its own budget, and search over the model alone."
+            "have one. Fit private preprocessing once, with its own budget, and search over the "
+            "model alone."
         )
     ((name, part),) = found
     if isinstance(part, PrivatePipeline):
         raise InvalidArgument(
-            "A PrivatePipeline divides one budget among its steps, so a trial of it has no price "
-            "before it runs. Fit private "
-            "preprocessing once, with its own budget, and search over the model alone."
+            "A PrivatePipeline divides one budget among its steps, so the cost of a trial is not "
+            "known before it runs. Fit private preprocessing once, with its own budget, and "
+            "search over the model alone."
         )
     return name
 
@@ -491,14 +484,14 @@ def payers(estimator: Any) -> list[tuple[str, Any]]:
 
 
 class _Shapes(list[tuple[int, int]]):
-    """Shapes that were seen; shared by the copies that scikit-learn makes of what holds it."""
+    """Recorded shapes; shared by the copies that scikit-learn makes of the object that holds it."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Shapes":
         return self
 
 
 class _Probe(TransformerMixin, BaseEstimator):
-    """Stands in for a private part and notes the shape of its rows; learns and releases nothing."""
+    """Replaces a private part and records the shape of its rows; learns and releases nothing."""
 
     def __init__(self, seen: _Shapes) -> None:
         self.seen = seen
@@ -512,7 +505,7 @@ class _Probe(TransformerMixin, BaseEstimator):
 
 
 def _quote_of(model: Any, X: Any, y: Any) -> Quote:
-    """Price of a model with one private part; the parts before it learn nothing from the rows."""
+    """Quote for a model with one private part; the parts before it learn nothing from the rows."""
     ((name, part),) = payers(model)
     if not callable(getattr(part, "quote", None)):
         raise InvalidArgument(
@@ -533,7 +526,7 @@ def _shape_at(model: Any, name: str, X: Any, y: Any) -> tuple[int, int]:
 
 
 def best_of(one_trial: Callable[[], Trial], count: int) -> Trial:
-    """The trial with the highest score; of equal ones the first, which is any of them."""
+    """The trial with the highest score; the first of equal ones."""
     best = one_trial()
     for _ in range(count - 1):
         trial = one_trial()
@@ -543,14 +536,14 @@ def best_of(one_trial: Callable[[], Trial], count: int) -> Trial:
 
 
 def one_per_record(scores: Vector, count: int) -> Vector:
-    """The scores, if there is one for each record; how many there are instead may tell of the
-    rows, so it is not said.
+    """The scores, if there is one for each record.
+
+    Otherwise their number may reveal something about the rows, so no message has it.
     """
     if np.shape(scores) != (count,):
         raise InvalidArgument(
             f"scoring should return one number for each of the {count} held-out rows, in their "
-            "order, and did not. Score every row, by "
-            "itself: give 0 to a row that does not count."
+            "order, and did not. Score every row on its own; give 0 to a row that does not count."
         )
     return scores
 
@@ -558,7 +551,7 @@ def one_per_record(scores: Vector, count: int) -> Vector:
 def released_score(
     scores: Vector, strength: float, trials: Trials, randomness: Randomness, reserve: float
 ) -> float:
-    """The noisy mean of scores, released as strongly as a Gaussian mechanism of mu ``strength``."""
+    """The noisy mean of scores, released by a Gaussian mechanism of mu ``strength``."""
     source = as_source(np.zeros((len(scores), 1)), scores)
     multiplier = 1 / strength if np.isfinite(strength) else 0.0
     quote = Quote.at(_SCORE_PLAN, {_SCORE: multiplier}, len(scores), reserve)
@@ -570,7 +563,7 @@ def released_score(
 
 
 def scorer_from(scoring: Any) -> Scorer:
-    """The function of rows that a name stands for."""
+    """The scoring function, by name or as given."""
     if callable(scoring):
         return lambda model, X, y: np.asarray(scoring(model, X, y), dtype=np.float64)
     if scoring not in _SCORERS:
@@ -587,10 +580,10 @@ def _hits(model: Any, X: Any, y: AnyArray) -> Vector:
 
 
 def _brier(model: Any, X: Any, y: AnyArray) -> Vector:
-    # A label that is no class has probability 0; looking it up would raise an error that tells of
-    # its row.
-    mine = np.asarray(y)[:, None] == np.asarray(model.classes_)[None, :]
-    given = np.where(mine, model.predict_proba(X), 0.0).sum(axis=1)
+    # A label that is not a class has probability 0; looking it up would raise an error that reveals
+    # something about its row.
+    is_true_class = np.asarray(y)[:, None] == np.asarray(model.classes_)[None, :]
+    given = np.where(is_true_class, model.predict_proba(X), 0.0).sum(axis=1)
     return np.asarray(1 - (1 - given) ** 2)
 
 
@@ -598,9 +591,7 @@ _SCORERS: dict[str, Scorer] = {"accuracy": _hits, "brier": _brier}
 
 
 def listed(candidates: Any, count: int, coins: Coins) -> list[dict[str, Any]]:
-    """All settings that may be tried; those from distributions are drawn here, and public from
-    then on.
-    """
+    """All candidates; those from distributions are drawn here, and are public from then on."""
     grids = (
         [candidates]
         if isinstance(candidates, Mapping)
@@ -620,9 +611,7 @@ def listed(candidates: Any, count: int, coins: Coins) -> list[dict[str, Any]]:
         ParameterGrid([{name: _values(values) for name, values in grid.items()} for grid in grids])
     )
     if len(found) > 1000:
-        raise InvalidArgument(
-            f"{len(found)} candidates must all be priced first; give at most 1000."
-        )
+        raise InvalidArgument(f"{len(found)} candidates are too many to price. Give at most 1000.")
     return found
 
 
@@ -632,7 +621,7 @@ def _values(values: Any) -> Any:
 
 
 def split(n_rows: int, share: float, coins: Coins) -> tuple[IntVector, IntVector]:
-    """Rows to fit on and rows to score on, by coins that have nothing to do with the rows."""
+    """Rows to fit on and rows to score on, by random bits independent of the rows."""
     if not 0 < share < 1:
         raise InvalidArgument(
             f"holdout={share!r} is not a share of the rows. Give a number between 0 and 1, such as "
@@ -649,7 +638,7 @@ def split(n_rows: int, share: float, coins: Coins) -> tuple[IntVector, IntVector
 
 
 def uniform_below(count: int, coins: Coins) -> int:
-    """A whole number from 0 to count - 1, each exactly as likely."""
+    """An integer from 0 to count - 1, exactly uniform."""
     whole = 2**64 // count * count
     while True:
         word = int(coins.words(1)[0])
@@ -658,5 +647,5 @@ def uniform_below(count: int, coins: Coins) -> int:
 
 
 def _seed(random_state: Any, coins: Coins) -> int | None:
-    """A seed for one trial of a seeded search; secure trials have none."""
+    """A seed for one trial of a seeded search; None if the search is secure."""
     return None if random_state is None else int(coins.words(1)[0]) % 2**31

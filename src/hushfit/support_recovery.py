@@ -1,5 +1,6 @@
-"""How well a fit found the relevant features, when the truth is known: measures of released and
-public arrays only.
+"""Measures of support recovery: how well a fit found the relevant features.
+
+For known truth; functions of released and public arrays only.
 """
 
 from typing import NamedTuple
@@ -113,17 +114,16 @@ def zeroed_counts(coef: ArrayLike, true_coef: ArrayLike) -> ZeroedCounts:
 
 
 def _indices(name: str, values: ArrayLike) -> AnyArray:
-    """Different whole numbers, at least one."""
-    kept = np.asarray(values)
+    """Distinct integers, at least one."""
+    indices = np.asarray(values)
     if (
-        kept.ndim != 1
-        or kept.size == 0
-        or not np.issubdtype(kept.dtype, np.integer)
-        or len(np.unique(kept)) < kept.size
+        indices.ndim != 1
+        or indices.size == 0
+        or not np.issubdtype(indices.dtype, np.integer)
+        or len(np.unique(indices)) < indices.size
     ):
         raise InvalidArgument(
-            f"{name} of shape {kept.shape} and type {kept.dtype} is not a list of different "
-            "indices. "
-            "Give each feature once; turn a mask into indices with numpy.flatnonzero."
+            f"{name} of shape {indices.shape} and type {indices.dtype} is not a list of different "
+            "indices. Give each feature once; turn a mask into indices with numpy.flatnonzero."
         )
-    return kept
+    return indices

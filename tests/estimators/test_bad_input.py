@@ -1,4 +1,4 @@
-"""Bad input is refused by name, with the value and the remedy, before anything is paid."""
+"""Bad input is refused by name, with the value and what to do, before any charge."""
 
 import warnings
 
@@ -44,7 +44,7 @@ X, y = two_classes(n=100, d=3)
 HOLED = np.where(np.arange(300).reshape(100, 3) == 7, np.nan, X)
 SPARSE = sparse.csr_array(np.abs(X))
 LETTERS = np.where(y > 0, "a", "b")
-HUGE = 10**400  # a whole number that no float holds
+HUGE = 10**400  # an integer beyond the largest float
 WITH_HUGE_CELL = X.astype(object)
 WITH_HUGE_CELL[7, 1] = HUGE
 
@@ -66,11 +66,11 @@ CASES = [
         np.full((100, 3), "word"),
         y,
         InvalidArgument,
-        ["no number", "Encode"],
+        ["not a number", "Encode"],
     ),
     # values
     (
-        "nan, when told to raise",
+        "nan, with nonfinite=raise",
         {"nonfinite": "raise"},
         HOLED,
         y,

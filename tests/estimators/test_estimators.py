@@ -1,6 +1,4 @@
-"""Estimators: the same minimum as other libraries without privacy, the promised account with it,
-and nothing on the side.
-"""
+"""Estimators: the minimum without privacy, the guarantee with it, and nothing beside it."""
 
 import json
 import math
@@ -48,7 +46,7 @@ from hushfit.solvers import ProximalGradient
 
 ESTIMATORS = [PrivateLogisticRegression, PrivateLinearSVC]
 over_estimators = pytest.mark.parametrize("Estimator", ESTIMATORS, ids=lambda kind: kind.__name__)
-quiet = pytest.mark.usefixtures("quiet_fits")
+without_warnings = pytest.mark.usefixtures("quiet_fits")
 
 FRAMES = {
     "pandas": lambda X, names: pd.DataFrame(X, columns=names),
@@ -68,7 +66,7 @@ def fitted(Estimator=PrivateLogisticRegression, data=None, **settings):
 
 
 def lasso_logistic(C):
-    """scikit-learn's, whose spelling has changed."""
+    """scikit-learn's, whose arguments have changed."""
     spelling = (
         {"l1_ratio": 1.0}
         if parse_version(sklearn.__version__) >= parse_version("1.8")
@@ -129,7 +127,7 @@ def test_multinomial_ridge_matches_scikit_learn():
     "data", [two_classes(), three_classes()], ids=["two classes", "three classes"]
 )
 def test_support_vectors_match_scipy(data):
-    """With an intercept, which no penalty touches."""
+    """With an intercept, which is not penalised."""
     X, y = data
     outputs = 1 if len(np.unique(y)) == 2 else 3
     model = PrivateLinearSVC(math.inf, penalty="l2", alpha=0.05, classes=np.unique(y)).fit(X, y)
@@ -153,16 +151,16 @@ def test_no_privacy_is_said_plainly():
 # With privacy
 
 
-@quiet
+@without_warnings
 @over_estimators
 def test_a_private_fit_learns(Estimator):
-    """Far above chance on rows it has not seen, at epsilon 1; the seed is fixed."""
+    """Far above chance on test rows, at epsilon 1; the seed is fixed."""
     X, y = two_classes(n=12_000, sharpness=12.0)
     model = fitted(Estimator, (X[:10_000], y[:10_000]))
     assert model.score(X[10_000:], y[10_000:]) > 0.85
 
 
-@quiet
+@without_warnings
 @over_estimators
 def test_three_classes_are_one_model_with_one_budget(Estimator):
     X, y = three_classes(n=9000)
@@ -193,7 +191,7 @@ def with_less_noise(cost, factor):
     )
 
 
-@quiet
+@without_warnings
 @pytest.mark.parametrize(("solver", "penalty"), PLANS.values(), ids=PLANS)
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_the_budget_is_spent_and_not_exceeded(solver, penalty, adjacency):
@@ -218,7 +216,7 @@ def test_the_budget_is_spent_and_not_exceeded(solver, penalty, adjacency):
     assert delta_of(with_less_noise(promise.cost, 0.99), 0.7, promise.relation) > promise.delta
 
 
-@quiet
+@without_warnings
 def test_the_guarantee_lists_what_was_released():
     promise = fitted().privacy_
     assert {record.name: (record.query, record.count) for record in promise.releases} == {
@@ -230,7 +228,7 @@ def test_the_guarantee_lists_what_was_released():
     assert any("number of rows, 400" in item for item in promise.public)
 
 
-@quiet
+@without_warnings
 @over_estimators
 @pytest.mark.parametrize("epsilon", [0.5, math.inf])
 def test_the_guarantee_survives_json(Estimator, epsilon):
@@ -251,7 +249,7 @@ def test_seeded_fits_repeat_and_say_that_they_are_insecure(Estimator):
     assert "secure=False" in str(models[0].privacy_)
 
 
-@quiet
+@without_warnings
 @pytest.mark.parametrize(
     "make", [np.random.RandomState, np.random.default_rng], ids=["RandomState", "Generator"]
 )
@@ -264,8 +262,8 @@ def test_a_generator_moves_on_between_fits(make):
 
 @over_estimators
 def test_unseeded_fits_differ_and_are_secure(Estimator):
-    """Two draws of secure noise agree in some coordinate with a chance below 1e-8; refitting
-    draws anew too.
+    """Two draws of secure noise agree in a coordinate with probability below 1e-8; refits
+    redraw.
     """
     X, y = two_classes()
     model = Estimator(classes=SIGNS)
@@ -275,11 +273,9 @@ def test_unseeded_fits_differ_and_are_secure(Estimator):
     assert model.privacy_.secure
 
 
-@quiet
+@without_warnings
 def test_one_budget_buys_the_same_multiplier_under_either_relation():
-    """It is noise over the sensitivity under the relation, and a Gaussian does not care which
-    one that is.
-    """
+    """It is noise over the sensitivity, so for a Gaussian it does not depend on the relation."""
     replaced, removed = (
         fitted(adjacency=adjacency).privacy_.releases for adjacency in ("replace-one", "add-remove")
     )
@@ -297,7 +293,7 @@ def attributes(model):
     }
 
 
-@quiet
+@without_warnings
 @over_estimators
 @pytest.mark.parametrize("solver", ["auto", "prox-newton", "proximal-gd"])
 def test_nothing_on_the_side_depends_on_the_rows(Estimator, solver):
@@ -317,13 +313,13 @@ def test_nothing_on_the_side_depends_on_the_rows(Estimator, solver):
     np.testing.assert_array_equal(one.classes_, two.classes_)
 
 
-@quiet
+@without_warnings
 def test_nothing_is_printed(capsys):
     fitted()
     assert capsys.readouterr() == ("", "")
 
 
-@quiet
+@without_warnings
 def test_verbose_shows_progress_and_only_progress(capsys):
     fitted(verbose=1, solver=ProximalGradient(steps=4))
     shown = capsys.readouterr()
@@ -335,7 +331,7 @@ def test_verbose_shows_progress_and_only_progress(capsys):
 # Labels and classes
 
 
-@quiet
+@without_warnings
 @over_estimators
 def test_classes_may_be_words_in_any_order(Estimator):
     X, y = two_classes()
@@ -347,7 +343,7 @@ def test_classes_may_be_words_in_any_order(Estimator):
     np.testing.assert_array_equal(model.predict(X) == "yes", model.decision_function(X) > 0)
 
 
-@quiet
+@without_warnings
 def test_a_public_class_that_no_row_has_is_kept():
     X, y = three_classes()
     model = fitted(data=(X, y), classes=[0, 1, 2, 3])
@@ -373,7 +369,7 @@ over_intercepts = pytest.mark.parametrize(
 over_bounds = pytest.mark.parametrize("bounds", [None, (-1.0, 2.0)], ids=["as given", "bounds"])
 
 
-@quiet
+@without_warnings
 @over_estimators
 @over_data
 @over_intercepts
@@ -391,7 +387,7 @@ def test_decision_function_is_the_documented_formula(Estimator, data, fit_interc
         np.testing.assert_array_equal(model.intercept_, 0.0)
 
 
-@quiet
+@without_warnings
 @over_data
 def test_probabilities_sum_to_one_and_follow_the_margins(data):
     X, _y = data
@@ -417,7 +413,7 @@ def test_log_probabilities_stay_finite_far_from_the_boundary():
     assert np.isfinite(model.predict_log_proba([[-1.0], [1.0]])).all()
 
 
-@quiet
+@without_warnings
 @over_estimators
 @over_bounds
 def test_a_row_that_counts_as_zero_lies_on_the_boundary(Estimator, bounds):
@@ -435,7 +431,7 @@ def test_svc_has_no_probabilities():
 # Tables
 
 
-@quiet
+@without_warnings
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 def test_frames_give_names_and_the_same_fit(frame):
     X, y = two_classes()
@@ -449,7 +445,7 @@ def test_frames_give_names_and_the_same_fit(frame):
         model.predict(frame(X, names[::-1]))
 
 
-@quiet
+@without_warnings
 @over_data
 @pytest.mark.parametrize(
     "make", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array]
@@ -464,9 +460,9 @@ def test_sparse_rows_give_the_same_fit(data, make):
     )
 
 
-@quiet
+@without_warnings
 def test_an_entry_stored_twice_counts_as_its_sum():
-    """An index that comes twice would otherwise make a record longer than its norm says."""
+    """A duplicate index would otherwise make a record longer than its computed norm."""
     twice = sparse.csr_array((np.ones(4), [0, 0, 1, 1], [0, 2, 4]), shape=(2, 2))
     once = sparse.csr_array((np.full(2, 2.0), [0, 1], [0, 1, 2]), shape=(2, 2))
     models = [fitted(data=(X, np.array(SIGNS)), solver="proximal-gd") for X in (twice, once)]
@@ -477,7 +473,7 @@ def test_an_entry_stored_twice_counts_as_its_sum():
     assert twice.nnz == 4  # the caller's matrix is as it was
 
 
-@quiet
+@without_warnings
 def test_integers_and_lists_are_rows_too():
     X, y = np.arange(40).reshape(20, 2) % 7, np.tile([0, 1], 10)
     plain = fitted(data=(X.astype(float), y))
@@ -485,11 +481,9 @@ def test_integers_and_lists_are_rows_too():
         np.testing.assert_array_equal(fitted(data=(rows, y)).coef_, plain.coef_)
 
 
-@quiet
+@without_warnings
 def test_bounds_are_in_the_units_of_the_columns():
-    """Changing the unit of a column together with its bounds changes its weight in proportion,
-    and no prediction.
-    """
+    """The unit of a column and its bounds rescale its weight, and change no prediction."""
     X, y = two_classes()
     metres = fitted(data=(X, y), feature_bounds=(-2, 2))
     X_mm = X * [1000, 1, 1, 1, 1]
@@ -502,7 +496,7 @@ def test_bounds_are_in_the_units_of_the_columns():
     )
 
 
-@quiet
+@without_warnings
 def test_values_outside_the_bounds_are_clipped():
     X, y = two_classes()
     bounded = fitted(data=(X, y), feature_bounds=(-1, 1))
@@ -513,7 +507,7 @@ def test_values_outside_the_bounds_are_clipped():
     assert any("range of every column" in item for item in bounded.privacy_.public)
 
 
-@quiet
+@without_warnings
 def test_sparse_bounds_must_keep_zeros():
     X, y = two_classes()
     X = sparse.csr_array(np.abs(X))
@@ -522,7 +516,7 @@ def test_sparse_bounds_must_keep_zeros():
         fitted(data=(X, y), feature_bounds=(-1, 3))
 
 
-@quiet
+@without_warnings
 @over_estimators
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf], ids=str)
 def test_a_record_that_is_not_finite_keeps_its_place(Estimator, bad):
@@ -538,7 +532,7 @@ def test_a_record_that_is_not_finite_keeps_its_place(Estimator, bad):
         fitted(Estimator, (X, y), nonfinite="raise")
 
 
-@quiet
+@without_warnings
 def test_bounded_records_do_not_depend_on_each_other():
     """Preprocessing is record by record: replacing one leaves the margins of all others bitwise
     as they were.
@@ -558,7 +552,7 @@ def test_bounded_records_do_not_depend_on_each_other():
 # The account
 
 
-@quiet
+@without_warnings
 @over_estimators
 def test_clones_share_the_ledger(Estimator):
     ledger = Ledger(10.0, 1e-5)
@@ -571,7 +565,7 @@ def test_clones_share_the_ledger(Estimator):
     assert ledger.spent().epsilon > 1
 
 
-@quiet
+@without_warnings
 def test_cross_validation_pays_for_every_fold():
     X, y = two_classes()
     ledger = Ledger(10.0, 1e-5)
@@ -580,7 +574,7 @@ def test_cross_validation_pays_for_every_fold():
     assert len(scores) == len(ledger.entries) == 4
 
 
-@quiet
+@without_warnings
 def test_cross_validation_stops_when_the_account_is_empty():
     """Two fits at epsilon 0.5 fit into 0.9 because costs compose better than they add; the third
     is refused.
@@ -598,7 +592,7 @@ def test_cross_validation_stops_when_the_account_is_empty():
     assert len(ledger.entries) == spent
 
 
-@quiet
+@without_warnings
 def test_grid_search_pays_for_every_candidate():
     X, y = two_classes()
     ledger = Ledger(20.0, 1e-5)
@@ -610,9 +604,9 @@ def test_grid_search_pays_for_every_candidate():
     assert search.best_estimator_.ledger is ledger
 
 
-@quiet
+@without_warnings
 def test_a_refused_fit_releases_nothing():
-    """The curator is made after the payment; without it no sampler is ever asked."""
+    """The curator is made after the payment; without it no noise is drawn."""
     ledger = Ledger(0.5, 1e-6)
     model = PrivateLogisticRegression(1.0, ledger=ledger, classes=SIGNS, random_state=0)
     with pytest.raises(BudgetExceeded, match=r"epsilon=1.*ledger's 0\.5"):
@@ -624,7 +618,7 @@ def test_a_refused_fit_releases_nothing():
 
 
 class _Stumbling:
-    """A solver that notes what the ledger has when its turn comes, and breaks."""
+    """A solver that records the state of the ledger when it runs, and raises."""
 
     takes_constraint = False
 
@@ -639,7 +633,7 @@ class _Stumbling:
         raise RuntimeError("out of luck")
 
 
-@quiet
+@without_warnings
 def test_a_fit_pays_before_it_looks_and_is_not_refunded():
     ledger = Ledger(2.0, 1e-6)
     solver = _Stumbling(ledger)
@@ -648,7 +642,7 @@ def test_a_fit_pays_before_it_looks_and_is_not_refunded():
     assert solver.paid == len(ledger.entries) == 1
 
 
-@quiet
+@without_warnings
 def test_a_fit_without_privacy_does_not_fit_a_private_account():
     ledger = Ledger(5.0, 1e-6)
     with pytest.raises(BudgetExceeded):
@@ -656,7 +650,7 @@ def test_a_fit_without_privacy_does_not_fit_a_private_account():
     assert ledger.entries == ()
 
 
-@quiet
+@without_warnings
 def test_what_the_ledger_recorded_is_what_was_promised():
     ledger = Ledger(1.0, 1e-6)
     model = fitted(ledger=ledger)
@@ -664,10 +658,10 @@ def test_what_the_ledger_recorded_is_what_was_promised():
     assert 0.999 <= epsilon_of(ledger.total_cost, 1e-6, "replace-one") <= 1.0
 
 
-# In company
+# With other tools
 
 
-@quiet
+@without_warnings
 @pytest.mark.parametrize("output", ["default", "pandas", "polars"])
 def test_pipelines_and_set_output(output):
     X, y = two_classes()
@@ -683,13 +677,13 @@ def test_pipelines_and_set_output(output):
 
 def test_sample_weight_is_refused_with_the_reason():
     X, y = two_classes()
-    with pytest.raises(InvalidArgument, match="a weight multiplies what one row can change"):
+    with pytest.raises(InvalidArgument, match="a weight multiplies the sensitivity to one row"):
         PrivateLogisticRegression(classes=SIGNS).fit(X, y, sample_weight=np.ones(400))
     with pytest.raises(TypeError, match="class_weight"):
         PrivateLogisticRegression(classes=SIGNS).fit(X, y, class_weight="balanced")
 
 
-@quiet
+@without_warnings
 @pytest.mark.parametrize("penalty", [L1(0.01), ScaledL2(0.01), L2Ball(2.0)], ids=repr)
 def test_penalties_may_be_objects(penalty):
     model = fitted(penalty=penalty)
@@ -698,7 +692,7 @@ def test_penalties_may_be_objects(penalty):
         assert np.linalg.norm(model.coef_) <= 2.0 * (1 + 1e-9)
 
 
-@quiet
+@without_warnings
 def test_names_and_objects_of_penalties_agree():
     np.testing.assert_array_equal(
         fitted(penalty="l1", alpha=0.02).coef_, fitted(penalty=L1(0.02)).coef_

@@ -1,5 +1,4 @@
-"""Graphs over the columns: public ones are used as given, private ones are paid for, and no other
-kind is taken.
+"""Graphs over the columns: public as given, private ones paid for, no others.
 
 Everything random is seeded. The comparison of frequencies has a false-alarm rate below 1e-4 for an
 unlucky seed.
@@ -57,7 +56,7 @@ def test_the_graph_of_partial_correlations_is_found_and_means_do_not_matter():
     found = graph_of_moment(moment_of_chain(), noise=0.0, has_constant=True)
     assert edges_of(found) == {(i, i + 1) for i in range(5)}
     assert (found.signs == 1).all()
-    # Without centring the means would tie everything together.
+    # Without centring, the means would correlate all columns.
     assert (
         len(graph_of_moment(moment_of_chain()[:-1, :-1], noise=0.0, has_constant=False).edges) > 5
     )
@@ -74,7 +73,7 @@ def test_opposite_columns_get_opposite_signs():
 
 
 def test_noise_alone_makes_no_graph():
-    """Independent columns, correlations with a deviation of 0.05 of noise: nothing reaches the
+    """Independent columns, noise of standard deviation 0.05: no correlation reaches the
     threshold.
     """
     rng = np.random.default_rng(0)
@@ -188,7 +187,7 @@ def test_the_watched_graph_is_a_function_of_the_release():
 
 
 class _AsksTheMoment:
-    """A solver for constraints with a release of the name that a private graph needs."""
+    """A solver for constraints that has a release named as that of a private graph."""
 
     takes_constraint = True
 

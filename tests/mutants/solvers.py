@@ -97,22 +97,22 @@ def moment_for_nothing():
 
 
 def step_by_the_rows():
-    honest = bls.DPBLS._asked
+    honest = bls.DPBLS._gradient_and_step
 
-    def _asked(self, problem, curator, w, search):
+    def _gradient_and_step(self, problem, curator, w, search):
         g, _ = honest(self, problem, curator, w, search)
         return g, int(search.gate(problem, w, g)(rows_behind(curator), None)[0])
 
-    return swapped(bls.DPBLS, _asked=_asked)
+    return swapped(bls.DPBLS, _gradient_and_step=_gradient_and_step)
 
 
 def graph_of_the_rows():
-    def _found(self, problem, curator):
+    def _estimated(self, problem, curator):
         query = SecondMoment(problem)
         M = query.matrix(query(rows_behind(curator), None)) / problem.n_rows
         return private_graph.graph_of_moment(M, 1e-6, problem.fit_intercept, self.alpha)
 
-    return swapped(private_graph.PrivateGraph, _found=_found)
+    return swapped(private_graph.PrivateGraph, _estimated=_estimated)
 
 
 SOLVERS = (

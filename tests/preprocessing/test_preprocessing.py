@@ -1,5 +1,4 @@
-"""Preprocessing moves no more than it pays for: bounded counts, rare texts that stay unnamed, one
-guarantee for a pipeline.
+"""Preprocessing: sensitivity of counts, rare texts, and one guarantee for a pipeline.
 
 False alarms: each check on noise rejects at 1e-6 and there are 5 of them.
 """
@@ -80,9 +79,9 @@ over_relations = pytest.mark.parametrize("relation", RELATIONS, ids=str)
 over_layouts = pytest.mark.parametrize("layout", SOURCES.values(), ids=SOURCES)
 
 EDGES = (np.array([-1.0, 0.0, 1.0]), np.array([0.0]), FIRST_EDGES)
-NOBODY = np.full(COLUMNS, np.nan)
+MISSING_RECORD = np.full(COLUMNS, np.nan)
 EXTREMES = [
-    NOBODY,
+    MISSING_RECORD,
     [np.inf, 0, -np.inf],
     [1e300, -1e-300, 0.0],
     [-0.0, 0.0, np.nan],
@@ -95,7 +94,7 @@ def histogram_of(X, edges=EDGES):
 
 
 def neighbours(relation, rng):
-    """The same rows but for the first: another one, or nobody."""
+    """The same rows but for the first: another record, or one of missing values."""
 
     def record():
         extreme = rng.random() < 0.4
@@ -106,7 +105,7 @@ def neighbours(relation, rng):
         )
 
     X, other = table(5, COLUMNS), table(5, COLUMNS)
-    X[0], other[0] = record(), record() if relation is Relation.REPLACE_ONE else NOBODY
+    X[0], other[0] = record(), record() if relation is Relation.REPLACE_ONE else MISSING_RECORD
     return X, other
 
 
@@ -128,8 +127,8 @@ def test_no_record_moves_the_histogram_further_than_it_says_and_some_as_far(rela
 def test_one_record_adds_one_to_one_cell_of_each_column():
     rng = np.random.default_rng(1)
     for _ in range(100):
-        X, nobody = neighbours(Relation.ADD_REMOVE, rng)
-        added = histogram_of(X) - histogram_of(nobody)
+        X, without_first = neighbours(Relation.ADD_REMOVE, rng)
+        added = histogram_of(X) - histogram_of(without_first)
         per_column = ColumnHistogram(EDGES).by_column(added)
         np.testing.assert_array_equal([cells.sum() for cells in per_column], ~np.isnan(X[0]))
         assert set(added) <= {0.0, 1.0}
@@ -179,7 +178,7 @@ def test_the_histogram_has_no_proof_for_batches_or_other_columns():
         histogram_of(table(5, COLUMNS), EDGES[:1])
 
 
-# What the counts say
+# Distributions from counts
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.5, 0.9, 0.999, 1.0])
@@ -216,8 +215,8 @@ def columns_of_all_sizes(n=20_000, seed=0):
 
 @pytest.mark.parametrize("epsilon", [math.inf, 1.0])
 def test_private_bounds_are_near_the_quantiles_whatever_the_size_of_the_values(epsilon):
-    """Within a fifth of the range between them; columns may be near 1900, negative, huge, or
-    zero in nine of ten rows.
+    """Within a fifth of their range; columns near 1900, negative, huge, or zero in nine of ten
+    rows.
     """
     X = columns_of_all_sizes()
     scaler = PrivateQuantileScaler(epsilon=epsilon).fit(X)
@@ -225,7 +224,7 @@ def test_private_bounds_are_near_the_quantiles_whatever_the_size_of_the_values(e
     np.testing.assert_array_less(np.abs(scaler.low_[:4] - low), 0.2 * (high - low))
     np.testing.assert_array_less(np.abs(scaler.high_[:4] - high), 0.2 * (high - low))
     assert scaler.seen_.all()
-    # a constant is known to within a cell of the second look
+    # a constant is known to within a bin of the second histogram
     assert abs(scaler.low_[4] - 7) < 0.1
     assert abs(scaler.high_[4] - 7) < 0.1
 
@@ -241,7 +240,7 @@ def test_a_column_that_noise_hides_gets_a_default_range():
 @pytest.mark.parametrize("output", ["range", "rank"])
 @pytest.mark.parametrize("missing", ["keep", "middle"])
 def test_a_row_is_transformed_by_itself_alone(output, missing):
-    """Replacing a record leaves every other transformed row as it was, bit for bit, and drops
+    """Replacing a record leaves every other transformed row unchanged, bit for bit, and drops
     none.
     """
     X = columns_of_all_sizes(500)
@@ -267,7 +266,7 @@ SCALERS = [
 @pytest.mark.parametrize("scaler", SCALERS, ids=repr)
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_no_row_is_longer_than_certified(scaler, layout):
-    """Whatever the rows to transform are: they need not look like those that were fitted."""
+    """For all rows to transform: they need not resemble those that were fitted."""
     rng = np.random.default_rng(4)
     fitted = clone(scaler).fit(layout(np.abs(columns_of_all_sizes(300))))
     extreme = rng.normal(size=(300, 5)) * 10.0 ** rng.uniform(-300, 300, size=(300, 5))
@@ -282,7 +281,7 @@ def test_no_row_is_longer_than_certified(scaler, layout):
 
 
 def in_parts(times):
-    """Two rows of one entry, 1, stored ``times`` times over; scipy adds them up."""
+    """Two rows of one entry, 1, stored as ``times`` duplicates, which scipy sums."""
     return sparse.csr_array(
         (np.ones(2 * times), np.zeros(2 * times, dtype=int), np.array([0, times, 2 * times])),
         shape=(2, 1),
@@ -299,9 +298,7 @@ def in_parts(times):
     ids=repr,
 )
 def test_an_entry_stored_in_parts_is_one_entry(scaler):
-    """Clipped part by part it would be longer than certified, and counted part by part its
-    record would count for several.
-    """
+    """Duplicates clipped one by one would exceed the certified length, and count several times."""
     X = in_parts(5)
     fitted = clone(scaler).fit(X)
     whole = sparse.csr_array(X.toarray())
@@ -372,7 +369,7 @@ def hockey_stick(p, q, epsilon):
 
 
 def naming_law(counts, support, least, scale):
-    """Exact law of the set of named texts: each text that occurs is named on its own."""
+    """Exact distribution of the set of released texts: each text is released independently."""
     named = [ndtr((counts[text] - least) / scale) if counts.get(text) else 0.0 for text in support]
     return np.array(
         [
@@ -397,8 +394,8 @@ TABLES = [
 @pytest.mark.parametrize("tables", TABLES, ids=str)
 @pytest.mark.parametrize("multiplier", [0.5, 2.0])
 def test_the_law_of_the_named_texts_is_covered_by_its_cost(tables, multiplier):
-    """Every subset is enumerated; without the mass for rare texts the claim would be wrong at
-    large epsilon.
+    """All subsets; without the failure probability for rare texts the claim fails at large
+    epsilon.
     """
     mechanism = Thresholded(0.01, 1)
     query = Vocabulary(1)
@@ -480,7 +477,7 @@ def test_the_cost_of_a_vocabulary_composes_and_serialises():
     )
     both, apart = repeat(cost, 2), compose([cost, cost])
     assert both == apart
-    # Two Gaussians of multiplier 4, and twice the lost mass.
+    # Two Gaussians of noise multiplier 4, and twice the failure probability.
     left = epsilon_of(GaussianCost(4.0, 2), 1e-6 - 2e-7, "replace-one")
     assert epsilon_of(both, 1e-6, "replace-one") == pytest.approx(left, rel=2e-3)
     assert epsilon_of(both, 1.9e-7, "replace-one") == math.inf
@@ -544,7 +541,7 @@ COLUMNS_WITH_A_GAP = {
 
 @pytest.mark.parametrize("made", COLUMNS_WITH_A_GAP.values(), ids=COLUMNS_WITH_A_GAP)
 def test_a_gap_in_one_row_changes_no_text_of_another(made):
-    """One missing value turns whole numbers into floats, and those beyond 2**53 into others."""
+    """One missing value turns integers into floats, and changes those beyond 2**53."""
     full, gap = (made([first] + [BIG, -BIG, 7, BIG + 2] * 3) for first in (BIG, None))
     one, two = (
         SchemaEncoder(discover=["id"], epsilon=math.inf).fit(frame) for frame in (full, gap)
@@ -629,9 +626,7 @@ def test_steps_of_a_fitted_pipeline_can_be_used_apart():
 
 @pytest.mark.usefixtures("quiet_fits")
 def test_a_refit_that_fails_half_way_leaves_no_promise():
-    """The scaler is a new one then, with a price of its own; the guarantee of the fit before
-    would be too small.
-    """
+    """The scaler is then fitted again at its own cost; the earlier guarantee would be too small."""
     X, y = two_moons()
     pipeline = PrivatePipeline(steps(), epsilon=0.1, delta=1e-5, random_state=1).fit(X, y)
     assert pipeline.guarantee_.epsilon == 0.1
@@ -693,7 +688,7 @@ def test_parts_inside_a_column_transformer_are_found_and_paid_for():
         ColumnTransformer([("one-hot", OneHotEncoder(), [0])]),
         ColumnTransformer([("first", BoundedScaler((-9, 9)), [0])], remainder=StandardScaler()),
         FeatureUnion([("scale", StandardScaler())]),
-        # Says that it need not be fitted, and keeps all rows.
+        # Declares that it need not be fitted, and stores all rows.
         FeatureUnion([("kept", GaussianProcessRegressor())]),
         type("Mine", (BoundedScaler,), {})((-9, 9)),
     ],
@@ -743,7 +738,7 @@ def test_parts_that_keep_nothing_are_free(part):
     ]
 
 
-# What the rows may not decide
+# Choices that may not depend on the rows
 
 
 def some_columns(columns, **settings):
@@ -773,8 +768,8 @@ def test_columns_chosen_by_the_rows_are_refused_before_anything_is_paid(columns,
 
 
 def at_the_density(layout):
-    """Two neighbours, one at the density where a column transformer turns to sparse rows and one
-    below it.
+    """Two neighbours, on either side of the density at which a column transformer returns sparse
+    rows.
     """
     X = np.zeros((200, 10))
     X[:, :3] = 1.0
@@ -847,9 +842,7 @@ def test_weights_lengthen_the_certified_rows():
 @pytest.mark.usefixtures("quiet_fits")
 @pytest.mark.parametrize("kind", [PrivatePipeline, Pipeline])
 def test_nothing_is_certified_of_rows_that_leave_a_nested_pipeline(kind):
-    """What it certifies is the length of rows that reach its last step, here before they are
-    made a hundred times longer.
-    """
+    """It certifies rows that reach its last step, here before they are scaled by a hundred."""
     X, y = two_moons(200)
     inner = kind(
         [("scale", PrivateQuantileScaler()), ("longer", FunctionTransformer(lambda X: 100 * X))]
@@ -859,7 +852,7 @@ def test_nothing_is_certified_of_rows_that_leave_a_nested_pipeline(kind):
 
 
 def test_two_threads_cannot_both_spend_what_is_left():
-    """The first is still deciding when the second arrives; each asks for most of the budget."""
+    """The first is still deciding when the second arrives; each requests most of the budget."""
     account = PipelineAccount(Budget(1.0, 1e-6), Relation.REPLACE_ONE, None)
     arrived, results = threading.Event(), []
 
@@ -901,8 +894,9 @@ SOLVERS_OF_A_LAST_STEP = {
 @pytest.mark.usefixtures("quiet_fits")
 @pytest.mark.parametrize("solver", SOLVERS_OF_A_LAST_STEP.values(), ids=SOLVERS_OF_A_LAST_STEP)
 def test_every_payment_of_a_pipeline_is_a_plan_of_its_own(solver):
-    """What the vocabulary is may change what comes next, so a filter adds up; it takes about a
-    per cent, and little is left over.
+    """A vocabulary may change later steps, so a privacy filter composes; it costs about a per cent.
+
+    Little of the budget is left over.
     """
     frame = people()
     model = PrivateLogisticRegression(classes=[0, 1], solver=solver)
@@ -921,8 +915,8 @@ def test_every_payment_of_a_pipeline_is_a_plan_of_its_own(solver):
 
 @pytest.mark.usefixtures("quiet_fits")
 def test_a_last_step_that_would_lose_too_much_of_delta_is_given_less():
-    """A run under a Renyi filter may lose nearly all the delta it is given; coming second, it
-    may not.
+    """A run under a Rényi filter may use nearly all its delta as failure probability, not if
+    second.
     """
     frame, ledger = people(), Ledger(1.0, 1e-5)
     model = PrivateLogisticRegression(classes=[0, 1], solver=DPBLS(steps=3, adaptive=True))
@@ -945,9 +939,7 @@ def test_what_fits_only_if_all_was_fixed_beforehand_does_not_fit_a_pipeline():
 
 @pytest.mark.usefixtures("quiet_fits")
 def test_what_a_failed_pipeline_paid_stays_paid_and_cannot_be_added_to():
-    """Its vocabulary is readable although the last step failed: whatever is bought then was
-    chosen after an answer.
-    """
+    """Its vocabulary is public although the last step failed, so later payments are adaptive."""
     frame = people()
     ledger = Ledger(1.0, 1e-5)
     model = PrivateLogisticRegression(classes=[0, 7])
@@ -985,9 +977,7 @@ def test_preparation_alone_fills_its_budget():
 
 @pytest.mark.usefixtures("quiet_fits")
 def test_no_guarantee_is_stated_over_the_budget():
-    """Whatever let it happen: the total of what was released is held against the budget once
-    more.
-    """
+    """Whatever the cause, the total of the releases is compared with the budget once more."""
     pipeline = PrivatePipeline(steps(), epsilon=1.0, delta=1e-4, random_state=0).fit(
         *two_moons(500)
     )
@@ -1077,9 +1067,7 @@ def test_a_pipeline_that_spends_nothing_or_weighs_rows_is_refused():
 
 @pytest.mark.usefixtures("quiet_fits")
 def test_private_bounds_are_as_good_as_public_ones_on_adult():
-    """Numeric columns of Adult as they come, epsilon 1 in all: within .01 of a fit that was told
-    the ranges.
-    """
+    """Raw numeric columns of Adult, epsilon 1 in all: within .01 of a fit with known ranges."""
     adult = load_adult(split="train")
     X = np.column_stack(
         [

@@ -1,6 +1,4 @@
-"""ssADMM and mpADMM: the algebra, the corrected sensitivities, and what breaks when the paper's
-are put back.
-"""
+"""ssADMM and mpADMM: the algebra, the corrected sensitivities, and how the paper's fail."""
 
 import math
 from collections import Counter
@@ -105,8 +103,9 @@ def test_the_corrected_sensitivity_is_attained_on_the_hinge(eta):
 
 
 def printed_scale(eta, rho, n, delta):
-    """The paper's noise for epsilon = 1: Renyi cost a (2 + rho^2) D^2 / (2 s^2) with its own D,
-    converted by its Proposition 1.
+    """The paper's noise for epsilon = 1, by its own accounting.
+
+    Rényi cost a (2 + rho^2) D^2 / (2 s^2) with its own D, converted by its Proposition 1.
     """
     orders = np.linspace(1.01, 200, 40_000)
     printed = 2 / (n * (1 + eta * rho))
@@ -128,8 +127,8 @@ def printed_scale(eta, rho, n, delta):
     [(1.0, 0.476, 0.695), (2.0, 1.016, 1.489), (4.0, 2.190, 3.240), (8.0, 4.828, 7.270)],
 )
 def test_the_printed_noise_breaks_its_claim_and_ours_keeps_it(eta, of_x, of_all):
-    """Without a penalty z moves as x does and y not at all: what x, z and y tell together is the
-    root of two more.
+    """Without a penalty z changes as x does and y not at all: together they reveal sqrt(2) as
+    much.
     """
     rho, n, delta = 0.5, 100, 1e-5
     shift = 2 * primal_step(eta, rho) / n
@@ -146,8 +145,8 @@ def test_the_printed_noise_breaks_its_claim_and_ours_keeps_it(eta, of_x, of_all)
 
 
 def audited_epsilon(with_record, without, delta, level=1e-3, thresholds=40):
-    """What an observer of many runs can be sure of: the best of several thresholds, corrected
-    for their number.
+    """Lower bound on epsilon from many runs: the best of several thresholds, corrected for their
+    number.
     """
     level = level / (2 * thresholds)
     best = 0.0
@@ -164,9 +163,7 @@ def audited_epsilon(with_record, without, delta, level=1e-3, thresholds=40):
 
 
 def test_an_audit_sees_the_printed_noise_fail_and_ours_hold():
-    """One step, eta = 8: the published x from normals, ours from what the curator releases.
-    False alarm: 1e-3.
-    """
+    """One step, eta = 8: the published x from normals, ours from the release. False alarm: 1e-3."""
     eta, rho, n, delta, runs = 8.0, 0.5, 100, 1e-5, 3000
     tau = primal_step(eta, rho)
     X, y = np.ones((n, 1)), np.repeat([1.0, -1.0], n // 2)
@@ -212,8 +209,8 @@ def test_plus_is_gradient_perturbation_to_the_bit():
 
 
 def test_noise_of_another_size_or_sign_on_the_gradient_is_another_run():
-    """The check above tells: with sigma, or without the sign, in place of - sigma / tau the
-    first step differs already.
+    """The check above has power: with sigma, or without the sign, the first step differs
+    already.
     """
     _, _, problem = make()
     eta, rho, sigma = 2.0, 0.3, 1e-3
@@ -225,7 +222,7 @@ def test_noise_of_another_size_or_sign_on_the_gradient_is_another_run():
 
 
 class _CountingSampler(SeededSampler):
-    """Counts the coordinates of noise that were drawn."""
+    """Random source that counts the coordinates of noise drawn."""
 
     def gaussian(self, log2_variance, size):
         self.drawn = getattr(self, "drawn", 0) + size
@@ -296,7 +293,7 @@ def test_everything_follows_from_the_transcript(solver):
 @pytest.mark.parametrize("layout", ["F float32", "CSR int32", "CSR int64"])
 @pytest.mark.parametrize("solver", SOLVERS, ids=repr)
 def test_dense_and_sparse_rows_give_the_same_weights_and_the_same_price(solver, layout):
-    """Same noise, same coins. What was released is what was declared, name by name, in every
+    """Same noise, same random bits: releases are as declared, name by name, in every memory
     layout.
     """
     X, y = table(300, 4), two_classes(300, 4)[1]
@@ -429,7 +426,7 @@ def test_neighbours_never_move_a_query_beyond_its_sensitivity(name):
     worst = 0.0
     for trial in range(40):
         loss = Logistic() if name.startswith("logistic") or trial % 2 else HuberHinge()
-        alpha = (0.0, 0.01, 30.0)[trial % 3]  # the prox passes everything, something, nothing
+        alpha = (0.0, 0.01, 30.0)[trial % 3]  # the prox keeps all, some, none
         X, y, problem = make(n=25, penalty=L1(alpha), loss=loss, seed=trial)
         x = rng.normal(size=4) * rng.choice([0.01, 1, 30])
         query = QUERIES[name](problem, x)
@@ -442,7 +439,7 @@ def test_neighbours_never_move_a_query_beyond_its_sensitivity(name):
         )
         worst = max(worst, np.linalg.norm(moved) / query.sensitivity(REPLACE))
     assert worst <= 1
-    assert worst > 0.5  # half the sensitivity, hence half the noise, would not do
+    assert worst > 0.5  # half the sensitivity, hence half the noise, is too little
 
 
 @pytest.mark.parametrize("eta", [0.5, 1.0])
@@ -519,7 +516,7 @@ def test_without_noise_it_finds_the_minimum(solver, loss):
             lambda: SSADMM(eta=8.1).plan(make()[2]),
             "eta=8.1 is outside the proved range.*smaller eta",
         ),
-        (lambda: MPADMM(eta=2.1).plan(make(loss=HuberHinge())[2]), "longer steps than 2 drive"),
+        (lambda: MPADMM(eta=2.1).plan(make(loss=HuberHinge())[2]), "diverges beyond 2"),
         (lambda: SSADMM(clip=0.0), "positive clip"),
         (lambda: MPADMM(rho=-1.0), "positive clip, eta and rho"),
     ],
@@ -530,8 +527,8 @@ def test_bad_settings_are_refused_with_the_remedy(make_solver, words):
 
 
 def test_several_steps_with_several_outputs_need_a_clip_that_never_binds():
-    """Shortening a vector of slopes is no gradient of a convex loss, and steps could pull
-    neighbours apart.
+    """A shortened vector of slopes is not the gradient of a convex loss: steps could be
+    expansive.
     """
     problem = Problem(OneVsRest(HuberHinge(), 3), Zero(), 100, 4, REPLACE, outputs=3)
     with pytest.raises(InvalidArgument, match="form='plus'"):

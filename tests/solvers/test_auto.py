@@ -1,6 +1,4 @@
-"""The rule behind ``solver="auto"``: chosen by public numbers, and noise taken back by
-post-processing alone.
-"""
+"""``solver="auto"``: a choice by public numbers, and denoising by post-processing alone."""
 
 import math
 
@@ -27,7 +25,7 @@ from hushfit.solvers import (
 )
 from hushfit.solvers._whitening import Spectrum
 from hushfit.solvers.newton import _whitened as whitened
-from hushfit.solvers.newton._denoised import Walk, denoised, posterior_means
+from hushfit.solvers.newton._denoised import GradientTrajectory, denoised, posterior_means
 from hushfit.solvers.newton._whitened import Settings
 
 # Choosing
@@ -63,18 +61,18 @@ def test_impossible_shares_are_refused(wrong):
 
 @pytest.mark.parametrize("most", [4.0, 6.0, 8.0, 20.0])
 def test_eigenvalues_are_drawn_together_only_as_far_as_needed(most):
-    believed = np.array([0.01, 0.01, 0.02, 0.03, 0.05, 0.08, 0.2, 0.6])
-    released = believed * np.array([3.0, 0.2, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    spectrum = Spectrum(np.eye(8), released, believed, 0.01, 0.02)
-    rounder = spectrum.drawn_together(most)
+    estimated = np.array([0.01, 0.01, 0.02, 0.03, 0.05, 0.08, 0.2, 0.6])
+    released = estimated * np.array([3.0, 0.2, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    spectrum = Spectrum(np.eye(8), released, estimated, 0.01, 0.02)
+    rounder = spectrum.compressed_to_dimension(most)
     assert rounder.effective_dimension <= most
-    powers = np.log(rounder.believed / 0.6)[:-1] / np.log(believed / 0.6)[:-1]
+    powers = np.log(rounder.estimated / 0.6)[:-1] / np.log(estimated / 0.6)[:-1]
     np.testing.assert_allclose(powers, powers[0])
     if most >= spectrum.effective_dimension:
-        np.testing.assert_allclose(rounder.believed, believed)
+        np.testing.assert_allclose(rounder.estimated, estimated)
     else:
         less = Spectrum(
-            np.eye(8), released, 0.6 * (believed / 0.6) ** (powers[0] + 0.01), 0.01, 0.02
+            np.eye(8), released, 0.6 * (estimated / 0.6) ** (powers[0] + 0.01), 0.01, 0.02
         )
         assert less.effective_dimension > most
 
@@ -82,11 +80,16 @@ def test_eigenvalues_are_drawn_together_only_as_far_as_needed(most):
 @pytest.mark.parametrize(("first", "shown"), [(0.3, False), (0.4, True)])
 def test_what_noise_can_make_is_no_sight_of_the_mean(first, shown):
     released = np.array([0.1, 0.1, first])
-    assert Spectrum(np.eye(3), released, released, bulk=0.05, edge=0.3).shows_its_first is shown
+    assert (
+        Spectrum(
+            np.eye(3), released, released, residual_mean=0.05, edge=0.3
+        ).has_visible_mean_direction
+        is shown
+    )
 
 
-class _NobodyHome:
-    """A source that answers nothing: touching it is an error."""
+class _UnreadableSource:
+    """A source whose rows cannot be read: access is an error."""
 
     def __getattr__(self, name):
         raise AssertionError(f"the solver looked at the rows: {name}")
@@ -104,18 +107,18 @@ UNPENALISED = {
 def test_without_a_penalty_too_weights_are_a_function_of_the_transcript(
     data, loss, outputs, relation
 ):
-    """Putting noise down reads the releases and nothing else."""
+    """Denoising reads the releases and nothing else."""
     X, y = data
     problem = problem_for(X, loss, outputs, relation=relation)
     solver = choose_solver(problem, Budget(1.0, 1e-6))
     plan = solver.plan(problem)
     first = curator_over(source_of(X, y), plan, 0.5, relation)
     w = run(solver, problem, first).w
-    again = curator_over(_NobodyHome(), plan, 0.5, relation, seed=99, replay=first.transcript)
+    again = curator_over(_UnreadableSource(), plan, 0.5, relation, seed=99, replay=first.transcript)
     np.testing.assert_array_equal(run(solver, problem, again).w, w)
 
 
-# The walk
+# Step sizes and trajectory
 
 
 @pytest.mark.parametrize(
@@ -132,14 +135,15 @@ def test_the_louder_the_noise_the_less_is_averaged(nu, averaged):
 
 @pytest.mark.parametrize("nu", [0.001, 0.01, 0.03])
 def test_with_many_weights_the_walk_is_shorter_and_later_to_gather_momentum(nu):
-    """The length of noise grows with the root of their number; clips, which bound one record, do
-    not change.
-    """
-    usual, crowded = Settings.for_noise(nu, 10.0, 60), Settings.for_noise(nu, 10.0, 60, crowd=3.0)
-    assert crowded.clip == usual.clip
-    assert crowded.first_step == pytest.approx(usual.first_step / 3)
-    assert crowded.largest_step / (1 - crowded.momentum) <= 16 / 3 + 1e-12
-    assert crowded.momentum == Settings.for_noise(3 * nu, 10.0, 60).momentum
+    """The norm of the noise grows with the square root of their number; clipping norms stay."""
+    reference, many_weights = (
+        Settings.for_noise(nu, 10.0, 60),
+        Settings.for_noise(nu, 10.0, 60, dimension_factor=3.0),
+    )
+    assert many_weights.clip == reference.clip
+    assert many_weights.first_step == pytest.approx(reference.first_step / 3)
+    assert many_weights.largest_step / (1 - many_weights.momentum) <= 16 / 3 + 1e-12
+    assert many_weights.momentum == Settings.for_noise(3 * nu, 10.0, 60).momentum
 
 
 @pytest.mark.parametrize(
@@ -172,18 +176,18 @@ def test_while_gradients_all_say_the_same_the_end_of_a_walk_has_less_noise_for_i
         settings = Settings(
             clip=1.0, momentum=0.0, first_step=1.0, largest_step=math.inf, averaged=averaged
         )
-        walk = Walk(
+        trajectory = GradientTrajectory(
             np.zeros((600, 1)), np.zeros((600, 1)), np.ones(600), settings.weights(600), 0.0, 1.0
         )
-        _, average = walk.responses(0.0)
+        _, average = trajectory.responses(0.0)
         return np.linalg.norm(average) / abs(average.sum())
 
     assert (noise_over_length(0.0) / noise_over_length(1.0)) ** 2 == pytest.approx(5 / 6, rel=0.01)
 
 
 def simulated(curvature, momentum=0.0, noise=1.0, seed=0, start=5.0, d=40, steps=60, impulse=None):
-    """A walk on a quadratic bowl around ``start`` (minus where it begins), and its weighted
-    average.
+    """Gradient descent on a quadratic around ``start``, and the weighted average of its
+    iterates.
     """
     rng = np.random.default_rng(seed)
     schedule = np.minimum(0.5, 2 * (1 - np.arange(steps) / steps))
@@ -200,47 +204,56 @@ def simulated(curvature, momentum=0.0, noise=1.0, seed=0, start=5.0, d=40, steps
         average = average + weights[t] * u
         points.append(ahead)
         gradients.append(g)
-    return Walk(np.array(points), np.array(gradients), schedule, weights, momentum, noise), average
+    return GradientTrajectory(
+        np.array(points), np.array(gradients), schedule, weights, momentum, noise
+    ), average
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.6])
 @pytest.mark.parametrize("curvature", [0.0, 0.1, 0.5])
 def test_responses_are_what_an_impulse_does(momentum, curvature):
-    walk, average = simulated(curvature, momentum, noise=0.0)
-    points_moved, average_moved = walk.responses(curvature)
+    trajectory, average = simulated(curvature, momentum, noise=0.0)
+    points_moved, average_moved = trajectory.responses(curvature)
     for t in (0, 17, 59):
         pushed, other = simulated(curvature, momentum, noise=0.0, impulse=t)
         np.testing.assert_allclose(other[0] - average[0], average_moved[t], atol=1e-10)
         np.testing.assert_allclose(
-            pushed.points[:, 0] - walk.points[:, 0], points_moved[:, t], atol=1e-10
+            pushed.points[:, 0] - trajectory.points[:, 0], points_moved[:, t], atol=1e-10
         )
 
 
-def slope_by_least_squares(walk):
-    """Of the gradients on the points, as if these had no noise in them."""
-    centred = walk.points - walk.points.mean(axis=0)
-    return (walk.gradients * centred).sum() / (centred**2).sum()
+def slope_by_least_squares(trajectory):
+    """Slope of the gradients on the points, as if these had no noise."""
+    centred = trajectory.points - trajectory.points.mean(axis=0)
+    return (trajectory.gradients * centred).sum() / (centred**2).sum()
 
 
-# Momentum comes with little noise, so that the walk gets somewhere: where it does not, the
-# curvature is too small by a third.
+# Momentum is used at low noise, where the run converges; where it does not, the estimated curvature
+# is too small by a third.
 @pytest.mark.parametrize(("curvature", "momentum"), [(0.05, 0.0), (0.2, 0.0), (0.2, 0.6)])
 def test_the_walk_tells_the_curvature_and_the_noise_of_its_average(curvature, momentum):
-    """Over 40 walks of 40 coordinates the deviation is known to 2 %."""
-    walks, averages = zip(
+    """Over 40 runs of 40 coordinates the standard deviation is known to 2 %."""
+    trajectories, averages = zip(
         *(simulated(curvature, momentum, seed=seed) for seed in range(40)), strict=True
     )
-    assert np.mean([walk.curvature for walk in walks]) == pytest.approx(curvature, rel=0.1)
-    assert np.mean([slope_by_least_squares(walk) for walk in walks]) > 1.1 * curvature
-    assert np.mean([walk.average_noise for walk in walks]) == pytest.approx(
+    assert np.mean([trajectory.curvature for trajectory in trajectories]) == pytest.approx(
+        curvature, rel=0.1
+    )
+    assert (
+        np.mean([slope_by_least_squares(trajectory) for trajectory in trajectories])
+        > 1.1 * curvature
+    )
+    assert np.mean([trajectory.average_noise for trajectory in trajectories]) == pytest.approx(
         np.std(averages, axis=0).mean(), rel=0.1
     )
 
 
 def test_a_walk_that_stands_still_has_no_curvature():
-    walk = Walk(np.zeros((3, 2)), np.ones((3, 2)), np.ones(3), np.ones(3) / 3, 0.0, 0.0)
-    assert walk.curvature == 0.0
-    assert walk.average_noise == 0.0
+    trajectory = GradientTrajectory(
+        np.zeros((3, 2)), np.ones((3, 2)), np.ones(3), np.ones(3) / 3, 0.0, 0.0
+    )
+    assert trajectory.curvature == 0.0
+    assert trajectory.average_noise == 0.0
 
 
 # Empirical Bayes
@@ -271,9 +284,7 @@ def test_units_do_not_matter(z, noise, unit):
 
 
 def test_two_kinds_of_coordinates_are_told_apart():
-    """Twenty large ones among two hundred: most of the error goes, as it would for someone who
-    knew which they are.
-    """
+    """Twenty large ones among two hundred: most of the error goes, as with known positions."""
     rng = np.random.default_rng(0)
     truth = np.concatenate([rng.choice([-6.0, 6.0], 20), np.zeros(180)])
     z = truth + rng.standard_normal(200)
@@ -288,9 +299,7 @@ def test_two_kinds_of_coordinates_are_told_apart():
 
 @pytest.mark.parametrize("signal", [0.0, 0.5, 3.0])
 def test_coordinates_of_one_kind_are_left_alone(signal):
-    """Of one hundred tables of normals, few may look like a mixture: each is turned by 2 % at
-    most, on average.
-    """
+    """Of one hundred normal samples few may look like a mixture: on average at most 2 % change."""
     rng = np.random.default_rng(1)
     turned = []
     for _ in range(100):
@@ -315,8 +324,8 @@ def test_nothing_to_put_down(z):
 
 
 def test_weights_of_few_relevant_columns_point_better_without_their_noise(monkeypatch):
-    """Simulated rows of which 20 columns in 100 matter; same releases, with and without putting
-    the noise down.
+    """Simulated rows of which 20 columns in 100 matter; same releases, with and without
+    denoising.
     """
     X, y, coef, _ = make_sparse_classification(n_rows=20_000, random_state=3)
     problem = problem_for(X)

@@ -1,4 +1,4 @@
-"""An interrupted run goes on where it stopped, from its releases alone."""
+"""An interrupted run continues where it stopped, from its releases alone."""
 
 import numpy as np
 import pytest

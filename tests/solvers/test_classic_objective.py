@@ -1,6 +1,4 @@
-"""The classic theorem of objective perturbation: its noise, its conditions, and what it promises
-against exact densities.
-"""
+"""The classic theorem of objective perturbation: noise, conditions, and exact densities."""
 
 import math
 
@@ -38,8 +36,8 @@ REPLACE_ONE = Relation.REPLACE_ONE
 
 
 def test_the_formula_is_the_published_one():
-    """sqrt(8 log(2/delta) + 4 epsilon) / epsilon: 10.08 at (1, 1e-5), where 3.73 is what a
-    Gaussian release needs.
+    """sqrt(8 log(2/delta) + 4 epsilon) / epsilon: 10.08 at (1, 1e-5); a Gaussian release needs
+    3.73.
     """
     assert classic_multiplier(1.0, 1e-5) == pytest.approx(10.0821, abs=1e-4)
     for epsilon, delta in ((0.1, 1e-6), (1.0, 1e-5), (4.0, 1e-8)):
@@ -86,8 +84,8 @@ def test_the_profile_is_a_profile():
 
 
 def log_density(theta, x, targets, bend, mu, sigma):
-    """Log density of the minimiser: huberised slopes at margins less targets; the logistic loss
-    for bend None.
+    """Log density of the minimiser: Huber slopes of margin minus target; logistic loss for bend
+    None.
     """
     margins = np.multiply.outer(theta, x) - targets
     slope, curvature = (
@@ -133,8 +131,8 @@ def test_the_theorem_holds_against_exact_densities(epsilon, delta):
 
 
 def test_a_quarter_of_the_noise_would_break_it():
-    """The theorem is loose by more than two, so half the noise still keeps the promise; a
-    quarter does not.
+    """The theorem is loose by more than two: half the noise still satisfies it, a quarter does
+    not.
     """
     epsilon, delta = 2.0, 1e-3
     tables = [(np.ones(1), np.full(1, target)) for target in (200.0, -200.0)]
@@ -147,8 +145,8 @@ def test_a_quarter_of_the_noise_would_break_it():
 
 
 def test_without_the_condition_on_mu_it_breaks():
-    """Noise by the theorem, but a tenth of the curvature that it asks for: the determinant costs
-    more than epsilon / 2.
+    """Noise by the theorem, but a tenth of the curvature: the determinant costs over epsilon /
+    2.
     """
     epsilon, delta, n = 0.5, 1e-2, 1
     sigma = classic_multiplier(epsilon, delta) * 2 / n
@@ -164,7 +162,7 @@ def test_without_the_condition_on_mu_it_breaks():
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_the_noise_is_the_classic_one(epsilon, relation):
-    """Never below the formula, and above it only by what the noise on the output takes."""
+    """Never below the formula, and above it only by the cost of the noise on the output."""
     problem = problem_for(np.empty((20_000, 5)), relation=relation)
     budget = Budget(epsilon, 1e-6)
     plan = solver_from("objective-kifer", problem, budget).plan(problem)
@@ -190,7 +188,7 @@ def test_a_mu_below_the_condition_is_refused():
     with pytest.raises(InvalidArgument, match=r"below 0.0005.*'objective'"):
         solver_from(ClassicObjective(mu=4e-4), problem, Budget(1.0, 1e-6))
     assert solver_from(ClassicObjective(mu=6e-4), problem, Budget(1.0, 1e-6)).mu == 6e-4
-    # An unsettled solver cannot get around it: the plan does not fit the budget.
+    # A solver without `for_budget` cannot bypass it: the plan does not fit the budget.
     plan = ClassicObjective(mu=1e-4).plan(problem)
     with pytest.raises(InfeasibleBudget):
         calibrate(

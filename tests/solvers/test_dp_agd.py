@@ -1,6 +1,4 @@
-"""DP-AGD: a better gradient is bought when no step helps, and a Gaussian filter keeps the whole
-within one price.
-"""
+"""DP-AGD: a failed search spends more on the gradient, within a Gaussian filter."""
 
 import math
 
@@ -18,7 +16,7 @@ from hushfit.solvers import DPAGD, ExactMinimiser, run, solver_from
 
 
 def asked_by(solver, problem, X, y, multiplier):
-    """Everything a run asked, with its answers."""
+    """Door that records all queries of a run with their answers."""
     plan = solver.plan(problem)
     curator = curator_over(source_of(X, y), plan, multiplier, problem.relation)
     asked, release = [], curator.release
@@ -52,9 +50,7 @@ def test_the_squares_of_all_releases_add_up_to_the_price(relation, multiplier):
 
 
 def test_a_choice_of_no_step_buys_a_better_gradient():
-    """After a zero the same point is measured again with the difference in budget, and later
-    gradients cost as much as both.
-    """
+    """After a zero the gradient is released again; later ones have the budget of both."""
     X, y = two_classes(n=300)
     problem, solver = problem_for(X), DPAGD(steps=15, increase=0.5, first_length=200.0)
     _, asked = asked_by(solver, problem, X, y, 0.5)

@@ -1,6 +1,4 @@
-"""DP-SGD, DP-Adam and DP-SVRG: each is the published recursion on the released answers, and
-finds the minimum without noise.
-"""
+"""DP-SGD, DP-Adam and DP-SVRG: the published recursions, and convergence without noise."""
 
 import math
 
@@ -40,7 +38,7 @@ OPEN = Budget(math.inf, 1e-6)
 
 
 def without_noise(solver, problem, X, y):
-    """Weights of the twin that claims no privacy, as a user gets it by epsilon=inf."""
+    """Weights of the non-private fit, as a user gets it by epsilon=inf."""
     settled = solver_from(solver, problem, OPEN)
     return run(
         settled,
@@ -50,9 +48,7 @@ def without_noise(solver, problem, X, y):
 
 
 def least(problem, X, y):
-    """Least objective by L-BFGS, with weights split into positive and negative parts where L1
-    has corners.
-    """
+    """Least objective by L-BFGS, with weights split into positive and negative parts for L1."""
     Z, loss, size = records_of(X, problem.fit_intercept), problem.loss, math.prod(problem.shape)
     penalty = problem.penalty
 
@@ -128,7 +124,7 @@ def test_a_given_clip_and_batch_are_kept_without_noise():
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 @pytest.mark.parametrize("penalty", [Zero(), L1(0.02)], ids=repr)
 def test_dp_sgd_is_its_recursion_on_the_released_sums(relation, penalty):
-    """The divisor is the expected size of a batch, whatever was drawn."""
+    """The divisor is the expected size of a batch, for every draw."""
     X, y = two_classes(300, 3)
     problem = problem_for(X, penalty=penalty, relation=relation)
     solver = DPSGD(
@@ -158,7 +154,7 @@ def test_dp_adam_is_its_recursion_with_the_noise_taken_off():
     curator = curator_over(source_of(X, y), solver.plan(problem), 0.7)
     found = run(solver, problem, curator).w
     w, m, v = np.zeros(4), np.zeros(4), np.zeros(4)
-    noise = 0.7 * 0.8 / 60  # multiplier, twice the clip, expected rows
+    noise = 0.7 * 0.8 / 60  # noise multiplier, twice the clipping norm, expected rows
     for t, released in enumerate(curator.transcript, start=1):
         g = released.answer / 60
         m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g**2
@@ -191,24 +187,22 @@ def test_separable_penalties_take_a_step_for_each_coordinate(penalty):
 )
 def test_dp_adam_refuses_penalties_whose_prox_takes_one_step(penalty):
     """Some of them are separable: the reason given must be true of those as well."""
-    with pytest.raises(InvalidArgument, match=r"takes one step for all.*'dp-sgd'"):
+    with pytest.raises(InvalidArgument, match=r"takes one for all.*'dp-sgd'"):
         DPAdam().plan(problem_for(np.empty((50, 4)), penalty=penalty))
 
 
 @pytest.mark.parametrize("penalty", [Zero(), L1(0.02), GroupLasso(0.02, ((0, 1), (2,)))], ids=repr)
 def test_dp_svrg_without_noise_and_sampling_walks_like_gradient_descent(penalty):
-    """Snapshot plus difference is the gradient itself, so an epoch is so many proximal gradient
-    steps.
-    """
+    """Snapshot plus difference is the gradient itself, so an epoch is proximal gradient descent."""
     X, y = two_classes(200, 3)
     problem = problem_for(X, penalty=penalty)
     solver = DPSVRG(epochs=1, inner_steps=9, clip=1.0, step_size=3.0, sampling=FullBatch())
-    walked = [
+    runs = [
         i.w
         for i in solver.iterates(problem, curator_over(source_of(X, y), solver.plan(problem), 0.0))
     ]
     Z, w = records_of(X), np.zeros(4)
-    for seen in walked:
+    for seen in runs:
         w = problem.prox(w - 3.0 * Logistic().slope(Z @ w, y) @ Z / 200, 3.0)
         np.testing.assert_allclose(seen, w, atol=1e-8)
 
@@ -242,7 +236,7 @@ def test_settings_that_make_no_sense_are_refused(make, words):
 @pytest.mark.parametrize("name", ["dp-sgd", "dp-adam", "dp-svrg"])
 @pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
 def test_the_estimator_takes_the_name_and_learns(name):
-    """Two classes that a line tells apart nine times of ten, 4000 rows, epsilon 1."""
+    """Two classes that a line separates nine times of ten, 4000 rows, epsilon 1."""
     X, y = two_classes(4000, 4, sharpness=12.0)
     model = PrivateLogisticRegression(
         epsilon=1.0, delta=1e-6, solver=name, classes=(-1, 1), random_state=0

@@ -1,8 +1,7 @@
-"""DPSC draws its noise afresh in every round; the published form, put back here, is seen to give
-the rows away.
+"""DPSC draws fresh noise in every iteration; the published form is shown to reveal the rows.
 
 False alarms: statistical checks have fixed seeds; with fresh ones each would reject at five
-deviations, below 1e-6.
+standard deviations, below 1e-6.
 """
 
 import math
@@ -53,7 +52,7 @@ def primal_step(X, y, linear, c):
 
 
 def published_dpsc(X, y, penalty, rounds, noise):
-    """The published loop: one draw of noise serves every round."""
+    """The published loop: one draw of noise for all iterations."""
     w, V, steps = np.zeros(X.shape[1]), np.zeros(X.shape[1]), []
     for _ in range(rounds):
         Z = penalty.prox(w - V / C, 1 / C)
@@ -82,12 +81,12 @@ def corrected_dpsc(X, y, penalty, rounds, multiplier, seed):
 
 
 def recovered_noise(steps, X, y):
-    """What the noise of each round must have been if these were the rows."""
+    """The noise of each iteration, computed from the transcript, if these were the rows."""
     return np.array([-(mean_gradient(w, X, y) + C * w - C * Z - V) for Z, V, w in steps])
 
 
 def canaries(n=2000, p=5, seed=0):
-    """Two tables that differ in one record and in its Hessian: a unit vector against nothing."""
+    """Two tables that differ in one record and its Hessian: a unit vector against zero."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p))
     X /= np.linalg.norm(X, axis=1)[:, None]
@@ -99,7 +98,7 @@ def canaries(n=2000, p=5, seed=0):
 
 
 def attack_accuracy(transcript_over, trials=20):
-    """Guess the table under which the noise of two rounds is the same, or most nearly so."""
+    """Guess the table under which the noise of two iterations is closest to equal."""
     tables = canaries()
     right = 0
     for trial in range(trials):
@@ -129,9 +128,7 @@ def test_noise_drawn_afresh_does_not():
 
 @pytest.mark.parametrize("reused", [False, True], ids=["fresh", "published"])
 def test_every_round_has_noise_of_its_own(reused):
-    """Recovered from the transcript, the noises of the rounds differ, and are normals of the
-    scale that was paid for.
-    """
+    """The noises recovered from the transcript differ and are normal with the scale paid for."""
     (X, y), _ = canaries(n=200)
     scale = 3.0 * 2 / len(y)
     if reused:
@@ -150,8 +147,8 @@ def test_every_round_has_noise_of_its_own(reused):
 
 @pytest.mark.parametrize("penalty", [L1(0.01), SCAD(0.01), LHalf(0.01)], ids=repr)
 def test_every_public_variable_is_a_function_of_the_transcript(penalty):
-    """What each round asks, recomputed from the released answers alone, is equal bit for bit; so
-    is the result.
+    """Queries recomputed from the released answers alone are equal bit for bit; so is the
+    result.
     """
     X, y = two_classes()
     problem, solver = problem_for(X, penalty=penalty), DPSC(steps=4)
@@ -175,9 +172,7 @@ def test_every_public_variable_is_a_function_of_the_transcript(penalty):
 
 
 class _Keeping:
-    """A twin that keeps one thing the curator never released: the minimiser without noise, in
-    its dual.
-    """
+    """A faulty variant whose dual has the minimiser without noise, which was never released."""
 
     takes_constraint = False
 
@@ -198,8 +193,8 @@ class _Keeping:
 
 
 def test_a_replay_over_other_rows_exposes_what_was_not_released():
-    """With the same answers DPSC ends at the same weights whatever the rows; a twin that peeks
-    does not.
+    """With the same answers DPSC returns the same weights for all rows; a faulty variant does
+    not.
     """
     X, y = two_classes()
     problem = problem_for(X, penalty=L1(0.01))
@@ -214,11 +209,11 @@ def test_a_replay_over_other_rows_exposes_what_was_not_released():
 
 @pytest.mark.parametrize("bug", [1.0, 0.5], ids=["right", "half the noise"])
 def test_a_label_flip_is_seen_through_all_rounds_as_predicted(bug):
-    """Four records, five rounds, noise 0.6: mu is sqrt(5) / (4 * 0.6) = 0.932, half of the 1.863
-    that is paid for.
+    """Four records, five iterations, noise 0.6: mu is sqrt(5) / (4 * 0.6) = 0.932.
 
-    Flipping a label moves every round's gradient by x/n and no Hessian, so sums of the recovered
-    noises hold all there is to see. 250 runs on each side: deviation sqrt(2/250) = 0.09.
+    That is half of the 1.863 that is paid for. Flipping a label changes every gradient by x/n and
+    no Hessian, so sums of the recovered noises are sufficient. 250 runs on each side: standard
+    deviation sqrt(2/250) = 0.09.
     """
     X, y = np.ones((4, 1)), np.array([1.0, 1.0, -1.0, -1.0])
     rounds, sigma, runs = 5, 0.6, 250
@@ -258,7 +253,7 @@ def log_density(theta, x, mu, rate):
 
 
 def largest_log_ratio(relation, paid):
-    """Largest log density ratio over its price, over random problems of a few records."""
+    """Largest log density ratio over its cost, over random problems of a few records."""
     rng = np.random.default_rng(0)
     worst = 0.0
     for _ in range(200):
@@ -283,7 +278,7 @@ def largest_log_ratio(relation, paid):
 
 
 def pure_price(multiplier, kappa):
-    """The price without that of the noise on the output."""
+    """The cost without that of the noise on the output."""
     noise = LaplaceInside(kappa)
     return noise.cost(multiplier, 1, 1).epsilon - 1 / noise.output_multiplier(multiplier)
 
@@ -299,7 +294,7 @@ def test_a_pure_price_without_curvature_is_too_low(relation):
 
 
 def test_pure_noise_is_laplace_of_the_scale_that_was_paid_for():
-    """Lengths are sums of absolute values, at most the root of the dimension times longer."""
+    """Lengths are L1 norms, at most the square root of the dimension times longer."""
     X, y = two_classes(n=50, d=3)
     query, Z, rounds = PerturbedMinimiser(problem_for(X), 0.2), records_of(X), 400
     plan = Plan(
@@ -412,7 +407,7 @@ def test_estimators_take_it(solver, adjacency, penalty):
 
 def smallest_on_a_grid(penalty, q, c):
     z = np.linspace(-6, 6, 120_001)
-    # A penalty adds up over its coordinates: one at a time.
+    # The penalty is separable: one coordinate at a time.
     each = np.array([penalty.value(np.array([value])) for value in z[::100]])
     coarse = z[::100][np.argmin(each + c / 2 * (z[::100] - q) ** 2)]
     fine = np.concatenate([np.linspace(coarse - 0.02, coarse + 0.02, 4001), [0.0, q]])

@@ -1,7 +1,7 @@
-"""Private choice of a corner: exactly the exponential mechanism, at a price that holds against
-exact probabilities; Frank-Wolfe on it.
+"""Private choice of a vertex: the exponential mechanism, exactly; Frank-Wolfe with it.
 
-False alarms: the law of the choice is tested at level 1e-6, with fixed seeds.
+The cost is checked against exact probabilities. False alarms: the distribution of the choice is
+tested at level 1e-6, with fixed seeds.
 """
 
 import math
@@ -91,7 +91,7 @@ def test_hopeless_candidates_are_never_chosen_and_cost_no_time():
 
 @pytest.mark.parametrize("size", [3, 5, 64])
 def test_how_many_words_come_at_once_changes_nothing(size):
-    """The same bits, handed over in pieces: the same choices."""
+    """The same bits, passed in pieces: the same choices."""
     words = SeededCoins(3).words(4000).view(np.uint32)
     gaps = np.array([0, 500, 1000, 1500, 20])
     at = np.zeros(1, np.int64)
@@ -110,7 +110,7 @@ def test_how_many_words_come_at_once_changes_nothing(size):
 
 @dataclass
 class _Counted:
-    """Coins that remember how many words were asked of them."""
+    """Random source that counts the words requested."""
 
     asked: list = field(default_factory=list)
 
@@ -128,13 +128,11 @@ def test_no_word_is_used_for_two_choices():
     assert used >= 50 * 10  # ten bits for one of 1000
 
 
-# The price
+# The cost
 
 
 def loss_range_pairs(eta, count, seed=0):
-    """Laws of random exponential mechanisms on neighbours: losses within an interval of length
-    eta.
-    """
+    """Distributions of exponential mechanisms on neighbours: privacy losses in a range of eta."""
     rng = np.random.default_rng(seed)
     for trial in range(count):
         size = int(rng.integers(2, 6))
@@ -184,7 +182,7 @@ def test_many_choices_cost_about_as_much_as_gaussian_noise_and_less_than_pure_on
     assert epsilon < 0.5 * epsilon_of(PureCost(0.1, 400), 1e-6, Relation.REPLACE_ONE)
     assert (
         epsilon_of(BoundedRangeCost(20.0), 1e-12, Relation.REPLACE_ONE) <= 0.103
-    )  # 0.1, and a cell of the grid
+    )  # 0.1, and a grid cell
     assert delta_of(compose([one, GaussianCost(30.0)]), epsilon, Relation.REPLACE_ONE) > 1e-6
     assert rdp_curve(one, np.array([3.0]), Relation.ADD_REMOVE)[0] == pytest.approx(
         400 * 3 * 0.1**2 / 8
@@ -219,7 +217,7 @@ def query_for(n, kind, relation, clip=0.4, columns=3, tilt=None):
 
 
 def half_range(query, X, y, other, label, steps=2.0**30):
-    """Half the spread of the changes of utility over all answers, in units of the gradient."""
+    """Half the range of the changes of utility over all answers, in units of the gradient."""
     tables = [(X, y), (np.vstack([other[None], X[1:]]), np.append(label, y[1:]))]
     fit_intercept = query.problem.fit_intercept
     utilities = [
@@ -292,7 +290,9 @@ def test_a_tilt_counts_like_a_gradient():
 
 @given(multiplier=st.floats(1e-3, 1e6), n=st.integers(1, 10**7))
 def test_rounding_is_paid_for(multiplier, n):
-    """Half range of the rounded utilities, in exponents, stays below one over the multiplier."""
+    """Half the range of the rounded utilities, in exponents, stays below one over the noise
+    multiplier.
+    """
     query = query_for(n, "softmax", Relation.REPLACE_ONE)
     bits, steps = _grid(query, multiplier, Relation.REPLACE_ONE, n)
     # A rounded utility is off by half a step, and by the error of a product below 2**51 before it.
@@ -303,9 +303,7 @@ def test_rounding_is_paid_for(multiplier, n):
 
 
 def test_a_release_is_the_exponential_mechanism_with_its_scale():
-    """Three columns, known sums, 4000 releases: the law at the declared scale fits, at half of
-    it does not.
-    """
+    """Three columns, known sums, 4000 releases: the declared scale fits, half of it does not."""
     X, y = np.vstack([np.eye(3)] * 4), np.array([1.0, 1, 1, 1, -1, 1, 1, -1, 1, -1, 1, 1])
     problem = problem_for(X, fit_intercept=False)
     query = SteepestCorner(problem, np.zeros(3), 0.5)
@@ -323,8 +321,9 @@ def test_a_release_is_the_exponential_mechanism_with_its_scale():
 
 
 def true_delta(query, tables, multiplier, epsilon):
-    """Exact hockey-stick divergence of one release on two tables, over all answers of one output
-    without intercept.
+    """Exact hockey-stick divergence of one release on two tables, over all answers.
+
+    For one output without intercept.
     """
     laws = []
     bits, steps = _grid(query, multiplier, query.problem.relation, query.problem.n_rows)
@@ -391,7 +390,7 @@ def test_a_choice_that_cannot_be_made_exactly_is_refused(multiplier):
     ids=["logistic", "hinge", "squared", "softmax"],
 )
 def test_without_noise_the_minimum_over_the_ball_is_found(data, loss, outputs, penalty):
-    """At the rate 2 L (2 radius)^2 / t of the theorem, and in the end to a few thousandths."""
+    """At the rate 2 L (2 radius)^2 / t of the theorem, finally to a few thousandths."""
     X, y = data
     problem, Z = problem_for(X, loss, outputs, penalty=penalty), records_of(X)
 
@@ -454,7 +453,7 @@ def test_other_penalties_are_refused_with_the_remedy():
 
 @pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
 def test_few_of_many_columns_are_found():
-    """5000 rows, 400 columns of which three matter: what the L1 geometry is for."""
+    """5000 rows, 400 columns of which three matter: the case for the L1 geometry."""
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], size=(5000, 400)) * (rng.random((5000, 400)) < 0.02)
     y = np.where(X[:, 7] - X[:, 100] + X[:, 300] + 0.05 * rng.normal(size=5000) > 0, 1, -1)

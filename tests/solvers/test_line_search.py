@@ -1,5 +1,4 @@
-"""Private line search: the drops and their bounds, the law of the gate, one batch for both, and
-runs under a filter.
+"""Private line search: decreases and their bounds, the gate, shared batches, privacy filters.
 
 False alarms: checks on secure noise reject at level 1e-6 each, and there are eight of them.
 """
@@ -72,7 +71,7 @@ LEVEL = 1e-6
 over_relations = pytest.mark.parametrize("relation", RELATIONS, ids=str)
 
 
-# How much losses fall
+# Decrease of the losses
 
 
 def drops_by_numpy(problem, X, y, points, bounds):
@@ -128,8 +127,8 @@ NOBODY = np.full(5, np.nan)
 @pytest.mark.parametrize(("loss", "outputs"), LOSSES, ids=str)
 @over_relations
 def test_no_record_moves_a_drop_beyond_its_bound_and_some_reach_it(loss, outputs, relation):
-    """Random and climbed neighbours: each of the sums stays within its own radius, and half of
-    it is exceeded.
+    """Random and hill-climbed neighbours: each sum stays within its radius and exceeds half of
+    it.
     """
     X, y = table(), labels_for(loss, outputs, 60)
     problem = problem_for(X, loss, outputs, relation)
@@ -180,11 +179,11 @@ def test_scores_of_gates_and_choices_move_by_one_unit(relation):
             assert np.abs(moved).max() <= query.sensitivity(relation)
 
 
-# What is asked of a step
+# The condition on a step
 
 
 def armijo(problem, X, y, w, g, step, sufficient):
-    """Whether the mean objective falls by the share asked for, in plain numpy."""
+    """Whether the mean objective decreases by the required share, in plain numpy."""
     Z = records_of(X)
 
     def objective(v):
@@ -194,7 +193,7 @@ def armijo(problem, X, y, w, g, step, sufficient):
 
 
 def without_divisor(search):
-    """C11 as printed: the drop is a sum over the batch, the promised fall a mean."""
+    """C11 as printed: the decrease is a sum over the batch, the predicted decrease a mean."""
 
     class Printed(Backtracking):
         def _drop(self, problem, w, g):
@@ -211,9 +210,7 @@ def without_divisor(search):
 
 
 def test_the_gate_asks_for_a_share_of_the_promised_fall():
-    """C11: without noise the accepted step is the first that meets Armijo's condition; as
-    printed almost any passes.
-    """
+    """C11: without noise the first step that meets Armijo's condition; as printed almost any."""
     X, y = two_classes(n=2000)
     problem, source = problem_for(X), source_of(*two_classes(n=2000))
     search = Backtracking(512.0 * 0.7 ** np.arange(20.0), 2000.0, 1e3, 0.6, 0.0)
@@ -228,21 +225,19 @@ def test_the_gate_asks_for_a_share_of_the_promised_fall():
 
 
 def test_noise_in_the_gradient_promises_no_fall():
-    """The share of the squared length that is noise is taken off, or no step along a noisy
-    gradient could pass.
-    """
+    """Noise in the squared norm is subtracted, or no step along a noisy gradient could pass."""
     problem = problem_for(np.empty((100, 3)))
-    quiet = Backtracking(np.array([1.0]), 100.0, 1.0, 0.5, 0.0)
-    noisy = replace(quiet, gradient_noise=0.2)
+    noiseless = Backtracking(np.array([1.0]), 100.0, 1.0, 0.5, 0.0)
+    noisy = replace(noiseless, gradient_noise=0.2)
     w, g = np.zeros(4), 100 * np.array([0.3, 0.2, -0.4, 0.1])
-    assert quiet.gate(problem, w, g).asked[0] == pytest.approx(100 * 0.5 * 0.3)
+    assert noiseless.gate(problem, w, g).asked[0] == pytest.approx(100 * 0.5 * 0.3)
     assert noisy.gate(problem, w, g).asked[0] == pytest.approx(100 * 0.5 * (0.3 - 4 * 0.04))
 
 
 @pytest.mark.parametrize("penalty", [ScaledL2(0.3), L1(0.2)], ids=repr)
 def test_penalties_count_without_noise(penalty):
-    """What the penalty falls by is public and comes with the drop; candidates are where the
-    solver then goes.
+    """The decrease of the penalty is public and is added; candidates are the solver's next
+    points.
     """
     problem = problem_for(np.empty((50, 3)), penalty=penalty)
     search = Backtracking(np.array([2.0, 1.0]), 50.0, 1.0, 0.0, 0.0)
@@ -256,11 +251,13 @@ def test_penalties_count_without_noise(penalty):
     )
 
 
-# The law of the noisy gate
+# The distribution of the noisy gate
 
 
 def known_gate(relation, levels):
-    """A gate whose scores are ``levels``: all records stand still, what is asked does the rest."""
+    """A gate whose scores are ``levels``: no record's loss changes, the thresholds set the
+    scores.
+    """
     problem = problem_for(np.empty((30, 2)), relation=relation, fit_intercept=False)
     count = len(levels)
     vectors, mixes = np.zeros((1, 2)), np.ones((1 + count, 1))
@@ -294,9 +291,7 @@ def exact_law(noise, scale, levels):
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @over_relations
 def test_the_gate_has_its_law_and_half_the_noise_would_show(noise, relation):
-    """Chi-square of 4000 secure answers against quadrature; the law of half the noise is
-    rejected.
-    """
+    """Chi-square of 4000 secure answers against quadrature; half the noise is rejected."""
     levels = [-6.0, 2.0, -1.0, 4.0]
     query, source = known_gate(relation, levels)
     entropy = Entropy(relation, SecureSampler(), SecureCoins())
@@ -382,7 +377,7 @@ def test_gradient_and_gate_look_at_one_batch(monkeypatch):
 
 
 def test_plans_price_what_they_do():
-    """Together on one batch, apart on fresh ones, and as gates by themselves on all rows."""
+    """Together on one batch, separately on fresh ones, and gates alone on all rows."""
     problem = problem_for(np.empty((1000, 5)))
 
     def cost(solver):
@@ -399,9 +394,7 @@ def test_plans_price_what_they_do():
 
 
 def test_gates_over_all_rows_are_not_priced_as_randomised_response():
-    """Twenty of epsilon 0.2 by themselves: 1.63 is proved, and 3.83 would be paid for the worst
-    pure mechanism.
-    """
+    """Twenty of epsilon 0.2: 1.63 is proved; the worst pure mechanism would cost 3.83."""
     gate = FreshGate(rate=1.0, noise="laplace", queries=20).cost(2 / 0.2, 20, 1000)
     assert epsilon_of(PureCost(0.2, 20), 1e-6, Relation.REPLACE_ONE) == pytest.approx(
         3.83, abs=0.01
@@ -484,7 +477,7 @@ def test_penalties_that_are_not_convex_are_refused():
 
 
 def run_with_known_prices(solver, problem, X, y, multiplier, relation):
-    """Run, keeping the price of every release."""
+    """Run and record the cost of every release."""
     plan = solver.plan(problem)
     curator = curator_over(source_of(X, y), plan, multiplier, relation)
     prices, release = [], curator.release
@@ -500,8 +493,9 @@ def run_with_known_prices(solver, problem, X, y, multiplier, relation):
 
 @over_relations
 def test_an_adaptive_run_stays_within_its_price(relation):
-    """Each price is that of the very call, with what CHEB made of the noise; together they pass
-    a filter, and not much is left.
+    """Each cost is that of the call, with the noise set by CHEB; together they pass a filter.
+
+    Little of the budget is left.
     """
     X, y = two_classes(n=1000)
     problem = problem_for(X, relation=relation)
@@ -523,7 +517,7 @@ def test_an_adaptive_run_stays_within_its_price(relation):
 
 
 def test_the_curator_refuses_the_release_that_would_overdraw():
-    """A solver that does not ask first meets the filter; nothing is computed."""
+    """A solver that does not check first is refused by the filter; nothing is computed."""
     X, y = two_classes()
     problem = problem_for(X)
     plan = Plan((Planned("run", Priced, 50, sampling=RenyiRun(1e-5)),))
@@ -549,7 +543,7 @@ def test_the_curator_refuses_the_release_that_would_overdraw():
 
 
 def test_replayed_releases_are_charged_to_the_filter_as_well():
-    """An interrupted run that goes on must not start with an empty filter."""
+    """An interrupted run that continues must not start with an empty filter."""
     X, y = two_classes()
     problem = problem_for(X)
     plan = Plan((Planned("run", Priced, 50, sampling=GaussianRun()),))
@@ -560,7 +554,7 @@ def test_replayed_releases_are_charged_to_the_filter_as_well():
     second = curator_over(source_of(X, y), plan, 1.0, replay=first.transcript)
     for _ in range(3):
         second.release("run", ask)
-    # Four of them would be one whole Gaussian release, less what rounding keeps back.
+    # Four of them would be one whole Gaussian release, minus the reserve for rounding.
     assert not second.affords("run", ask)
     assert second.affords("run", replace(ask, noise_multiplier=2.01))
 
@@ -633,7 +627,7 @@ def test_without_privacy_it_finds_the_minimum(penalty):
 
 
 def test_a_gate_asks_one_number_of_each_candidate():
-    """One sum compared with thousands of thresholds would be measured, not compared."""
+    """Comparing one sum with thousands of thresholds would measure it."""
     problem = problem_for(np.empty((50, 2)))
     vectors = np.stack([np.zeros(problem.shape), np.ones(problem.shape)])
     drop = LossDrop(problem, vectors, np.eye(2), np.array([0.5]))
@@ -653,9 +647,7 @@ def test_a_gate_asks_one_number_of_each_candidate():
     ],
 )
 def test_the_swap_profile_bounds_the_proofs_own_minimum(mu, epsilon, gates, rate, at):
-    """Any split of the proof is an upper bound; the profile may not lie below the least of them,
-    on plateaus neither.
-    """
+    """Each split of the proof is an upper bound; the profile is never below the least of them."""
     inner = _Inner(mu, epsilon, gates)
     _, profile = _swap(inner, rate)
     c = math.expm1(at) * (1 - rate) / rate

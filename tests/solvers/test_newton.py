@@ -1,6 +1,4 @@
-"""Newton with two noises: curvatures are what they are called, no record moves them further than
-promised, and steps converge.
-"""
+"""Newton with two noises: curvatures, their sensitivity, and convergence."""
 
 import math
 from dataclasses import replace
@@ -44,7 +42,7 @@ def test_the_hessian_is_the_derivative_of_the_slope(loss, t, y):
     by_difference = (ends[1] - ends[0]) / (2 * step)
     corner = isinstance(loss, HuberHinge | Squared) and 0 < by_difference < loss.smoothness * (
         1 - 1e-4
-    )  # astride a kink
+    )  # on both sides of a kink
     assert corner or found == pytest.approx(by_difference, abs=1e-4)
 
 
@@ -110,12 +108,12 @@ def test_margins_beyond_floating_point_count_for_nothing_rather_than_for_everyth
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_noise_on_the_curvature_is_the_multiplier_times_the_sensitivity(relation):
-    """4060 diagonal values: a deviation half or twice as large is 40 deviations off."""
+    """4060 diagonal values: half or twice the standard deviation is 40 standard errors off."""
     problem = problem_for(np.empty((50, 28)), relation=relation)
     query = HessianSum(problem, np.zeros(29))
     plan = Plan((Planned("only", HessianSum, 140),))
-    nobody = source_of(np.full((50, 28), np.nan), np.ones(50))
-    curator = curator_over(nobody, plan, 2.0, relation, sampler=SecureSampler())
+    zero_records = source_of(np.full((50, 28), np.nan), np.ones(50))
+    curator = curator_over(zero_records, plan, 2.0, relation, sampler=SecureSampler())
     on_diagonal = np.equal(*np.triu_indices(29))
     noise = np.array([curator.release("only", query)[on_diagonal] for _ in range(140)])
     deviation = 2.0 * query.sensitivity(relation)
@@ -151,16 +149,14 @@ def test_no_neighbour_turns_a_direction_further_than_promised(ridge):
         other = X.copy()
         other[0] = target if rng.random() < 0.3 else rng.normal(size=3)
         if rng.random() < 0.3:
-            other[0] = np.nan  # nobody
+            other[0] = np.nan  # the zero record
         query, found = direction(X, np.ones(n), target, ridge)
         moved = np.linalg.norm(found - direction(other, np.ones(n), target, ridge)[1])
         assert moved <= query.sensitivity(Relation.REPLACE_ONE)
 
 
 def test_the_bound_on_directions_is_reached():
-    """One record along the target against nobody, or against one across it; half the bound would
-    be broken.
-    """
+    """One record along the target against the zero record, or one across it."""
     target, y = np.array([2.0, 0.0]), np.ones(1)
     query, along = direction(np.array([[1.0, 0.0]]), y, target, 0.2)
     for other in ([np.nan, np.nan], [0.0, 1.0]):
@@ -232,7 +228,7 @@ def test_second_derivatives_converge_in_a_few_steps():
 
 
 def test_the_published_form_converges_too():
-    """A ridge makes it a damped method: slower, to the same minimum."""
+    """A ridge makes it a damped method: slower, with the same minimum."""
     X, y = two_classes(d=4)
     problem = problem_for(X, penalty=ScaledL2(0.01))
     published = DoubleNoiseNewton(steps=60, second_noise="direction", clip=1.0)
@@ -251,7 +247,7 @@ def test_the_published_form_converges_too():
         (
             DoubleNoiseNewton(second_noise="direction"),
             L1(0.1),
-            "never shows the curvature.*'curvature'",
+            "does not release the curvature.*'curvature'",
         ),
     ],
 )

@@ -1,9 +1,8 @@
-"""Noise inside an objective: its price holds against exact densities and canaries, and every known
-way to get it wrong shows.
+"""Objective perturbation: its cost holds against exact densities and canaries.
 
 Each known bug is put back somewhere below, and the check that guards against it is seen to fail.
 False alarms: statistical checks have fixed seeds; with fresh ones each would reject at five
-deviations, below 1e-6.
+standard deviations, below 1e-6.
 """
 
 import math
@@ -81,7 +80,7 @@ REPLACE_ONE = Relation.REPLACE_ONE
 ORDERS = np.array([1.01, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0])
 
 
-# The price, against exact densities
+# The cost, against exact densities
 
 
 class Smooth1d:
@@ -118,11 +117,10 @@ def divergence(log_p, log_q, width, order):
 
 
 def problems_1d(relation, trials=60, seed=0):
-    """Random problems of a few records on a line, and a neighbour; under add-remove the neighbour
-    has the zero record.
+    """Random one-dimensional problems of a few records, each with a neighbour.
 
-    Huber's loss has targets, far out on opposite sides: its slopes saturate and the gradient moves
-    as far as it can.
+    Under add-remove the neighbour has the zero record. Huber's loss has targets, far out on
+    opposite sides: its slopes saturate and the gradient changes by its bound.
     """
     rng = np.random.default_rng(seed)
     for trial in range(trials):
@@ -153,8 +151,9 @@ def problems_1d(relation, trials=60, seed=0):
 
 
 def worst_excess(relation, curve):
-    """Largest amount by which a true divergence exceeds a curve of shift / sigma and kappa, over
-    problems and orders.
+    """Largest excess of a true divergence over a curve, over problems and orders.
+
+    The curve is a function of shift / sigma and kappa.
     """
     excess = -math.inf
     for loss, n, mu, sigma, tables, linear in problems_1d(relation):
@@ -186,7 +185,7 @@ def test_no_exact_density_exceeds_the_curve(relation):
 @pytest.mark.parametrize(
     "bug",
     [
-        lambda ratio, kappa, orders: orders * ratio**2 / 2,  # the curvature of the record forgotten
+        lambda ratio, kappa, orders: orders * ratio**2 / 2,  # without the curvature of the record
         lambda ratio, kappa, orders: priced(ratio / 2, kappa, orders),  # half the shift
     ],
     ids=["no curvature", "half the shift"],
@@ -196,8 +195,8 @@ def test_exact_densities_expose_a_price_that_is_too_low(relation, bug):
 
 
 def test_two_dimensions_with_orthogonal_records():
-    """One record, exchanged for an orthogonal one; the published check has 0.217 against 1.105
-    by theorem A.
+    """One record replaced by an orthogonal one: 0.217 by the published check, 1.105 by theorem
+    A.
     """
     axis = np.linspace(-20, 20, 801)
     theta = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -335,9 +334,7 @@ def test_the_profile_is_that_of_the_worst_angle(multiplier, kappa, epsilon):
 @pytest.mark.parametrize("multiplier", [1.0, 4.0, 20.0])
 @pytest.mark.parametrize("count", [1, 30])
 def test_no_price_is_below_that_of_gaussian_noise(multiplier, count):
-    """The bound is attained where slopes saturate, so nothing cheaper than a Gaussian release
-    can be right.
-    """
+    """The bound is attained where slopes saturate, so no cost below a Gaussian's is valid."""
     plain = GaussianCost(multiplier, count)
     for kappa in (0.0, 1e-6, 0.01):
         cost = ObjectiveCost(multiplier, kappa, 1, count)
@@ -420,8 +417,9 @@ def gradient_at(w, X, y, query):
 
 
 def measured_mu(tables, query, multiplier, direction, count=2000):
-    """Distance of the two laws of noise, as an observer who knows the first table sees it, in
-    deviations.
+    """Distance of the two noise distributions, for an observer who knows the first table.
+
+    In standard deviations.
     """
     seen = [
         -gradient_at(releases(X, y, query, multiplier, count, seed), *tables[0], query) @ direction
@@ -430,15 +428,13 @@ def measured_mu(tables, query, multiplier, direction, count=2000):
     return abs(np.mean(seen[0]) - np.mean(seen[1])) / np.std(seen[0])
 
 
-# Noise scale 0.4 with five records: the shift 2/5 is one deviation.
+# Noise scale 0.4 with five records: the shift 2/5 is one standard deviation.
 CANARY_ERROR = 5 * math.sqrt(2 / 2000)
 
 
 @pytest.mark.parametrize("bug", [1.0, 0.5], ids=["right", "half the noise"])
 def test_label_flip_canary_has_its_known_answer(bug):
-    """Flipping a label moves the gradient by exactly x/n and no Hessian: mu is 1/(n sigma), half
-    of what is paid.
-    """
+    """A flipped label changes the gradient by x/n and no Hessian: mu is half of what is paid."""
     X, y = np.ones((5, 1)), np.array([1.0, 1.0, -1.0, 1.0, -1.0])
     flipped = np.append(-y[0], y[1:])
     query = PerturbedMinimiser(problem_for(X, fit_intercept=False), 0.5)
@@ -448,9 +444,7 @@ def test_label_flip_canary_has_its_known_answer(bug):
 
 @pytest.mark.parametrize("bug", [1.0, 0.5], ids=["right", "half the noise"])
 def test_full_strength_canary_is_nearly_as_loud_as_paid_for(bug):
-    """Two records on opposite sides, slopes saturated by a public linear term: all of the shift
-    is seen, and no more.
-    """
+    """Two records on opposite sides, slopes saturated by a public linear term: the full shift."""
     e = 0.1
     side = math.sqrt(1 - e**2)
     X, other = (np.vstack([[-e, s * side], np.tile([1.0, 0.0], (4, 1))]) for s in (1, -1))
@@ -463,13 +457,13 @@ def test_full_strength_canary_is_nearly_as_loud_as_paid_for(bug):
 
 
 def test_noise_has_the_scale_that_was_paid_for():
-    """What KKT recovers from many releases is spherical noise of multiplier times 2L/n; each
-    release has its own.
+    """The noise recovered by KKT is spherical, of noise multiplier times 2L/n, fresh per
+    release.
     """
     X, y = two_classes(n=50, d=3)
     query, Z = PerturbedMinimiser(problem_for(X), 0.2), records_of(X)
     noise = -gradient_at(releases(X, y, query, 3.0, 500, 0), Z, y, query) / (3.0 * 2 / 50)
-    # 2000 squares of standard normals: deviation sqrt(2/2000)
+    # 2000 squares of standard normals: standard deviation sqrt(2/2000)
     assert np.mean(noise**2) == pytest.approx(1.0, abs=5 * math.sqrt(2 / 2000))
     assert np.abs(np.corrcoef(noise.T) - np.eye(4)).max() < 5 / math.sqrt(500)
     assert len(np.unique(noise[:, 0].round(12))) == 500
@@ -477,18 +471,16 @@ def test_noise_has_the_scale_that_was_paid_for():
 
 @pytest.mark.parametrize("bug", [1.0, 0.5], ids=["right", "published"])
 def test_output_noise_hides_both_ends_of_the_ball(bug, monkeypatch):
-    """A solver may stop at either end of its tolerance depending on the rows: 2 beta / mu apart,
-    published as half of that.
-    """
-    honest = CertifiedMinimiser.sensitivity
+    """A solver may stop at either end of its tolerance: 2 beta / mu apart, half in the paper."""
+    correct = CertifiedMinimiser.sensitivity
     monkeypatch.setattr(
-        CertifiedMinimiser, "sensitivity", lambda self, relation: bug * honest(self, relation)
+        CertifiedMinimiser, "sensitivity", lambda self, relation: bug * correct(self, relation)
     )
     X, y, mu, draws = np.ones((4, 1)), np.ones(4), 0.5, 2000
     query = PerturbedMinimiser(problem_for(X, fit_intercept=False), mu, tolerance=1e-3)
     plan = minimiser_plan(
         query, draws, output_share=0.5
-    )  # both multipliers are equal: rho = 1/2 for the output
+    )  # both noise multipliers are equal: rho = 1/2 for the output
     errors = 0.0
     for side in (-1.0, 1.0):
         # The tolerance that a solver gets is half of the certified one.
@@ -535,9 +527,7 @@ def test_without_a_certificate_nothing_is_released(monkeypatch):
 
 
 def test_the_certificate_tells_a_minimiser_from_one_step_towards_it():
-    """What a solver without a certificate would release after one gradient step is far above the
-    promised gradient.
-    """
+    """Without a certificate, one gradient step ends far above the guaranteed gradient norm."""
     X, y = two_classes(n=500, d=6)
     query = PerturbedMinimiser(problem_for(X), 0.1)
     promised = CertifiedMinimiser(query, np.zeros(7), 0.0, 0.0).gradient_norm
@@ -548,9 +538,7 @@ def test_the_certificate_tells_a_minimiser_from_one_step_towards_it():
 
 
 def test_steps_that_fold_the_map_are_never_certified(monkeypatch):
-    """Gradient steps longer than 2 / curvature do not converge, and noise to minimiser is then
-    no bijection.
-    """
+    """Steps above 2 / curvature diverge, and the map from noise to minimiser is no bijection."""
     monkeypatch.setattr(boundary, "_MOST_STEPS", 300)
     monkeypatch.setattr(boundary._MetricSteps, "step", lambda self, at, g: at - 2.5 / 0.5 * g)
     monkeypatch.setattr(
@@ -566,8 +554,8 @@ def test_steps_that_fold_the_map_are_never_certified(monkeypatch):
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 @pytest.mark.parametrize("penalty", [Zero(), ScaledL2(0.1), L1(0.01), L2Ball(0.5)], ids=repr)
 def test_neighbours_move_the_minimiser_no_further_than_its_sensitivity(relation, penalty):
-    """With the same noise. Four records that agree against four of which one dissents come to
-    half of the bound.
+    """With the same noise, four equal records against four with one flipped reach half the
+    bound.
     """
     X, y = np.tile([1.0, 0.0], (4, 1)), np.ones(4)
     other, labels = X.copy(), y.copy()
@@ -602,7 +590,7 @@ def test_changing_one_row_changes_no_other_record():
     )
     np.testing.assert_array_equal(first[kept], second[kept])
     assert not np.array_equal(first[3], second[3])
-    # Dividing by the largest value of each column, as the paper's experiments do, moves all of
+    # Dividing by the largest value of each column, as in the paper's experiments, changes all of
     # them.
     scaled = [rows / np.abs(rows).max(axis=0) for rows in (X, other)]
     assert (scaled[0][kept] != scaled[1][kept]).any(axis=1).all()
@@ -614,10 +602,10 @@ def test_changing_one_row_changes_no_other_record():
 def test_the_curator_refuses_a_minimiser_that_was_not_priced():
     X, y = two_classes()
     problem = problem_for(X)
-    cheap, dear = PerturbedMinimiser(problem, 0.1), PerturbedMinimiser(problem, 0.01)
+    cheap, expensive = PerturbedMinimiser(problem, 0.1), PerturbedMinimiser(problem, 0.01)
     curator = curator_over(source_of(X, y), minimiser_plan(cheap), 3.0)
     with pytest.raises(UndeclaredRelease, match="kappa"):
-        curator.release("w", dear)
+        curator.release("w", expensive)
     curator.release("w", cheap)
 
 
@@ -672,7 +660,7 @@ PENALTIES = [
 
 @pytest.mark.parametrize("mu", [0.001, 0.1])
 def test_without_noise_it_is_ridge_regression(mu):
-    """The quadratic is on every coordinate, the intercept's too."""
+    """The quadratic is on every coordinate, including the intercept."""
     X, y = two_classes()
     solver, problem = ObjectivePerturbation(mu=mu), problem_for(X)
     w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
@@ -731,14 +719,12 @@ def test_it_makes_what_it_declared_and_pays_for_it(penalty, relation):
         [ObjectiveCost(3.0, part.sampling.kappa, 1, stages), GaussianCost(output, stages)]
     )
     assert plan.cost({"minimiser": 3.0}, len(y)) == made
-    # kappa is no less than smoothness / (n mu), which the usual mu sets
+    # kappa is at least smoothness / (n mu), with the default mu
     assert part.sampling.kappa == pytest.approx(0.005 / math.sqrt(stages), rel=1e-8)
 
 
 def test_less_noise_means_zeros_and_noise_keeps_them():
-    """The lasso's zeros are lifted by the noise on the output, and set back; the intercept never
-    is.
-    """
+    """Output noise makes zeros of the lasso non-zero, and they are restored; not the intercept."""
     X, y = two_classes(n=2000, d=20)
     X[:, 10:] *= 0.01
     solver, problem = ObjectivePerturbation(mu=0.1), problem_for(X, penalty=L1(0.02))

@@ -1,6 +1,4 @@
-"""Output perturbation: the minimiser moves by no more than its sensitivity, tolerance included,
-and noise fits it.
-"""
+"""Output perturbation: the sensitivity of the minimiser, with its tolerance, and the noise."""
 
 import math
 
@@ -48,8 +46,9 @@ def bare(X, loss, penalty=None, relation=REPLACE):
 @pytest.mark.parametrize("tolerance", [1e-8, 1e-3, 0.1])
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_the_sensitivity_is_the_shift_over_mu_and_both_tolerances(relation, tolerance):
-    """2 R / (n mu) + 2 gamma under replace-one, gamma = gradient norm / mu; half of the first
-    term when a record is taken away.
+    """2 R / (n mu) + 2 gamma under replace-one, gamma = gradient norm / mu.
+
+    Half of the first term if a record is removed.
     """
     n, mu = 200, 0.05
     query = RegularisedMinimiser(
@@ -60,8 +59,9 @@ def test_the_sensitivity_is_the_shift_over_mu_and_both_tolerances(relation, tole
 
 
 def test_a_record_moves_the_minimiser_that_far():
-    """Huber loss in its linear part: the minimiser is the mean of the labels over mu, and a flip
-    moves it by exactly 2 / (n mu).
+    """Huber loss in its linear part: a flipped label moves the minimiser by exactly 2 / (n mu).
+
+    The minimiser is the mean of the labels over mu.
     """
     n, mu = 40, 4.0
     X, y = np.ones((n, 1)), np.where(np.arange(n) % 2, 1.0, -1.0)
@@ -106,7 +106,7 @@ def test_neighbours_stay_within_the_sensitivity(penalty, loss, relation):
         labels[0] = labels_for(loss, outputs, 1, int(rng.integers(1000)))[0]
         one, other = answer_of(query, X, y), answer_of(query, changed, labels)
         assert np.linalg.norm(one - other) <= query.sensitivity(relation)
-        # an answer is short enough for the grid of the noise
+        # an answer is within the range of the noise grid
         assert np.linalg.norm(one) <= n * query.sensitivity(relation)
 
 
@@ -126,8 +126,9 @@ def test_the_answer_is_the_minimiser():
 
 
 def test_a_minimiser_that_is_found_about_right_breaks_the_sensitivity_of_the_exact_one():
-    """What implementations do: stop when the gradient is small, and count on 2 R / (n mu). One
-    label decides whether it ever starts.
+    """A common implementation: stop at a small gradient, and assume 2 R / (n mu).
+
+    One label decides whether it ever starts.
     """
     n, mu, tolerance = 200, 0.5, 0.05
     X, y = np.ones((n, 1)), np.where(np.arange(n) < 105, 1.0, -1.0)
@@ -143,14 +144,15 @@ def test_a_minimiser_that_is_found_about_right_breaks_the_sensitivity_of_the_exa
     query = RegularisedMinimiser(bare(X, HuberHinge()), mu, tolerance)
     assert (
         query.sensitivity(REPLACE) >= naive
-    )  # such a solver would be covered, had it certified its answer
+    )  # a certified answer of such a solver would be covered
     fine = RegularisedMinimiser(bare(X, HuberHinge()), mu)
     assert (
         abs(answer_of(fine, X, y) - answer_of(fine, X, one_more))[0]
         <= fine.sensitivity(REPLACE)
         <= exact_only * (1 + 1e-5)
     )
-    # Noise for the exact sensitivity alone, meant for (1, 1e-6), keeps nothing of it for that pair.
+    # Noise for the exact sensitivity alone, calibrated to (1, 1e-6), gives no such guarantee for
+    # that pair.
     assert gaussian_delta(1.0, 0.236704 * naive / exact_only) > 1e5 * gaussian_delta(1.0, 0.236704)
 
 
@@ -170,8 +172,9 @@ def test_every_answer_has_the_gradient_that_the_sensitivity_counts_on(tolerance)
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_noise_is_the_multiplier_times_the_sensitivity(relation):
-    """Nobody in the table: the answer is zero. Two-sided chi-square at 1e-6; half the noise
-    fails it.
+    """All rows count as the zero record, so the answer is zero.
+
+    Two-sided chi-square at 1e-6; half the noise fails it.
     """
     X = np.full((50, 300), np.nan)
     problem = problem_for(X, relation=relation)

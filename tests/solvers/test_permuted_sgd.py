@@ -1,8 +1,8 @@
-"""NSGD, RSGD-AR and full-batch descent with noise on the end: no record moves a run further than
-the recursion says, some move it exactly that far, and each bug of the thesis or of its code, put
-back, is caught.
+"""NSGD, RSGD-AR and full-batch descent with noise on the last iterate.
 
-False alarms: three checks on secure coins or noise, each rejecting at 1e-6.
+No record changes a run by more than the recursion gives, some by exactly that, and each bug of the
+thesis or of its code, put back, is caught. False alarms: three checks on secure random bits or
+noise, each rejecting at 1e-6.
 """
 
 import itertools
@@ -92,7 +92,7 @@ def recursion(sizes, steps, restart, mu, L, R=1.0, *, averaged=True, nominal=Non
 
 
 def plain_run(loss, Z, y, sizes, steps, restart, mu, penalty=None, normalised=False):
-    """The run in numpy, over rows as they lie."""
+    """The run in numpy, over rows in the given order."""
     w, copies = np.zeros(Z.shape[1]), []
     ends = np.cumsum(sizes)
     for s, eta in enumerate(steps, start=1):
@@ -109,7 +109,7 @@ def plain_run(loss, Z, y, sizes, steps, restart, mu, penalty=None, normalised=Fa
 
 
 def dealt(n, parts, rng):
-    """Batch sizes that have nothing to do with each other."""
+    """Unequal batch sizes."""
     cuts = np.sort(rng.choice(np.arange(1, n), parts - 1, replace=False))
     return tuple(np.diff([0, *cuts, n]).tolist())
 
@@ -159,7 +159,7 @@ def random_instance(seed):
 
 @cache
 def instances():
-    """400 of them: query, batch, how far the two runs end apart, and the bounds."""
+    """400 of them: query, batch, distance of the last iterates, and the bounds."""
     found = []
     for seed in range(400):
         query, one, other, j, bounds = random_instance(seed)
@@ -232,8 +232,9 @@ def test_the_run_is_the_plain_one(seed):
 
 
 def test_step_reset_and_averaging_must_be_in_the_bound():
-    """R1: 900 rows, nine batches, the last record's label flipped; true .0527, printed .0357 and
-    .0256, correct .0686.
+    """R1: 900 rows, nine batches, the last record's label flipped.
+
+    True .0527, printed .0357 and .0256, correct .0686.
     """
     n, sizes, epochs, restart, mu = 900, (100,) * 9, 20, 5, 1e-3
     X, y = np.ones((n, 1)), np.tile([1.0, -1.0], n // 2)
@@ -256,8 +257,8 @@ def test_step_reset_and_averaging_must_be_in_the_bound():
 
 
 def test_unequal_batches_move_further_than_the_nominal_size_says():
-    """R2: 30,400 rows in batches of 4000 leave one of 2400, whose records weigh 1.67 times as
-    much.
+    """R2: 30,400 rows in batches of 4000 leave one of 2400, with 1.67 times the weight per
+    record.
     """
     mu, steps = 1e-3, step_sizes(0.5, 20)
     sizes = (4000,) * 7 + (2400,)
@@ -280,9 +281,7 @@ def test_unequal_batches_move_further_than_the_nominal_size_says():
 
 
 def test_the_last_batch_is_not_the_worst():
-    """R3: not when steps are long (the first is nine times worse), and not when iterates are
-    averaged.
-    """
+    """R3: not with long steps (the first is nine times worse), nor with averaged iterates."""
     long = recursion((100,) * 5, step_sizes(3.0, 3), None, 1e-3, 1.0)
     assert [round(v, 3) for v in (long[0], long[-1])] == [0.998, 0.109]
     query = PermutedRun(
@@ -313,8 +312,8 @@ def test_ever_longer_runs_stay_within_the_bound_of_strong_convexity():
 
 
 def test_a_normalised_gradient_has_no_such_bound():
-    """C1: 4001 equal rows, 2001 or 2000 of them positive: the normalised step turns round, ours
-    moves by 2 eta / n.
+    """C1: 4001 equal rows, 2001 or 2000 positive: a normalised step reverses, ours has 2 eta /
+    n.
     """
     n, eta = 4001, 0.5
     X = np.tile([1.0, 0.0], (n, 1))
@@ -331,8 +330,9 @@ def test_a_normalised_gradient_has_no_such_bound():
 
 
 def test_the_intercept_is_inside_the_norm():
-    """C2: unit features and an intercept appended afterwards move a run sqrt(2) times as far as
-    claimed; ours are unit records.
+    """C2: unit features plus an intercept exceed the claimed sensitivity by sqrt(2); ours do not.
+
+    Our records have length one with the intercept.
     """
     n, eta = 4000, 0.5
     X, y = np.tile([1.0, 0.0], (n, 1)), np.tile([1.0, -1.0], n // 2)
@@ -380,7 +380,7 @@ def test_preparation_maps_each_record_by_itself(record):
 
 
 def test_scaling_by_the_rows_themselves_breaks_the_bound():
-    """C4: min-max from the data, put back: one outlier squeezes everybody else to zero."""
+    """C4: min-max from the data, put back: one outlier scales all other records to zero."""
     X, y = np.ones((40, 1)), np.ones(40)
     changed = X.copy()
     changed[7] = 1e6
@@ -393,7 +393,7 @@ def test_scaling_by_the_rows_themselves_breaks_the_bound():
     assert abs(end_of(query, X, y) - end_of(query, changed, y))[0] <= query.sensitivity(REPLACE)
 
 
-# T10, T16: the price ------------------------------------------------------------------------------
+# T10, T16: the cost -------------------------------------------------------------------------------
 
 VECTOR = PermutedRun(
     bare(np.empty((9 * 4341, 1)), Logistic()),
@@ -405,7 +405,7 @@ TARGET = Budget(1.0, 1e-8)
 
 
 def exact_price(run_, multiplier):
-    """The cost without the room that the mechanism leaves for its grid."""
+    """The cost without the margin that the mechanism leaves for its grid."""
     shares = tuple(size / run_.problem.n_rows for size in run_.passes.sizes)
     return PermutedGaussianCost(
         multiplier, shares, tuple((run_.shifts / run_.shifts.max()).tolist())
@@ -563,7 +563,7 @@ def test_senseless_prices_are_refused(shares, ratios, words):
         PermutedGaussianCost(1.0, shares, ratios)
 
 
-# T11: exact distributions against the price -------------------------------------------------------
+# T11: exact distributions against the cost --------------------------------------------------------
 
 
 def hockey_stick(centres, others, weights, sigma, epsilon):
@@ -607,8 +607,9 @@ def test_a_run_that_attains_every_bound():
     ],
 )
 def test_a_mixture_against_one_normal_is_no_price(scale, epsilon, true, gmm, ours):
-    """T11: sum q_j N(shift_j) against N(0), as the code of the thesis had it and dp_accounting
-    offers it, is less than the truth.
+    """T11: sum q_j N(shift_j) against N(0), as in the code of the thesis, is below the truth.
+
+    dp_accounting offers the same.
     """
     query, ends = audited_run()
     sigma = query.shifts.max() / scale
@@ -624,7 +625,7 @@ def test_a_mixture_against_one_normal_is_no_price(scale, epsilon, true, gmm, our
 
 
 def enumerated(query, X, y, other_y):
-    """Ends on two tables for every way of dealing the rows, in the same order."""
+    """Last iterates on two tables for every partition of the rows, in the same order."""
     n, sizes = len(X), query.passes.sizes
     sources = [source_of(X, labels, False) for labels in (y, other_y)]
     ends = []
@@ -636,8 +637,8 @@ def enumerated(query, X, y, other_y):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_exact_distribution_exceeds_the_price(seed):
-    """Every dealing of seven rows into two unequal batches, all equally likely; the exact
-    mixture against the price.
+    """Every partition of seven rows into two unequal batches: the exact mixture against the
+    cost.
     """
     rng = np.random.default_rng(seed)
     n, sizes = 7, ((2, 5), (5, 2))[seed % 2]
@@ -662,8 +663,9 @@ def test_no_exact_distribution_exceeds_the_price(seed):
 
 
 def test_batches_count_by_their_size():
-    """R2: with 1/m in place of b_j/n the exact distribution exceeds the price. A batch of one
-    comes first and is forgotten again.
+    """R2: with 1/m instead of b_j/n the exact distribution exceeds the cost.
+
+    A batch of one comes first, and the run contracts it.
     """
     n, sizes, mu = 10, (1, 9), 20.0
     X, y = np.zeros((n, 1)), np.ones(n)
@@ -680,12 +682,12 @@ def test_batches_count_by_their_size():
     assert profile(replace(correct, shares=(0.5, 0.5)), 0.2) < exact <= profile(correct, 0.2)
 
 
-# Second reading: climb over whole tables ----------------------------------------------------------
+# Second reading: hill climbing over whole tables --------------------------------------------------
 
 
 def climb(query, at, rng, starts=2, steps=40):
-    """Furthest apart that hill climbing over all rows, all labels and both records at row ``at``
-    gets two runs.
+    """Largest distance of two runs by hill climbing over all rows, labels and both records at
+    ``at``.
     """
     n, d, real = (
         query.problem.n_rows,
@@ -727,7 +729,7 @@ def climb(query, at, rng, starts=2, steps=40):
         (Logistic(), 0.3, None, 0.3),  # its slopes are near one half where the run starts
         (HuberHinge(), 0.1, 2, 0.9),
         (Squared(0.7), 0.3, 2, 0.7),
-        # long steps stretch, and only special tables come near the bound
+        # long steps expand, and only special tables come near the bound
         (HuberHinge(), 2.6, 2, 0.02),
         (Squared(0.7), 2.6, None, 0.02),
     ],
@@ -769,7 +771,7 @@ def test_neighbours_of_every_kind_of_model_stay_within_the_bound(loss, outputs, 
         )
         moved = np.linalg.norm(end_of(query, X, y) - end_of(query, changed, labels))
         assert moved <= query.shifts[i // 4]
-        # an answer is short enough for the grid of the noise
+        # an answer is within the range of the noise grid
         assert np.linalg.norm(end_of(query, X, y)) <= n * query.sensitivity(REPLACE)
 
 
@@ -808,8 +810,8 @@ def unequal_rows(n=24):
 
 
 def test_the_secret_order_is_fresh_and_comes_from_the_coins():
-    """Noiseless runs differ from release to release; two of six agree by chance with probability
-    below 1e-6.
+    """Noiseless runs differ from release to release; two of six agree with probability below
+    1e-6.
     """
     X, y = unequal_rows()
     query = PermutedRun(problem_for(X), Passes.even(24, 6, (4.0,) * 2), 1.0)
@@ -842,9 +844,7 @@ def test_every_source_gives_the_same_end(layout):
 
 
 def noise_of(name, columns, count, multiplier=2.0):
-    """Releases of a table of nobody: the answer is zero, so what comes out is noise. In units of
-    what it should be.
-    """
+    """Releases where all rows count as the zero record: noise in units of the declared scale."""
     X, y = np.full((50, columns), np.nan), np.ones(50)
     problem = problem_for(X)
     solver = replace(SOLVERS[name](), epochs=1, batches=1 if name == "outpert-gd" else 5)
@@ -887,18 +887,18 @@ def test_noise_is_fresh_and_independent_in_every_coordinate():
 
 
 def test_half_the_noise_is_told_apart():
-    """On the run that attains every bound: with the price's noise no test does better than
-    promised, with half of it one does.
+    """On the run that attains every bound: no test beats the guarantee; with half the noise one
+    does.
     """
     query, ends = audited_run()
     multiplier, epsilon = 0.5, 1.0
     promised = profile(exact_price(query, multiplier), epsilon)
     quarter = (0.25,) * 4
-    honest, halved = (
+    correct, halved = (
         hockey_stick(ends[:, 1], ends[:, 0], quarter, s * query.shifts.max(), epsilon)
         for s in (multiplier, multiplier / 2)
     )
-    assert honest <= promised < halved
+    assert correct <= promised < halved
 
 
 # Refusals -----------------------------------------------------------------------------------------
@@ -933,8 +933,8 @@ def test_add_remove_is_refused_by_cost_query_and_curator():
 
 
 def test_one_batch_of_all_rows_has_both_relations():
-    """Nobody changes batch: taking a record away (its contribution becomes zero) moves the end
-    half as far as replacing it.
+    """No record changes batch: removing one (a zero contribution) has half the effect of replacing
+    it.
     """
     X, y = np.ones((10, 1)), np.ones(10)
     query = PermutedRun(bare(X, HuberHinge()), Passes((10,), (0.05,) * 4), 1.0)
@@ -1093,7 +1093,7 @@ def test_the_length_of_a_run_follows_the_budget():
 
 
 def test_normal_cdf_is_the_profile_of_the_gaussian():
-    """The yardstick of this file, by its definition."""
+    """The reference of this file, by its definition."""
     mu, epsilon = 0.7, 0.4
     expected = ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
     assert gaussian_delta(epsilon, mu) == pytest.approx(expected, rel=1e-12)

@@ -1,6 +1,4 @@
-"""DP-SADMM: calibrated noise where the paper's formula breaks its promise, sound steps, and the
-minimum without noise.
-"""
+"""DP-SADMM: calibrated noise where the paper's formula fails, valid steps, and convergence."""
 
 import math
 import tracemalloc
@@ -48,15 +46,15 @@ PAPER_DELTA = 5e-4
 
 
 def multiplier_of_theorem_2(n, b, steps, epsilon, share=0.5):
-    """Noise over the sensitivity 2l/b, as printed; its own conditions hold in none of the
-    paper's experiments.
+    """Noise over the sensitivity 2l/b, as printed; no experiment of the paper meets its
+    conditions.
     """
     order = math.log(1 / PAPER_DELTA) / ((1 - share) * epsilon) + 1
     return math.sqrt(5 * order * b**2 * steps / (share * epsilon * n**2))
 
 
-# n, b, epochs, claimed epsilon, multiplier, what neighbours with equal other gradients achieve,
-# what is proved.
+# n, b, epochs, claimed epsilon, noise multiplier, epsilon that neighbours with equal other
+# gradients achieve, epsilon that is proved.
 THEOREM_2 = {
     "covtype, 1 epoch": (290506, 50, 1, 1.0, 0.167, 64.4, 65.3),
     "covtype, 5 epochs": (290506, 50, 5, 1.0, 0.373, 5.11, 5.41),
@@ -86,8 +84,8 @@ def test_what_the_noise_of_theorem_2_amounts_to(n, b, epochs, claimed, multiplie
 
 
 def test_theorem_2_applies_to_none_of_the_papers_budgets():
-    """Its two conditions bound the order from both sides; the smallest epsilon that leaves room
-    is above 1.
+    """Its two conditions bound the order from both sides; they are compatible only above
+    epsilon 1.
     """
     for n, b, smallest in (
         (290506, 50, 1.126),
@@ -111,14 +109,14 @@ def test_a_calibrated_plan_keeps_its_promise_where_the_formula_does_not():
         {"gradient": multiplier_of_theorem_2(n, b, steps, claimed)},
     )
     assert delta_of(plan.cost(ours, n), claimed, Relation.REPLACE_ONE) <= PAPER_DELTA
-    # What is achieved by two neighbours, not only what cannot be excluded.
+    # A lower bound achieved by two neighbours, not only an upper bound.
     achieved = PoissonGaussianCost(papers["gradient"], b / n, steps)
     assert delta_of(achieved, claimed, Relation.ADD_REMOVE) > 10 * PAPER_DELTA
 
 
 def test_a_calibrated_multiplier_keeps_its_promise_at_the_size_of_covtype():
-    """One epoch of batches of 50 out of 290506 rows; by Renyi curves, which are quick and never
-    too low.
+    """One epoch of batches of 50 out of 290506 rows; by Rényi curves, which are fast upper
+    bounds.
     """
     n, b, steps, claimed = 290506, 50, 5810, 1.0
     low, high = 0.1, 10.0
@@ -281,9 +279,7 @@ def test_the_published_strongly_convex_step_has_no_solution_for_long():
 def test_steps_are_scaled_by_the_public_batch_size_whatever_the_batch_holds(
     solver, held, monkeypatch
 ):
-    """Batches of 10 on average: dividing by what they hold would give other weights, or none for
-    an empty one.
-    """
+    """Batches of 10 on average: dividing by the realised size would give other weights, or none."""
     X, y = two_classes(100, 4)
     monkeypatch.setattr(PoissonBatch, "rows", lambda self, n_rows, coins: np.arange(held))
     problem = problem_for(X)
@@ -349,9 +345,7 @@ def full_batch(loss, **settings):
 
 
 def normalised(w, problem):
-    """Probabilities do not change when all intercepts move together, so nothing holds softmax
-    intercepts in place.
-    """
+    """A common shift of all intercepts changes no probability, so it is not determined."""
     if isinstance(problem.loss, Softmax):
         w = w.copy()
         w[:, -1] -= w[:, -1].mean()
@@ -416,12 +410,12 @@ def slack_of(problem, X, y, w, ridge=0.0):
     map_to_z = -B.T @ A / b
     z = map_to_z @ problem.columns(w) + B.T @ K.c / b
     fixed = np.abs(z) > 1e-6
-    pull = problem.penalty.alpha * map_to_z.T
-    target = -g[:-1] - ridge * w[:-1] - pull[:, fixed] @ np.sign(z[fixed])
+    gradient_map = problem.penalty.alpha * map_to_z.T
+    target = -g[:-1] - ridge * w[:-1] - gradient_map[:, fixed] @ np.sign(z[fixed])
     rest = (
         target
         if fixed.all()
-        else lsq_linear(pull[:, ~fixed], target, bounds=(-1, 1), tol=1e-14).fun
+        else lsq_linear(gradient_map[:, ~fixed], target, bounds=(-1, 1), tol=1e-14).fun
     )
     return max(float(np.abs(rest).max()), abs(float(g[-1])))
 
@@ -433,7 +427,7 @@ def test_without_noise_it_satisfies_the_optimality_conditions_of_any_constraint(
     problem = replace(problem_for(X, loss, penalty=L1(0.02)), constraint=K)
     w = without_noise(full_batch(loss), problem, X, y)
     assert slack_of(problem, X, y, w) < 1e-6
-    # The certificate tells: a step to the side is not optimal.
+    # The certificate has power: a step to the side is not optimal.
     assert slack_of(problem, X, y, w + 0.05) > 1e-4
 
 

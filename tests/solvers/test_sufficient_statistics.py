@@ -88,7 +88,7 @@ def test_other_losses_get_their_second_order_expansion_at_zero(data, loss, outpu
         lambda w: g @ w + w @ H @ w / 2 + 0.01 * np.sum((penalised * w) ** 2), np.zeros(size)
     ).x
     w = without_noise(problem, X, y)
-    # Softmax does not mind a vector that all classes share; the quadratic has no curvature there,
+    # Softmax is invariant to a vector that all classes share; the quadratic has no curvature there,
     # and scipy may add one.
     shared = found.reshape(problem.shape).mean(axis=0) if isinstance(loss, Softmax) else 0.0
     np.testing.assert_allclose(w, found.reshape(problem.shape) - shared, atol=2e-2)

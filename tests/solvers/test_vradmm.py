@@ -1,5 +1,4 @@
-"""DP-VRADMM: the difference query and its bound, the mixture that one noise amounts to, and the
-leak of an exact dual start.
+"""DP-VRADMM: the difference query, the mixture of a single noise, and the leak of an exact dual.
 
 False alarms: everything random here is seeded, so a run gives the same verdict each time. The
 statistics were chosen with margins of at least four standard errors.
@@ -132,9 +131,9 @@ def difference(loss, outputs=1, apart=1.0, bound=None):
     return build
 
 
-# Every kind of difference, and which share of twice its radius two records can be apart. Of a
-# convex loss no difference points against the way from snapshot to weights: where smoothness sets
-# the bound all lie in a ball of half the radius.
+# Every kind of difference, and the share of twice its radius that two records can reach. For a
+# convex loss no difference points against the direction from snapshot to weights: where smoothness
+# sets the bound all lie in a ball of half the radius.
 QUERIES = {
     "logistic, by clip": (difference(Logistic(), apart=60.0, bound=0.3), 1.0),
     "logistic, close, clipped": (difference(Logistic(), apart=0.1, bound=0.01), math.sqrt(0.5)),
@@ -164,7 +163,7 @@ def record(query, rng):
 
 
 def worst(query, relation, rng, starts=6, climbs=150):
-    """Climb to the neighbours that move the answer most."""
+    """Hill climbing to the neighbours that change the answer most."""
     best = 0.0
     for _ in range(starts):
         pair = [record(query, rng) for _ in range(2)]
@@ -197,13 +196,13 @@ def test_no_neighbours_move_a_difference_beyond_its_sensitivity_and_some_reach_i
     found = worst(query, relation, rng)
     reachable = bound if relation is ADD else share * bound
     assert 0.9 * reachable <= found <= bound
-    # Half of the radius, which is what the sampled proofs rest on, is exceeded in every case.
+    # Half of the radius, on which the sampled proofs rest, is exceeded in every case.
     assert found > query.radius() / 2
 
 
 @pytest.mark.parametrize(("loss", "outputs"), LOSSES, ids=repr)
 def test_the_natural_bound_never_clips(loss, outputs):
-    """Smoothness and clipping allow no more, so with it the second clip changes nothing."""
+    """Smoothness and clipping allow no more, so the second clipping changes nothing."""
     X = table(200, COLUMNS)
     y = labels_for(loss, outputs, 200)
     problem = problem_for(X, loss, outputs)
@@ -217,9 +216,7 @@ def test_the_natural_bound_never_clips(loss, outputs):
 
 
 def test_a_difference_of_nothing_has_next_to_no_noise():
-    """The bound follows the distance; a factor of a thousand in one is a factor of a thousand in
-    the other.
-    """
+    """The bound is proportional to the distance, over a factor of a thousand."""
     problem = problem_for(np.empty((400, COLUMNS)))
     far, near = (
         GradientDifference(
@@ -234,8 +231,9 @@ def test_a_difference_of_nothing_has_next_to_no_noise():
 
 @over_relations
 def test_the_noise_of_a_release_follows_the_bound_of_its_query(relation):
-    """A table of nobodies: what comes out is noise. Four hundred draws fix its deviation to
-    within 15 % (4 sigma).
+    """All rows count as the zero record, so releases are noise.
+
+    Four hundred draws give its standard deviation to within 15 % (4 sigma).
     """
     n, z = 50, 2.0
     problem = problem_for(np.empty((n, 99)), relation=relation)
@@ -267,16 +265,14 @@ def test_the_published_gradient_is_the_batch_difference_plus_the_full_gradient()
         source, rows
     )
     expected = batch + 0.05 * ClippedGradient(problem, v, 0.4)(source, None)
-    for _ in range(2):  # the second time from the kept full gradient
+    for _ in range(2):  # the second time from the stored full gradient
         np.testing.assert_allclose(query(source, rows), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("loss", [Logistic(), HuberHinge(), Squared(2.0)], ids=repr)
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_a_record_moves_the_published_gradient_by_what_the_mixture_counts(loss, rate):
-    """In the batch by the radius at most, outside by the batch's ratio of it; the worst records
-    come close.
-    """
+    """In the batch at most by the radius, outside by the batch's ratio of it, nearly attained."""
     query = anchored(loss, rate)
     batch = anchored_batch(query.problem, rate)
     rng = np.random.default_rng(0)
@@ -301,7 +297,8 @@ def test_a_record_moves_the_published_gradient_by_what_the_mixture_counts(loss, 
 
 
 def test_released_gradients_follow_the_mixture_and_not_the_batch_alone():
-    """Nobody but one record, moved by far in the batch and by a little outside it.
+    """A single record, with a large change in the batch and a small one outside it.
+
     Kolmogorov-Smirnov, 2000 releases; level 1e-6.
     """
     n, rate, runs, multiplier = 20, 0.3, 2000, 0.5
@@ -320,7 +317,7 @@ def test_released_gradients_follow_the_mixture_and_not_the_batch_alone():
         seen[there] = (
             np.array([curator.release("gradient", query)[0] for _ in range(runs)]) / query.radius()
         )
-    inside, outside = 2 - rate, -rate  # times the clip, which is 1
+    inside, outside = 2 - rate, -rate  # times the clipping norm, which is 1
     inside, outside = inside / query.radius(), outside / query.radius()
 
     def mixture(x):
@@ -384,7 +381,7 @@ def test_the_published_form_is_refused_under_replace_one():
         )
 
 
-# What one noise costs -----------------------------------------------------------------------------
+# Cost of a single noise ---------------------------------------------------------------------------
 
 SETTINGS = [(0.3, 0.05, 0.02), (1.0, 0.3, 0.15), (3.0, 0.01, 0.01), (0.01, 0.5, 1.0)]
 
@@ -471,8 +468,8 @@ def test_what_the_published_noise_amounts_to(data, claimed, c2, one_sign, expect
 
 
 def test_counting_the_batch_alone_promises_too_much():
-    """The bug put back: a record outside the batch counts as absent. Its number is below what
-    neighbours achieve.
+    """The bug put back: a record outside the batch counts as absent. Neighbours exceed its
+    epsilon.
     """
     true, papers = published(*BANK, 1.0, 4)
     assert epsilon_of(papers, 5e-4, ADD) < 0.3 * epsilon_of(true, 5e-4, ADD)
@@ -481,7 +478,7 @@ def test_counting_the_batch_alone_promises_too_much():
 
 
 def test_the_split_into_two_releases_is_a_bound():
-    """The Renyi curve treats a mixture as full gradient and batch, each with a part of the
+    """The Rényi curve treats a mixture as full gradient and batch, each with a part of the
     noise.
     """
     mixture = MixtureGaussianCost(2.0, 0.1, 0.06, 50)
@@ -527,7 +524,7 @@ def test_everybody_sampled_is_a_gaussian():
 
 
 def test_a_fixed_mixture_lies_between_its_parts():
-    """At least the batch alone, at most everybody moved as far as the sampled are."""
+    """At least the batch alone, at most all records with the shift of the sampled ones."""
     cost = MixtureGaussianCost(2.0, 0.1, 0.1, 30)
     alone, everybody = PoissonGaussianCost(2.0, 0.1, 30), GaussianCost(2.0, 30)
     assert delta_of(alone, 1.0, ADD) < delta_of(cost, 1.0, ADD) < delta_of(everybody, 1.0, ADD)
@@ -542,7 +539,7 @@ def test_noise_of_the_two_kinds_of_release(epsilon, snapshot, step):
     solver = DPVRADMM(epochs=5, inner_steps=361, sampling=PoissonBatch(b / n))
     plan = solver.plan(problem_for(np.empty((n, COLUMNS)), relation=ADD))
     low, high = 1e-3, 5.0
-    for _ in range(25):  # by the Renyi curve alone, as the expected numbers were made
+    for _ in range(25):  # by the Rényi curve alone, as the expected numbers were made
         middle = math.sqrt(low * high)
         fits = rdp_epsilon(plan.cost(plan.multipliers(middle, n), n), 1e-5, ADD) <= epsilon
         low, high = (middle, high) if fits else (low, middle)
@@ -611,9 +608,7 @@ def exact(problem, X, y):
 @pytest.mark.parametrize("strongly_convex", [False, True])
 @pytest.mark.parametrize("loss", [Logistic(), HuberHinge()], ids=repr)
 def test_without_noise_sampled_batches_still_find_the_minimum(noise, strongly_convex, loss):
-    """Variance reduction at work: differences vanish at rest, so batches stop to matter. Plain
-    sampling never comes to rest.
-    """
+    """Variance reduction: differences vanish at convergence. Plain sampling never converges."""
     X, y = two_classes(d=4)
     problem = problem_for(X, loss, penalty=L1(0.01), relation=ADD)
     ridge = 0.05
@@ -664,8 +659,9 @@ def neighbouring_tables(n=1000, d=5):
 
 
 def attack(monkeypatch, exact_start, runs=200, n=1000, rho=1e-3, epsilon=1.0, delta=1e-5):
-    """Accuracy of telling the tables apart by m (mean z - mean x) of the first column, one
-    epoch, calibrated noise.
+    """Accuracy of distinguishing the tables by m (mean z - mean x) of the first column.
+
+    One epoch, calibrated noise.
     """
     solver = DPVRADMM(
         epochs=1,
@@ -714,9 +710,7 @@ def attack(monkeypatch, exact_start, runs=200, n=1000, rho=1e-3, epsilon=1.0, de
 
 
 def test_a_dual_start_from_the_exact_gradient_gives_a_record_away(monkeypatch):
-    """The published start against ours, same noise: told apart always, or hardly more often than
-    by guessing.
-    """
+    """The published start against ours, same noise: distinguished always, or hardly ever."""
     assert attack(monkeypatch, exact_start=True) > 0.99
     assert attack(monkeypatch, exact_start=False) < 0.6 < math.e / (1 + math.e)
 

@@ -1,4 +1,4 @@
-"""scikit-learn skins over the solvers.
+"""scikit-learn estimators on top of the solvers.
 
 Prepared                        Rows ready to be fitted, and the public half of the fit
 PrivateLinearSVC                Linear support vector machine (huberised hinge loss) with a
@@ -7,7 +7,7 @@ PrivateLogisticRegression       Logistic regression with a differential-privacy 
 PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused lasso and a
                                 differential-privacy guarantee
 public_classes                  The label set, sorted
-Fit                             What came of a private fit
+Fit                             Result of a private fit
 private_fit                     Fit one model
 PrivateElasticNet               Linear regression with L1 and squared penalties and a
                                 differential-privacy guarantee

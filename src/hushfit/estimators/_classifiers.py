@@ -41,7 +41,7 @@ class Prepared:
 
 
 class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
-    """What the linear classifiers share. They differ in their loss and in what they can predict."""
+    """Base of the linear classifiers, which differ in their loss and in what they can predict."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
-        """Fit the model and pay for it.
+        """Fit the model and charge its cost.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         return self.accept(fit.result, fit.guarantee, prepared)
 
     def quote(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Quote:
-        """What a fit with these settings would cost; no row is needed and nothing is paid.
+        """Cost of a fit with these settings; no row is read and nothing is charged.
 
         Parameters
         ----------
@@ -111,12 +111,12 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         Quote
-            Price, noise multipliers and planned releases. Print it.
+            Cost, noise multipliers and planned releases. Print it.
         """
         if n_classes is None:
             if self.classes is None:
                 raise InvalidArgument(
-                    "The price depends on the number of classes. Set classes, or give n_classes."
+                    "The cost depends on the number of classes. Set classes, or give n_classes."
                 )
             n_classes = len(self.classes)
         problem = self.problem(n_rows, n_features, n_classes)
@@ -145,7 +145,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def prepare(self, X: Any, y: Any) -> "Prepared":
-        """Check rows and labels and make them what a solver's curator takes; nothing is spent.
+        """Check rows and labels and convert them to a data source; nothing is charged.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         return Prepared(source, problem, classes, bounds)
 
     def accept(self, result: Result, guarantee: Guarantee, prepared: "Prepared") -> Any:
-        """Become the model that a fit has made.
+        """Take over the result of a fit.
 
         Parameters
         ----------
@@ -195,8 +195,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> Vector:
-        """Signed margin of each row: above zero speaks for ``classes_[1]``; one column for each of
-        more classes.
+        """Signed margin of each row: above zero for ``classes_[1]``; one column per class for more.
 
         Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)``
         divided by each row's length (with the intercept's 1 in it, after ``feature_bounds``). A row
@@ -303,9 +302,9 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     epsilon : float, default=1.0
         Privacy budget of this fit. ``inf`` fits without privacy, and says so in ``privacy_``.
     delta : float, default=1e-6
-        Keep it well below one over the number of rows.
+        Should be well below one over the number of rows.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which tables count as neighbours: one row exchanged for another, or for nothing.
+        Adjacency relation: neighbouring tables have one row exchanged for another, or for nothing.
     penalty : None, "l1", "l2", "elasticnet", or a penalty of ``hushfit.penalties``
     alpha : float, default=1e-4
         Weight of a penalty given by name, against the mean loss.
@@ -313,8 +312,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         Share of L1 in "elasticnet".
     solver : "auto", another name, or a solver of ``hushfit.solvers``
     feature_bounds : (low, high), or one pair per column, or None
-        Public ranges: values are clipped to them and mapped to [0, 1]. None uses the rows as they
-        are. Write down what is known without looking at the rows; a range read from the rows is a
+        Public ranges: values are clipped to them and mapped to [0, 1]. None uses the rows
+        unchanged. Give what is known without looking at the rows; a range read from the rows is a
         leak.
     classes : sequence, optional
         Public label set. None reads it from ``y`` and warns: a label that only one row has would be
@@ -324,9 +323,9 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         What becomes of a record with a NaN or infinite value: it counts as the zero record, or the
         fit is refused.
     ledger : Ledger, optional
-        The account of the data set; charged before the rows are looked at.
+        The ledger of the data set; charged before the rows are read.
     random_state : None or int, default=None
-        None is the only secure setting. A seed makes the noise reproducible and the guarantee say
+        None is the only secure setting. With a seed the noise is reproducible and the guarantee has
         ``secure=False``.
     verbose : int, default=0
         1 shows a progress bar.
@@ -339,7 +338,7 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     n_iter_ : int
         Fixed in advance; it does not depend on the rows.
     privacy_ : Guarantee
-        What was promised. Print it.
+        The guarantee. Print it.
 
     Examples
     --------

@@ -26,12 +26,12 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
     Parameters
     ----------
     graph : sequence of pairs of int, or "private"
-        Edges between columns, as you know them without looking at the rows (an ontology, a grid, a
-        chain). ``"private"`` estimates them from a noisy second moment, which ``graph_share`` of
-        the budget pays for. A graph computed from the same rows in any other way would be a release
-        without privacy.
+        Edges between columns, known without reading the rows (an ontology, a grid, a chain).
+        ``"private"`` estimates them from a noisy second moment, which ``graph_share`` of the budget
+        pays for. A graph computed from the same rows in any other way would be a release without
+        privacy.
     graph_share : float, default=0.1
-        Part of the budget (of mu squared) for a private graph.
+        Share of the budget (of mu squared) for a private graph.
     alpha : float, default=1e-4
         Weight of the penalty, against the mean loss.
     admm : "dp-sadmm", "dp-vradmm", or a solver of ``hushfit.solvers`` that takes a constraint
@@ -44,9 +44,9 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
     coef_, intercept_, classes_, n_iter_, privacy_
         As for `PrivateLogisticRegression`.
     graph_ : array of shape (n_edges, 2)
-        The edges used. A private graph is a function of what was released.
+        The edges used. A private graph is a function of the releases.
     graph_signs_ : array of shape (n_edges,)
-        +1 where weights are drawn together, -1 where they are drawn to opposite values.
+        +1 where weights are drawn to equal values, -1 where to opposite values.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
 
     @property
     def solver(self) -> PublicGraph | PrivateGraph:
-        """What `fit` runs: the ADMM solver, told of the graph."""
+        """The solver that `fit` runs: ADMM with the graph."""
         inner = (
             _SOLVERS[self.admm]()
             if isinstance(self.admm, str) and self.admm in _SOLVERS
@@ -100,13 +100,13 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
                 f"admm={inner!r} takes no graph. Use {' or '.join(map(repr, _SOLVERS))}."
             )
         if isinstance(self.graph, str) and self.graph == "private":
-            return PrivateGraph(inner, self.graph_share, watch=self._keep)
-        return PublicGraph(inner, _edges(self.graph), watch=self._keep)
+            return PrivateGraph(inner, self.graph_share, watch=self._store)
+        return PublicGraph(inner, _edges(self.graph), watch=self._store)
 
     def _penalty(self) -> Penalty:
         return L1(self.alpha)
 
-    def _keep(self, graph: Graph) -> None:
+    def _store(self, graph: Graph) -> None:
         self.graph_, self.graph_signs_ = graph.edges, graph.signs
 
     def _terms(self, budget: Budget) -> Terms:
@@ -118,7 +118,7 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
 
 
 def _edges(graph: Any) -> IntVector:
-    """The edge list that a user gave; whatever else it is may hold what the rows say."""
+    """The edge list as given; anything else is refused, as it may be estimated from the rows."""
     try:
         pairs = np.asarray(graph)
     except ValueError:
@@ -126,8 +126,7 @@ def _edges(graph: Any) -> IntVector:
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
         raise InvalidArgument(
             f"graph={graph!r} is not a list of pairs of columns. A graph estimated from the rows "
-            "is a release: use "
-            "graph='private', which pays for it, or give edges that you know without looking at "
-            "the rows."
+            "is a release: use graph='private', which pays for it, or give edges that you know "
+            "without looking at the rows."
         )
     return pairs

@@ -1,4 +1,4 @@
-"""Labels and the public set they come from."""
+"""Labels and the public label set."""
 
 import warnings
 from typing import Any
@@ -14,8 +14,8 @@ def public_classes(classes: Any, y: AnyArray) -> AnyArray:
     if classes is None:
         warnings.warn(
             "classes=None: the label set is read from y, outside the guarantee. A label that a "
-            "single row has would be "
-            "revealed. Give classes=[...] as you know them without looking.",
+            "single row has would be revealed. Give classes=[...] as you know them without "
+            "looking.",
             PrivacyLeakWarning,
             stacklevel=4,
         )
@@ -27,21 +27,19 @@ def public_classes(classes: Any, y: AnyArray) -> AnyArray:
     if len(found) < 2:
         raise InvalidArgument(
             f"Classification needs at least 2 classes; got {len(found)} class. If the rows happen "
-            "to have one label only, "
-            "give all possible labels in classes=[...]."
+            "to have one label only, give all possible labels in classes=[...]."
         )
     return found
 
 
 def encode_labels(y: AnyArray, classes: AnyArray) -> Vector:
-    """-1 and +1 for two classes, the place among the classes for more."""
+    """-1 and +1 for two classes, the index of the class for more."""
     place = np.searchsorted(classes, y)
     known = classes[np.minimum(place, len(classes) - 1)] == y
     if not np.all(known):
         raise InvalidArgument(
             f"y has a label that is not in classes={list(classes)!r}. Add it to classes if it is "
-            "publicly possible, or map it "
-            "to one of them."
+            "publicly possible, or map it to one of them."
         )
     numbers = place.astype(np.float64)
     return 2 * numbers - 1 if len(classes) == 2 else numbers

@@ -1,4 +1,4 @@
-"""What the linear estimators share: validation, penalties by name, and units."""
+"""Shared by the linear estimators: validation, penalties by name, and units."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _NONFINITE = ("zero", "raise")
 
 
 def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> Penalty:
-    """The penalty that an argument stands for."""
+    """The penalty of an argument: by name, or as given."""
     if penalty is None or isinstance(penalty, str):
         return penalty_from_name(penalty, alpha, l1_ratio)
     check_penalty(penalty)
@@ -26,7 +26,7 @@ def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> 
 
 
 def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray]:
-    """Rows and labels as arrays, with nothing about any value in a message."""
+    """Rows and labels as arrays; no message reveals a value."""
     if estimator.nonfinite not in _NONFINITE:
         raise InvalidArgument(
             f"nonfinite={estimator.nonfinite!r} is not known. Use 'zero' or 'raise'."
@@ -46,40 +46,36 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
     if estimator.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
         raise NonFiniteRecords(
             "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so "
-            "that such a record "
-            "counts as the zero record. (That this error appears tells whoever sees it something "
-            "about the rows.)"
+            "that such a record counts as the zero record. (This error reveals something about "
+            "the rows to whoever sees it.)"
         )
     return X, y
 
 
 @contextmanager
 def no_cell_quoted() -> Iterator[None]:
-    """Say what is wrong with a cell that does not become a float, and not what it holds, as
-    numpy does.
-    """
+    """Report a cell that cannot be converted to a float without quoting it, as numpy would."""
     try:
         yield
     except OverflowError:
         raise InvalidArgument(
-            "X or y has a whole number beyond the largest float. Scale that column first."
+            "X or y has an integer beyond the largest float. Scale that column first."
         ) from None
     except ValueError as error:
         if "convert string" not in str(error):
             raise
         raise InvalidArgument(
-            "X has a value that is no number. Encode text columns first, with categories that are "
-            "publicly known."
+            "X has a value that is not a number. Encode text columns first, with categories that "
+            "are publicly known."
         ) from None
 
 
 def refuse_extras(unsupported: dict[str, Any]) -> None:
-    """Say why weights are refused; anything else was a slip."""
+    """Refuse sample weights and unknown arguments of ``fit``."""
     if unsupported.get("sample_weight") is not None:
         raise InvalidArgument(
-            "sample_weight is refused: a weight multiplies what one row can change, and the "
-            "guarantee holds for rows of "
-            "weight one. Leave it out."
+            "sample_weight is refused: a weight multiplies the sensitivity to one row, and the "
+            "guarantee holds for rows of weight one. Leave it out."
         )
     unknown = sorted(name for name in unsupported if name != "sample_weight")
     if unknown:
@@ -89,7 +85,7 @@ def refuse_extras(unsupported: dict[str, Any]) -> None:
 def in_original_units(
     w: Vector, problem: Problem, bounds: FeatureBounds | None
 ) -> tuple[Matrix, Vector]:
-    """Coefficients and intercepts for columns as the caller has them."""
+    """Coefficients and intercepts in the units of the caller's columns."""
     coef = np.atleast_2d(problem.columns(w)).copy()
     intercept = (
         np.atleast_2d(w)[:, problem.n_features].copy()
@@ -103,7 +99,7 @@ def in_original_units(
 
 
 def in_record_units(coef: Matrix, intercept: Vector, bounds: FeatureBounds | None) -> Matrix:
-    """Weights for records, the intercept last: what `in_original_units` undid."""
+    """Weights in the units of records, the intercept last: the inverse of `in_original_units`."""
     if bounds is not None:
         intercept = intercept + coef @ bounds.low
         coef = coef * (bounds.high - bounds.low)

@@ -1,4 +1,4 @@
-"""The life of a fit, after the arguments have been checked: plan, calibrate, pay, then look."""
+"""A fit, after the arguments have been checked: plan, calibrate, charge, then read the rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from hushfit.solvers import Result, Solver, run, solver_from
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What came of a private fit; all of it is public.
+    """Result of a private fit; all of it is public.
 
     Parameters
     ----------
     solver : Solver
-        The one that was chosen for the budget.
+        The solver chosen for the budget.
     result : Result
     guarantee : Guarantee
     receipt : Receipt or None
@@ -50,5 +50,5 @@ def private_fit(
 
 
 def quote_for(problem: Problem, solver: Any, budget: Budget) -> Quote:
-    """Price and noise of a fit, from public numbers alone; nothing is paid and no row is read."""
+    """Cost and noise of a fit, from public numbers alone; nothing is charged and no row is read."""
     return solver_from(solver, problem, budget).plan(problem).quote(problem, budget)

@@ -1,6 +1,4 @@
-"""A progress bar that needs nothing but a terminal. The number of steps is public, so it may be
-shown.
-"""
+"""A progress bar on the terminal. The number of steps is public, so it may be shown."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,9 +9,7 @@ _WIDTH = 30
 
 @contextmanager
 def progress_bar(label: str, steps: int, *, shown: bool) -> Iterator[Callable[[int], None] | None]:
-    """Draw a bar on standard error while the body runs; yields what to call with the number of
-    steps done.
-    """
+    """Draw a bar on standard error; yields a function to call with the number of steps done."""
     if not shown:
         yield None
         return

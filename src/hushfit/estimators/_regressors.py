@@ -29,9 +29,7 @@ from hushfit.release import Quote, Randomness, Terms
 
 @dataclass(frozen=True)
 class TargetScale:
-    """Public map of the target to [-1, 1]: clip, shift, shrink. Without an intercept nothing may
-    be shifted.
-    """
+    """Public map of the target to [-1, 1]: clip, shift, scale; without an intercept no shift."""
 
     low: float
     high: float
@@ -44,8 +42,8 @@ class TargetScale:
         if bounds is None:
             warnings.warn(
                 "target_bounds=None: the range of the target is read from y, outside the "
-                "guarantee. Give (low, high) as you "
-                "know them without looking; values outside are clipped.",
+                "guarantee. Give (low, high) as you know them without looking; values outside are "
+                "clipped.",
                 PrivacyLeakWarning,
                 stacklevel=4,
             )
@@ -77,7 +75,7 @@ class TargetScale:
 
 
 class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
-    """What the regressors share. They differ in their penalty."""
+    """Base of the regressors, which differ in their penalty."""
 
     def __init__(
         self,
@@ -111,7 +109,7 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
-        """Fit the model and pay for it.
+        """Fit the model and charge its cost.
 
         Parameters
         ----------
@@ -146,7 +144,7 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def quote(self, n_rows: int, n_features: int) -> Quote:
-        """What a fit with these settings would cost; no row is needed and nothing is paid.
+        """Cost of a fit with these settings; no row is read and nothing is charged.
 
         Parameters
         ----------
@@ -156,7 +154,7 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         Quote
-            Price, noise multipliers and planned releases. Print it.
+            Cost, noise multipliers and planned releases. Print it.
         """
         budget = Budget(self.epsilon, self.delta)
         return quote_for(self._problem(n_rows, n_features), self.solver, budget)
@@ -166,8 +164,9 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         return Problem(Squared(), self._penalty(), n_rows, n_features, relation, intercept)
 
     def predict(self, X: Any) -> Vector:
-        """The expected target of each row: ``X @ coef_ + intercept_``, columns clipped to
-        ``feature_bounds`` first.
+        """Predicted target of each row.
+
+        ``X @ coef_ + intercept_``, with columns clipped to ``feature_bounds`` first.
 
         Parameters
         ----------
@@ -240,8 +239,8 @@ class PrivateLasso(_PrivateLinearRegressor):
 
     Minimises :math:`\frac1n \sum_i h\bigl((x_i \cdot w + b - t_i) / |(x_i, 1)|\bigr) + \alpha
     \|w\|_1`, where t is the target mapped to [-1, 1] by its public bounds and h is the squared loss
-    with slope at most one (Huber's). Dividing by the length of a row is what bounds the influence
-    of each; it weighs long rows less.
+    with slope at most one (Huber's). Dividing by the length of a row bounds its influence; long
+    rows have less weight.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Choosing columns privately."""
+"""Private feature selection."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ from hushfit.estimators._linear import in_record_units
 from hushfit.privacy import Budget, Guarantee
 from hushfit.release import Quote
 from hushfit.solvers import SSADMM
-from hushfit.solvers.auto import MOST_WHITENED_COLUMNS
+from hushfit.solvers.auto import MAX_WHITENED_COLUMNS
 from hushfit.solvers.newton import Screening
 
 
 class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
     """Keep the columns with the largest coefficients of a private logistic regression.
 
-    It spends a budget of its own: in a pipeline, the model that follows pays for itself. Give both
+    It has its own budget: in a pipeline, the model that follows is charged separately. Give both
     the same ledger.
 
     Parameters
@@ -32,11 +32,11 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
     epsilon, delta, adjacency, feature_bounds, classes, ledger, random_state
         As for `PrivateLogisticRegression`.
     solver : name or solver, optional
-        None ranks by a few gradient steps without a penalty, the more the less noise there is: a
-        ranking needs no zeros, and is clearest before a fit is. Without ``n_features_to_select`` it
-        is ``"auto"`` with the penalty.
+        None ranks by a few gradient steps without a penalty, more with less noise: a ranking needs
+        no zeros, and is clear before a fit converges. Without ``n_features_to_select`` it is
+        ``"auto"`` with the penalty.
     alpha : float, default=1e-3
-        Weight of the L1 penalty, for ``n_features_to_select=None`` or a ``solver`` of your own.
+        Weight of the L1 penalty, for ``n_features_to_select=None`` or a given ``solver``.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> "PrivateFeatureSelector":
-        """Rank the columns and pay for it.
+        """Rank the columns and charge the cost.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         return self
 
     def quote(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Quote:
-        """What a fit with these settings would cost; see `PrivateLogisticRegression.quote`."""
+        """Cost of a fit with these settings; see `PrivateLogisticRegression.quote`."""
         return self._model(n_features).quote(n_rows, n_features, n_classes)
 
     def _model(self, n_columns: int | None) -> PrivateLogisticRegression:
@@ -136,11 +136,11 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         )
 
     def _ranking_model(self, n_columns: int) -> PrivateLogisticRegression:
-        """What ranks so many columns; chosen from public numbers only."""
+        """The model that ranks the columns; chosen from public numbers only."""
         model = self._sparse_model()
         if self.solver is not None or not Budget(self.epsilon, self.delta).is_private:
             return model
-        if n_columns > MOST_WHITENED_COLUMNS:
+        if n_columns > MAX_WHITENED_COLUMNS:
             return model.set_params(solver=SSADMM(clip=0.25))
         return model.set_params(solver=Screening(), penalty=None)
 

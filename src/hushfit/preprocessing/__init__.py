@@ -1,21 +1,20 @@
-"""Transformers that cost what they say: public ranges, private quantiles, vocabularies, and
-pipelines with one guarantee.
+"""Transformers with declared costs: public ranges, private quantiles, vocabularies, pipelines.
 
 BoundedScaler               Clip every column to its public range and map it to [0, 1]
-LOST_SHARE_OF_VOCABULARIES  Part of delta for naming a text that only one record has
+LOST_SHARE_OF_VOCABULARIES  Share of delta for releasing a text that only one record has
 SchemaEncoder               Encode a table with a public schema
 is_private                  Whether an estimator pays for what it learns
-private_parts               The parts that pay, under the names that ``set_params`` knows them by
+private_parts               The parts that pay, by their names in ``set_params``
 refuse_choices_by_rows      Refuse a column transformer whose columns or layout the rows would
                             decide
 PrivatePipeline             A scikit-learn pipeline with one privacy budget for preprocessing and
                             model together
-pipeline_guarantee          One guarantee for a fitted scikit-learn pipeline whose steps paid for
-                            themselves
+pipeline_guarantee          One guarantee for a fitted scikit-learn pipeline whose steps were
+                            charged separately
 LOOKS                       Names of the two releases of the quantile scaler
 PrivateQuantileScaler       Clip every column to two of its quantiles, found privately, and map it
                             to [0, 1]
-spreads_of                  Two looks: where the values are, then how they are spread there
+spreads_of                  Distribution of each column, from two noisy histograms
 """
 
 from hushfit.preprocessing._bounded import BoundedScaler

@@ -1,4 +1,4 @@
-"""Scaling by ranges that everybody knows."""
+"""Scaling by public ranges."""
 
 from typing import Any
 
@@ -12,23 +12,24 @@ from hushfit.preprocessing._rows import certified_norm, check_settings, filled, 
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Clip every column to its public range and map it to [0, 1]. Nothing is learnt from the rows,
-    so it costs nothing.
+    """Clip every column to its public range and map it to [0, 1].
+
+    Nothing is learnt from the rows, so it costs nothing.
 
     Parameters
     ----------
     bounds : (low, high), or one pair per column
-        As you know them without looking at the rows. A sparse matrix needs ranges that start at 0.
+        Known without reading the rows. A sparse matrix needs ranges that start at 0.
     missing : {"keep", "middle"}, default="keep"
         What becomes of a missing value: it stays, and the estimators count its row as the zero
         record; or it becomes 0.5.
     max_row_norm : float, optional
-        Rows longer than this are shrunk to it. None lets them be as long as their entries allow.
+        Rows longer than this are scaled down to it. None sets no limit.
 
     Attributes
     ----------
     row_norm_ : float
-        Length that no transformed row exceeds, whatever the rows are.
+        Bound on the length of a transformed row, for all inputs.
     n_features_in_, feature_names_in_
 
     Examples

@@ -1,5 +1,6 @@
-"""Tables of texts and numbers as features, by a public schema or a private vocabulary. Proof:
-docs/proofs/quantiles.md.
+"""Encoding of tables by a public schema or private vocabularies.
+
+Proof: docs/proofs/quantiles.md.
 """
 
 import math
@@ -26,17 +27,16 @@ from hushfit.release import (
     vocabulary_of,
 )
 
-# Part of delta for naming a text that only one record has; the noise has the rest.
+# Share of delta for releasing a text that only one record has; the noise has the rest.
 LOST_SHARE_OF_VOCABULARIES = 0.25
 
 
 class SchemaEncoder(TransformerMixin, BaseEstimator):
-    """Encode a table with a public schema: numbers in [0, 1], one indicator per category and one
-    for everything else.
+    """Encode a table with a public schema: numbers in [0, 1] and indicators of categories.
 
-    Categories that nobody can write down beforehand are found privately: those common enough to be
-    named in spite of noise become indicators, all others share ``<other>``. That costs ``epsilon``
-    and ``delta``; the schema costs nothing.
+    One indicator per category and one for everything else. Categories that are not known beforehand
+    are found privately: those frequent enough to exceed the noise become indicators, all others
+    share ``<other>``. That costs ``epsilon`` and ``delta``; the schema costs nothing.
 
     Parameters
     ----------
@@ -52,12 +52,11 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     schema_ : Schema
-        With the vocabularies that were found. A column of which no text was common enough is not in
-        it.
+        With the vocabularies that were found. A column without a frequent enough text is not in it.
     row_norm_ : float
-        Length that no encoded row exceeds: the root of the number of columns.
+        Bound on the length of an encoded row: the square root of the number of columns.
     privacy_ : Guarantee or None
-        None if nothing was discovered: then nothing was spent.
+        None without ``discover``: then nothing was spent.
     n_features_in_ : int
 
     Examples
@@ -90,7 +89,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "SchemaEncoder":
-        """Find the vocabularies that are not public, and pay for them.
+        """Find the vocabularies that are not public, and charge for them.
 
         Parameters
         ----------
@@ -115,9 +114,9 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             )
         if not columns:
             raise InvalidArgument(
-                f"No text of {list(names)} is common enough to be named at "
-                f"epsilon={self.epsilon:g}. The budget is spent. Write the "
-                "categories that you know into a schema."
+                f"No text of {list(names)} is frequent enough to be released at "
+                f"epsilon={self.epsilon:g}. The budget is spent. Write the categories that you "
+                "know into a schema."
             )
         self.schema_ = Schema(columns)
         self._names = names
@@ -154,7 +153,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         return names
 
     def _named(self, texts: TextColumns) -> tuple[list[list[str]], Guarantee]:
-        """The texts of each column that are common, paid for."""
+        """The frequent texts of each column, released and paid for."""
         n, d = texts.n_rows, texts.n_features
         if n < 2 or len({len(column) for column in texts.columns}) > 1:
             raise TooFewRows(
@@ -168,14 +167,14 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         return texts_named, contract.guarantee
 
     def quote(self, n_rows: int, n_features: int) -> Quote:
-        """What finding the vocabularies would cost; no row is needed and nothing is paid.
+        """Cost of finding the vocabularies; no row is read and nothing is charged.
 
         Parameters
         ----------
         n_rows : int
             Public.
         n_features : int
-            Ignored: ``discover`` says how many columns are looked at.
+            Ignored: ``discover`` determines the number of columns that are read.
 
         Returns
         -------
@@ -204,7 +203,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table = _table(X)
         found = [column.name for column in self.schema_.columns if column.name in self._names]
-        # Texts as they were counted: a column may come as floats here and as whole numbers there.
+        # Texts as they were counted: a column may come as floats here and as integers there.
         return encode(
             {**table, **{name: list(_texts(cells_of(table, name))) for name in found}}, self.schema_
         )[0]
@@ -244,7 +243,5 @@ def _table(X: Any) -> Mapping[str, Any]:
 
 
 def _texts(cells: AnyArray) -> tuple[str | None, ...]:
-    """Cells as the texts that the encoding compares, each by itself alone; None for a missing
-    one.
-    """
+    """Table cells as the texts that the encoding compares, each on its own; None if missing."""
     return tuple(None if label == OTHER else label for label in map(label_of, listed(cells)))

@@ -18,14 +18,14 @@ from hushfit.preprocessing._encoder import SchemaEncoder
 from hushfit.preprocessing._quantile_scaler import PrivateQuantileScaler
 from hushfit.privacy import Guarantee
 
-# What a part must let its owner settle, so that the owner can pay for it.
+# Parameters that a part must have, so that a pipeline can set its budget and charge for it.
 TERMS = ("epsilon", "delta", "adjacency", "ledger", "random_state")
 _NOTHING = (None, "passthrough", "drop")
-# Parts that keep nothing of the rows. By exact type: the tag ``requires_fit=False`` is also on
-# models that keep all of them.
+# Parts that store nothing of the rows. By exact type: models that store all rows also have the tag
+# ``requires_fit=False``.
 _ROW_BY_ROW = (Normalizer, Binarizer, AdditiveChi2Sampler, BoundedScaler)
 _FREE = (*_ROW_BY_ROW, FunctionTransformer, FeatureHasher, HashingVectorizer)
-# Rows leave these sparse only if they entered so.
+# Their output is sparse only if their input is.
 _AS_GIVEN = (*_ROW_BY_ROW, PrivateQuantileScaler)
 
 
@@ -35,8 +35,7 @@ def is_private(part: Any) -> bool:
 
 
 def private_parts(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The parts that pay, under the names that ``set_params`` knows them by; in the order in which
-    they are fitted.
+    """The parts that pay, by their names in ``set_params``, in the order of fitting.
 
     Raises
     ------
@@ -52,17 +51,14 @@ def private_parts(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Any]]
         elif not _learns_nothing(part):
             raise InvalidArgument(
                 f"The part {path!r} ({type(part).__name__}) learns from the rows and pays nothing "
-                "for it: one row could change how "
-                "all others are transformed. Use BoundedScaler, PrivateQuantileScaler, "
-                "SchemaEncoder, or a part without state such "
-                "as Normalizer or FunctionTransformer."
+                "for it: one row could change how all others are transformed. Use BoundedScaler, "
+                "PrivateQuantileScaler, SchemaEncoder, or a part without state such as Normalizer "
+                "or FunctionTransformer."
             )
 
 
 def inner_parts(estimator: Any) -> list[tuple[str, Any]]:
-    """What a pipeline, column transformer or feature union is made of; other things that look
-    like one are not looked into.
-    """
+    """Parts of a pipeline, column transformer or feature union; none for other estimators."""
     if not isinstance(estimator, Pipeline | ColumnTransformer | FeatureUnion):
         return []
     for attribute in ("steps", "transformers", "transformer_list"):
@@ -76,8 +72,9 @@ def inner_parts(estimator: Any) -> list[tuple[str, Any]]:
 
 
 def fitted_parts(estimator: Any) -> list[tuple[str, Any]]:
-    """The same after fitting: a column transformer keeps fitted copies elsewhere, and one for
-    the columns left over.
+    """The same after fitting.
+
+    A column transformer stores fitted copies elsewhere, and one for the remaining columns.
     """
     if hasattr(estimator, "transformers_"):
         return [(entry[0], entry[1]) for entry in estimator.transformers_]
@@ -89,27 +86,27 @@ def _learns_nothing(part: Any) -> bool:
 
 
 def refuse_choices_by_rows(estimator: Any, X: Any) -> None:
-    """Refuse a column transformer whose columns or layout the rows would decide: one row could
-    change what all others become.
+    """Refuse a column transformer whose columns or layout depend on the rows.
+
+    One row could change how all others are transformed.
 
     Parameters
     ----------
     estimator : Pipeline, ColumnTransformer, FeatureUnion or one of their parts
-    X : rows, or None if they are not at hand
+    X : rows, or None if they are not available
     """
     _leaves_sparse(estimator, X is None or _is_sparse(X))
 
 
 def _is_sparse(X: Any) -> bool:
-    """Whether rows come sparse, or may once columns are taken from them; a frame may have sparse
-    columns.
-    """
+    """Whether rows are sparse, or may be after selecting columns, as from a frame."""
     return issparse(X) or any(str(dtype).startswith("Sparse") for dtype in getattr(X, "dtypes", ()))
 
 
 def _leaves_sparse(part: Any, sparse: bool) -> bool:
-    """Whether rows may leave a part sparse, if they may enter so; refuses what
-    `refuse_choices_by_rows` says.
+    """Whether a part's output may be sparse, given whether its input may.
+
+    Refuses what `refuse_choices_by_rows` describes.
     """
     if isinstance(part, str | None):
         return part != "drop" and sparse
@@ -118,7 +115,7 @@ def _leaves_sparse(part: Any, sparse: bool) -> bool:
             sparse = _leaves_sparse(step, sparse)
         return sparse
     if isinstance(part, FeatureUnion | ColumnTransformer):
-        # All of them before any(): every part must be looked at.
+        # All of them before any(): every part must be checked.
         found = [_leaves_sparse(inner, sparse) for _, inner in fitted_parts(part)]
         return (
             _dense_or_refused(part, any(found))
@@ -126,26 +123,24 @@ def _leaves_sparse(part: Any, sparse: bool) -> bool:
             else any(found)
         )
     if type(part) in _AS_GIVEN:
-        # A fitted one remembers what it was given.
+        # A fitted part knows the layout of its input.
         return bool(getattr(part, "_sparse", sparse))
     return type(part) is not SchemaEncoder
 
 
 def _dense_or_refused(columns: ColumnTransformer, any_sparse: bool) -> bool:
-    """False: its rows are dense whatever they hold."""
+    """False: its output is always dense; refused if it could depend on the rows."""
     chosen = [name for name, _, of in columns.transformers if callable(of)]
     if chosen:
         raise InvalidArgument(
             f"The columns of {chosen[0]!r} are chosen by a function of the table, so one row could "
-            "change them. List their names or "
-            "numbers."
+            "change them. List their names or numbers."
         )
     if any_sparse and columns.sparse_threshold != 0:
         raise InvalidArgument(
             f"A ColumnTransformer with sparse_threshold={columns.sparse_threshold:g} counts the "
-            "zeros of all rows to decide whether its "
-            "output is sparse, so one row could change it. Give ColumnTransformer(..., "
-            "sparse_threshold=0), or dense rows."
+            "zeros of all rows to decide whether its output is sparse, so one row could change "
+            "it. Give ColumnTransformer(..., sparse_threshold=0), or dense rows."
         )
     return False
 
@@ -157,8 +152,8 @@ def guarantees_of(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Guara
         if is_private(part):
             if not hasattr(part, "privacy_"):
                 raise InvalidArgument(
-                    f"The part {path!r} is not fitted, so nothing is known of its cost. Fit the "
-                    "pipeline first."
+                    f"The part {path!r} is not fitted, so its cost is not known. Fit the pipeline "
+                    "first."
                 )
             if part.privacy_ is not None:
                 yield path, part.privacy_
@@ -167,10 +162,9 @@ def guarantees_of(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Guara
 
 
 def row_norm_of(estimator: Any) -> float | None:
-    """Length that no row leaving a fitted transformer exceeds; None where nothing is certified."""
+    """Bound on the length of rows that a fitted transformer returns; None if not certified."""
     if isinstance(estimator, Pipeline):
-        # What a pipeline certifies is the length of rows that reach its last step, not of those
-        # that leave it.
+        # A pipeline certifies the length of rows that reach its last step, not of its output.
         return None
     if hasattr(estimator, "transformers_"):
         weights = estimator.transformer_weights or {}
@@ -180,6 +174,6 @@ def row_norm_of(estimator: Any) -> float | None:
             if part != "drop"
         ]
         known = [abs(weight) * norm for norm, weight in norms if norm is not None]
-        # The weights are multiplied by, and the squares added up, in floating point.
+        # The factor covers rounding in the products and the sum of squares.
         return math.hypot(*known) * (1 + 1e-12) if len(known) == len(norms) else None
     return float(estimator.row_norm_) if hasattr(estimator, "row_norm_") else None

@@ -40,21 +40,23 @@ from hushfit.privacy.ledger import (
 )
 from hushfit.release import Randomness, require_payer
 
-# Share of the budget, in squares of mu, for all preprocessing together.
+# Share of the budget (of mu squared) for all preprocessing together.
 _PREPROCESSING: Final = 0.1
-# Share of delta for parts that may not be the first to pay, and as much for a last step that would
-# lose more than a filter lets it: half of LOST_SHARE of what the first leaves.
+# Share of delta for parts that may not be the first to pay, and as much for a last step whose
+# failure probability would exceed what the filter allows: half of LOST_SHARE of what the first
+# leaves.
 _LATER_DELTA: Final = LOST_SHARE / 8
-# How often a last step may ask for less, because its price was more than that of the Gaussian
-# release it was taken for.
+# How often a last step may request less, because its cost exceeded that of the Gaussian release
+# that was assumed.
 _ATTEMPTS: Final = 20
-# In mu: what a filter may count above the Gaussian release that a part's share is stated in.
+# Factor on mu: a filter may count more than the Gaussian release in which a part's share is stated.
 _MARGIN: Final = 0.99
 
 
 class _OverOwnBudget(BudgetExceeded):
-    """The pipeline's own budget does not cover a step; nothing was released for it. Says its
-    price, if that alone would fit.
+    """The pipeline's own budget does not cover a step; nothing was released for it.
+
+    ``price`` is the cost of the step, if it would fit alone.
     """
 
     def __init__(self, message: str, price: Cost | None) -> None:
@@ -63,14 +65,16 @@ class _OverOwnBudget(BudgetExceeded):
 
 
 class PipelineAccount:
-    """The account of one fit of a pipeline: holds its total, and passes every payment on to the
-    account of the data set.
+    """The account of one fit of a pipeline.
+
+    It enforces the pipeline's total and charges every payment to the ledger of the data set too.
     """
 
     def __init__(self, budget: Budget, relation: Relation, ledger: Ledger | None) -> None:
         self.budget, self.relation, self.name = budget, relation, "pipeline"
-        # What an early step released (a vocabulary, and with it the number of columns) may change
-        # what a later one asks for, or whether it comes at all: every payment is a plan of its own.
+        # An early release (a vocabulary, and with it the number of columns) may change what a later
+        # step requests, or whether it runs at all: every payment is a separate, adaptively chosen
+        # plan.
         self.adaptive = True
         self._ledger = ledger
         self._entries: list[Receipt] = []
@@ -80,7 +84,7 @@ class PipelineAccount:
         return tuple(self._entries)
 
     def append(self, decide: Decide) -> Receipt:
-        # Parts of a column transformer may be fitted by threads, each asking for what the others
+        # Threads may fit the parts of a column transformer, each requesting budget that the others
         # are about to spend.
         with self._lock:
             before = self.entries()
@@ -103,7 +107,7 @@ class PipelineAccount:
 
 
 def _price_alone(decide: Decide) -> Cost | None:
-    """What a refused payment was for, if it would fit an empty account."""
+    """Cost of a refused payment, if it would fit an empty account."""
     try:
         return decide(()).cost
     except BudgetExceeded:
@@ -114,9 +118,9 @@ class PrivatePipeline(Pipeline):
     """A scikit-learn pipeline with one privacy budget for preprocessing and model together.
 
     The budget is divided among the steps that spend it, also those inside a ``ColumnTransformer``
-    or ``FeatureUnion``, and a filter adds up what they cost: two steps at 0.3 and 0.9 make about 1,
-    not 1.2. A step that would learn from the rows without paying, such as ``StandardScaler``, is
-    refused.
+    or ``FeatureUnion``, and a privacy filter composes their costs: two steps at 0.3 and 0.9 give
+    about 1, not 1.2. A step that would learn from the rows without paying, such as
+    ``StandardScaler``, is refused.
 
     Parameters
     ----------
@@ -130,9 +134,9 @@ class PrivatePipeline(Pipeline):
     shares : mapping from part names to weights, optional
         How to divide the budget (the square of the Gaussian parameter mu), by names such as
         ``"model"`` or ``"prepare__numbers"``. None gives a tenth to all preprocessing together. The
-        last step has what the others leave.
+        last step gets what the others leave.
     ledger : Ledger, optional
-        The account of the data set; charged by each step before it looks at the rows.
+        The ledger of the data set; charged by each step before it reads the rows.
     random_state : None or int, default=None
         None is the only secure setting.
     verbose : bool, default=False
@@ -142,7 +146,7 @@ class PrivatePipeline(Pipeline):
     guarantee_, privacy_ : Guarantee
         Of everything that the pipeline released.
     row_norm_ : float or None
-        Length that no row reaching the last step exceeds, if the step before certifies one.
+        Bound on the length of rows that reach the last step, if the step before certifies one.
 
     Examples
     --------
@@ -204,11 +208,9 @@ class PrivatePipeline(Pipeline):
         account = PipelineAccount(
             Budget(self.epsilon, self.delta), Relation.parse(self.adjacency), self.ledger
         )
-        for promise in (
-            "guarantee_",
-            "privacy_",
-        ):  # a refit that fails half-way must not leave that of the fit before
-            self.__dict__.pop(promise, None)
+        # A refit that fails half-way must not leave the guarantee of the fit before.
+        for attribute in ("guarantee_", "privacy_"):
+            self.__dict__.pop(attribute, None)
         self.steps = [
             (name, part if isinstance(part, str | None) else clone(part))
             for name, part in self.steps
@@ -224,8 +226,9 @@ class PrivatePipeline(Pipeline):
         return self
 
     def _settle(self, account: PipelineAccount) -> bool:
-        """Tell every part its terms; whether the last step is one of them, and has what the
-        others leave.
+        """Set epsilon, delta, adjacency, ledger and seed of every private part.
+
+        Returns whether the last step is one of them; it gets what the others leave.
         """
         names = self.parts_
         if not names:
@@ -260,9 +263,7 @@ class PrivatePipeline(Pipeline):
         return self.fit(X, y, **params).predict(X)
 
     def __getitem__(self, index: Any) -> Any:
-        """A step, by name or place; a slice of them as a plain pipeline, since what is left of
-        this one has no budget of its own.
-        """
+        """A step, by name or position; a slice gives a plain pipeline, which has no budget."""
         return (
             Pipeline(self.steps[index], verbose=self.verbose)
             if isinstance(index, slice)
@@ -271,13 +272,13 @@ class PrivatePipeline(Pipeline):
 
     @property
     def row_norm_(self) -> float | None:
-        """Length that no row reaching the last step exceeds."""
+        """Bound on the length of rows that reach the last step."""
         before = [part for _, part in self.steps[:-1] if part not in (None, "passthrough")]
         return row_norm_of(before[-1]) if before else None
 
 
 def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
-    """One guarantee for a fitted scikit-learn pipeline whose steps paid for themselves.
+    """One guarantee for a fitted scikit-learn pipeline whose steps were charged separately.
 
     Parameters
     ----------
@@ -289,8 +290,8 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
     Returns
     -------
     Guarantee
-        The costs of all parts, composed. Right where no part's price depended on what another
-        released; a private vocabulary may change prices after it, so use `PrivatePipeline` there.
+        The costs of all parts, composed. Valid if no part's cost depended on what another released;
+        a private vocabulary may change later costs, so use `PrivatePipeline` there.
 
     Examples
     --------
@@ -307,7 +308,7 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
     relations = {guarantee.relation for _, guarantee in found}
     if len(relations) > 1:
         raise InvalidArgument(
-            f"The parts are stated under {sorted(relations)}, which do not add up. Give all the "
+            f"The parts are stated under {sorted(relations)}, which do not compose. Give all the "
             "same adjacency."
         )
     delta = max(guarantee.delta for _, guarantee in found) if delta is None else delta
@@ -320,7 +321,7 @@ def _together(
     relation: Relation,
     epsilon: float | None = None,
 ) -> Guarantee:
-    """The guarantees of the parts as one; epsilon from what they cost if it is not given."""
+    """The guarantees of the parts as one; epsilon from their composed cost unless given."""
     cost = compose(guarantee.cost for _, guarantee in found)
     return Guarantee(
         _stated(cost, delta, relation) if epsilon is None else epsilon,
@@ -339,37 +340,36 @@ def _together(
 
 
 def _stated(cost: Cost, delta: float, relation: Relation) -> float:
-    """Epsilon with the reserve that every budget keeps for noise being discrete."""
-    kept = 1 - RESERVED_SHARE
-    return epsilon_of(cost, kept * delta, relation) / kept
+    """Epsilon with the reserve that every budget keeps for discrete noise."""
+    usable_share = 1 - RESERVED_SHARE
+    return epsilon_of(cost, usable_share * delta, relation) / usable_share
 
 
 def _composed(pipeline: PrivatePipeline, account: PipelineAccount) -> Guarantee:
-    """The one guarantee of a fit, from what its parts say they released."""
+    """The guarantee of a fit, from the guarantees of its parts."""
     found = list(guarantees_of(pipeline))
     if not found:
-        # Every private part turned out to have nothing to learn.
+        # No private part had anything to learn.
         return Guarantee(
             account.budget.epsilon, account.budget.delta, account.relation, secure=True
         )
     whole = _together(found, account.budget.delta, account.relation, account.budget.epsilon)
     if whole.cost != compose(entry.cost for entry in account.entries()):
         raise InvalidArgument(
-            "A step released something else than it paid for, so no guarantee can be stated. "
+            "A step released something other than it paid for, so no guarantee can be stated. "
             "Report this as a bug."
         )
     spent = total_epsilon(account, account.entries())
     if not spent <= account.budget.epsilon:
         raise BudgetExceeded(
             f"The steps released epsilon={spent:.6g} together, over the pipeline's "
-            f"{account.budget.epsilon:g}, so no guarantee is stated. "
-            "Report this as a bug."
+            f"{account.budget.epsilon:g}, so no guarantee is stated. Report this as a bug."
         )
     return whole
 
 
 def _gaussian_rest(account: PipelineAccount) -> float:
-    """The mu of the Gaussian release that the steps before have left room for; 0 if none."""
+    """Largest mu of a Gaussian release that still fits after the earlier steps; 0 if none."""
     spendable, _ = usable(account.budget)
     paid = [entry.cost for entry in account.entries()]
 
@@ -387,7 +387,7 @@ def _gaussian_rest(account: PipelineAccount) -> float:
 
 
 def _excess(account: PipelineAccount, price: Cost) -> float:
-    """By which factor, about, a price is more than the steps before have left: squares add up."""
+    """Approximate factor by which a cost exceeds what earlier steps left: squares of mu add."""
     spendable, _ = usable(account.budget)
     paid = [entry.cost for entry in account.entries()]
     total, before = (
@@ -404,8 +404,9 @@ def _excess(account: PipelineAccount, price: Cost) -> float:
 
 
 def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bool) -> None:
-    """Fit the last step with what is left; it asks for less where its price is not a Gaussian's.
-    A refused step saw no rows.
+    """Fit the last step with what is left of the budget.
+
+    It requests less where its cost exceeds a Gaussian's. A refused step has read no rows.
     """
     paid = account.entries()
     if private and not paid:
@@ -414,7 +415,7 @@ def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bo
         last.fit(X, y)
         return
     mu, delta = _gaussian_rest(account), account.budget.delta
-    # Where nothing is left it asks for its share, and is told why not.
+    # If nothing is left it requests its share, and the refusal says why.
     epsilon = epsilon_of(GaussianCost(1 / mu), delta, account.relation) if mu > 0 else last.epsilon
     for _ in range(_ATTEMPTS):
         last.set_params(epsilon=epsilon, delta=delta)
@@ -430,7 +431,7 @@ def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bo
             epsilon *= (1 - 1e-4) / excess
         elif delta == account.budget.delta:
             delta *= _LATER_DELTA
-            # No more than would fit alone: otherwise its price stays unknown.
+            # No more than would fit alone: otherwise its cost stays unknown.
             epsilon = min(
                 epsilon_of(GaussianCost(1 / mu), delta, account.relation),
                 0.999 * account.budget.epsilon,
@@ -441,7 +442,7 @@ def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bo
 
 
 def _shares(names: list[str], given: Mapping[str, float] | None, last: str) -> dict[str, float]:
-    """Weights of the parts, adding up to one."""
+    """Weights of the parts, normalised to sum to one."""
     if given is None:
         before = [name for name in names if name != last]
         ends = last in names
@@ -460,8 +461,10 @@ def _shares(names: list[str], given: Mapping[str, float] | None, last: str) -> d
 
 
 def _deltas(names: list[str], last: str, delta: float) -> dict[str, float]:
-    """Delta of each part. Only what comes first may lose much of it, and several parts before
-    the last may race for that.
+    """Delta of each part.
+
+    Only the first payment may have a large failure probability, and several parts before the last
+    may compete to be first.
     """
     before = [name for name in names if name != last]
     small = _LATER_DELTA * delta / len(before) if len(before) > 1 else delta
@@ -469,7 +472,7 @@ def _deltas(names: list[str], last: str, delta: float) -> dict[str, float]:
 
 
 def _part_epsilon(budget: Budget, share: float, delta: float) -> float:
-    """Epsilon at a given delta of a Gaussian mechanism with that share of the square of mu."""
+    """Epsilon at a given delta of a Gaussian mechanism with that share of mu squared."""
     if not budget.is_private or share == 1:
         return budget.epsilon
     mu = _MARGIN * gaussian_mu(budget.epsilon, budget.delta) * share**0.5
@@ -477,7 +480,7 @@ def _part_epsilon(budget: Budget, share: float, delta: float) -> float:
 
 
 def _seeds(random_state: Any, count: int) -> list[int | None]:
-    """One seed for each part: with the same for all, their noise would be the same."""
+    """One seed for each part: with the same seed, their noise would be equal."""
     if random_state is None:
         return [None] * count
     return [int(word) % 2**31 for word in Randomness.of(random_state).coins.words(count)]

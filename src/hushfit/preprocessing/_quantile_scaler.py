@@ -1,6 +1,4 @@
-"""Scaling by ranges that nobody knows: private quantiles take their place. Proof:
-docs/proofs/quantiles.md.
-"""
+"""Scaling by private quantiles, for unknown ranges. Proof: docs/proofs/quantiles.md."""
 
 from typing import Any
 
@@ -25,22 +23,21 @@ from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.release import ColumnHistogram, Contract, Door, Plan, Planned, Quote
 
 LOOKS = ("powers of two", "quantiles")
-# Pieces of the second look; each column gets about this many, and at most one more for each cell of
-# the first.
+# Pieces of the second histogram; each column gets about this many, and at most one more for each
+# bin of the first.
 _PIECES = 64
-# A column between bounds as close as this, compared with their size, is constant.
+# A column whose bounds are this close, relative to their size, is constant.
 _NARROWEST = 1e-12
 
 
 class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Clip every column to two of its quantiles, found privately, and map it to [0, 1]. No range
-    need be known.
+    r"""Clip every column to two private quantiles and map it to [0, 1].
 
-    Two noisy histograms of all columns at once: the first has a cell for every sign and power of
-    two, the second cuts those cells finely that the first found occupied. Each costs the same, and
-    its noise is :math:`\sqrt{2 d}` times a multiplier for d columns, so a column needs a few
-    hundred rows to be seen at all. In a pipeline the model that follows pays for itself: use
-    `PrivatePipeline` for one budget, or give both the same ledger.
+    No range need be known. Two noisy histograms of all columns at once: the first has a bin for
+    every sign and power of two, the second divides the occupied bins of the first. Each costs the
+    same, and its standard deviation is :math:`\sqrt{2 d}` times a noise multiplier for d columns,
+    so a column needs a few hundred rows to be visible at all. In a pipeline the model that follows
+    is charged separately: use `PrivatePipeline` for one budget, or give both the same ledger.
 
     Parameters
     ----------
@@ -48,29 +45,29 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         Shares of the values that lie below the lower and the upper bound.
     output : {"range", "rank"}, default="range"
         ``"range"`` maps linearly between the bounds. ``"rank"`` maps a value to the share of values
-        below it, as the noisy histogram has it, which helps columns with long tails and costs
-        nothing more.
+        below it, by the noisy histogram, which helps columns with long tails and costs nothing
+        more.
     epsilon : float, default=0.3
     delta : float, default=1e-6
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
     missing : {"keep", "middle"}, default="keep"
         What becomes of a missing value: it stays, and the estimators count its row as the zero
-        record; or it takes the private median of its column. It is in no cell of the histograms.
+        record; or it takes the private median of its column. It is in no bin of the histograms.
     max_row_norm : float, optional
-        Rows longer than this are shrunk to it.
+        Rows longer than this are scaled down to it.
     ledger : Ledger, optional
-        Charged before the rows are looked at.
+        Charged before the rows are read.
     random_state : None or int, default=None
         None is the only secure setting.
 
     Attributes
     ----------
     low_, high_ : array of shape (n_features,)
-        The bounds: functions of what was released. A column that was not seen has 0 and 1.
+        The bounds: functions of the releases. A column hidden by noise has 0 and 1.
     seen_ : bool array of shape (n_features,)
-        Whether the noise let anything of the column through.
+        Whether any bin of the column was above the noise.
     row_norm_ : float
-        Length that no transformed row exceeds, whatever the rows are.
+        Bound on the length of a transformed row, for all inputs.
     privacy_ : Guarantee
     n_features_in_, feature_names_in_
 
@@ -109,7 +106,7 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "PrivateQuantileScaler":
-        """Find the quantiles and pay for them.
+        """Find the quantiles and charge for them.
 
         Parameters
         ----------
@@ -134,7 +131,7 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return self
 
     def quote(self, n_rows: int, n_features: int) -> Quote:
-        """What finding the quantiles would cost; no row is needed and nothing is paid.
+        """Cost of finding the quantiles; no row is read and nothing is charged.
 
         Parameters
         ----------
@@ -167,13 +164,13 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             )
 
     def _learn(self, spreads: list[Spread | None], sparse: bool) -> None:
-        """Bounds, medians and ranks from what was released."""
+        """Bounds, medians and ranks from the releases."""
         low, high = (
             np.array([0.0 if s is None else s.quantile(share) for s in spreads])
             for share in self.quantiles
         )
         self.seen_ = np.array([s is not None for s in spreads])
-        # A column that is constant, or not seen at all.
+        # A column that is constant, or hidden by noise.
         size = np.maximum(np.abs(low), np.abs(high))
         high = np.where(
             high - low > _NARROWEST * np.maximum(size, 1e-100), high, low + np.maximum(size, 1.0)
@@ -227,15 +224,15 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
 
 def spreads_of(door: Door, d: int) -> list[Spread | None]:
-    """Two looks: where the values are, then how they are spread there."""
+    """Distribution of each column, from two noisy histograms: coarse, then fine."""
     edges: list[Vector] = [FIRST_EDGES] * d
     found: list[Spread | None] = [None] * d
     for name in LOOKS:
         query = ColumnHistogram(tuple(edges))
-        deviation = door.noise_multiplier(name) * query.sensitivity(door.relation)
+        std = door.noise_multiplier(name) * query.sensitivity(door.relation)
         counts = query.by_column(door.release(name, query))
         seen = [
-            Spread.of(e, c, max(significant(deviation, query.size), 0.5))
+            Spread.of(e, c, max(significant(std, query.size), 0.5))
             for e, c in zip(edges, counts, strict=True)
         ]
         found = [new or old for new, old in zip(seen, found, strict=True)]

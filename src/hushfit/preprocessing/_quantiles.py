@@ -1,5 +1,6 @@
-"""What noisy counts say about a column: public from the moment they exist, so everything here is
-post-processing.
+"""Distribution of a column from noisy counts.
+
+The counts are released, so everything here is post-processing.
 """
 
 from dataclasses import dataclass
@@ -9,23 +10,23 @@ from scipy.special import ndtri
 
 from hushfit._typing import Vector
 
-# The first cells: a sign, then a power of two, from 1e-12 to 1e18 in size; and one for the zeros
-# alone.
+# Edges of the first histogram: for each sign, powers of two from 1e-12 to 1e18 in size, and one bin
+# for zero alone.
 _POWERS: Vector = np.ldexp(1.0, np.arange(-40, 61))
 _BEFORE_ZERO = float(np.nextafter(0.0, -1.0))
 FIRST_EDGES: Vector = np.concatenate([-_POWERS[::-1], [_BEFORE_ZERO, 0.0], _POWERS])
 
-# A cell that noise alone has filled would send the bounds far away; only utility depends on how
-# often that happens.
+# A bin that is above the threshold by noise alone would move the bounds far away. Only utility
+# depends on how often that happens.
 FALSE_ALARM = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How the values of a column are spread: the share of them up to each edge, straight lines in
-    between.
+    """Distribution function of a column, linear between edges.
 
-    What lies beyond the outer edges counts as lying on them.
+    ``below`` is the share of values up to each edge. Values beyond the outer edges count as lying
+    on them.
     """
 
     edges: Vector
@@ -33,19 +34,19 @@ class Spread:
 
     @classmethod
     def of(cls, edges: Vector, counts: Vector, least: float) -> "Spread | None":
-        """From noisy counts, of which those under ``least`` say nothing; None if all do."""
-        kept = np.where(counts >= least, counts, 0.0)
-        if not kept.any():
+        """From noisy counts, treating those below ``least`` as zero; None if all are."""
+        counted = np.where(counts >= least, counts, 0.0)
+        if not counted.any():
             return None
-        below = np.cumsum(kept)[:-1] / kept.sum()
-        # Edges outside all that was found say nothing either.
+        below = np.cumsum(counted)[:-1] / counted.sum()
+        # Edges outside the range of the values found carry no information either.
         first = max(int(np.searchsorted(below, 0.0, side="right")) - 1, 0)
         last = min(int(np.searchsorted(below, 1.0 - 1e-12)), len(edges) - 1)
         return cls(edges[first : last + 1], below[first : last + 1])
 
     def quantile(self, share: float) -> float:
-        """Where the share of smaller values is ``share``."""
-        # Flat stretches hold no values: take their end that is nearer to the middle of the column.
+        """The value below which the share of values is ``share``."""
+        # Flat intervals hold no values: take the end that is nearer to the median.
         right = int(np.searchsorted(self.below, share, side="right" if share < 0.5 else "left"))
         if right == 0 or right == len(self.edges):
             return float(self.edges[min(right, len(self.edges) - 1)])
@@ -54,8 +55,9 @@ class Spread:
         return float(self.edges[right - 1] + weight * (self.edges[right] - self.edges[right - 1]))
 
     def finer(self, pieces: int) -> Vector:
-        """Edges for the next look: each cell cut into pieces, more of them where there is more,
-        about ``pieces`` in all.
+        """Edges for the next histogram: each bin cut into pieces, about ``pieces`` in all.
+
+        Bins with more values get more pieces.
         """
         masses = np.sqrt(np.diff(self.below))
         if not masses.any():
@@ -69,8 +71,6 @@ class Spread:
         return np.unique(np.concatenate([*inner, self.edges[-1:]]))
 
 
-def significant(deviation: float, cells: int) -> float:
-    """A count that noise alone reaches in any of all cells with a probability of ``FALSE_ALARM``
-    at most.
-    """
-    return -deviation * float(ndtri(FALSE_ALARM / cells))
+def significant(std: float, bins: int) -> float:
+    """A count that noise alone reaches in any bin with probability at most ``FALSE_ALARM``."""
+    return -std * float(ndtri(FALSE_ALARM / bins))

@@ -1,6 +1,4 @@
-"""What every scaler does with the rows: read them, and hand them on no longer than it has
-certified.
-"""
+"""Reading rows, filling missing values and limiting row length, for all scalers."""
 
 import math
 from typing import Any
@@ -15,12 +13,12 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.release import Randomness, Terms
 
-# What rounding may add to the length of a row, with room to spare.
+# Bound on the relative rounding error of the length of a row.
 _ROUNDING = 1e-12
 
 
 def column_terms(estimator: Any, note: str) -> Terms:
-    """The terms of a step that learns something of each column."""
+    """The terms of a step that learns from each column."""
     return Terms(
         Budget(estimator.epsilon, estimator.delta),
         type(estimator).__name__,
@@ -32,7 +30,7 @@ def column_terms(estimator: Any, note: str) -> Terms:
 
 
 def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Rows as floats, missing values allowed; nothing about any value in a message."""
+    """Rows as floats, missing values allowed; no message reveals a value."""
     try:
         rows = validate_data(
             estimator,
@@ -46,15 +44,15 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
         if isinstance(error, ValueError) and "convert string" not in str(error):
             raise
         raise InvalidArgument(
-            "X has a value that is no number, or too large to be one. Encode text columns with "
-            "SchemaEncoder first."
+            "X has a value that is not a number or too large for a float. Encode text columns "
+            "with SchemaEncoder first."
         ) from None
-    # An entry that is stored in parts would be clipped, counted and measured part by part.
+    # Duplicate entries would each be clipped, counted and measured separately.
     return canonical(rows) if issparse(rows) else rows
 
 
 def check_settings(missing: str, max_row_norm: float | None) -> None:
-    """Refuse settings that say nothing."""
+    """Refuse unknown or invalid settings."""
     if missing not in ("keep", "middle"):
         raise InvalidArgument(f"missing={missing!r} is not known. Use 'keep' or 'middle'.")
     if max_row_norm is not None and not 0 < max_row_norm < math.inf:
@@ -64,13 +62,13 @@ def check_settings(missing: str, max_row_norm: float | None) -> None:
 
 
 def certified_norm(n_features: int, max_row_norm: float | None) -> float:
-    """Length that no row of entries in [-1, 1] exceeds once it is handed on."""
+    """Bound on the length of a row with entries in [-1, 1], after shortening."""
     longest = math.sqrt(n_features) * (1 + _ROUNDING)
     return longest if max_row_norm is None else min(longest, float(max_row_norm))
 
 
 def filled(X: Any, middle: Vector, missing: str) -> Any:
-    """Missing values as they are, or the middle of their column."""
+    """Rows with missing values unchanged, or replaced by the middle of their column."""
     if missing == "keep":
         return X
     if issparse(X):
@@ -82,7 +80,7 @@ def filled(X: Any, middle: Vector, missing: str) -> Any:
 
 
 def shortened(X: Any, max_row_norm: float | None) -> Any:
-    """Rows longer than allowed, made as short; each by its own length."""
+    """Rows scaled down to ``max_row_norm``, each by its own length."""
     if max_row_norm is None:
         return X
     squares = X.multiply(X).sum(axis=1) if issparse(X) else np.einsum("ij,ij->i", X, X)

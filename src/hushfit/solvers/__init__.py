@@ -1,4 +1,4 @@
-"""Solvers: each says what it will ask of the rows, then works with the noisy answers alone.
+"""Solvers: each declares its queries, then works with the noisy answers alone.
 
 admm/            The private ADMM family
 gradient/        First-order methods on noisy gradients
@@ -7,16 +7,15 @@ perturbation/    One release: noise in the objective, on its minimiser, or on su
 wrappers/        Solvers around another solver
 load_checkpoint  Read the releases of an interrupted run, for ``Curator(..., replay=...)``
 save_checkpoint  Write the releases so far
-choose_solver    The best rule known for a problem and a budget
+choose_solver    The default solver for a problem and a budget
 Finishing        A solver whose result is more than the weighted average of its iterates
-Iterate          Where a solver is, and how much of it belongs into the average that becomes the
-                 result
-Result           What came of a run
-Solver           Says what it will ask, then asks it
-finished         The weights that a solver hands out
+Iterate          One iterate of a solver, and its weight in the average that becomes the result
+Result           Result of a run
+Solver           An algorithm that declares its queries, then makes them
+finished         The weights that a solver returns
 run              Run a solver to its end and average its iterates
 SOLVERS          Solvers by name
-solver_from      The solver that a user's argument stands for
+solver_from      The solver of a user's argument
 """
 
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint

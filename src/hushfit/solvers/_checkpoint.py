@@ -1,9 +1,9 @@
-"""Keeping what was released, so that an interrupted run need not ask again.
+"""Checkpoints: stored releases, so that an interrupted run need not repeat its queries.
 
 A checkpoint is the transcript: noisy answers, public from the moment they exist, so the file holds
-nothing private. A solver is a function of its answers; given them again it walks the same way and
-goes on where it stopped. What it asks from there on is new and must be paid for: a file that was
-copied could otherwise be continued twice on one payment.
+nothing private. A solver is a function of its answers; given them again it repeats the same
+iterates and continues where it stopped. Queries from there on are new and must be paid for: a file
+that was copied could otherwise be continued twice on one payment.
 """
 
 import json
@@ -20,8 +20,9 @@ _FORMAT = "hushfit-checkpoint-1"
 
 
 def save_checkpoint(path: str | os.PathLike[str], transcript: Iterable[Released]) -> None:
-    """Write the releases so far; the file is replaced as a whole, so that a crash leaves the old
-    one or the new one.
+    """Write the releases so far.
+
+    The file is replaced as a whole, so that a crash leaves the old one or the new one.
     """
     target = Path(path)
     releases = [
@@ -59,5 +60,5 @@ def load_checkpoint(path: str | os.PathLike[str]) -> list[Released]:
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidArgument(
-            f"{path} is not a hushfit checkpoint ({error}). Delete it to start afresh."
+            f"{path} is not a hushfit checkpoint ({error}). Delete it to start again."
         ) from None

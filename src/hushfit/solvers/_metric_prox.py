@@ -1,6 +1,4 @@
-"""The proximal step of a penalty in a metric: what a variable-metric method has to solve at each
-step.
-"""
+"""The proximal step of a penalty in a metric: the subproblem of variable-metric methods."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 from hushfit.problem import Problem
 
-_MOST_STEPS = 1000
+_MAX_STEPS = 1000
 _TOLERANCE = 1e-12
 
 
@@ -50,7 +48,7 @@ class MetricProx:
         """Accelerated proximal steps in the ordinary metric, restarted when they overshoot."""
         z = ahead = target
         momentum = 1.0
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             descended = ahead - (ahead - target) @ self.H / self._largest
             previous, z = z, self.problem.prox(descended, step / self._largest)
             moved = z - previous
@@ -63,9 +61,7 @@ class MetricProx:
 def extrapolated(
     z: Vector, moved: Vector, overshoot: Vector, momentum: float
 ) -> tuple[Vector, float]:
-    """Nesterov's next point and momentum; the momentum starts afresh when the last one pointed
-    uphill.
-    """
+    """Nesterov's next point and momentum; the momentum restarts when the last step went uphill."""
     if np.sum(overshoot * moved) > 0:
         momentum = 1.0
     following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2

@@ -1,4 +1,4 @@
-"""Checks of a solver's settings: each names the value and the remedy."""
+"""Checks of a solver's settings; each message names the value and what to do."""
 
 import math
 
@@ -10,8 +10,8 @@ def check_settings(solver: object, **positive: float | None) -> None:
     for name, value in positive.items():
         if value is not None and not 0 < value < math.inf:
             raise InvalidArgument(
-                f"{name}={value!r} of {type(solver).__name__} should be positive. Give another "
-                "value."
+                f"{name}={value!r} of {type(solver).__name__} should be positive. Give a finite "
+                "number above 0."
             )
 
 

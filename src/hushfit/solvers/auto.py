@@ -1,4 +1,4 @@
-"""The solver for people who do not want to choose one: a function of public numbers only."""
+"""The default solver: chosen from public numbers only."""
 
 import math
 
@@ -11,16 +11,17 @@ from hushfit.solvers.gradient import ExactMinimiser, ProximalGradient
 from hushfit.solvers.newton import ProxNewton, WhitenedGradientDescent
 from hushfit.solvers.wrappers import Recalibrated
 
-# A second moment has d(d+1)/2 noisy entries, so with many columns it says little for its price, and
-# takes long to draw. For smooth penalties it was still well worth it at 785 columns (images).
-MOST_WHITENED_COLUMNS = 500
+# A second moment has d(d+1)/2 noisy entries, so with many columns it gives little information for
+# its cost, and takes long to draw. For smooth penalties it was still worth its cost at 785 columns
+# (images).
+MAX_WHITENED_COLUMNS = 500
 
 
-MOST_SMOOTH_COLUMNS = 1000
+MAX_SMOOTH_COLUMNS = 1000
 
 
 def choose_solver(problem: Problem, budget: Budget) -> Solver:
-    """The best rule known for a problem and a budget.
+    """The default solver for a problem and a budget.
 
     Parameters
     ----------
@@ -40,9 +41,9 @@ def choose_solver(problem: Problem, budget: Budget) -> Solver:
     if math.isinf(budget.epsilon):
         return ExactMinimiser()
     smooth = problem.penalty.ridge is not None
-    if problem.dimension > (MOST_SMOOTH_COLUMNS if smooth else MOST_WHITENED_COLUMNS):
+    if problem.dimension > (MAX_SMOOTH_COLUMNS if smooth else MAX_WHITENED_COLUMNS):
         return ProximalGradient()
     solver: Solver = WhitenedGradientDescent() if smooth else ProxNewton()
-    # With a penalty the length of the weights is part of what was asked for.
+    # With a penalty the norm of the weights is part of the objective.
     unpenalised = problem.penalty.ridge == 0
     return Recalibrated(solver) if unpenalised and isinstance(problem.loss, Logistic) else solver

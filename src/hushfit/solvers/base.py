@@ -16,28 +16,27 @@ from hushfit.solvers._checkpoint import save_checkpoint
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Where a solver is, and how much of it belongs into the average that becomes the result."""
+    """One iterate of a solver, and its weight in the average that becomes the result."""
 
     w: Vector
     weight: float = 1.0
 
 
 class Solver(Protocol):
-    """Says what it will ask, then asks it. It sees noisy answers only, so it needs no privacy
-    proof of its own.
+    """An algorithm that declares its queries, then makes them.
+
+    It sees noisy answers only, so it is post-processing and needs no privacy proof of its own.
     """
 
     @property
     def takes_constraint(self) -> bool:
-        """Whether it heeds ``problem.constraint``; it is never given a problem with one
-        otherwise.
-        """
+        """Whether it supports ``problem.constraint``; if not, a problem with one is refused."""
 
     def plan(self, problem: Problem) -> Plan:
-        """All releases it will make, whatever the answers."""
+        """All releases it will make, independent of the answers."""
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        """Make the releases; one item for each step."""
+        """Make the releases; yield one iterate for each step."""
 
 
 @runtime_checkable
@@ -45,13 +44,11 @@ class Finishing(Protocol):
     """A solver whose result is more than the weighted average of its iterates."""
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        """The weights to hand out."""
+        """The weights to return."""
 
 
 def finished(solver: Solver, problem: Problem, door: Door, average: Vector) -> Vector:
-    """The weights that a solver hands out: the average of its iterates, or what it makes of
-    that.
-    """
+    """The weights that a solver returns: the average of its iterates, or a function of it."""
     return solver.finish(problem, door, average) if isinstance(solver, Finishing) else average
 
 
@@ -60,18 +57,19 @@ class Budgeted(Protocol):
     """A solver with settings that depend on the budget."""
 
     def for_budget(self, budget: Budget, problem: Problem) -> Solver:
-        """The same, settled; refuses a budget that it is not for."""
+        """The same with these settings chosen; refuses a budget that it does not support."""
 
 
 def settled(solver: Solver, budget: Budget, problem: Problem) -> Solver:
-    """The solver with whatever the budget decides."""
+    """The solver with all settings that depend on the budget chosen."""
     return solver.for_budget(budget, problem) if isinstance(solver, Budgeted) else solver
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came of a run: weights, and the number of steps, which is public because the plan
-    fixed it.
+    """Result of a run: weights and number of steps.
+
+    The number of steps is public because the plan fixed it.
     """
 
     w: Vector
@@ -98,8 +96,8 @@ def run(
     watch : callable, optional
         Called after each step with the number of steps done, for instance by a progress bar.
     checkpoint : path, optional
-        File to keep the releases in after each step. After an interruption, ``load_checkpoint``
-        reads them for ``Curator(..., replay=...)`` and the run goes on where it stopped.
+        File to store the releases in after each step. After an interruption, ``load_checkpoint``
+        reads them for ``Curator(..., replay=...)`` and the run continues where it stopped.
 
     Returns
     -------

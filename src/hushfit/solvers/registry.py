@@ -1,4 +1,4 @@
-"""Solvers by name, and the solver that a user's argument stands for."""
+"""Solvers by name, and the solver of a user's argument."""
 
 from collections.abc import Callable
 from functools import partial
@@ -61,9 +61,7 @@ _MEMBERS = ("takes_constraint", "plan", "iterates")
 
 
 def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
-    """The solver that a user's argument stands for: ``"auto"``, another name, or a solver
-    object.
-    """
+    """The solver of a user's argument: ``"auto"``, another name, or a solver object."""
     if solver == "auto":
         return choose_solver(problem, budget)
     if isinstance(solver, str):
@@ -87,9 +85,7 @@ def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
 
 
 def _fit_for(budget: Budget, problem: Problem, solver: Solver) -> Solver:
-    """Refuse before anything is paid what would only be refused when it runs, or not at all;
-    settle what the budget decides.
-    """
+    """Refuse, before any charge, what would be refused or ignored at run time; choose settings."""
     if problem.constraint is not None and not solver.takes_constraint:
         raise InvalidArgument(
             f"{type(solver).__name__} would ignore the constraint of the problem. Use 'dp-sadmm' "

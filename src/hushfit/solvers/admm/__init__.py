@@ -2,8 +2,7 @@
 
 DPSC      ADMM with a perturbed primal step, for any penalty with a prox, convex or not
 MPADMM    Model-perturbing ADMM
-DPSADMM   Stochastic ADMM on noisy gradients, for any public constraint :math:`A w + B z = c` and
-          convex penalty of z
+DPSADMM   Stochastic ADMM on noisy gradients, for a public constraint :math:`A w + B z = c`
 SSADMM    Stochastic ADMM on noisy gradients, for any penalty with a prox
 DPVRADMM  Variance-reduced stochastic ADMM, for any public constraint and convex penalty
 """

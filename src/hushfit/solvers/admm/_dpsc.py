@@ -1,9 +1,8 @@
-"""DPSC: private ADMM with the noise in the objective of its primal step, as corrected
-(docs/algorithms/dpsc.md).
+"""DPSC: private ADMM with noise in the objective of its primal step.
 
-The published algorithm draws its noise once, before the loop, which reveals it; here every round
-draws its own. ``"objective"`` reaches the same goal with one release in place of many: prefer it,
-unless the iteration itself is wanted.
+This is the corrected form (docs/algorithms/dpsc.md). The published algorithm draws its noise once,
+before the loop, which reveals it; here every iteration draws its own. ``"objective"`` solves the
+same problem with one release instead of many: prefer it, unless the iteration itself is wanted.
 """
 
 from collections.abc import Iterator
@@ -30,25 +29,26 @@ _NOISE: dict[str, type[GaussianInside] | type[LaplaceInside]] = {
 class DPSC:
     r"""ADMM with a perturbed primal step, for any penalty with a prox, convex or not.
 
-    A round is ``Z = prox(w - V/c)``, then ``w`` = the noisy minimiser of mean loss +
+    An iteration is ``Z = prox(w - V/c)``, then ``w`` = the noisy minimiser of mean loss +
     :math:`\frac c2 \|Z - w + V/c\|^2`, then ``V = V + c (Z - w)``. The result is the sparse ``Z``
     of one more prox.
 
     Parameters
     ----------
     steps : int, default=10
-        Rounds; each one is a release.
+        Iterations; each one is a release.
     c : float, default=0.1
         Weight of the quadratic, which is also the strong convexity that the proof needs. The prox
-        takes steps of 1/c.
+        has step size 1/c.
     noise : {"gaussian", "pure"}, default="gaussian"
-        Pure noise (Laplace) keeps every round private with delta 0; it is larger.
+        Pure noise (Laplace) gives every release delta 0; it is larger.
     output_share : float, default=0.01
-        Part of the budget for the noise that hides how the minimiser was found.
+        Share of the budget for output noise, which hides the error of the numerical minimiser.
     tolerance : float or None
-        Norm of the gradient at what is released. None is 1e-8, or 1e-6 for more than 600 weights.
+        Bound on the gradient norm at the minimiser. None is 1e-8, or 1e-6 for more than 600
+        weights.
     output : {"sparse", "dense"}, default="sparse"
-        ``Z`` or ``w``, both made of releases.
+        ``Z`` or ``w``; both are functions of the releases.
     """
 
     steps: int = 10
@@ -85,9 +85,7 @@ class DPSC:
             yield Iterate(result, weight=float(k == self.steps))
 
     def _query(self, problem: Problem, linear: Vector) -> PerturbedMinimiser:
-        """The primal step: the quadratic is that of mu = c and a linear term; the penalty stays
-        outside.
-        """
+        """The primal step: mu = c and a linear term make the quadratic; the penalty is outside."""
         return PerturbedMinimiser(
             replace(problem, penalty=Zero()), self.c, linear, tolerance_for(problem, self.tolerance)
         )

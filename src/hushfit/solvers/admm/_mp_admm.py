@@ -1,12 +1,12 @@
-"""mpADMM: ADMM that perturbs the model after each step (Renyi Differentially Private ADMM,
-Algorithm 2), in three forms.
+"""mpADMM: ADMM that perturbs the model after each step, in three forms.
 
-``"plus"`` noises x alone; z and y are functions of it. It is full-batch gradient perturbation in
-another place, and the form to use. ``"published"`` noises x, z and y separately, as printed, with
-the factor eta that the printed sensitivity dropped. ``"multi-step"`` takes several noiseless steps
-between releases and noises x and the dual together in the metric of the iteration.
+After Rényi Differentially Private ADMM, Algorithm 2. ``"plus"`` adds noise to x alone; z and y are
+functions of it. It is equivalent to full-batch gradient perturbation, and the form to use.
+``"published"`` adds noise to x, z and y separately, as printed, with the factor eta that the
+printed sensitivity omits. ``"multi-step"`` takes several noiseless steps between releases and adds
+noise to x and the dual together in the metric of the iteration.
 
-What the paper got wrong, and what is guaranteed here: docs/algorithms/mp-admm.md.
+Errata of the paper, and what is guaranteed here: docs/algorithms/mp-admm.md.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from hushfit.release import (
     dual_step,
 )
 from hushfit.solvers.admm._admm_steps import AdmmSteps
-from hushfit.solvers.admm._ss_admm import USUAL_CLIP, check_step
+from hushfit.solvers.admm._ss_admm import DEFAULT_CLIP, check_step
 from hushfit.solvers.base import Iterate
 
 _FORMS = ("plus", "published", "multi-step")
@@ -49,10 +49,9 @@ class MPADMM:
     inner : int, default=5
         Noiseless steps between releases of the multi-step form.
     clip : float or None
-        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is
-        infinite.
+        Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     eta, rho : float or None
-        Primal step and ADMM penalty; None chooses both from the noise level.
+        Primal step size and ADMM penalty; None chooses both from the noise level.
     """
 
     steps: int = 500
@@ -76,48 +75,45 @@ class MPADMM:
             )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "MPADMM":
-        """The same with what needs no care if nothing is to be hidden, where it was not given:
-        no clipping, no long prox.
-        """
+        """The same; without privacy, no clipping and a short prox step, unless given."""
         if budget.is_private:
             return self
-        # Long steps 1/rho quieten noise; without any they make a prox that jumps go round in
-        # circles.
+        # Long prox steps 1/rho reduce noise; without noise a discontinuous prox cycles with them.
         rho = self.rho or (None if problem.penalty.convex else problem.loss.smoothness)
         return replace(self, clip=self.clip or problem.loss.slope_bound, rho=rho)
 
     @property
     def _clip(self) -> float:
-        return USUAL_CLIP if self.clip is None else self.clip
+        return DEFAULT_CLIP if self.clip is None else self.clip
 
     def plan(self, problem: Problem) -> Plan:
         if problem.constraint is not None:
             raise InvalidArgument(
-                "MPADMM ties z to the weights themselves. Use solver='dp-sadmm' for other "
-                "constraints."
+                "MPADMM takes no constraint: z is a copy of the weights. Use solver='dp-sadmm'."
             )
         check_step(self.eta, problem)
-        query = self._example(
-            problem
-        )  # refuses here, before anything is paid, what it would refuse when asked
+        # Refuses here, before any charge, what the query would refuse.
+        query = self._example(problem)
         return Plan((Planned("model", type(query), self.steps),))
 
     def _example(self, problem: Problem) -> Query:
-        nought = np.zeros(problem.shape)
+        zero = np.zeros(problem.shape)
         eta = self.eta or 1 / problem.loss.smoothness
         if self.form == "published":
             return AdmmStep(problem, AdmmState.zero(problem), eta, self.rho or 1.0, self._clip)
         if self.form == "multi-step":
-            return AdmmRun(problem, nought, nought, eta, self.rho or 1.0, self._clip, self.inner)
-        return ClippedGradient(problem, nought, self._clip)
+            return AdmmRun(problem, zero, zero, eta, self.rho or 1.0, self._clip, self.inner)
+        return ClippedGradient(problem, zero, self._clip)
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         chosen = self._chosen_steps(problem, door)
         eta, rho = self.eta or chosen.eta, self.rho or chosen.rho
-        walk = {"plus": self._plus, "published": self._published, "multi-step": self._multi_step}[
-            self.form
-        ]
-        for k, z in enumerate(walk(problem, door, eta, rho)):
+        iterate = {
+            "plus": self._plus,
+            "published": self._published,
+            "multi-step": self._multi_step,
+        }[self.form]
+        for k, z in enumerate(iterate(problem, door, eta, rho)):
             yield Iterate(z, weight=float(k == self.steps - 1))
 
     def _plus(self, problem: Problem, door: Door, eta: float, rho: float) -> Iterator[Vector]:

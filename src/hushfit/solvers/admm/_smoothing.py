@@ -1,7 +1,6 @@
 """Laplacian smoothing: a circular moving average of noisy directions, by fast Fourier transform.
 
-It is post-processing, so it costs no privacy; whether it helps is another matter:
-docs/algorithms/smoothing.md.
+It is post-processing, so it costs no privacy. When it helps: docs/algorithms/smoothing.md.
 """
 
 import numpy as np
@@ -10,8 +9,10 @@ from hushfit._typing import Vector
 
 
 def smoothed(v: Vector, nu: float) -> Vector:
-    r"""Solve :math:`Q u = v` along the last axis, where :math:`Q = I + \nu L` and L is the
-    Laplacian of a cycle.
+    r"""Solve :math:`Q u = v` along the last axis.
+
+    Here :math:`Q = I +
+    u L` and L is the Laplacian of a cycle.
 
     Parameters
     ----------
@@ -35,14 +36,12 @@ def smoothed(v: Vector, nu: float) -> Vector:
 
 
 def noise_left(d: int, nu: float) -> float:
-    """Mean share of the variance of white noise on d coordinates that the smoothed *step* keeps:
-    the papers' tau.
-    """
+    """Mean share of white-noise variance that the smoothed *step* keeps: tau in the papers."""
     return float(np.mean(1 / (1 + 2 * nu * (1 - np.cos(2 * np.pi * np.arange(d) / d)))))
 
 
 def helps_below(nu: float) -> float:
-    r"""How rough the optimum may be for smoothing to improve the error bound.
+    r"""Largest roughness of the optimum at which smoothing improves the error bound.
 
     Roughness is :math:`\sum_i (x_i - x_{i+1})^2 / \|x\|^2`, around the cycle; white weights have 2.
 

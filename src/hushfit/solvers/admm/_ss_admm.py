@@ -1,11 +1,11 @@
-"""ssADMM: stochastic ADMM with noisy gradients (Renyi Differentially Private ADMM, Algorithm 1).
+"""ssADMM: stochastic ADMM with noisy gradients (Rényi Differentially Private ADMM, Algorithm 1).
 
     g = mean of clipped gradients at x + noise
     x <- (-g - y + rho z + x / eta) / (rho + 1 / eta)
     z <- prox(x + y / rho, 1 / rho)
     y <- y + rho (x - z)
 
-What the paper got wrong, and what is guaranteed here: docs/algorithms/ss-admm.md.
+Errata of the paper, and what is guaranteed here: docs/algorithms/ss-admm.md.
 """
 
 from collections.abc import Iterator
@@ -33,20 +33,20 @@ from hushfit.release import (
 from hushfit.solvers.admm._admm_steps import AdmmSteps
 from hushfit.solvers.base import Iterate
 
-# Shorter than most gradients at the start: what clipping loses there, less noise makes up for.
-USUAL_CLIP = 0.5
+# Below the norm of most gradients at the start: lower noise compensates for clipping there.
+DEFAULT_CLIP = 0.5
 _OUTPUTS = ("z", "x", "average")
 _SCHEDULES = ("constant", "sqrt", "epoch")
 
 
 def check_step(eta: float | None, problem: Problem) -> None:
-    """Refuse, before anything is paid, steps that are not known to converge."""
+    """Refuse, before any charge, step sizes without a proof of convergence."""
     largest = 2 / problem.loss.smoothness
     if eta is not None and eta > largest:
         raise InvalidArgument(
             f"eta={eta:g} is outside the proved range: with a loss of smoothness "
-            f"{problem.loss.smoothness:g} longer steps than "
-            f"{largest:g} drive the weights apart. Give a smaller eta, or None."
+            f"{problem.loss.smoothness:g} the iteration diverges beyond {largest:g}. Give a "
+            "smaller eta, or None."
         )
 
 
@@ -58,19 +58,19 @@ class SSADMM:
     ----------
     steps : int, default=500
     clip : float or None
-        Largest length of a record's gradient; ignored with ``tighten``. None is 0.5, and no
+        Clipping norm of a record's gradient; ignored with ``tighten``. None is 0.5, and no
         clipping when epsilon is infinite.
     eta, rho : float or None
-        Primal step and ADMM penalty; None chooses both from the noise level.
+        Primal step size and ADMM penalty; None chooses both from the noise level.
     schedule : {"constant", "sqrt", "epoch"}, default="constant"
-        eta stays, shrinks with the square root of the step, or with the number of (expected) passes
-        over the rows.
+        eta is constant, divided by the square root of the step, or by the number of (expected)
+        epochs.
     output : {"z", "x", "average"}, default="z"
-        ``z`` is sparse. ``x`` carries the raw noise of the last step. ``average`` is the prox of
-        the mean, over the second half, of what the prox was applied to. All three are functions of
-        the releases and cost the same.
+        ``z`` is sparse. ``x`` has the full noise of the last step. ``average`` is the prox of the
+        mean prox input over the second half. All three are functions of the releases and cost the
+        same.
     tighten : bool, default=False
-        Use the sensitivity that the logistic gradient has at the public point instead of a clip.
+        Use the sensitivity of the logistic gradient at the public point instead of clipping.
     sampling : Sampling, default=FullBatch()
         Sampling saves time, not budget.
     """
@@ -100,21 +100,17 @@ class SSADMM:
             raise InvalidArgument(f"{self} needs steps >= 1 and positive clip, eta and rho.")
 
     def for_budget(self, budget: Budget, problem: Problem) -> "SSADMM":
-        """The same with what needs no care if nothing is to be hidden, where it was not given:
-        no clipping, no long prox.
-        """
+        """The same; without privacy, no clipping and a short prox step, unless given."""
         if budget.is_private:
             return self
-        # Long steps 1/rho quieten noise; without any they make a prox that jumps go round in
-        # circles.
+        # Long prox steps 1/rho reduce noise; without noise a discontinuous prox cycles with them.
         rho = self.rho or (None if problem.penalty.convex else problem.loss.smoothness)
         return replace(self, clip=self.clip or problem.loss.slope_bound, rho=rho)
 
     def plan(self, problem: Problem) -> Plan:
         if problem.constraint is not None:
             raise InvalidArgument(
-                "SSADMM ties z to the weights themselves. Use solver='dp-sadmm' for other "
-                "constraints."
+                "SSADMM takes no constraint: z is a copy of the weights. Use solver='dp-sadmm'."
             )
         if self.tighten and not isinstance(problem.loss, Logistic):
             raise InvalidArgument(
@@ -131,7 +127,7 @@ class SSADMM:
         first = self._first_steps(problem, door, expected_rows)
         state = AdmmState.zero(problem)
         second_half = self.steps // 2
-        aimed = np.zeros(problem.shape)
+        prox_inputs = np.zeros(problem.shape)
 
         for k in range(self.steps):
             g = (
@@ -143,20 +139,20 @@ class SSADMM:
                 problem,
                 before,
                 g,
-                first.eta / self._slowdown(k, expected_rows / problem.n_rows),
+                first.eta / self._step_divisor(k, expected_rows / problem.n_rows),
                 first.rho,
             )
             if k >= second_half:
-                aimed += state.x + before.y / first.rho
+                prox_inputs += state.x + before.y / first.rho
             last = k == self.steps - 1
             yield Iterate(
-                self._chosen(problem, state, aimed / (self.steps - second_half), first.rho),
+                self._chosen(problem, state, prox_inputs / (self.steps - second_half), first.rho),
                 weight=float(last),
             )
 
     def _query(self, problem: Problem, x: Vector) -> ClippedGradient | LogisticGradient:
         if not self.tighten:
-            return ClippedGradient(problem, x, USUAL_CLIP if self.clip is None else self.clip)
+            return ClippedGradient(problem, x, DEFAULT_CLIP if self.clip is None else self.clip)
         return LogisticGradient(problem, x, pairwise=not isinstance(self.sampling, PoissonBatch))
 
     def _first_steps(self, problem: Problem, door: Door, expected_rows: float) -> AdmmSteps:
@@ -167,12 +163,14 @@ class SSADMM:
         chosen = AdmmSteps.for_noise(noise, self.steps, problem)
         return AdmmSteps(self.eta or chosen.eta, self.rho or chosen.rho)
 
-    def _slowdown(self, k: int, rate: float) -> float:
+    def _step_divisor(self, k: int, rate: float) -> float:
         if self.schedule == "sqrt":
             return float(np.sqrt(k + 1))
         return 1.0 + int(k * rate) if self.schedule == "epoch" else 1.0
 
-    def _chosen(self, problem: Problem, state: AdmmState, aimed: Vector, rho: float) -> Vector:
+    def _chosen(
+        self, problem: Problem, state: AdmmState, prox_inputs: Vector, rho: float
+    ) -> Vector:
         if self.output == "average":
-            return problem.prox(aimed, 1 / rho)
+            return problem.prox(prox_inputs, 1 / rho)
         return state.z if self.output == "z" else state.x

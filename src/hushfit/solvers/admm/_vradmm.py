@@ -1,15 +1,15 @@
-"""DP-VRADMM: variance-reduced stochastic ADMM (Algorithm 1 of the paper), with one noise for each
-kind of release.
+"""DP-VRADMM: variance-reduced stochastic ADMM (Algorithm 1 of the paper), two kinds of release.
 
     each epoch:  p = full gradient at the snapshot, plus noise
                  (strongly convex: x = snapshot, u = -(A')^+ p / rho, from the *noisy* p)
-    each step:   d = sum over a Poisson batch of clipped differences to the snapshot, plus noise in
-                 proportion to their bound
+    each step:   d = sum over a Poisson batch of clipped differences to the snapshot, plus noise
+                 proportional to their bound
                  z, x, u as in DP-SADMM, with the gradient p + d
                  snapshot = mean x of the epoch
 
-``noise="single"`` is the published form: exact p, one noise on p + d at every step, accounted for
-as what it is. What the paper got wrong, and what is guaranteed here: docs/algorithms/dp-vradmm.md.
+The two kinds of release have separate noise. ``noise="single"`` is the published form: exact p, one
+noise on p + d at every step, accounted for as such. Errata of the paper, and what is guaranteed
+here: docs/algorithms/dp-vradmm.md.
 """
 
 from collections.abc import Iterator
@@ -38,14 +38,14 @@ from hushfit.release import (
 )
 from hushfit.solvers._setting_checks import check_not_negative, check_settings
 from hushfit.solvers.admm._sadmm import (
-    USUAL_BATCH,
+    DEFAULT_BATCH,
     Splitting,
     State,
     check_problem,
     chosen_steps,
     constraint_of,
 )
-from hushfit.solvers.admm._ss_admm import USUAL_CLIP
+from hushfit.solvers.admm._ss_admm import DEFAULT_CLIP
 from hushfit.solvers.base import Iterate
 
 _NOISES = ("two", "single")
@@ -61,29 +61,29 @@ class DPVRADMM:
     inner_steps : int, default=50
         Steps in an epoch, at least 2.
     clip : float or None
-        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is
-        infinite.
+        Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     eta, rho : float or None
-        Primal step and ADMM penalty; None chooses both from the noise level.
+        Primal step size and ADMM penalty; None chooses both from the noise level.
     strongly_convex : bool, default=False
-        Start each epoch afresh at the snapshot, with the dual that balances the noisy gradient, and
-        answer with the last snapshot. It needs ridge > 0 and a constraint of full row rank.
+        Restart each epoch at the snapshot, with the dual that balances the noisy gradient, and
+        return the last snapshot. It needs ridge > 0 and a constraint of full row rank.
     ridge : float, default=0.0
         Weight of a public squared norm of the columns' weights, added to the objective without
         noise.
     smoothing : float, default=0.0
         Strength of Laplacian smoothing; only for columns with a meaningful order.
     noise : {"two", "single"}, default="two"
-        Noise the snapshot gradients and the differences apart, or, as published, their sum. The
-        published form is proved under add-remove only, with Poisson batches, and needs more noise.
+        Separate noise on the snapshot gradients and on the differences, or, as published, one noise
+        on their sum. The published form is proved under add-remove only, with Poisson batches, and
+        needs more noise.
     snapshot_share : float, default=0.5
-        Part of the budget (of mu squared) for the snapshot gradients, with two noises.
+        Share of the budget (of mu squared) for the snapshot gradients, with two noises.
     average_last : float, default=0.3
-        Part of the epochs, from the end, that the average covers; with ``strongly_convex`` it is
+        Share of the epochs, from the end, that the average covers; with ``strongly_convex`` it is
         always the last one.
     sampling : Sampling or None
-        Of the differences. None is ``PoissonBatch(0.1)``, and, with two noises, all rows when
-        epsilon is infinite.
+        Sampling of the differences. None is ``PoissonBatch(0.1)``, and, with two noises, all rows
+        when epsilon is infinite.
     """
 
     epochs: int = 10
@@ -127,27 +127,24 @@ class DPVRADMM:
             )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "DPVRADMM":
-        """The same on all rows and without clipping if nothing is to be hidden, unless a clip or
-        a sampling was given.
-        """
+        """The same; without privacy, on all rows and without clipping, unless given."""
         if budget.is_private:
             return self
-        batch = (
-            FullBatch() if self.noise == "two" else USUAL_BATCH
-        )  # one noise has a proof, and code, for Poisson batches only
+        # A single noise has a proof, and code, for Poisson batches only.
+        batch = FullBatch() if self.noise == "two" else DEFAULT_BATCH
         return replace(
             self, clip=self.clip or problem.loss.slope_bound, sampling=self.sampling or batch
         )
 
     @property
     def clip_used(self) -> float:
-        """``clip``, or the usual one."""
-        return USUAL_CLIP if self.clip is None else self.clip
+        """``clip``, or the default."""
+        return DEFAULT_CLIP if self.clip is None else self.clip
 
     @property
     def sampling_used(self) -> Sampling:
-        """``sampling``, or the usual one."""
-        return USUAL_BATCH if self.sampling is None else self.sampling
+        """``sampling``, or the default."""
+        return DEFAULT_BATCH if self.sampling is None else self.sampling
 
     def plan(self, problem: Problem) -> Plan:
         # Lemma 4 of the paper: eta g <= 1/2.
@@ -155,9 +152,8 @@ class DPVRADMM:
         if self.strongly_convex and not constraint_of(problem).has_full_row_rank:
             raise InvalidArgument(
                 "strongly_convex=True needs a constraint of full row rank, but A of shape "
-                f"{constraint_of(problem).A.shape} "
-                "has rows that depend on each other, as every [edges; identity] has. Use "
-                "strongly_convex=False."
+                f"{constraint_of(problem).A.shape} has linearly dependent rows, as every "
+                "[edges; identity] has. Use strongly_convex=False."
             )
         return self._estimator().plan(problem, self)
 
@@ -177,13 +173,15 @@ class DPVRADMM:
             for t in range(self.inner_steps):
                 g = gradient_at(state.x)
                 if self.strongly_convex and t == 0:
-                    # At the snapshot the gradient is p alone, and noisy: the exact one here would
-                    # be a release without noise.
+                    # At the snapshot the gradient is p alone, and noisy: an exact one here would be
+                    # a release without noise.
                     state = State(state.x, state.z, splitting.dual_start(state.x, g))
                 state = splitting.step(state, g, eta)
                 total += state.x
                 weight = float(s >= self.epochs - averaged)
-                yield Iterate(splitting.aimed(state) if splitting.ties_weights else state.x, weight)
+                yield Iterate(
+                    splitting.prox_input(state) if splitting.ties_weights else state.x, weight
+                )
             snapshot = total / self.inner_steps
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
@@ -208,7 +206,7 @@ class _GradientAt(Protocol):
 
 
 class _Estimator(Protocol):
-    """How gradients are asked for: what it takes, one epoch of them, and their noise."""
+    """How gradients are released: the plan, the queries of one epoch, and the noise."""
 
     def plan(self, problem: Problem, solver: DPVRADMM) -> Plan: ...
     def epoch(
@@ -253,7 +251,7 @@ class _TwoNoises:
         return gradient_at
 
     def noise_of_a_step(self, problem: Problem, door: Door, solver: DPVRADMM) -> float:
-        # The noise of the snapshot stays the same for an epoch, as if each of its steps had more.
+        # The noise of the snapshot is the same for all steps of an epoch, so it averages out less.
         sensitivity = ClippedGradient(
             problem, np.zeros(problem.shape), solver.clip_used
         ).sensitivity(problem.relation)
@@ -269,9 +267,8 @@ class _SingleNoise:
         if replaces_one(problem.relation):
             raise UnsupportedRelation(
                 "noise='single' is proved under 'add-remove' only: under 'replace-one' no "
-                "dominating pair is known for a "
-                "full gradient and a batch under one noise. Use adjacency='add-remove', or "
-                "noise='two'."
+                "dominating pair is known for a full gradient and a batch under one noise. Use "
+                "adjacency='add-remove', or noise='two'."
             )
         batch = anchored_batch(problem, _rate(solver))
         return Plan(
@@ -297,9 +294,9 @@ class _SingleNoise:
         return gradient_at
 
     def noise_of_a_step(self, problem: Problem, door: Door, solver: DPVRADMM) -> float:
-        nought = np.zeros(problem.shape)
+        zero = np.zeros(problem.shape)
         query = VarianceReducedGradient(
-            problem, nought, Snapshot(nought, solver.clip_used), _rate(solver)
+            problem, zero, Snapshot(zero, solver.clip_used), _rate(solver)
         )
         return door.noise_multiplier("gradient") * query.radius() / (_rate(solver) * problem.n_rows)
 

@@ -1,17 +1,14 @@
 """First-order methods on noisy gradients.
 
 DPAdam            Adam on noisy sums over Poisson batches
-DPAGD             Gradient descent that buys a better gradient whenever no step along the present
-                  one seems to help
+DPAGD             Gradient descent that spends more budget on a gradient when no step along it helps
 DPSGD             Stochastic proximal gradient descent on noisy sums over Poisson batches
-ExactMinimiser    Preconditioned by the second moment
-FrankWolfe        Private Frank-Wolfe over weights whose absolute values add up to ``radius`` at
-                  most
-DPBLS             Gradient descent whose step sizes are chosen by the rows, behind an
-                  above-threshold gate
-PermutedSGD       Mini-batch proximal gradient descent with noise on its end only
-tidied            Released weights as the penalty would have them
-ProximalGradient  Clipped gradient, momentum, prox
+ExactMinimiser    Exact minimiser without privacy
+FrankWolfe        Private Frank-Wolfe over an L1 ball
+DPBLS             Gradient descent with a private backtracking line search
+PermutedSGD       Mini-batch proximal gradient descent with noise on its last iterate only
+tidied            Post-processing of released weights by the penalty
+ProximalGradient  Proximal gradient descent with clipped gradients and momentum
 DPSVRG            Variance-reduced stochastic proximal gradient descent
 """
 

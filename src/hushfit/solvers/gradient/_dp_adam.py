@@ -1,12 +1,12 @@
-"""DP-Adam: Adam (Kingma and Ba, 2015) on the noisy gradients of DP-SGD, with a prox for separable
-penalties.
+"""DP-Adam: Adam (Kingma and Ba, 2015) on the noisy gradients of DP-SGD, with a proximal step.
 
     each step:  g = (sum of clipped gradients over a Poisson batch + noise) / expected batch size
-                m, v = running means of g and g^2, corrected for their start w <- prox of each
-                coordinate (w - step m / (sqrt(max(v - noise variance, 0)) + floor))
+                m, v = running means of g and g^2, corrected for bias
+                w <- prox of each coordinate
+                     (w - step m / (sqrt(max(v - noise variance, 0)) + floor))
 
-Noise alone makes v large and equal in all coordinates; its variance is public, so it is taken off
-again. docs/algorithms/dp-sgd.md.
+Noise alone makes v large and equal in all coordinates; its variance is public, so it is subtracted.
+docs/algorithms/dp-sgd.md.
 """
 
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, FullBatch, Plan, Planned, Sampling
 from hushfit.solvers._setting_checks import check_settings
 from hushfit.solvers.base import Iterate
-from hushfit.solvers.gradient._dp_sgd import USUAL_BATCH, USUAL_CLIP, run_noise
+from hushfit.solvers.gradient._dp_sgd import DEFAULT_BATCH, DEFAULT_CLIP, run_noise
 
 _NAME = "gradient"
-# Measured as for DP-SGD; steps of Adam have a length of their own, whatever the gradient's.
-_STEP_PER_QUIET, _LEAST_STEP, _MOST_STEP = 5e-4, 0.03, 0.3
+# Measured as for DP-SGD; the step length of Adam does not depend on the length of the gradient.
+_STEP_PER_INVERSE_NOISE, _MIN_STEP, _MAX_STEP = 5e-4, 0.03, 0.3
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,16 @@ class DPAdam:
     ----------
     steps : int, default=300
     clip : float or None
-        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is
-        infinite.
+        Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     step_size : float or None
         None chooses one between 0.03 and 0.3 from the noise level.
     decay : (float, float), default=(0.9, 0.99)
-        Of the running means of the gradient and of its square.
+        Decay rates of the running means of the gradient and of its square.
     floor : float, default=0.01
-        Least scale by which a coordinate's gradient is divided, in units of the clip; it also holds
-        when noise hides the scale.
+        Minimum scale by which a coordinate's gradient is divided, in units of the clipping norm;
+        also used when noise hides the scale.
     average_last : float, default=0.5
-        Part of the iterates, from the end, whose mean is the result; 0 means the last one.
+        Share of the iterates, from the end, whose mean is the result; 0 means the last one.
     sampling : Sampling or None
         None is ``PoissonBatch(0.02)``, and all rows when epsilon is infinite.
     """
@@ -69,9 +68,7 @@ class DPAdam:
             raise InvalidArgument(f"{self} needs decays in [0, 1) and 0 <= average_last <= 1.")
 
     def for_budget(self, budget: Budget, problem: Problem) -> "DPAdam":
-        """The same on all rows and without clipping if nothing is to be hidden, unless a clip or
-        a sampling was given.
-        """
+        """The same; without privacy, on all rows and without clipping, unless given."""
         if budget.is_private:
             return self
         return replace(
@@ -81,20 +78,20 @@ class DPAdam:
     def plan(self, problem: Problem) -> Plan:
         if not problem.penalty.separable:
             raise InvalidArgument(
-                "DPAdam takes a step of its own along each coordinate, and the prox of "
-                f"{problem.penalty!r} takes one step for all. Use 'dp-sgd'."
+                "DPAdam has a separate step size for each coordinate, and the prox of "
+                f"{problem.penalty!r} takes one for all. Use 'dp-sgd'."
             )
         return Plan(
-            (Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or USUAL_BATCH),)
+            (Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or DEFAULT_BATCH),)
         )
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        clip, sampling = self.clip or USUAL_CLIP, self.sampling or USUAL_BATCH
+        clip, sampling = self.clip or DEFAULT_CLIP, self.sampling or DEFAULT_BATCH
         expected_rows = sampling.expected_rows(problem.n_rows)
         averaged = max(1, round(self.average_last * self.steps))
         first, second = self.decay
         w, m, v = np.zeros(problem.shape), np.zeros(problem.shape), np.zeros(problem.shape)
-        step = self.step_size or self._usual_step(
+        step = self.step_size or self._default_step_size(
             ClippedGradient(problem, w, clip), door, expected_rows
         )
 
@@ -110,17 +107,15 @@ class DPAdam:
             w = _prox_along(problem, w - step * m / (1 - first**t) / scale, step / scale)
             yield Iterate(w, weight=float(t > self.steps - averaged))
 
-    def _usual_step(self, query: ClippedGradient, door: Door, expected_rows: float) -> float:
+    def _default_step_size(self, query: ClippedGradient, door: Door, expected_rows: float) -> float:
         noise = run_noise(query, door.noise_multiplier(_NAME), expected_rows, self.steps)
-        return float(np.clip(_STEP_PER_QUIET / max(noise, 1e-12), _LEAST_STEP, _MOST_STEP))
+        return float(np.clip(_STEP_PER_INVERSE_NOISE / max(noise, 1e-12), _MIN_STEP, _MAX_STEP))
 
 
 def _prox_along(problem: Problem, w: Vector, steps: Vector) -> Vector:
-    """Proximal step of a separable penalty with a step for each weight; the intercepts pass
-    unchanged.
-    """
+    """Proximal step of a separable penalty with a step size per weight, intercepts unchanged."""
     moved = w.copy()
-    # `plan` has refused penalties whose prox takes no array of steps.
+    # `plan` refused penalties whose prox takes no array of step sizes.
     moved[..., : problem.n_features] = problem.penalty.prox(
         problem.columns(w),
         problem.columns(steps),  # type: ignore[arg-type]

@@ -2,14 +2,15 @@
 
     each step:  g = clipped gradients over all rows + noise
                 choose among the lengths 0 = a_0 < a_1 < ... < a_max the one whose noisy objective
-                at w - a g/|g| is least a_0 was chosen: the gradient has too much noise. Raise its
-                budget, measure it once more with the difference, average the two in proportion to
-                their budgets, and choose again, among shorter steps now and then a_max = 1.1 *
-                largest length of late
+                at w - a g/|g| is least
+                a_0 was chosen: the gradient has too much noise. Raise its budget, measure it once
+                more with the difference, average the two weighted by their budgets, and choose
+                again, among shorter steps
+                every ten steps:  a_max = 1.1 * largest recent length
 
-The noise depends on what was released, so a filter stands in front of every release; all of them
-are Gaussian or pure, and so nothing is lost to adaptivity (docs/proofs/filter.md).
-docs/algorithms/dp-agd.md has the rest.
+The noise depends on earlier releases, so a privacy filter checks every release. All of them are
+Gaussian or pure, so adaptivity costs nothing (docs/proofs/filter.md). docs/algorithms/dp-agd.md has
+the rest.
 """
 
 import math
@@ -36,23 +37,22 @@ from hushfit.release import (
 )
 from hushfit.solvers.base import Iterate
 
-# Releases that a run may make for each step that it expects.
+# Maximum number of releases of a run, per expected step.
 _RELEASES_PER_STEP = 4
 
 
 @dataclass(frozen=True)
 class DPAGD:
-    """Gradient descent that buys a better gradient whenever no step along the present one seems to
-    help.
+    """Gradient descent that spends more budget on a gradient when no step along it helps.
 
     Parameters
     ----------
     steps : int, default=60
-        About how many the budget is meant for.
+        Expected number of steps, among which the budget is divided.
     clip : float, default=0.5
-        Largest length of a record's gradient.
+        Clipping norm of a record's gradient.
     objective_clip : float, default=1.0
-        Largest drop of a record's loss that counts in a choice.
+        Bound on the decrease of a record's loss that counts in a choice.
     first_length : float, default=4.0
         Longest step at first.
     candidates : int, default=20
@@ -88,7 +88,7 @@ class DPAGD:
             raise InvalidArgument(f"{self} needs 2 to 256 candidates and 0 < choice_share < 1.")
 
     def for_budget(self, budget: Budget, problem: Problem) -> "DPAGD":
-        """The same without clipping if nothing is to be hidden."""
+        """The same without clipping if epsilon is infinite."""
         return (
             self
             if budget.is_private
@@ -107,7 +107,7 @@ class DPAGD:
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         run = door.noise_multiplier("run")
-        # Without privacy any number serves: nothing is drawn.
+        # Without privacy any number will do: no noise is drawn.
         per_step = 1 / (run * math.sqrt(self.steps)) if run > 0 else 1.0
         mu, choice = (
             per_step * math.sqrt(1 - self.choice_share),
@@ -124,8 +124,8 @@ class DPAGD:
                     break
                 k = int(door.release("run", choose)[0])
                 if k == 0:
-                    # Of two Gaussian answers, weighted by their budgets, the variance is that of
-                    # both budgets together.
+                    # The average of two Gaussian answers, weighted by their budgets, has the
+                    # variance of one answer with both budgets.
                     better = self._gradient(problem, door, w, mu * math.sqrt(self.increase))
                     if better is None:
                         break
@@ -140,9 +140,9 @@ class DPAGD:
             yield Iterate(w)
 
     def _gradient(self, problem: Problem, door: Door, w: Vector, mu: float) -> Vector | None:
-        """A noisy sum of gradients, or None when the run cannot afford it."""
-        ask = Priced(ClippedGradient(problem, w, self.clip), FullBatch(), 1 / mu)
-        return door.release("run", ask) if door.affords("run", ask) else None
+        """A noisy sum of gradients, or None if the filter refuses it."""
+        query = Priced(ClippedGradient(problem, w, self.clip), FullBatch(), 1 / mu)
+        return door.release("run", query) if door.affords("run", query) else None
 
     def _choice(self, mu: float) -> float:
         """Noise multiplier of a choice that costs as much as a Gaussian release of this mu."""
@@ -150,23 +150,21 @@ class DPAGD:
 
 
 def _search(problem: Problem, lengths: Vector, g: Vector, objective_clip: float) -> Backtracking:
-    """Candidates by the length of the step, whatever that of the gradient."""
+    """Candidates by the length of the step, independent of that of the gradient."""
     length = float(np.linalg.norm(g)) / problem.n_rows
     return Backtracking(lengths / max(length, 1e-300), problem.n_rows, objective_clip, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class _Lengths:
-    """Candidates of the next choice, and the lengths of late: every ten steps the longest is set
-    by what was taken.
-    """
+    """Candidate lengths and recent choices, which set the longest candidate every ten steps."""
 
     longest: float
     candidates: int
     taken: tuple[float, ...] = ()
 
     period = 10
-    spare = 1.1
+    slack = 1.1
     shrink = 0.7
 
     @property
@@ -180,4 +178,4 @@ class _Lengths:
         taken = (*self.taken, float(self.sizes[k]))
         if len(taken) < self.period:
             return replace(self, taken=taken)
-        return _Lengths(self.spare * max(taken), self.candidates)
+        return _Lengths(self.slack * max(taken), self.candidates)

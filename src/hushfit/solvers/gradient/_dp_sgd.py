@@ -21,11 +21,10 @@ from hushfit.solvers._setting_checks import check_settings
 from hushfit.solvers.base import Iterate
 
 _NAME = "gradient"
-USUAL_CLIP = 0.5
-USUAL_BATCH = PoissonBatch(0.02)
-# Measured on tables with unit rows: how far a step may go against the noise of a whole run, and at
-# all.
-_STEP_PER_QUIET, _LEAST_STEP, _MOST_STEP = 0.07, 1.0, 16.0
+DEFAULT_CLIP = 0.5
+DEFAULT_BATCH = PoissonBatch(0.02)
+# Measured on tables with unit rows: step size against the noise of a whole run, and its range.
+_STEP_PER_INVERSE_NOISE, _MIN_STEP, _MAX_STEP = 0.07, 1.0, 16.0
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,14 @@ class DPSGD:
     ----------
     steps : int, default=300
     clip : float or None
-        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is
-        infinite.
+        Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     step_size : float or None
-        None chooses one from the noise level: between 1 and 16 for the logistic loss, in proportion
+        None chooses one from the noise level: between 1 and 16 for the logistic loss, proportional
         to 1 / smoothness for others.
     momentum : float, default=0.0
-        Heavy ball.
+        Heavy-ball momentum.
     average_last : float, default=0.5
-        Part of the iterates, from the end, whose mean is the result; 0 means the last one.
+        Share of the iterates, from the end, whose mean is the result; 0 means the last one.
     sampling : Sampling or None
         None is ``PoissonBatch(0.02)``, and all rows when epsilon is infinite.
     """
@@ -64,8 +62,9 @@ class DPSGD:
             raise InvalidArgument(f"{self} needs 0 <= momentum < 1 and 0 <= average_last <= 1.")
 
     def for_budget(self, budget: Budget, problem: Problem) -> "DPSGD":
-        """If nothing is to be hidden the same on all rows, without clipping and with steps that
-        converge, where nothing else was given.
+        """The same; without privacy, on all rows, without clipping and with steps that converge.
+
+        Settings that were given stay.
         """
         if budget.is_private:
             return self
@@ -77,11 +76,11 @@ class DPSGD:
 
     def plan(self, problem: Problem) -> Plan:
         return Plan(
-            (Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or USUAL_BATCH),)
+            (Planned(_NAME, ClippedGradient, self.steps, sampling=self.sampling or DEFAULT_BATCH),)
         )
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        clip, sampling = self.clip or USUAL_CLIP, self.sampling or USUAL_BATCH
+        clip, sampling = self.clip or DEFAULT_CLIP, self.sampling or DEFAULT_BATCH
         expected_rows = sampling.expected_rows(problem.n_rows)
         averaged = max(1, round(self.average_last * self.steps))
         w = previous = np.zeros(problem.shape)
@@ -91,7 +90,7 @@ class DPSGD:
             expected_rows,
             self.steps,
         )
-        step = self.step_size or (1 - self.momentum) * usual_step(problem, noise)
+        step = self.step_size or (1 - self.momentum) * default_step_size(problem, noise)
 
         for t in range(self.steps):
             g = (
@@ -103,16 +102,16 @@ class DPSGD:
             yield Iterate(w, weight=float(t >= self.steps - averaged))
 
 
-def usual_step(problem: Problem, noise: float) -> float:
-    """A step from the noise of a whole run, in units of the curvature of the loss."""
+def default_step_size(problem: Problem, noise: float) -> float:
+    """Step size from the noise of a whole run, in units of the curvature of the loss."""
     return (
         0.25
         / problem.loss.smoothness
-        * float(np.clip(_STEP_PER_QUIET / max(noise, 1e-12), _LEAST_STEP, _MOST_STEP))
+        * float(np.clip(_STEP_PER_INVERSE_NOISE / max(noise, 1e-12), _MIN_STEP, _MAX_STEP))
     )
 
 
 def run_noise(query: ClippedGradient, multiplier: float, expected_rows: float, steps: int) -> float:
-    """Length of the noise in the mean of all gradients of a run; public."""
+    """Norm of the noise in the mean of all gradients of a run; public."""
     per_step = multiplier * query.sensitivity(query.problem.relation) / expected_rows
     return per_step * math.sqrt(query.size / steps)

@@ -1,6 +1,4 @@
-"""The minimiser itself, for fits that claim no privacy (epsilon = inf): the yardstick for
-everything else.
-"""
+"""The exact minimiser, for fits without privacy (epsilon = inf): the baseline of all others."""
 
 import warnings
 from collections import deque
@@ -17,16 +15,16 @@ from hushfit.release import ClippedGradient, Door, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx, extrapolated
 from hushfit.solvers.base import Iterate
 
-_MOST_PRECONDITIONED_COLUMNS = 600
-# Directions that no row has must still be solvable: with corners quickly so, without them no faster
-# than rounding is small.
-_RIDGE, _RIDGE_WITH_CORNERS = 1e-6, 1e-4
+_MAX_PRECONDITIONED_COLUMNS = 600
+# The system must be solvable even in directions that no row has: well conditioned for non-smooth
+# penalties, only up to rounding for smooth ones.
+_RIDGE, _RIDGE_NONSMOOTH = 1e-6, 1e-4
 _MEMORY = 30
-# A step is long enough when the slope along it has fallen to this share of what it was, on either
-# side of the minimum.
-_FLAT_ENOUGH = 0.5
-_MOST_TRIALS = 30
-# What the objective may fall by where slopes are no longer exact.
+# A line search stops when the slope has fallen to this share of its first value, on either side of
+# the minimum.
+_SLOPE_RATIO = 0.5
+_MAX_TRIALS = 30
+# Decrease of the objective below which slopes are dominated by rounding.
 _ROUNDING = 1e-12
 
 _Slope = Callable[[Vector], Vector]
@@ -34,20 +32,20 @@ _Slope = Callable[[Vector], Vector]
 
 @dataclass(frozen=True)
 class ExactMinimiser:
-    """Preconditioned by the second moment: limited-memory BFGS, or accelerated proximal descent for
-    penalties with corners.
+    """Exact minimiser, preconditioned by the second moment; without privacy only.
 
-    It refuses to run with noise: when it stops depends on the rows. It warns if it stops short of
-    the minimum.
+    Limited-memory BFGS, or accelerated proximal descent for non-smooth penalties. It refuses to run
+    with noise, because its stopping time depends on the rows. It warns if it stops before
+    convergence.
 
     Parameters
     ----------
     most_steps : int, default=5000
-        The most gradients that are taken.
+        Maximum number of gradients.
     tolerance : float, default=1e-8
-        Stop when no weight would move by more than this, relative to the largest one, or when the
-        objective would fall by less than a hundredth of its square: weights may run away for ever
-        where rows can be told apart without error.
+        Stop when no weight would change by more than this, relative to the largest one, or when the
+        objective would decrease by less than a hundredth of its square: weights may diverge where
+        the rows are separable.
     """
 
     most_steps: int = 5_000
@@ -56,11 +54,11 @@ class ExactMinimiser:
     takes_constraint = False
 
     def for_budget(self, budget: Budget, problem: Problem) -> "ExactMinimiser":
-        """The same, where nothing is to be hidden."""
+        """The same if epsilon is infinite; refused otherwise."""
         if budget.is_private:
             raise InvalidArgument(
-                "solver='exact' stops when the rows tell it to, so it needs epsilon=inf, not "
-                f"{budget.epsilon:g}. Use 'auto'."
+                "solver='exact' stops at a time that depends on the rows, so it needs "
+                f"epsilon=inf, not {budget.epsilon:g}. Use 'auto'."
             )
         return self
 
@@ -75,11 +73,11 @@ class ExactMinimiser:
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         if door.noise_multiplier("gradient") > 0:
             raise InvalidArgument(
-                "ExactMinimiser stops when the rows tell it to, so it needs epsilon=inf. Choose "
-                "another solver."
+                "ExactMinimiser stops at a time that depends on the rows, so it needs "
+                "epsilon=inf. Use another solver."
             )
         smooth = problem.penalty.ridge is not None
-        H = _curvature(problem, door, _RIDGE if smooth else _RIDGE_WITH_CORNERS)
+        H = _curvature(problem, door, _RIDGE if smooth else _RIDGE_NONSMOOTH)
 
         def slope(w: Vector) -> Vector:
             query = ClippedGradient(problem, w, problem.loss.slope_bound)  # nothing is clipped
@@ -88,9 +86,7 @@ class ExactMinimiser:
         yield from (self._quasi_newton if smooth else self._proximal)(problem, slope, H)
 
     def _quasi_newton(self, problem: Problem, loss_slope: _Slope, H: Matrix) -> Iterator[Iterate]:
-        """The loss is convex, so slopes tell where the minimum along a line is, and no values
-        are needed.
-        """
+        """Limited-memory BFGS. The loss is convex, so line searches need slopes and no values."""
         ridge = np.zeros(problem.dimension)
         ridge[: problem.n_features] = problem.penalty.ridge or 0.0
 
@@ -100,27 +96,26 @@ class ExactMinimiser:
         memory = _Memory(np.asarray(np.linalg.inv(H + np.diag(ridge)), dtype=np.float64))
         w, left = np.zeros(problem.shape), self.most_steps
         g, left = slope(w), left - 1
-        while not self._settled(w, step := memory.step(g), fall := -float(np.sum(g * step))):
+        while not self._settled(w, step := memory.step(g), decrease := -float(np.sum(g * step))):
             search, last = _LineSearch(), (w, g)
-            for _ in range(min(left, _MOST_TRIALS)):
+            for _ in range(min(left, _MAX_TRIALS)):
                 w = last[0] + search.length * step
                 g, left = slope(w), left - 1
                 yield Iterate(w, weight=0.0)
-                along = float(np.sum(g * step)) / fall
-                if abs(along) <= _FLAT_ENOUGH:
+                along = float(np.sum(g * step)) / decrease
+                if abs(along) <= _SLOPE_RATIO:
                     break
                 search.refine(along)
             memory.learn(w - last[0], g - last[1])
-            if (
-                left == 0 or not abs(along) < 1
-            ):  # the latter when all that is left to gain is lost in rounding
-                if fall > _ROUNDING:
+            # The second condition holds when rounding hides what is left to gain.
+            if left == 0 or not abs(along) < 1:
+                if decrease > _ROUNDING:
                     _warn(self, problem)
                 break
         yield Iterate(w)
 
-    def _settled(self, w: Vector, step: Vector, fall: float) -> bool:
-        return fall <= 1e-2 * self.tolerance**2 or bool(
+    def _settled(self, w: Vector, step: Vector, decrease: float) -> bool:
+        return decrease <= 1e-2 * self.tolerance**2 or bool(
             np.abs(step).max() <= self.tolerance * (1 + np.abs(w).max())
         )
 
@@ -169,8 +164,9 @@ class _LineSearch:
 
 @dataclass(frozen=True, eq=False)
 class _Memory:
-    """What the last moves told about the curvature, on top of a matrix that holds before any
-    move (Nocedal, 1980).
+    """Limited memory of BFGS: recent steps and gradient changes (Nocedal, 1980).
+
+    ``inverse`` is the inverse Hessian before any step.
     """
 
     inverse: Matrix
@@ -178,26 +174,28 @@ class _Memory:
         default_factory=lambda: deque(maxlen=_MEMORY)
     )
 
-    def learn(self, moved: Vector, bent: Vector) -> None:
-        if (product := float(np.sum(moved * bent))) > 0:
-            self.pairs.append((moved, bent, product))
+    def learn(self, moved: Vector, gradient_change: Vector) -> None:
+        if (product := float(np.sum(moved * gradient_change))) > 0:
+            self.pairs.append((moved, gradient_change, product))
 
     def step(self, g: Vector) -> Vector:
-        """Where to go from a point of slope ``g``."""
+        """The quasi-Newton step at a point with gradient ``g``."""
         q, weights = g, []
-        for moved, bent, product in reversed(self.pairs):
+        for moved, gradient_change, product in reversed(self.pairs):
             weights.append(float(np.sum(moved * q)) / product)
-            q = q - weights[-1] * bent
+            q = q - weights[-1] * gradient_change
         r = q @ self.inverse
-        for (moved, bent, product), weight in zip(self.pairs, reversed(weights), strict=True):
-            r = r + (weight - float(np.sum(bent * r)) / product) * moved
+        for (moved, gradient_change, product), weight in zip(
+            self.pairs, reversed(weights), strict=True
+        ):
+            r = r + (weight - float(np.sum(gradient_change * r)) / product) * moved
         return -r
 
 
 def _curvature(problem: Problem, door: Door, ridge: float) -> Matrix:
     """A bound on the Hessian: the second moment, or for many columns the identity."""
     d = problem.dimension
-    if d > _MOST_PRECONDITIONED_COLUMNS:
+    if d > _MAX_PRECONDITIONED_COLUMNS:
         return problem.loss.smoothness * np.eye(d)
     query = SecondMoment(problem)
     M = query.matrix(door.release("second moment", query)) / problem.n_rows
@@ -206,9 +204,8 @@ def _curvature(problem: Problem, door: Door, ridge: float) -> Matrix:
 
 def _warn(solver: ExactMinimiser, problem: Problem) -> None:
     warnings.warn(
-        f"{solver!r} stopped before it stood at the minimum. Raise most_steps, or give a penalty: "
-        f"with {problem.penalty!r} the "
-        "minimum may be flat or nowhere.",
+        f"{solver!r} stopped before convergence. Raise most_steps, or give a penalty: with "
+        f"{problem.penalty!r} the minimum may be flat or not exist.",
         NotConvergedWarning,
         stacklevel=2,
     )

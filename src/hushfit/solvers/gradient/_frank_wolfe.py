@@ -1,14 +1,14 @@
-"""Frank-Wolfe on the L1 ball (Talwar, Thakurta and Zhang, 2015): each step moves towards one
-corner, chosen privately.
+"""Frank-Wolfe on the L1 ball (Talwar, Thakurta and Zhang, 2015), vertices chosen privately.
 
-    each step t:  s = signed column with probability in proportion to exp(-(s . gradient sum) /
+    each step t:  s = signed column with probability proportional to exp(-(s . gradient sum) /
                   scale)
                   w <- (1 - 2/(t+2)) w + 2/(t+2) radius s
 
-The intercept moves in an interval of its own, towards an end chosen in the same way.
+Each step moves towards one vertex of the ball. The intercept moves in a separate interval, towards
+an end chosen in the same way.
 
-A corner has one column, so after T steps at most T columns have a weight, and what a step costs
-grows with the logarithm of the number of columns only. docs/algorithms/frank-wolfe.md.
+A vertex has one column, so after T steps at most T columns have a weight, and the cost of a step
+grows only with the logarithm of the number of columns. docs/algorithms/frank-wolfe.md.
 """
 
 from collections.abc import Iterator
@@ -26,29 +26,28 @@ from hushfit.solvers._setting_checks import check_settings
 from hushfit.solvers.base import Iterate
 
 _NAME = "corner"
-_USUAL_CLIP = 0.5
-_USUAL_STEPS, _STEPS_WITHOUT_NOISE = 50, 1000
-# With more steps Frank-Wolfe comes closer and each choice gets noisier: theory balances the two at
-# a power 2/3 of mu n.
-_STEPS_PER_POWER, _LEAST_STEPS, _MOST_STEPS = 0.13, 40, 500
+_DEFAULT_CLIP = 0.5
+_DEFAULT_STEPS, _STEPS_WITHOUT_NOISE = 50, 1000
+# With more steps Frank-Wolfe gets closer to the minimum and each choice gets noisier: theory
+# balances the two at a power 2/3 of mu n.
+_STEPS_PER_POWER, _MIN_STEPS, _MAX_STEPS = 0.13, 40, 500
 
 
 @dataclass(frozen=True)
 class FrankWolfe:
-    """Private Frank-Wolfe over weights whose absolute values add up to ``radius`` at most.
+    """Private Frank-Wolfe over an L1 ball: weights whose absolute values sum to at most ``radius``.
 
     Parameters
     ----------
     steps : int or None
-        At most so many columns get a weight. None chooses it from the number of rows and the
-        budget; 1000 without noise.
+        Also the largest number of columns with a weight. None chooses it from the number of rows
+        and the budget; 1000 without noise.
     radius : float, default=40.0
-        Of the ball, for each output; a penalty ``L1Ball`` brings its own.
+        Radius of the ball, for each output; a penalty ``L1Ball`` replaces it.
     intercept_radius : float, default=4.0
         The intercept stays between minus and plus this.
     clip : float or None
-        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is
-        infinite.
+        Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     """
 
     steps: int | None = None
@@ -68,9 +67,7 @@ class FrankWolfe:
         )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "FrankWolfe":
-        """The same with a number of steps for the budget, unless one was given; without clipping
-        if nothing is to be hidden.
-        """
+        """The same with a number of steps, unless given; without privacy, without clipping."""
         if not budget.is_private:
             return replace(
                 self,
@@ -80,48 +77,47 @@ class FrankWolfe:
         balanced = _STEPS_PER_POWER * (
             gaussian_mu(budget.epsilon, budget.delta) * problem.n_rows
         ) ** (2 / 3)
-        return replace(
-            self, steps=self.steps or round(min(max(balanced, _LEAST_STEPS), _MOST_STEPS))
-        )
+        return replace(self, steps=self.steps or round(min(max(balanced, _MIN_STEPS), _MAX_STEPS)))
 
     @property
     def _steps(self) -> int:
-        return self.steps or _USUAL_STEPS
+        return self.steps or _DEFAULT_STEPS
 
     def plan(self, problem: Problem) -> Plan:
         if problem.penalty.ridge is None and not isinstance(problem.penalty, L1Ball):
             raise InvalidArgument(
-                "FrankWolfe keeps weights within an L1 ball and takes a squared penalty besides, "
-                f"not {problem.penalty!r}. Give "
-                "penalty=L1Ball(radius), or use 'prox-newton'."
+                "FrankWolfe keeps weights within an L1 ball and may add a squared penalty, not "
+                f"{problem.penalty!r}. Give penalty=L1Ball(radius), or use 'prox-newton'."
             )
         return Plan((Planned(_NAME, SteepestCorner, self._steps, sampling=NoisyCorner()),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        reach = self._reach(problem)
+        distance = self._vertex_distance(problem)
         w = np.zeros(problem.shape)
         for t in range(self._steps):
-            query = SteepestCorner(problem, w, self.clip or _USUAL_CLIP, _tilt(problem, w))
-            s = reach * corner(query, door.release(_NAME, query))
+            query = SteepestCorner(
+                problem, w, self.clip or _DEFAULT_CLIP, _penalty_gradient(problem, w)
+            )
+            s = distance * corner(query, door.release(_NAME, query))
             share = 2 / (t + 2)
             w = (1 - share) * w + share * s
             yield Iterate(w, weight=float(t == self._steps - 1))
 
-    def _reach(self, problem: Problem) -> Vector:
-        """How far a corner lies from zero along each coordinate of a record."""
-        reach = np.full(
+    def _vertex_distance(self, problem: Problem) -> Vector:
+        """Distance of a vertex from zero along each coordinate of a record."""
+        distance = np.full(
             problem.dimension,
             problem.penalty.radius if isinstance(problem.penalty, L1Ball) else self.radius,
         )
-        reach[problem.n_features :] = self.intercept_radius
-        return reach
+        distance[problem.n_features :] = self.intercept_radius
+        return distance
 
 
-def _tilt(problem: Problem, w: Vector) -> Vector | None:
-    """Gradient of a squared penalty, in units of the sum over all records."""
+def _penalty_gradient(problem: Problem, w: Vector) -> Vector | None:
+    """Gradient of a squared penalty, in units of the sum over all records; None without one."""
     ridge = problem.penalty.ridge
     if not ridge:
         return None
-    tilt = np.zeros(problem.shape)
-    problem.columns(tilt)[...] = problem.n_rows * ridge * problem.columns(w)
-    return tilt
+    gradient = np.zeros(problem.shape)
+    problem.columns(gradient)[...] = problem.n_rows * ridge * problem.columns(w)
+    return gradient

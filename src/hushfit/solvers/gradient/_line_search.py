@@ -1,18 +1,17 @@
-"""DP-BLSGD, DP-BLGD, DP-BLSGD-AC: gradient descent with a private backtracking line search (chapter
-5 of the thesis).
+"""DP-BLSGD, DP-BLGD, DP-BLSGD-AC: private backtracking line search (chapter 5 of the thesis).
 
     each step:  B = secret Poisson batch;
                 g = clipped gradients over B + noise, divided by the expected size of B
-                k = first eta_k = eta_0 beta^k whose loss over the SAME batch falls enough, behind
-                    an above-threshold gate
+                k = first eta_k = eta_0 beta^k whose loss over the SAME batch decreases enough, by
+                    an above-threshold test (the gate)
                 w = prox(w - eta_k g);  no k: the smallest step
-                now and then eta_0 = min(1.2 * largest step of late, eta_0)
+                every ten steps:  eta_0 = min(1.2 * largest recent step, eta_0)
 
-Gradient and gate are paid for together (``batches="same"``), or look at batches of their own
-(``"fresh"``). With ``adaptive=True`` the noise is chosen during the run, under a Renyi filter: a
-search that fails is answered by a second gradient, whose angle to the first says whether the
-gradient or the gate needs more budget (CHEB). What the thesis got wrong, and what is guaranteed
-here: docs/algorithms/bls.md.
+Gradient and gate are paid for together (``batches="same"``), or use separate batches (``"fresh"``).
+With ``adaptive=True`` the noise is chosen during the run, under a Rényi filter: after a failed
+search a second gradient is released, and its angle to the first decides whether the gradient or the
+gate gets more budget (CHEB). Errata of the thesis, and what is guaranteed here:
+docs/algorithms/bls.md.
 """
 
 import math
@@ -45,56 +44,56 @@ from hushfit.solvers.base import Iterate
 
 _VARIANTS = ("sgd", "gd", "ac")
 _BATCHES = ("same", "fresh")
-USUAL_RATE = 0.1
-# Releases that an adaptive run may make for each step that it expects.
+DEFAULT_RATE = 0.1
+# Maximum number of releases of an adaptive run, per expected step.
 _RELEASES_PER_STEP = 3
-# Second gradients that one failed search may cost.
-_MOST_CHECKS = 2
-# Of delta: what a filter leaves to other parts of a plan.
-_DELTA_KEPT = 0.99
+# Maximum number of second gradients after one failed search.
+_MAX_CHECKS = 2
+# Share of delta for the filter; the rest is left to other parts of a plan.
+_DELTA_SHARE_OF_FILTER = 0.99
 
 
 @dataclass(frozen=True)
 class DPBLS:
-    r"""Gradient descent whose step sizes are chosen by the rows, behind an above-threshold gate.
+    r"""Gradient descent with a private backtracking line search: an above-threshold test per step.
 
     Parameters
     ----------
     variant : {"sgd", "gd", "ac"}, default="sgd"
-        On Poisson batches; on all rows; on Poisson batches with clips that shrink when a search
-        fails, which needs ``adaptive``.
+        On Poisson batches; on all rows; on Poisson batches with clipping norms that shrink when a
+        search fails, which needs ``adaptive``.
     steps : int, default=100
-        Of an adaptive run: about how many the budget is meant for.
+        In an adaptive run: the expected number, among which the budget is divided.
     rate : float or None
         Share of rows in a batch. None is 0.1, and 1 for ``"gd"``.
     clip : float, default=0.5
-        Largest length of a record's gradient.
+        Clipping norm of a record's gradient.
     objective_clip : float, default=1.0
-        Largest drop of a record's loss that counts in a search.
+        Bound on the decrease of a record's loss that counts in a search.
     first_step : float or None
         Largest step size. None chooses it from the noise level.
     shrink : float, default=0.8
-        From one candidate to the next.
+        Factor from one candidate step size to the next.
     candidates : int, default=20
     sufficient : float, default=0.1
-        Share of the promised fall that a step must keep (Armijo's constant).
+        Share of the predicted decrease that a step must reach (Armijo's constant).
     gate_noise : {"laplace", "gaussian"}, default="laplace"
     gate : float, default=1/3
         Epsilon of a search times the noise multiplier of its gradient; 1/3 is a tenth of the
         budget.
     batches : {"same", "fresh"}, default="same"
-        Whether a search looks at the batch of its gradient or at one of its own.
+        Whether a search uses the batch of its gradient or a separate one.
     adaptive : bool or None
         Choose the noise during the run. None is True for ``"ac"`` alone.
     increase : float, default=0.3
-        By how much a failed search raises the budget of what failed.
+        Relative increase, after a failed search, of the budget of the part that failed.
     clip_decrease : float, default=0.05
-        By how much ``"ac"`` then lowers both clips.
+        Relative decrease of both clipping norms of ``"ac"`` then.
     average_last : float, default=0.2
-        Part of the iterates, from the end, whose mean is the result; 0 means the last one. An
-        adaptive run does not know its end: there the k-th iterate has the weight k.
+        Share of the iterates, from the end, whose mean is the result; 0 means the last one. The
+        length of an adaptive run is not known in advance: there the k-th iterate has the weight k.
     filter_delta : float or None
-        Delta of the filter of an adaptive run. None takes nearly all that the budget has.
+        Delta of the filter of an adaptive run. None takes nearly all of the budget's.
     """
 
     variant: str = "sgd"
@@ -126,7 +125,7 @@ class DPBLS:
             raise InvalidArgument(f"batches={self.batches!r} is not known. Use 'same' or 'fresh'.")
         if self.variant == "ac" and self.adaptive is False:
             raise InvalidArgument(
-                "variant='ac' lowers its clips when it raises its budget, so it needs "
+                "variant='ac' lowers its clipping norms when it raises its budget, so it needs "
                 "adaptive=True or None."
             )
         if self.variant == "gd" and self.rate not in (None, 1.0):
@@ -163,17 +162,15 @@ class DPBLS:
         self._together, self._gate_alone  # noqa: B018
 
     def for_budget(self, budget: Budget, problem: Problem) -> "DPBLS":
-        """The same with the delta that its filter may use; without privacy, on all rows and
-        without clipping.
-        """
+        """The same with the delta of its filter; all rows and no clipping without privacy."""
         if not budget.is_private:
-            whole = problem.loss.slope_bound
+            unclipped = problem.loss.slope_bound
             return replace(
-                self, variant="gd", rate=None, adaptive=False, clip=whole, objective_clip=1e6
+                self, variant="gd", rate=None, adaptive=False, clip=unclipped, objective_clip=1e6
             )
         if not self._adapts or self.filter_delta is not None:
             return self
-        return replace(self, filter_delta=_DELTA_KEPT * usable(budget)[0].delta)
+        return replace(self, filter_delta=_DELTA_SHARE_OF_FILTER * usable(budget)[0].delta)
 
     @property
     def _adapts(self) -> bool:
@@ -181,7 +178,7 @@ class DPBLS:
 
     @property
     def _rate(self) -> float:
-        return (1.0 if self.variant == "gd" else USUAL_RATE) if self.rate is None else self.rate
+        return (1.0 if self.variant == "gd" else DEFAULT_RATE) if self.rate is None else self.rate
 
     @property
     def _together(self) -> GatedBatch:
@@ -233,12 +230,12 @@ class DPBLS:
             search = self._search(
                 problem, backtrack.sizes, multiplier, self.clip, self.objective_clip
             )
-            g, k = self._asked(problem, door, w, search)
+            g, k = self._gradient_and_step(problem, door, w, search)
             w = search.candidates(problem, w, g)[min(k, self.candidates - 1)]
             backtrack = backtrack.after(k)
             yield Iterate(w, weight=float(t >= self.steps - averaged))
 
-    def _asked(
+    def _gradient_and_step(
         self, problem: Problem, door: Door, w: Vector, search: Backtracking
     ) -> tuple[Vector, int]:
         """A noisy gradient and the number of the first acceptable step along it."""
@@ -257,9 +254,7 @@ class DPBLS:
         return Backtracking(sizes, rows, objective_clip, self.sufficient, noise)
 
     def _largest_step(self, problem: Problem, multiplier: float) -> float:
-        """``first_step``, or what the noise of all steps together allows; twice the inverse of
-        the smoothness at least.
-        """
+        """``first_step``, or a size from the noise of the run; at least 1 / (2 smoothness)."""
         if self.first_step is not None:
             return self.first_step
         per_step = multiplier * relation_factor(problem) / (self._rate * problem.n_rows)
@@ -271,7 +266,7 @@ class DPBLS:
     def _adaptive(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         noise = self._first_noise(problem, door)
         backtrack = _StepSizes(self, self._largest_step(problem, noise.multiplier))
-        turning = _Turning()
+        angles = _GradientAngles()
         w, done = np.zeros(problem.shape), 0
         while True:
             search = self._search(
@@ -285,16 +280,16 @@ class DPBLS:
             answer = door.release("run", step)
             g, k = answer[:-1], int(answer[-1])
             if k == self.candidates:
-                g, k, noise = self._check(problem, door, w, g, search, noise, turning)
+                g, k, noise = self._check(problem, door, w, g, search, noise, angles)
             w = search.candidates(problem, w, g)[min(k, self.candidates - 1)]
-            backtrack, turning, done = backtrack.after(k), turning.after(g), done + 1
+            backtrack, angles, done = backtrack.after(k), angles.after(g), done + 1
             yield Iterate(w, weight=float(done))
         if done == 0:
             yield Iterate(w)
 
     def _first_noise(self, problem: Problem, door: Door) -> "_Noise":
         run = door.noise_multiplier("run")
-        # Without privacy any number serves: nothing is drawn.
+        # Without privacy any number will do: no noise is drawn.
         multiplier = (
             self._together.multiplier(1 / run, self.steps, problem.n_rows) if run > 0 else 1.0
         )
@@ -308,26 +303,26 @@ class DPBLS:
         g: Vector,
         search: Backtracking,
         noise: "_Noise",
-        turning: "_Turning",
+        angles: "_GradientAngles",
     ) -> tuple[Vector, int, "_Noise"]:
-        """CHEB: while searches fail, ask for a second gradient, raise the budget of what seems to
-        be at fault, and search again.
+        """CHEB: while searches fail, release a second gradient, raise a budget, and search again.
 
-        All on fresh batches, and all as far as the filter allows.
+        The budget raised is that of the gradient or of the gate, whichever seems at fault. All on
+        fresh batches, and all as far as the filter allows.
         """
         k, gradient = self.candidates, ClippedGradient(problem, w, noise.clip)
         lowered = False
-        for checks in range(1, _MOST_CHECKS + 1):
+        for checks in range(1, _MAX_CHECKS + 1):
             again = Priced(gradient, self._gradient_alone, noise.multiplier)
             if not door.affords("run", again):
                 break
             second = door.release("run", again)
             angle = _angle(g, second)
-            if angle > turning.most:
+            if angle > angles.most:
                 noise = noise.for_gradient(self.increase)
                 if self.variant == "ac" and not lowered:
                     noise, lowered = noise.lower(self.clip_decrease), True
-            elif angle < turning.least:
+            elif angle < angles.least:
                 noise = noise.for_gate(self.increase)
             g = (checks * g + second) / (checks + 1)
             better = replace(search, gradient_noise=search.gradient_noise / math.sqrt(checks + 1))
@@ -345,16 +340,14 @@ class DPBLS:
 
 @dataclass(frozen=True, eq=False)
 class _StepSizes:
-    """Candidates of the next search, and the steps of late: every ten searches the largest is
-    set by what was taken.
-    """
+    """Candidate step sizes and recent choices, which set the largest candidate every ten steps."""
 
     solver: DPBLS
     largest: float
     taken: tuple[float, ...] = ()
 
     period = 10
-    spare = 1.2
+    slack = 1.2
 
     @property
     def sizes(self) -> Vector:
@@ -364,12 +357,12 @@ class _StepSizes:
         taken = (*self.taken, float(self.sizes[min(k, self.solver.candidates - 1)]))
         if len(taken) < self.period:
             return replace(self, taken=taken)
-        return _StepSizes(self.solver, min(self.spare * max(taken), self.largest))
+        return _StepSizes(self.solver, min(self.slack * max(taken), self.largest))
 
 
 @dataclass(frozen=True)
 class _Noise:
-    """What an adaptive run asks its next release with."""
+    """Noise and clipping norms of the next release of an adaptive run."""
 
     multiplier: float
     gate: float
@@ -377,7 +370,7 @@ class _Noise:
     objective_clip: float
 
     def for_gradient(self, increase: float) -> "_Noise":
-        """More budget for the gradient alone: ``gate`` is relative to its multiplier."""
+        """More budget for the gradient alone: ``gate`` is relative to its noise multiplier."""
         factor = math.sqrt(1 + increase)
         return replace(self, multiplier=self.multiplier / factor, gate=self.gate / factor)
 
@@ -393,8 +386,8 @@ class _Noise:
 
 
 @dataclass(frozen=True, eq=False)
-class _Turning:
-    """By how much gradients turn from one step to the next, as a moving average of angles."""
+class _GradientAngles:
+    """Moving average of the angles between gradients of consecutive steps."""
 
     mean: float = math.pi / 2
     last: Vector | None = None
@@ -403,18 +396,20 @@ class _Turning:
 
     @property
     def most(self) -> float:
-        """An angle beyond which the gradient is mostly noise."""
+        """Angle above which the gradient is mostly noise."""
         return min(1.1 * self.mean, math.pi / 2)
 
     @property
     def least(self) -> float:
-        """An angle below which it is not the gradient that makes searches fail."""
+        """Angle below which failed searches are not due to the gradient."""
         return 0.5 * self.mean
 
-    def after(self, g: Vector) -> "_Turning":
+    def after(self, g: Vector) -> "_GradientAngles":
         if self.last is None:
-            return _Turning(self.mean, g)
-        return _Turning(self.memory * self.mean + (1 - self.memory) * _angle(g, self.last), g)
+            return _GradientAngles(self.mean, g)
+        return _GradientAngles(
+            self.memory * self.mean + (1 - self.memory) * _angle(g, self.last), g
+        )
 
 
 def _angle(one: Vector, other: Vector) -> float:

@@ -1,6 +1,4 @@
-"""Noisy proximal gradient descent with momentum: the plain method, for any number of columns and
-any convex penalty.
-"""
+"""Noisy proximal gradient descent with momentum, for any number of columns and convex penalty."""
 
 import math
 from collections.abc import Iterator
@@ -17,25 +15,25 @@ from hushfit.solvers.base import Iterate
 
 @dataclass(frozen=True)
 class ProximalGradient:
-    r"""Clipped gradient, momentum, prox; the last iterate is the result.
+    r"""Proximal gradient descent with clipped gradients and momentum.
 
     Parameters
     ----------
     steps : int, default=40
     clip : float, default=0.5
-        Largest length of a record's gradient. Records have length one, so this caps the slope of
+        Clipping norm of a record's gradient. Records have length one, so this bounds the slope of
         the loss.
     momentum : float, default=0.9
-        Heavy ball. 0 gives plain proximal gradient descent.
+        Heavy-ball momentum. 0 gives plain proximal gradient descent.
     step_size : float or None
         None chooses :math:`0.1 \min(\max(0.7/\nu, 8), 128)` from the noise level
         :math:`\nu = a \sqrt d / (\mu n)`, a rule that was measured for losses like the logistic
         one.
     accelerated : bool, default=False
-        Nesterov's momentum :math:`(t-1)/(t+2)` in place of the constant one, with step 1 /
+        Nesterov's momentum :math:`(t-1)/(t+2)` instead of the constant one, with step size 1 /
         smoothness unless given.
     average_last : float, default=0.0
-        Part of the iterates, from the end, whose mean is the result; 0 means the last one.
+        Share of the iterates, from the end, whose mean is the result; 0 means the last one.
     sampling : Sampling, default=FullBatch()
         Sampling saves time, not budget.
     """

@@ -1,13 +1,14 @@
-"""DP-SVRG: proximal stochastic variance-reduced gradient (Johnson and Zhang, 2013; Xiao and
-Zhang, 2014) with two noises.
+"""DP-SVRG: proximal stochastic variance-reduced gradient with two noises.
+
+After Johnson and Zhang (2013) and Xiao and Zhang (2014).
 
     each epoch:  p = full clipped gradient at the snapshot + noise
-    each step:   d = sum over a Poisson batch of clipped differences to the snapshot + noise in
-                 proportion to their bound
+    each step:   d = sum over a Poisson batch of clipped differences to the snapshot + noise
+                 proportional to their bound
                  w <- prox(w - step (p + d))
                  snapshot = mean w of the epoch
 
-Differences shrink as weights come to rest, and their noise with them. docs/algorithms/dp-svrg.md.
+Differences shrink as the iterates converge, and their noise with them. docs/algorithms/dp-svrg.md.
 """
 
 from collections.abc import Iterator
@@ -31,9 +32,9 @@ from hushfit.release import (
 )
 from hushfit.solvers._setting_checks import check_settings
 from hushfit.solvers.base import Iterate
-from hushfit.solvers.gradient._dp_sgd import USUAL_CLIP, run_noise, usual_step
+from hushfit.solvers.gradient._dp_sgd import DEFAULT_CLIP, default_step_size, run_noise
 
-_USUAL_BATCH = PoissonBatch(0.1)
+_DEFAULT_BATCH = PoissonBatch(0.1)
 
 
 @dataclass(frozen=True)
@@ -46,16 +47,16 @@ class DPSVRG:
     inner_steps : int, default=15
         Steps in an epoch, at least 2; the first is at the snapshot itself and needs no difference.
     clip : float or None
-        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is
-        infinite.
+        Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     step_size : float or None
         None chooses one from the noise level, as `DPSGD` does.
     snapshot_share : float, default=0.7
-        Part of the budget (of mu squared) for the snapshot gradients.
+        Share of the budget (of mu squared) for the snapshot gradients.
     average_last : float, default=0.3
-        Part of the epochs, from the end, that the average covers; 0 takes the last one alone.
+        Share of the epochs, from the end, that the average covers; 0 takes the last one alone.
     sampling : Sampling or None
-        Of the differences. None is ``PoissonBatch(0.1)``, and all rows when epsilon is infinite.
+        Sampling of the differences. None is ``PoissonBatch(0.1)``, and all rows when epsilon is
+        infinite.
     """
 
     epochs: int = 20
@@ -80,8 +81,9 @@ class DPSVRG:
             )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "DPSVRG":
-        """If nothing is to be hidden the same on all rows, without clipping and with steps that
-        converge, where nothing else was given.
+        """The same; without privacy, on all rows, without clipping and with steps that converge.
+
+        Settings that were given stay.
         """
         if budget.is_private:
             return self
@@ -101,13 +103,13 @@ class DPSVRG:
                     GradientDifference,
                     differences,
                     1 - self.snapshot_share,
-                    self.sampling or _USUAL_BATCH,
+                    self.sampling or _DEFAULT_BATCH,
                 ),
             )
         )
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        clip, sampling = self.clip or USUAL_CLIP, self.sampling or _USUAL_BATCH
+        clip, sampling = self.clip or DEFAULT_CLIP, self.sampling or _DEFAULT_BATCH
         expected_rows = sampling.expected_rows(problem.n_rows)
         averaged = max(1, round(self.average_last * self.epochs))
         snapshot = np.zeros(problem.shape)
@@ -115,7 +117,7 @@ class DPSVRG:
         noise = run_noise(
             ClippedGradient(problem, snapshot, clip), multiplier, problem.n_rows, self.epochs
         )
-        step = self.step_size or usual_step(problem, noise)
+        step = self.step_size or default_step_size(problem, noise)
 
         for epoch in range(self.epochs):
             full = door.release("snapshot", ClippedGradient(problem, snapshot, clip))

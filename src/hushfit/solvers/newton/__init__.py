@@ -1,11 +1,10 @@
 """Methods that work in a metric: of the curvature, or of a private second moment.
 
 DoubleNoiseNewton        Newton steps from a private gradient and a private curvature
-at_least                 The symmetric matrix with its eigenvalues raised to ``floor`` where they
-                         are below
+at_least                 The symmetric matrix with eigenvalues below ``floor`` raised to it
 ProxNewton               Variable-metric proximal gradient descent
 Screening                A few clipped gradient steps without a penalty, for ranking columns
-WhitenedGradientDescent  Clipped gradient steps in the metric of a private second moment
+WhitenedGradientDescent  Clipped gradient descent in the metric of a private second moment
 """
 
 from hushfit.solvers.newton._newton import DoubleNoiseNewton, at_least

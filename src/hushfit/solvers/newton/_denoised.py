@@ -1,11 +1,10 @@
-"""What noise did to the result of a walk, and what can be taken back: post-processing of releases,
-at no cost.
+"""Denoising of the result of noisy gradient descent: post-processing of releases, at no cost.
 
-A released gradient has noise of known size. How much of it reaches the weighted average of a walk
-depends on the curvature that pulls the walk back, and the walk itself tells that: its gradients
-grow as it moves. Given the noise of the average, its coordinates are shrunk by as much as their own
-distribution says (empirical Bayes): where a few stand out from many that look like noise, the many
-are put down and the few kept; where all look alike, nothing is changed.
+A released gradient has noise of known standard deviation. How much of it remains in the weighted
+average of the iterates depends on the curvature, and the released gradients show the curvature:
+they change as the iterates move. Given the noise of the average, its coordinates are shrunk as far
+as their own distribution suggests (empirical Bayes). Where a few stand out from many that look like
+noise, the many are shrunk and the few kept; where all look alike, nothing is changed.
 """
 
 from dataclasses import dataclass
@@ -16,23 +15,22 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 
 _CURVATURE_ROUNDS = 4
-_LARGEST_CURVATURE = 0.5
+_MAX_CURVATURE = 0.5
 _MIXING_ROUNDS = 200
-# Variances that a coordinate may have had without noise, over that of the noise: half octaves, and
-# zero.
+# Variances of a coordinate without noise, over that of the noise: half octaves, and zero.
 _OCTAVES = np.arange(-8, 37) / 2
-# Coordinates of two kinds are believed where they make what was seen so many times likelier: e to
-# the sixth.
-_ODDS_AGAINST = 6.0
-_LARGEST_STRETCH = 10.0
+# Posterior means are used where the mixture makes the coordinates more likely than a single normal
+# by this log factor.
+_LOG_BAYES_FACTOR_THRESHOLD = 6.0
+_MAX_STRETCH = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
-    """A run of noisy gradient descent with momentum, flat coordinates; public, all of it.
+class GradientTrajectory:
+    """A run of noisy gradient descent with momentum, in flat coordinates; all of it is public.
 
-    ``points`` are where the gradients were taken, ``weights`` what each position counts in the
-    average, ``noise`` the deviation of each coordinate of a gradient.
+    ``points`` are where the gradients were taken, ``weights`` those of the iterates in the average,
+    ``noise`` the standard deviation of each coordinate of a gradient.
     """
 
     points: Matrix
@@ -43,9 +41,7 @@ class Walk:
     noise: float
 
     def responses(self, curvature: float) -> tuple[Matrix, Vector]:
-        """How far a unit of noise in gradient t (second axis) moves each later point, and the
-        average.
-        """
+        """Response of later points and of the average to unit noise in each gradient (axis 1)."""
         count = len(self.steps)
         at, velocity, average = np.zeros(count), np.zeros(count), np.zeros(count)
         points = np.zeros((count, count))
@@ -60,10 +56,10 @@ class Walk:
 
     @cached_property
     def curvature(self) -> float:
-        """Slope of the gradients along the walk, by least squares.
+        """Slope of the gradients along the trajectory, by least squares.
 
-        A point has the noise of earlier gradients in it, so centred points and noise are correlated
-        by what `responses` says; that much is taken off.
+        A point contains the noise of earlier gradients, so centred points and noise are correlated
+        as `responses` gives; that part is subtracted.
         """
         centred = self.points - self.points.mean(axis=0)
         spread = float((centred**2).sum())
@@ -73,35 +69,36 @@ class Walk:
         for _ in range(_CURVATURE_ROUNDS):
             responses, _ = self.responses(found)
             by_noise = -responses.mean(axis=0).sum() * self.noise**2 * self.points.shape[1]
-            found = float(np.clip((seen - by_noise) / spread, 0.0, _LARGEST_CURVATURE))
+            found = float(np.clip((seen - by_noise) / spread, 0.0, _MAX_CURVATURE))
         return found
 
     @property
     def average_noise(self) -> float:
-        """Deviation of each coordinate of the average."""
+        """Standard deviation of each coordinate of the average."""
         _, average = self.responses(self.curvature)
         return self.noise * float(np.linalg.norm(average))
 
 
 def denoised(z: Vector, noise: float) -> Vector:
-    """Coordinates with their noise put down as far as they are evidently of two kinds; unchanged
-    without noise.
+    """Coordinates shrunk towards posterior means where these are well supported.
 
-    Uniform shrinkage would only rescale, which other parts of a fit settle better, so it is undone:
-    the result has the same projection on ``z``.
+    Unchanged without noise. Uniform shrinkage would only rescale, which other parts of a fit do
+    better, so it is undone: the result has the same projection on ``z``.
     """
     energy = float(z @ z)
     if noise == 0.0 or energy == 0.0:
         return z
     means, evidence = posterior_means(z, noise)
-    stretch = min(energy / max(float(z @ means), 1e-12 * energy), _LARGEST_STRETCH)
-    belief = 1 / (1 + np.exp(_ODDS_AGAINST - min(evidence, 2 * _ODDS_AGAINST + 30)))
-    return np.asarray((1 - belief) * z + belief * stretch * means)
+    stretch = min(energy / max(float(z @ means), 1e-12 * energy), _MAX_STRETCH)
+    posterior_weight = 1 / (
+        1
+        + np.exp(_LOG_BAYES_FACTOR_THRESHOLD - min(evidence, 2 * _LOG_BAYES_FACTOR_THRESHOLD + 30))
+    )
+    return np.asarray((1 - posterior_weight) * z + posterior_weight * stretch * means)
 
 
 def posterior_means(z: Vector, noise: float) -> tuple[Vector, float]:
-    """Means given ``z``, under the mixture of centred normals that fits it best, and that mixture's
-    evidence.
+    """Posterior means under the best mixture of centred normals, and its evidence.
 
     The evidence is the gain in log-likelihood over the best single normal, under which all
     coordinates shrink alike.

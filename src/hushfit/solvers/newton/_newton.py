@@ -1,13 +1,14 @@
-"""Newton's method with two noises (after Ganesh, Haghifam, Steinke and Thakurta, 2023): gradients
-and curvature are both private.
+"""Newton's method with two noises (after Ganesh, Haghifam, Steinke and Thakurta, 2023).
+
+Gradients and curvature are both private.
 
     each step:  g = mean of clipped gradients + noise
                 H = mean of c_i x_i x_i' + noise,  c_i the curvature at the margin of record i
                 w <- argmin over z of  g . z + (z - w) H (z - w) / 2 + penalty(z),
                                        eigenvalues of H raised to a floor
 
-``second_noise="direction"`` is the published form: H stays private, and the noise is on (H + floor
-I)^-1 g, in proportion to |g|. docs/algorithms/newton.md.
+``second_noise="direction"`` is the published form: H stays private, and the noise is added to (H +
+floor I)^-1 g, proportional to |g|. docs/algorithms/newton.md.
 """
 
 import math
@@ -37,10 +38,10 @@ from hushfit.solvers.base import Iterate
 
 _NOISES = ("curvature", "direction")
 _TOGETHER, _GRADIENT, _DIRECTION = "gradient and curvature", "gradient", "direction"
-_USUAL_CLIP = 0.5
-_USUAL_DIRECTION_FLOOR = 0.03
-# Without noise, directions that no row has must still be solvable.
-_LEAST_FLOOR, _LEAST_FLOOR_WITH_CORNERS = 1e-9, 1e-4
+_DEFAULT_CLIP = 0.5
+_DEFAULT_DIRECTION_FLOOR = 0.03
+# Without noise, the system must be solvable even in directions that no row has.
+_MIN_FLOOR, _MIN_FLOOR_NONSMOOTH = 1e-9, 1e-4
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,18 @@ class DoubleNoiseNewton:
     ----------
     steps : int, default=8
     clip : float or None
-        Largest length of a record's gradient. None is 0.5, and no clipping when epsilon is
-        infinite.
+        Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     curvature : {"hessian", "majorant"}, default="majorant"
-        Second derivatives, or the curvatures of parabolas that lie above the loss: steps that never
-        overshoot.
+        Second derivatives, or the curvatures of parabolas that lie above the loss, with which steps
+        never overshoot.
     second_noise : {"curvature", "direction"}, default="curvature"
-        Noise on the matrix, or as published on the step that it gives.
+        Noise on the matrix, or, as published, on the resulting step.
     floor : float or None
         Eigenvalues of the curvature below it are raised to it; for ``second_noise="direction"`` it
         is added to all. None takes the largest eigenvalue of the noise in the matrix, and 0.03 for
         directions.
     curvature_share : float, default=0.3
-        Part of the budget (of mu squared) for the second noise.
+        Share of the budget (of mu squared) for the second noise.
     """
 
     steps: int = 8
@@ -92,7 +92,7 @@ class DoubleNoiseNewton:
             )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "DoubleNoiseNewton":
-        """The same without clipping if nothing is to be hidden, unless a clip was given."""
+        """The same without clipping if epsilon is infinite, unless a clipping norm was given."""
         return (
             self if budget.is_private else replace(self, clip=self.clip or problem.loss.slope_bound)
         )
@@ -105,7 +105,7 @@ class DoubleNoiseNewton:
             )
         if self.second_noise == "direction" and problem.penalty.ridge is None:
             raise InvalidArgument(
-                "second_noise='direction' never shows the curvature, which a step with "
+                "second_noise='direction' does not release the curvature, which a step with "
                 f"{problem.penalty!r} needs. Use 'curvature'."
             )
         if self.second_noise == "curvature":
@@ -121,12 +121,12 @@ class DoubleNoiseNewton:
         step = _by_curvature if self.second_noise == "curvature" else _by_direction
         w = np.zeros(problem.shape)
         for t in range(1, self.steps + 1):
-            w = step(self, problem, door, ClippedGradient(problem, w, self.clip or _USUAL_CLIP))
+            w = step(self, problem, door, ClippedGradient(problem, w, self.clip or _DEFAULT_CLIP))
             yield Iterate(w, weight=float(t == self.steps))
 
 
 class _Step(Protocol):
-    """The next weights, from those where a gradient is to be taken."""
+    """The next weights, from those at which the gradient is taken."""
 
     def __call__(
         self, solver: DoubleNoiseNewton, problem: Problem, door: Door, gradient: ClippedGradient
@@ -143,8 +143,8 @@ def _by_curvature(
     total, curvature = query.split(door.release(_TOGETHER, query))
     g, noisy = total / problem.n_rows, curvature / problem.n_rows
     noise = query.moment_deviation(door.noise_multiplier(_TOGETHER)) / problem.n_rows
-    least = _LEAST_FLOOR_WITH_CORNERS if problem.penalty.ridge is None else _LEAST_FLOOR
-    # Noise has eigenvalues up to this size, so that smaller ones of the sum say nothing.
+    least = _MIN_FLOOR_NONSMOOTH if problem.penalty.ridge is None else _MIN_FLOOR
+    # Noise has eigenvalues up to this size, so smaller ones of the sum carry no information.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
     H = at_least(noisy, usual if solver.floor is None else solver.floor)
     return MetricProx(problem, H)(
@@ -156,15 +156,15 @@ def _by_direction(
     solver: DoubleNoiseNewton, problem: Problem, door: Door, gradient: ClippedGradient
 ) -> Vector:
     w = gradient.w
-    alpha = problem.penalty.ridge or 0.0  # `plan` has refused penalties that are no ridge
+    alpha = problem.penalty.ridge or 0.0  # `plan` refused penalties that are not a ridge
     target = door.release(_GRADIENT, gradient).reshape(problem.shape) / problem.n_rows
     problem.columns(target)[...] += alpha * problem.columns(w)
-    ridge = (solver.floor or _USUAL_DIRECTION_FLOOR) + alpha
+    ridge = (solver.floor or _DEFAULT_DIRECTION_FLOOR) + alpha
     query = NewtonDirection(problem, w, target, ridge, solver.curvature)
     return w - door.release(_DIRECTION, query).reshape(w.shape)
 
 
 def at_least(H: Matrix, floor: float) -> Matrix:
-    """The symmetric matrix with its eigenvalues raised to ``floor`` where they are below."""
+    """The symmetric matrix with eigenvalues below ``floor`` raised to it."""
     values, vectors = np.linalg.eigh(H)
     return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)

@@ -1,9 +1,9 @@
-"""Proximal steps in the metric of a private second moment: for penalties that have corners.
+"""Proximal steps in the metric of a private second moment, for non-smooth penalties.
 
-The second moment bounds the shape of the curvature everywhere, so it can stand in for the Hessian.
-The objective keeps its meaning (unlike whitening the variables, which would turn the penalty); only
-the steps change. Noise and clip are round in the same metric, and steps follow the noise as those
-of whitened descent do.
+The second moment bounds the shape of the curvature everywhere, so it can replace the Hessian. The
+objective does not change (unlike whitening the variables, which would rotate the penalty); only the
+steps do. Noise and clipping are isotropic in the same metric, and step sizes depend on the noise as
+in whitened gradient descent.
 """
 
 import math
@@ -21,27 +21,26 @@ from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._whitening import relation_factor, release_spectrum
 from hushfit.solvers.base import Iterate
 
-# A clip that bends the loss weakens it against the penalty, so as soon as the noise allows it, clip
-# later than without one. Fitted on a9a, bank and simulated rows. Both ends, 1 and 2, were checked
-# on mushrooms, w8a, covtype and kddcup99.
-_LOUD = 0.04
-_MOST_LOOSENED = 2.0
-_USUAL_COLUMNS = 125  # with many more, steps that noise limits are shorter
+# A clipping norm that is active weakens the loss against the penalty, so it is larger than without
+# a penalty as soon as the noise allows it. Fitted on a9a, bank and simulated rows. Both ends, 1 and
+# 2, were checked on mushrooms, w8a, covtype and kddcup99.
+_REFERENCE_NOISE = 0.04
+_MAX_CLIP_FACTOR = 2.0
+_REFERENCE_COLUMNS = 125  # with many more, first steps are shorter
 
 
 @dataclass(frozen=True)
 class ProxNewton:
-    """Variable-metric proximal gradient descent; the default for L1 and other penalties that
-    select.
+    """Variable-metric proximal gradient descent; the default for L1 and other sparse penalties.
 
     Parameters
     ----------
     steps : int, default=60
     clip : float or None
-        Largest length of a record's gradient, in the metric, where the unit is the usual length of
-        a record. None follows the noise.
+        Clipping norm of a record's gradient in the metric, in units of the typical length of a
+        record. None chooses it from the noise level.
     moment_share : float, default=0.1
-        Part of the budget (of mu squared) for the second moment.
+        Share of the budget (of mu squared) for the second moment.
     """
 
     steps: int = 60
@@ -71,7 +70,7 @@ class ProxNewton:
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         spectrum = release_spectrum(problem, door, "second moment")
         metric, H = Metric(spectrum.power(-0.5)), spectrum.power(1.0)
-        walk = self._walk(problem, door, spectrum.effective_dimension)
+        rule = self._step_rule(problem, door, spectrum.effective_dimension)
         prox = MetricProx(problem, H)
         w = previous = np.zeros(problem.shape)
         target_sum, step_sum, weights = (
@@ -81,23 +80,24 @@ class ProxNewton:
         )
 
         for t in range(self.steps):
-            ahead = w + walk.momentum * (w - previous)
-            query = ClippedGradient(problem, ahead, walk.clip, metric)
+            ahead = w + rule.momentum * (w - previous)
+            query = ClippedGradient(problem, ahead, rule.clip, metric)
             g = door.release("gradient", query).reshape(problem.shape) / problem.n_rows
-            step = walk.step(t, self.steps)
+            step = rule.step(t, self.steps)
             target = ahead - step * g @ metric.A
             if isinstance(problem.penalty, FoldedConcave):
                 prox = MetricProx(_tangent(problem, problem.penalty, w), H)
             previous, w = w, prox(target, step)
-            # The average of the targets, before the prox, is what the prox may still make sparse.
+            # Targets are averaged before the prox, so that the prox can still make the result
+            # sparse.
             target_sum, step_sum = target_sum + (t + 1) * target, step_sum + (t + 1) * step
             last = t == self.steps - 1
             yield Iterate(
                 prox(target_sum / weights, step_sum / weights) if last else w, weight=float(last)
             )
 
-    def _walk(self, problem: Problem, door: Door, dimension: float) -> "_Walk":
-        """The rule: with less noise clip later, step further, and gather momentum."""
+    def _step_rule(self, problem: Problem, door: Door, dimension: float) -> "_StepRule":
+        """The rule: with less noise, a larger clipping norm, longer steps and more momentum."""
         noise = (
             door.noise_multiplier("gradient")
             * relation_factor(problem)
@@ -105,13 +105,13 @@ class ProxNewton:
             / math.sqrt(self.steps)
         )
         nu = max(dimension * noise, 1e-12)
-        against_record = max(math.sqrt(problem.dimension * problem.outputs) * noise, 1e-12)
-        loosened = float(np.clip(_LOUD / against_record, 1.0, _MOST_LOOSENED))
-        clip = self.clip or loosened * float(np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4.0))
-        columns = min(1.0, math.sqrt(_USUAL_COLUMNS / problem.dimension))
-        # Several outputs share a record's slope, so each sees less of it.
+        relative_noise = max(math.sqrt(problem.dimension * problem.outputs) * noise, 1e-12)
+        clip_factor = float(np.clip(_REFERENCE_NOISE / relative_noise, 1.0, _MAX_CLIP_FACTOR))
+        clip = self.clip or clip_factor * float(np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4.0))
+        columns = min(1.0, math.sqrt(_REFERENCE_COLUMNS / problem.dimension))
+        # Several outputs share a record's slope, so each gets less of it.
         stretch = (1.0 if problem.outputs == 1 else 2.0) / clip
-        return _Walk(
+        return _StepRule(
             clip=clip * math.sqrt(dimension),
             momentum=float(np.clip(0.7 * (0.02 / nu - 1), 0.0, 0.7)),
             first_step=stretch * columns * 0.015 / (math.sqrt(self.steps) * nu**2),
@@ -120,8 +120,8 @@ class ProxNewton:
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """How to walk, given the noise."""
+class _StepRule:
+    """Clipping norm, momentum and step sizes, given the noise."""
 
     clip: float
     momentum: float
@@ -133,7 +133,8 @@ class _Walk:
 
 
 def _tangent(problem: Problem, penalty: FoldedConcave, w: Vector) -> Problem:
-    """The problem with a non-convex penalty replaced by its tangent at the current weights, a
-    weighted L1 that lies above it.
+    """The problem with a non-convex penalty replaced by its tangent at the current weights.
+
+    The tangent is a weighted L1 that lies above the penalty.
     """
     return replace(problem, penalty=penalty.linearised(problem.columns(w)))

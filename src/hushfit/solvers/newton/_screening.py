@@ -1,10 +1,10 @@
-"""A few gradient steps, to tell which columns matter rather than how much.
+"""A few gradient steps that find which columns matter rather than how much.
 
-The first gradient already ranks columns by their correlation with the label; each further step
-takes away a little of what neighbouring columns lend each other, and divides the budget once more.
-So the steps are few while noise is loud. Plain steps rank best where records are nearly round;
-where the released second moment shows that they are not, steps in its metric keep common columns
-from ranking first for being common.
+The first gradient already ranks columns by their correlation with the label. Each further step
+removes a little of what correlated columns contribute to each other, and divides the budget once
+more. So the steps are few while noise is large. Plain steps rank best where records are nearly
+isotropic. Where the released second moment shows that they are not, steps in its metric keep common
+columns from ranking first for being common.
 """
 
 import math
@@ -20,17 +20,17 @@ from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, Second
 from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectrum
 from hushfit.solvers.base import Iterate
 
-# of the usual length of a record in the metric: the slope of the logistic loss at the start
+# times the typical length of a record in the metric: the slope of the logistic loss at the start
 _CLIP = 0.5
 _STEP = 2.5
-# Fitted on the papers' correlated design only. On real tables (area under the curve of a fit on the
-# ten columns ranked first) it was level with ssADMM on a9a, a little below on mushrooms at epsilon
-# .05 and .2, on bank below there and far above at .8.
-_LOUD = 0.022
-# Largest over smallest eigenvalue, as believed, up to which a second moment is taken to be a
-# multiple of the identity.
-_NEARLY_ROUND = 4.0
-_MOST_STEPS = 60
+# Fitted on the correlated design of the papers only. On real tables (area under the ROC curve of a
+# fit on the ten columns ranked first) it was equal to ssADMM on a9a, a little below on mushrooms at
+# epsilon .05 and .2, on bank below there and far above at .8.
+_REFERENCE_NOISE = 0.022
+# Largest over smallest estimated eigenvalue, up to which a second moment is taken to be a multiple
+# of the identity.
+_NEARLY_ISOTROPIC = 4.0
+_MAX_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Screening:
     Parameters
     ----------
     steps : int or None
-        None lets the budget decide, see ``for_budget``.
+        None takes it from the budget, see ``for_budget``.
     moment_share : float, default=0.02
-        Part of the budget (of mu squared) for the second moment.
+        Share of the budget (of mu squared) for the second moment.
     """
 
     steps: int | None = None
@@ -55,8 +55,9 @@ class Screening:
             raise InvalidArgument(f"{self} needs steps >= 1 and 0 < moment_share < 1.")
 
     def for_budget(self, budget: Budget, problem: Problem) -> "Screening":
-        """The number of steps: one while the noise of a single gradient, against the length of a
-        record, is loud; more as it falls.
+        """The same with a number of steps: one at large noise, more as noise falls.
+
+        Noise is that of a single gradient, over the length of a record.
         """
         if self.steps is not None:
             return self
@@ -66,8 +67,10 @@ class Screening:
             .multipliers["gradient"]
         )
         noise = multiplier * relation_factor(problem) / problem.n_rows
-        quiet = _LOUD / max(noise * math.sqrt(problem.dimension * problem.outputs), 1e-12)
-        return replace(self, steps=int(np.clip(round(quiet), 1, _MOST_STEPS)))
+        inverse_noise = _REFERENCE_NOISE / max(
+            noise * math.sqrt(problem.dimension * problem.outputs), 1e-12
+        )
+        return replace(self, steps=int(np.clip(round(inverse_noise), 1, _MAX_STEPS)))
 
     def plan(self, problem: Problem) -> Plan:
         if problem.penalty.ridge != 0:
@@ -86,7 +89,7 @@ class Screening:
         steps, w = self.steps or 1, np.zeros(problem.shape)
 
         for t in range(steps):
-            query = ClippedGradient(problem, w, _CLIP * metric.usual_length, metric.metric)
+            query = ClippedGradient(problem, w, _CLIP * metric.typical_length, metric.metric)
             g = door.release("gradient", query).reshape(problem.shape) / problem.n_rows
             w = w - _STEP * g @ metric.metric.A
             yield Iterate(w, weight=float(t == steps - 1))
@@ -94,17 +97,18 @@ class Screening:
 
 @dataclass(frozen=True, eq=False)
 class _Metric:
-    """A metric and about the length that records have in it."""
+    """A metric and the typical length of records in it."""
 
     metric: Metric
-    usual_length: float
+    typical_length: float
 
 
 def _metric(spectrum: Spectrum) -> _Metric:
-    """That of the second moment, or the plain one where eigenvalues hardly differ: noise would
-    turn it for nothing.
+    """The metric of the second moment, or the plain one where eigenvalues hardly differ.
+
+    There noise would only rotate it.
     """
-    root = math.sqrt(len(spectrum.believed))
-    if spectrum.believed.max() <= _NEARLY_ROUND * spectrum.believed.min():
-        return _Metric(Metric(root * np.eye(len(spectrum.believed))), root)
+    root = math.sqrt(len(spectrum.estimated))
+    if spectrum.estimated.max() <= _NEARLY_ISOTROPIC * spectrum.estimated.min():
+        return _Metric(Metric(root * np.eye(len(spectrum.estimated))), root)
     return _Metric(Metric(spectrum.power(-0.5)), math.sqrt(spectrum.effective_dimension))

@@ -1,10 +1,10 @@
 """Gradient descent in the metric of a private second moment.
 
-Tables of one-hot and ranged columns are badly conditioned: plain gradient descent spends its budget
-on a few directions. A tenth of the budget buys the second moment of the records; in the metric of
-its inverse root the loss is nearly round and sixty clipped steps suffice. All settings follow from
-public numbers and from the release itself. What the rule is, and what each part of it was measured
-to bring, is in docs/algorithms/auto.md.
+Tables of one-hot and bounded columns are badly conditioned: plain gradient descent spends its
+budget on a few directions. A tenth of the budget pays for the second moment of the records. In the
+metric of its inverse square root the loss is nearly isotropic, and sixty clipped steps suffice. All
+settings follow from public numbers and from the release itself. The rule, and what each part of it
+gains, is in docs/algorithms/auto.md.
 """
 
 import math
@@ -20,88 +20,90 @@ from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, SecondMoment
 from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectrum
 from hushfit.solvers.base import Iterate
-from hushfit.solvers.newton._denoised import Walk, denoised
+from hushfit.solvers.newton._denoised import GradientTrajectory, denoised
 
 _MOMENT, _GRADIENT = "second moment", "gradient"
-# an edge of noise beyond which, of eigenvalues that add up to one, hardly any but the mean record's
-# can be seen
-_DULL = 0.25
-_LIGHTER_MEAN = (
-    1 / 0.7**2
-)  # how much larger its eigenvalue is then taken to be, so that noise shifts the threshold less
-# of the columns: a metric in which records have a larger mean square than that is no rounder than
-# none
-_MOST_DIMENSION = 0.9
-_USUAL_COLUMNS = 125  # the rule was measured on tables of about so many
-# as many weights as noise may spread over before its length, not only its size, limits the walk
-_USUAL_WEIGHTS = 1000
+# noise edge above which, of eigenvalues that sum to one, hardly any but that of the mean record is
+# visible
+_MOSTLY_NOISE_EDGE = 0.25
+# factor on the estimated eigenvalue of the mean record then, so that noise shifts the threshold
+# less
+_MEAN_EIGENVALUE_FACTOR = 1 / 0.7**2
+# share of the columns: a metric in which the mean squared length of a record is larger than that is
+# no better conditioned than none
+_MAX_DIMENSION_SHARE = 0.9
+_REFERENCE_COLUMNS = 125  # the rule was measured on tables of about this size
+# number of weights above which the norm of the noise, not only its standard deviation, limits the
+# step size
+_REFERENCE_WEIGHTS = 1000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to walk, given ``nu``: the noise of a whole run against the size of a whitened record.
+    """Clipping norm, momentum and step sizes, given the noise level ``nu``.
 
-    ``crowd``, for many weights, is how much longer the noise is than usual: the walk is shorter and
-    waits for momentum.
+    ``nu`` is the noise of a whole run over the length of a whitened record. ``dimension_factor`` is
+    above one for many weights: the norm of the noise is larger by this factor, so steps are shorter
+    and momentum is switched on only at less noise.
     """
 
     clip: float
     momentum: float
     first_step: float
     largest_step: float
-    averaged: float = (
-        1.0  # share of the result that is an average over the walk; the rest is its end
-    )
+    # weight of the averaged iterate in the result; the rest is the last iterate
+    averaged: float = 1.0
 
     @classmethod
-    def for_noise(cls, nu: float, dimension: float, steps: int, crowd: float = 1.0) -> "Settings":
-        """The rule: with less noise clip later, step further, and gather momentum."""
+    def for_noise(
+        cls, nu: float, dimension: float, steps: int, dimension_factor: float = 1.0
+    ) -> "Settings":
+        """The rule: with less noise, a larger clipping norm, longer steps and more momentum."""
         nu = max(nu, 1e-12)
-        looseness = float(np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4.0))
-        momentum = float(np.clip(0.7 * (0.02 / (crowd * nu) - 1), 0.0, 0.7))
+        clip_factor = float(np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4.0))
+        momentum = float(np.clip(0.7 * (0.02 / (dimension_factor * nu) - 1), 0.0, 0.7))
         return cls(
-            clip=looseness * math.sqrt(dimension),
+            clip=clip_factor * math.sqrt(dimension),
             momentum=momentum,
-            first_step=0.015 / (math.sqrt(steps) * nu**2) / looseness / crowd,
-            # Momentum carries a step on, up to 1 / (1 - momentum) times as far, but never beyond
-            # the longest step without it.
-            largest_step=min(4.0 / looseness, 16.0 * (1 - momentum)) / crowd,
+            first_step=0.015 / (math.sqrt(steps) * nu**2) / clip_factor / dimension_factor,
+            # Momentum extends a step up to 1 / (1 - momentum) times, but never beyond the longest
+            # step without it.
+            largest_step=min(4.0 / clip_factor, 16.0 * (1 - momentum)) / dimension_factor,
         )
 
     def for_smooth(self, nu: float) -> "Settings":
-        """The same for penalties without corners: where noise is large, the end of the walk in
-        place of its average.
+        """The same for smooth penalties: at large noise, the last iterate instead of the average.
 
-        Noise keeps the walk near its start, where all gradients say the same. Its end weighs them
-        equally, while an average of positions has a fifth more variance. Shorter steps make up for
-        the end being further out than the average. Where the walk arrives, longer first steps get
-        it there sooner.
+        While noise keeps the iterates near the start, all gradients carry the same information. The
+        last iterate weights them equally, while the average of the iterates has a fifth more
+        variance. Shorter steps compensate for the last iterate being further out than the average.
+        If the run converges, longer first steps make it converge sooner.
         """
         averaged = float(np.clip((0.06 - nu) / 0.02, 0.0, 1.0))
         return replace(
             self,
-            first_step=(0.7 + 0.3 * averaged + 0.5 * _arriving(nu)) * self.first_step,
+            first_step=(0.7 + 0.3 * averaged + 0.5 * _convergence_weight(nu)) * self.first_step,
             averaged=averaged,
         )
 
     def for_hinge(self, nu: float) -> "Settings":
-        """The same for a hinge, whose first gradients are twice as long: shorter steps where
-        noise limits them.
+        """The same for a hinge: shorter steps at large noise, as its first gradients are longer.
+
+        They are twice as long as those of the logistic loss.
         """
-        return replace(self, first_step=(0.7 + 0.15 * _arriving(nu)) * self.first_step)
+        return replace(self, first_step=(0.7 + 0.15 * _convergence_weight(nu)) * self.first_step)
 
     def for_columns(self, columns: int) -> "Settings":
-        """With many columns, shorter steps while noise limits them: its length grows with their
-        root, the signal's hardly.
+        """The same for many columns, with shorter first steps.
+
+        The norm of the noise grows with the square root of their number, that of the signal hardly.
         """
         return replace(
-            self, first_step=self.first_step * min(1.0, math.sqrt(_USUAL_COLUMNS / columns))
+            self, first_step=self.first_step * min(1.0, math.sqrt(_REFERENCE_COLUMNS / columns))
         )
 
-    def stretched(self, factor: float) -> "Settings":
-        """The same with longer steps: several outputs share a record's slope, so each sees less
-        of it.
-        """
+    def with_scaled_steps(self, factor: float) -> "Settings":
+        """The same with step sizes times ``factor``: several outputs share a record's slope."""
         return replace(
             self, first_step=factor * self.first_step, largest_step=factor * self.largest_step
         )
@@ -110,27 +112,28 @@ class Settings:
         return min(self.first_step, self.largest_step * (1 - t / steps))
 
     def weights(self, steps: int) -> Vector:
-        """What each position counts in the result; they add up to one."""
+        """Weight of each iterate in the result; they sum to one."""
         rising = np.arange(1, steps + 1) / (steps * (steps + 1) / 2)
         end = np.arange(1, steps + 1) == steps
         return np.asarray(self.averaged * rising + (1 - self.averaged) * end)
 
 
-def _arriving(nu: float) -> float:
-    """From 0 to 1: whether a walk gets to where it is going before noise stops it."""
+def _convergence_weight(nu: float) -> float:
+    """Weight from 0 to 1: whether the run converges before noise dominates."""
     return float(np.clip((0.045 - nu) / 0.01, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
 class WhitenedGradientDescent:
-    """Clipped gradient steps in the metric of a private second moment; the default for smooth
-    problems.
+    """Clipped gradient descent in the metric of a private second moment.
+
+    The default for smooth problems.
 
     Parameters
     ----------
     steps : int, default=60
     moment_share : float, default=0.1
-        Part of the budget (of mu squared) for the second moment.
+        Share of the budget (of mu squared) for the second moment.
     """
 
     steps: int = 60
@@ -156,7 +159,7 @@ class WhitenedGradientDescent:
         )
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        spectrum = _to_walk_by(release_spectrum(problem, door, _MOMENT))
+        spectrum = _preconditioning_spectrum(release_spectrum(problem, door, _MOMENT))
         metric = Metric(spectrum.power(-0.5))
         settings = self._settings(problem, door, spectrum.effective_dimension)
         shrink = _Shrinkage.of(problem, metric.A)
@@ -181,56 +184,55 @@ class WhitenedGradientDescent:
             result = result + weights[t] * u
             if t < self.steps - 1:
                 yield Iterate(u @ metric.A, weight=0.0)
-        walk = Walk(
+        trajectory = GradientTrajectory(
             np.array(points), np.array(gradients), schedule, weights, settings.momentum, noise
         )
-        yield Iterate(_cleared(result, walk, problem) @ metric.A)
+        yield Iterate(_denoised_columns(result, trajectory, problem) @ metric.A)
 
     def _settings(self, problem: Problem, door: Door, dimension: float) -> Settings:
         per_step = door.noise_multiplier(_GRADIENT) * relation_factor(problem) / problem.n_rows
         nu = dimension * per_step / math.sqrt(self.steps)
-        crowd = max(1.0, math.sqrt(problem.dimension * problem.outputs / _USUAL_WEIGHTS))
+        dimension_factor = max(
+            1.0, math.sqrt(problem.dimension * problem.outputs / _REFERENCE_WEIGHTS)
+        )
         settings = (
-            Settings.for_noise(nu, dimension, self.steps, crowd)
-            .for_smooth(crowd * nu)
+            Settings.for_noise(nu, dimension, self.steps, dimension_factor)
+            .for_smooth(dimension_factor * nu)
             .for_columns(problem.dimension)
         )
         if isinstance(problem.loss, HuberHinge):
-            settings = settings.for_hinge(crowd * nu)
-        return settings if problem.outputs == 1 else settings.stretched(2.0)
+            settings = settings.for_hinge(dimension_factor * nu)
+        return settings if problem.outputs == 1 else settings.with_scaled_steps(2.0)
 
 
-def _to_walk_by(spectrum: Spectrum) -> Spectrum:
-    """Less than the spectrum says, where noise has had too much of a say in it."""
-    rounder = spectrum.drawn_together(_MOST_DIMENSION * len(spectrum.released))
+def _preconditioning_spectrum(spectrum: Spectrum) -> Spectrum:
+    """The spectrum to precondition with: less whitening where noise dominates the estimate."""
+    compressed = spectrum.compressed_to_dimension(_MAX_DIMENSION_SHARE * len(spectrum.released))
     return (
-        rounder.with_first(_LIGHTER_MEAN)
-        if spectrum.edge > _DULL and spectrum.shows_its_first
-        else rounder
+        compressed.with_scaled_top_eigenvalue(_MEAN_EIGENVALUE_FACTOR)
+        if spectrum.edge > _MOSTLY_NOISE_EDGE and spectrum.has_visible_mean_direction
+        else compressed
     )
 
 
-def _cleared(u: Vector, walk: Walk, problem: Problem) -> Vector:
-    """The result with the noise in its columns put down. With a penalty, what shrinks the
-    weights was asked for.
-    """
+def _denoised_columns(u: Vector, trajectory: GradientTrajectory, problem: Problem) -> Vector:
+    """The result with denoised columns; unchanged with a penalty, which sets its own shrinkage."""
     if problem.penalty.ridge != 0:
         return u
-    cleared = u.copy()
+    denoised_weights = u.copy()
     columns = problem.columns(u)
-    cleared[..., : problem.n_features] = denoised(columns.ravel(), walk.average_noise).reshape(
-        columns.shape
-    )
-    return cleared
+    denoised_weights[..., : problem.n_features] = denoised(
+        columns.ravel(), trajectory.average_noise
+    ).reshape(columns.shape)
+    return denoised_weights
 
 
 @dataclass(frozen=True, eq=False)
 class _Shrinkage:
-    """Proximal step of a squared penalty on the weights, seen from whitened space, where it is an
-    ellipsoid.
+    """Proximal step of a squared penalty on the weights, in whitened coordinates.
 
-    An explicit step would blow up along directions that whitening stretches; the implicit one never
-    does.
+    There the penalty is an ellipsoid. An explicit step would diverge along directions that
+    whitening stretches; the implicit one never does.
     """
 
     vectors: Matrix

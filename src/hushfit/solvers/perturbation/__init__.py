@@ -1,12 +1,12 @@
-r"""One release: noise in the objective, on its minimiser, or on sufficient statistics.
+r"""Solvers with one release: noise in the objective, on its minimiser, or on statistics.
 
 ClassicObjective       Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2` +
                        noise
 ObjectivePerturbation  Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2` +
                        noise
-tolerance_for          What a gradient norm may be left at
+tolerance_for          Tolerance on the gradient norm of a minimiser
 OutputPerturbation     Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2`,
-                       with noise on it
+                       with noise added
 SufficientStatistics   A noisy second moment and a noisy gradient at zero
 """
 

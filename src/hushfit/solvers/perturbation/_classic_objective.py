@@ -1,12 +1,12 @@
 """Objective perturbation by the classic theorem of Kifer, Smith and Thakurta (2012).
 
     mu >= 2 smoothness / (n epsilon)
-    b ~ Gaussian of deviation  shift sqrt(8 log(2/delta) + 4 epsilon) / epsilon,
-                               shift = bound on what a neighbour adds to the gradient
+    b ~ Gaussian of standard deviation  shift sqrt(8 log(2/delta) + 4 epsilon) / epsilon,
+        shift = bound on the change of the gradient between neighbours
     release the minimiser of  mean loss + penalty + mu/2 |w|^2 + b . w
 
-The same release as 'objective', with about twice the noise: the theorem is older than its sharper
-successors. It is here to compare with. docs/algorithms/objective-kifer.md.
+The same release as 'objective', with about twice the noise, as the theorem is older than its
+sharper successors. It is a baseline. docs/algorithms/objective-kifer.md.
 """
 
 from collections.abc import Iterator
@@ -21,31 +21,31 @@ from hushfit.solvers.base import Iterate
 from hushfit.solvers.perturbation._objective import tolerance_for
 
 _NAME = "minimiser"
-# The theorem wants kappa <= epsilon / 2; a little is left for the noise on the output.
+# The theorem needs kappa <= epsilon / 2; a little is left for the noise on the output.
 _KAPPA_PER_EPSILON = 0.4
-_USUAL_KAPPA, _LARGEST_KAPPA = 0.04, 0.5
+_DEFAULT_KAPPA, _MAX_KAPPA = 0.04, 0.5
 # The noise on the output grows as mu shrinks.
-_LEAST_MU = 1e-4
+_MIN_MU = 1e-4
 
 
 @dataclass(frozen=True)
 class ClassicObjective:
-    r"""Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2` + noise . w, with
-    the classic amount of noise.
+    r"""Objective perturbation with the noise of the classic theorem.
 
-    For models with one output and convex penalties.
+    It releases the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2` + noise . w. For
+    models with one output and convex penalties.
 
     Parameters
     ----------
     mu : float or None
-        Weight of the squared norm, on the intercept too. The theorem needs at least twice the
-        smoothness of the loss over epsilon times the number of rows. None takes 1.25 times that,
-        and 1e-4 at least.
+        Weight of the squared norm, on the intercept too. The theorem needs at least 2 smoothness /
+        (n epsilon). None takes 1.25 times that, and at least 1e-4.
     output_share : float, default=0.01
-        Part of the budget for the noise that hides how the minimiser was found; the theorem
-        supposes an exact one.
+        Share of the budget for output noise, which hides the error of the numerical minimiser; the
+        theorem assumes an exact one.
     tolerance : float or None
-        Norm of the gradient at what is released. None is 1e-8, or 1e-6 for more than 600 weights.
+        Bound on the gradient norm at the minimiser. None is 1e-8, or 1e-6 for more than 600
+        weights.
     """
 
     mu: float | None = None
@@ -60,14 +60,14 @@ class ClassicObjective:
     def for_budget(self, budget: Budget, problem: Problem) -> "ClassicObjective":
         """The same with ``mu`` chosen for a budget, or a given ``mu`` checked against it."""
         if self.mu is None:
-            kappa = min(_KAPPA_PER_EPSILON * budget.epsilon, _LARGEST_KAPPA)
+            kappa = min(_KAPPA_PER_EPSILON * budget.epsilon, _MAX_KAPPA)
             return replace(self, mu=_mu_for(problem, kappa))
         least = 2 * problem.loss.smoothness / (problem.n_rows * budget.epsilon)
         if self.mu < least:
             raise InvalidArgument(
-                f"mu={self.mu:g} is below {least:.3g} = 2 smoothness / (n epsilon), where the "
-                "classic theorem ends. Give at least that, "
-                "or use 'objective', which has no such condition."
+                f"mu={self.mu:g} is below {least:.3g} = 2 smoothness / (n epsilon), which the "
+                "classic theorem needs. Give at least that, or use 'objective', which has no such "
+                "condition."
             )
         return self
 
@@ -85,9 +85,9 @@ class ClassicObjective:
         yield Iterate(door.release(_NAME, self._query(problem)).reshape(problem.shape))
 
     def _query(self, problem: Problem) -> PerturbedMinimiser:
-        mu = self.mu or _mu_for(problem, _USUAL_KAPPA)
+        mu = self.mu or _mu_for(problem, _DEFAULT_KAPPA)
         return PerturbedMinimiser(problem, mu, tolerance=tolerance_for(problem, self.tolerance))
 
 
 def _mu_for(problem: Problem, kappa: float) -> float:
-    return max(problem.loss.smoothness / (kappa * problem.n_rows), _LEAST_MU)
+    return max(problem.loss.smoothness / (kappa * problem.n_rows), _MIN_MU)

@@ -1,9 +1,8 @@
-"""Objective perturbation: one release of the minimiser of a noisy objective, for convex penalties
-and, in stages, others.
+"""Objective perturbation: one release of the minimiser of a noisy objective.
 
-One release gets the whole budget, where an iterative method divides it. The noise is a linear term
-of the objective; what that costs is in docs/proofs/objective.md, and docs/algorithms/objective.md
-says when to use it.
+One release gets the whole budget, where an iterative method divides it. For convex penalties, and
+in stages for others. The noise is a linear term of the objective; its cost is proved in
+docs/proofs/objective.md, and docs/algorithms/objective.md says when to use it.
 """
 
 import math
@@ -22,19 +21,19 @@ from hushfit.solvers.base import Iterate
 
 _NAME = "minimiser"
 # Curvature of one record over mu costs about 1.4 kappa^2 of rho: a hundredth of it when the budget
-# is known, and small for epsilon down to 0.1 when it is not. Without privacy mu is next to nothing,
-# which leaves the objective as it was asked for.
+# is known, and small for epsilon down to 0.1 when it is not. Without privacy mu is close to zero,
+# which leaves the objective unchanged.
 _CURVATURE_SHARE = 0.01
-_USUAL_KAPPA, _LARGEST_KAPPA = 0.005, 0.25
-_OPEN_MU = 2e-6  # of the smoothness
-# The noise on the output grows as mu shrinks; below this it would be seen, while the shrinkage of
+_DEFAULT_KAPPA, _MAX_KAPPA = 0.005, 0.25
+_NONPRIVATE_MU = 2e-6  # times the smoothness
+# The noise on the output grows as mu shrinks; below this it would be visible, while shrinkage by
 # this much is not.
-_LEAST_MU = 1e-4
+_MIN_MU = 1e-4
 # With more weights than this a solve takes long, and the noise of the release hides a coarser one.
-_MOST_FINE_WEIGHTS = 600
+_MAX_FINE_WEIGHTS = 600
 _FINE, _COARSE = 1e-8, 1e-6
-# Noise on the output turns zeros into numbers of its own size; a weight below so many deviations
-# was probably zero.
+# Noise on the output makes zeros non-zero; a weight below this many standard deviations was
+# probably zero.
 _ZERO_DEVIATIONS = 5.0
 
 
@@ -42,28 +41,29 @@ _ZERO_DEVIATIONS = 5.0
 class ObjectivePerturbation:
     r"""Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2` + noise . w.
 
-    A non-convex penalty is taken in stages: each one minimises with the weighted lasso that touches
-    the penalty at the released weights of the stage before (at zero in the first).
+    A non-convex penalty is handled in stages: each minimises with the weighted lasso that is
+    tangent to the penalty at the weights released by the stage before (at zero in the first).
 
     Parameters
     ----------
     mu : float or None
         Weight of the squared norm, on the intercept too; the privacy proof needs it above 0. None
-        takes the smoothness of the loss over ``kappa`` times the number of rows, and 1e-4 at least.
+        takes the smoothness of the loss over ``kappa`` times the number of rows, and at least 1e-4.
     stages : int or None
-        Releases to share the budget. None is 1 for a convex penalty, which needs no more, and 2 for
-        others.
+        Number of releases that share the budget. None is 1 for a convex penalty, which needs no
+        more, and 2 for others.
     output_share : float, default=0.01
-        Part of the budget (of the Gaussian mu squared) for the noise that hides how the minimiser
-        was found.
+        Share of the budget (of the Gaussian mu squared) for output noise, which hides the error of
+        the numerical minimiser.
     tolerance : float or None
-        Norm of the gradient at what is released. None is 1e-8, or 1e-6 for more than 600 weights.
+        Bound on the gradient norm at the minimiser. None is 1e-8, or 1e-6 for more than 600
+        weights.
     kappa : float or None
         Curvature of one record over mu, shared by the stages, when ``mu`` is None. None chooses it
-        such that it costs a hundredth of the budget; 0.005 where the budget is not known.
+        so that it costs a hundredth of the budget; 0.005 if the budget is not known.
     floor : float, default=0.01
-        Where a stage linearises a penalty whose slope at zero is infinite, it takes the slope this
-        far out at least.
+        Smallest distance from zero at which a stage linearises a penalty whose slope at zero is
+        infinite.
     """
 
     mu: float | None = None
@@ -78,19 +78,17 @@ class ObjectivePerturbation:
     def __post_init__(self) -> None:
         if any(value is not None and not value > 0 for value in (self.mu, self.kappa, self.stages)):
             raise InvalidArgument(
-                f"{self} needs mu > 0, kappa > 0 and stages >= 1, or None for the usual ones."
+                f"{self} needs mu > 0, kappa > 0 and stages >= 1, or None for the defaults."
             )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "ObjectivePerturbation":
-        """The same with ``kappa`` (without privacy, ``mu``) chosen for a budget, unless either
-        was given.
-        """
+        """The same with ``kappa`` (without privacy, ``mu``) chosen for a budget, unless given."""
         if self.mu is not None or self.kappa is not None:
             return self
         if not budget.is_private:
-            return replace(self, mu=_OPEN_MU * problem.loss.smoothness)
+            return replace(self, mu=_NONPRIVATE_MU * problem.loss.smoothness)
         rho = gaussian_mu(budget.epsilon, budget.delta) ** 2 / 2
-        return replace(self, kappa=min(math.sqrt(_CURVATURE_SHARE * rho), _LARGEST_KAPPA))
+        return replace(self, kappa=min(math.sqrt(_CURVATURE_SHARE * rho), _MAX_KAPPA))
 
     def plan(self, problem: Problem) -> Plan:
         stages = self._stages(problem.penalty)
@@ -116,7 +114,7 @@ class ObjectivePerturbation:
         return self.stages or (1 if penalty.convex else 2)
 
     def _query(self, problem: Problem, w: Vector) -> PerturbedMinimiser:
-        """The objective of the next stage, given the weights that the last one released."""
+        """The query of the next stage, given the weights that the last one released."""
         convex = replace(
             problem, penalty=_convex_at(problem.penalty, problem.columns(w), self.floor)
         )
@@ -127,37 +125,37 @@ class ObjectivePerturbation:
     def _mu(self, problem: Problem) -> float:
         if self.mu is not None:
             return self.mu
-        kappa = (self.kappa or _USUAL_KAPPA) / math.sqrt(
+        kappa = (self.kappa or _DEFAULT_KAPPA) / math.sqrt(
             self._stages(problem.penalty) * problem.loss.hessian_rank
         )
-        return max(problem.loss.smoothness / (kappa * problem.n_rows), _LEAST_MU)
+        return max(problem.loss.smoothness / (kappa * problem.n_rows), _MIN_MU)
 
 
 def tolerance_for(problem: Problem, given: float | None) -> float:
-    """What a gradient norm may be left at: as given, or by the number of weights."""
+    """Tolerance on the gradient norm of a minimiser: as given, or by the number of weights."""
     if given is not None:
         return given
-    return _FINE if np.prod(problem.shape) <= _MOST_FINE_WEIGHTS else _COARSE
+    return _FINE if np.prod(problem.shape) <= _MAX_FINE_WEIGHTS else _COARSE
 
 
 def _convex_at(penalty: Penalty, columns: Vector, floor: float) -> Penalty:
-    """The penalty itself, or its tangent weighted lasso."""
+    """The penalty itself if convex, else its tangent weighted lasso."""
     if penalty.convex:
         return penalty
     if isinstance(penalty, FoldedConcave):
         return penalty.linearised(columns, floor)
     raise InvalidArgument(
         f"{penalty!r} is not convex and cannot be linearised, so no stage of objective "
-        "perturbation is proved for it. Use "
-        "'dpsc', whose prox never touches the rows."
+        "perturbation is proved for it. Use 'dpsc', whose prox is post-processing."
     )
 
 
 def _with_zeros(
     released: Vector, query: PerturbedMinimiser, output_share: float, noise_multiplier: float
 ) -> Vector:
-    """Weights that the noise on the output lifted from zero, set back; a penalty without corners
-    has none.
+    """Weights that were probably zero before output noise, set to zero.
+
+    Unchanged for smooth penalties, which have no zeros.
     """
     problem = query.problem
     if problem.penalty.ridge is not None or noise_multiplier == 0:

@@ -1,12 +1,11 @@
-"""Output perturbation: noise on the minimiser of a strongly convex objective, found to a certified
-accuracy.
+"""Output perturbation: noise on the certified minimiser of a strongly convex objective.
 
     find w_hat with a proof that its gradient in  mean loss + penalty + (mu/2) |w|^2  is below gamma
         mu
     release w_hat + noise for the sensitivity 2 L / (n mu) + 2 gamma
 
-The second term is what implementations leave out: no solver finds a minimiser, and how far it stays
-away depends on the rows. When to use it: docs/algorithms/output.md. Proof: docs/proofs/permuted.md.
+Implementations usually omit the second term: a numerical minimiser is inexact, and its error
+depends on the rows. When to use it: docs/algorithms/output.md. Proof: docs/proofs/permuted.md.
 """
 
 import math
@@ -23,27 +22,27 @@ from hushfit.solvers.gradient import tidied
 from hushfit.solvers.perturbation._objective import tolerance_for
 
 _NAME = "minimiser"
-# Length that the weights are taken to have, in the rule that balances what mu shrinks against the
-# noise that it saves.
+# Assumed norm of the weights, in the rule that balances the shrinkage by mu against the noise that
+# it saves.
 _RADIUS = 7.0
-# What is spent when nobody said: only mu depends on it.
-_USUAL_BUDGET = Budget(1.0, 1e-6)
-# Without privacy: too small to be seen.
-_OPEN_MU = 1e-5
-_LEAST_MU, _MOST_MU = 1e-5, 1.0
+# Budget assumed when none is given; only mu depends on it.
+_DEFAULT_BUDGET = Budget(1.0, 1e-6)
+# Without privacy: too small to matter.
+_NONPRIVATE_MU = 1e-5
+_MIN_MU, _MAX_MU = 1e-5, 1.0
 
 
 @dataclass(frozen=True)
 class OutputPerturbation:
-    r"""Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2`, with noise on it.
+    r"""Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2`, with noise added.
 
     Parameters
     ----------
     mu : float or None
-        Weight of the squared norm, on the intercept too; noise is in proportion to 1 / (n mu). None
+        Weight of the squared norm, on the intercept too; noise is proportional to 1 / (n mu). None
         chooses it from the budget and the number of rows.
     tolerance : float or None
-        Norm of the gradient at what is released; enforced, and part of the sensitivity. None is
+        Bound on the gradient norm at the minimiser; enforced, and part of the sensitivity. None is
         1e-8, or 1e-6 for more than 600 weights.
     """
 
@@ -57,7 +56,7 @@ class OutputPerturbation:
             value is not None and not 0 < value < math.inf for value in (self.mu, self.tolerance)
         ):
             raise InvalidArgument(
-                f"{self} needs mu and tolerance finite and above 0, or None for the usual ones."
+                f"{self} needs mu and tolerance finite and above 0, or None for the defaults."
             )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "OutputPerturbation":
@@ -66,15 +65,14 @@ class OutputPerturbation:
             return self
         return replace(
             self,
-            mu=_usual_mu(budget, problem)
+            mu=_default_mu(budget, problem)
             if budget.is_private
-            else _OPEN_MU * problem.loss.smoothness / 0.25,
+            else _NONPRIVATE_MU * problem.loss.smoothness / 0.25,
         )
 
     def plan(self, problem: Problem) -> Plan:
-        self._query(
-            problem
-        )  # refuses here, before anything is paid, what it would refuse when asked
+        # Refuses here, before any charge, what the query would refuse.
+        self._query(problem)
         return Plan((Planned(_NAME, RegularisedMinimiser, 1),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
@@ -83,13 +81,14 @@ class OutputPerturbation:
         yield Iterate(tidied(query.weights(door.release(_NAME, query)), problem, noise))
 
     def _query(self, problem: Problem) -> RegularisedMinimiser:
-        mu = self.mu or _usual_mu(_USUAL_BUDGET, problem)
+        mu = self.mu or _default_mu(_DEFAULT_BUDGET, problem)
         return RegularisedMinimiser(problem, mu, tolerance_for(problem, self.tolerance))
 
 
-def _usual_mu(budget: Budget, problem: Problem) -> float:
-    """Where what the squared norm costs, mu radius^2 / 2, balances noise, smoothness / 2 times
-    its variance along a record.
+def _default_mu(budget: Budget, problem: Problem) -> float:
+    """The mu that balances bias and noise.
+
+    Bias is mu radius^2 / 2, noise is smoothness / 2 times its variance along a record.
     """
     noise_times_mu = (
         relation_factor(problem)
@@ -97,4 +96,4 @@ def _usual_mu(budget: Budget, problem: Problem) -> float:
         / (problem.n_rows * gaussian_mu(budget.epsilon, budget.delta))
     )
     mu = math.pow(2 * problem.loss.smoothness * (noise_times_mu / _RADIUS) ** 2, 1 / 3)
-    return min(max(mu, _LEAST_MU), _MOST_MU)
+    return min(max(mu, _MIN_MU), _MAX_MU)

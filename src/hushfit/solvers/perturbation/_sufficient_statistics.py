@@ -1,5 +1,6 @@
-"""Sufficient statistics perturbation (Vu and Slavkovic, 2009), regularised as its noise demands
-(AdaSSP: Wang, 2018).
+"""Sufficient statistics perturbation (Vu and Slavkovic, 2009).
+
+Regularised as its noise demands (AdaSSP: Wang, 2018).
 
     M, g = mean of x_i x_i' and mean gradient at zero, with noise that hides both together
     w = argmin of  g . w + c w M w / 2 + penalty(w),
@@ -26,23 +27,22 @@ from hushfit.solvers.base import Iterate
 from hushfit.solvers.newton import at_least
 
 _NAME = "moments"
-# Eigenvalues below so much of the noise's largest one say nothing; measured.
+# Eigenvalues below this share of the largest one of the noise carry no information; measured.
 _FLOOR_PER_EDGE = 0.7
-_LEAST_FLOOR, _LEAST_FLOOR_WITH_CORNERS = 1e-12, 1e-4
+_MIN_FLOOR, _MIN_FLOOR_NONSMOOTH = 1e-12, 1e-4
 
 
 @dataclass(frozen=True)
 class SufficientStatistics:
-    """A noisy second moment and a noisy gradient at zero: one release, and the rest is
-    post-processing.
+    """A noisy second moment and a noisy gradient at zero: one release, then post-processing.
 
     Exact for least squares. A classifier gets the minimiser of its loss's quadratic expansion at
-    zero, which ranks well and has probabilities that should not be believed.
+    zero, which ranks well and has uncalibrated probabilities.
 
     Parameters
     ----------
     moment_share : float, default=0.5
-        Part of the budget (of mu squared) for the second moment.
+        Share of the budget (of mu squared) for the second moment.
     floor : float or None
         Eigenvalues of the second moment below it are raised to it. None takes 0.7 of the largest
         eigenvalue of the noise.
@@ -79,15 +79,13 @@ class SufficientStatistics:
         yield Iterate(MetricProx(problem, H)(target, 1.0))
 
     def _raised(self, problem: Problem, M: Matrix, noise: float) -> Matrix:
-        least = _LEAST_FLOOR_WITH_CORNERS if problem.penalty.ridge is None else _LEAST_FLOOR
+        least = _MIN_FLOOR_NONSMOOTH if problem.penalty.ridge is None else _MIN_FLOOR
         usual = max(_FLOOR_PER_EDGE * noise * math.sqrt(2 * problem.dimension), least)
         return at_least(M, usual if self.floor is None else self.floor)
 
 
 def slope_at_zero(loss: Loss) -> float:
-    """Largest length of a record's slope at weights of zero: half of the bound for the logistic
-    loss.
-    """
+    """Largest norm of a record's slope at zero weights: half of the bound for the logistic loss."""
     labels = np.arange(loss.outputs) if loss.outputs > 1 else np.array([-1.0, 1.0])
     margins = np.zeros((len(labels), len(labels))) if loss.outputs > 1 else np.zeros(2)
     slopes = loss.slope(margins, labels.astype(np.float64))
@@ -95,14 +93,13 @@ def slope_at_zero(loss: Loss) -> float:
 
 
 def curvature_at_zero(loss: Loss) -> float:
-    """Curvature of the quadratic that stands for the loss."""
+    """Curvature of the quadratic approximation of the loss at zero."""
     match loss:
         case OneVsRest():
             return curvature_at_zero(loss.loss)
         case Softmax():
-            return (
-                1 / loss.n_classes
-            )  # gradients of all classes add up to zero, and there the Hessian is this much
+            # Gradients of all classes sum to zero, and on that subspace the Hessian is this.
+            return 1 / loss.n_classes
         case HuberHinge():
             return 1.0  # flat at zero: least squares on the labels instead
         case _:

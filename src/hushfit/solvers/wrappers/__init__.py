@@ -1,9 +1,9 @@
-"""Solvers around another solver: they release something first or last.
+"""Solvers that wrap another solver and make a release before or after it.
 
 Graph         Pairs of columns, and whether their weights should be equal (+1) or opposite (-1)
 PrivateGraph  A solver for constraints, preceded by a private estimate of the graph from the second
               moment of the records
-PublicGraph   A solver for constraints, given a graph that is known without looking at the rows
+PublicGraph   A solver for constraints, with a public graph
 Recalibrated  A solver that releases a second moment, followed by a private rescaling of its
               weights
 """

@@ -1,8 +1,8 @@
-"""A graph over the columns, public or bought: weights of neighbours are drawn together.
+"""A graph over the columns, public or private: weights of neighbours are drawn towards each other.
 
 A graph estimated from the rows is a release like any other, and a deterministic one has no privacy
-at all (docs/algorithms/private-graph.md). So it comes from the caller, who knows it without
-looking, or from a noisy second moment.
+at all (docs/algorithms/private-graph.md). So it comes from the caller, who knows it without reading
+the rows, or from a noisy second moment.
 """
 
 import math
@@ -23,11 +23,12 @@ from hushfit.release import Door, Plan, Planned, SecondMoment
 from hushfit.solvers.base import Iterate, Solver, finished, settled
 
 _MOMENT = "second moment"
-# A column takes part if noise moves its correlations by no more than this; correlations below twice
-# the noise are nothing.
-_LARGEST_NOISE = 0.25
-_SMALLEST_CORRELATION = 0.1
-# Of the identity, mixed into the correlations so that they can be inverted whatever the noise did.
+# A column is a node if the noise of its correlations is at most this; correlations below twice the
+# noise are treated as zero.
+_MAX_NOISE = 0.25
+_MIN_CORRELATION = 0.1
+# Weight of the identity, mixed into the correlations so that they can be inverted despite the
+# noise.
 _SHRINKAGE = 0.01
 _ROUNDING = 1e-8
 
@@ -40,7 +41,7 @@ class Graph:
     signs: Vector
 
     def constraint(self, d: int) -> Constraint:
-        """The papers' A = [edges; identity]; without edges, the identity."""
+        """A = [edges; identity] as in the papers; without edges, the identity."""
         if len(self.edges) == 0:
             return generalised(sparse.eye_array(d, format="csr"))
         return graph(self.edges, d, self.signs, with_identity=True)
@@ -51,7 +52,7 @@ Watch: TypeAlias = Callable[[Graph], None]
 
 @dataclass(frozen=True, eq=False)
 class PublicGraph:
-    """A solver for constraints, given a graph that is known without looking at the rows.
+    """A solver for constraints, with a public graph: one known without reading the rows.
 
     Parameters
     ----------
@@ -106,18 +107,18 @@ class PublicGraph:
 
 @dataclass(frozen=True, eq=False)
 class PrivateGraph:
-    """A solver for constraints, preceded by a private estimate of the graph from the second moment
-    of the records.
+    """A solver for constraints, preceded by a private estimate of the graph.
 
-    The second moment is released once, with noise. Projecting it on positive matrices, centring,
-    normalising to correlations and the graphical lasso are functions of the release.
+    The second moment of the records is released once, with noise. Projection on positive
+    semi-definite matrices, centring, normalisation to correlations and the graphical lasso are
+    post-processing of the release.
 
     Parameters
     ----------
     solver : Solver
         One that takes a constraint, such as `DPSADMM`.
     share : float, default=0.1
-        Part of the budget (of mu squared) for the second moment.
+        Share of the budget (of mu squared) for the second moment.
     alpha : float or None
         Weight of the graphical lasso on correlations; None takes twice the noise, and at least 0.1.
     watch : callable, optional
@@ -136,8 +137,7 @@ class PrivateGraph:
         if not 0 < self.share < 1:
             raise InvalidArgument(
                 f"share={self.share!r} is outside (0, 1). A graph estimated from the rows is a "
-                "release and must be paid for; "
-                "give a share such as 0.1, or a public graph."
+                "release and must be paid for. Give a share such as 0.1, or a public graph."
             )
         if self.alpha is not None and not self.alpha > 0:
             raise InvalidArgument(
@@ -156,25 +156,30 @@ class PrivateGraph:
             raise InvalidArgument(
                 f"{self.solver!r} releases a {_MOMENT!r} itself. Use a solver such as DPSADMM()."
             )
-        kept = [replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts]
-        return Plan((Planned(_MOMENT, SecondMoment, 1, self.share), *kept))
+        inner_parts = [
+            replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts
+        ]
+        return Plan((Planned(_MOMENT, SecondMoment, 1, self.share), *inner_parts))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         door.release(_MOMENT, SecondMoment(problem))
-        found = self._found(problem, door)
+        estimated = self._estimated(problem, door)
         if self.watch is not None:
-            self.watch(found)
+            self.watch(estimated)
         yield from self.solver.iterates(
-            _with_graph(problem, found.constraint(problem.n_features)), door
+            _with_graph(problem, estimated.constraint(problem.n_features)), door
         )
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        found = self._found(problem, door)
+        estimated = self._estimated(problem, door)
         return finished(
-            self.solver, _with_graph(problem, found.constraint(problem.n_features)), door, average
+            self.solver,
+            _with_graph(problem, estimated.constraint(problem.n_features)),
+            door,
+            average,
         )
 
-    def _found(self, problem: Problem, door: Door) -> Graph:
+    def _estimated(self, problem: Problem, door: Door) -> Graph:
         """The graph that the release on the transcript gives."""
         answer = next(released.answer for released in door.transcript if released.name == _MOMENT)
         query = SecondMoment(problem)
@@ -195,9 +200,7 @@ def _require_constrained(solver: Solver) -> None:
 
 
 def _some_graph(d: int) -> Constraint:
-    """Any graph with an edge, if there can be one: plans depend on the constraint only in what
-    they refuse.
-    """
+    """Some graph, with an edge if possible: plans depend on the constraint only in refusals."""
     edges = np.array([(0, 1)] if d > 1 else [], dtype=np.int64).reshape(-1, 2)
     return Graph(edges, np.ones(len(edges))).constraint(d)
 
@@ -205,7 +208,7 @@ def _some_graph(d: int) -> Constraint:
 def _with_graph(problem: Problem, constraint: Constraint) -> Problem:
     if problem.constraint is not None:
         raise InvalidArgument(
-            "The problem has a constraint of its own. Give it, or a graph, not both."
+            "The problem already has a constraint. Give a constraint or a graph, not both."
         )
     return replace(problem, constraint=constraint)
 
@@ -220,7 +223,8 @@ def graph_of_moment(
     M : symmetric array
         Mean of the records' outer products, with noise.
     noise : float
-        Deviation of the noise on its diagonal; off the diagonal it is smaller by the root of two.
+        Standard deviation of the noise on its diagonal; off the diagonal it is smaller by the
+        square root of two.
     has_constant : bool
         Whether the last column is the intercept's, from which the means are known; then it is no
         node.
@@ -233,12 +237,12 @@ def graph_of_moment(
     Graph
     """
     S = _centred(_positive(M)) if has_constant else _positive(M)
-    nodes = np.flatnonzero(_clear_enough(np.diag(S), noise))
+    nodes = np.flatnonzero(_visible_columns(np.diag(S), noise))
     if len(nodes) < 2:
         return Graph(np.empty((0, 2), dtype=np.int64), np.empty(0))
     variances = np.diag(S)[nodes]
     correlations = S[np.ix_(nodes, nodes)] / np.sqrt(np.outer(variances, variances))
-    by_noise = max(_SMALLEST_CORRELATION, 2 * noise / (math.sqrt(2) * float(variances.min())))
+    by_noise = max(_MIN_CORRELATION, 2 * noise / (math.sqrt(2) * float(variances.min())))
     precision = _sparse_inverse(correlations, by_noise if alpha is None else alpha)
     row, column = np.nonzero(np.triu(np.abs(precision) > _ROUNDING, 1))
     # The precision of two columns has the opposite sign of their partial correlation.
@@ -252,18 +256,14 @@ def _positive(M: Matrix) -> Matrix:
 
 
 def _centred(M: Matrix) -> Matrix:
-    """Second moment around the mean, which the constant's own column holds: the Schur complement
-    of the constant.
-    """
+    """Second moment around the mean, which the constant's column holds: a Schur complement."""
     weight = max(float(M[-1, -1]), np.finfo(float).tiny)
     return np.asarray(M[:-1, :-1] - np.outer(M[:-1, -1], M[-1, :-1]) / weight)
 
 
-def _clear_enough(variances: Vector, noise: float) -> BoolVector:
-    """Columns whose variance stands out from the noise far enough for their correlations to mean
-    something.
-    """
-    return np.asarray(variances > max(noise / (math.sqrt(2) * _LARGEST_NOISE), 1e-12))
+def _visible_columns(variances: Vector, noise: float) -> BoolVector:
+    """Columns whose variance is large enough against the noise to estimate correlations."""
+    return np.asarray(variances > max(noise / (math.sqrt(2) * _MAX_NOISE), 1e-12))
 
 
 def _sparse_inverse(correlations: Matrix, alpha: float) -> Matrix:
@@ -272,11 +272,10 @@ def _sparse_inverse(correlations: Matrix, alpha: float) -> Matrix:
 
     shrunk = (1 - _SHRINKAGE) * correlations + _SHRINKAGE * np.eye(len(correlations))
     with warnings.catch_warnings():
-        # A graph that is not quite the minimiser's is still a function of the release, and still a
-        # graph.
+        # An approximate minimiser is still a function of the release, and still a graph.
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             return np.asarray(graphical_lasso(shrunk, alpha=alpha)[1])
         except FloatingPointError:
-            # Too ill-conditioned: partial correlations give way to plain ones.
+            # Too ill-conditioned: use plain correlations instead of partial ones.
             return np.asarray(-np.where(np.abs(correlations) > alpha, correlations, 0.0))
