@@ -178,7 +178,7 @@ def check_sealed(
         behind.append([_records(source) for source in log.sources])
     findings = [
         Finding(
-            f"{name}: a sealed fit ends",
+            f"{name}: a sealed fit succeeds",
             not all(one["errors"] for one in seen),
             seen[0]["errors"][:300],
         )
@@ -188,7 +188,7 @@ def check_sealed(
         other = next((value for value in values if value != values[0]), values[0])
         findings.append(
             Finding(
-                f"{name}: {channel} go through the door",
+                f"{name}: {channel} depend on rows only through curators",
                 other is values[0],
                 _first_difference(values[0], other),
             )
@@ -201,7 +201,7 @@ def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding
     shapes = [[np.shape(records) for records in of_table] for of_table in behind]
     other = next((shape for shape in shapes if shape != shapes[0]), None)
     counted = Finding(
-        f"{name}: all tables have as many records",
+        f"{name}: all tables have equally many records",
         other is None,
         "" if other is None else f"{shapes[0]} against {other}",
     )
@@ -224,9 +224,9 @@ def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding
             f"longest {longest:.6f}",
         ),
         Finding(
-            f"{name}: exchanging a row moves no other record",
+            f"{name}: replacing a row changes no other record",
             moved <= 0,
-            f"{max(moved, 0)} other records moved",
+            f"{max(moved, 0)} other records changed",
         ),
     ]
 
@@ -499,7 +499,7 @@ def _choosing_does_not_pay(fresh: Callable[[], Ledger]) -> Finding:
     truth = failure + (1 - failure) * np.maximum(-np.expm1(left), 0.0)
     delta = float(norm.pdf(z) @ np.maximum(gaussian, truth) * (z[1] - z[0]))
     return Finding(
-        "ledger: choosing by an answer does not pay",
+        "ledger: adaptive charges stay within delta",
         delta <= budget.delta,
         f"true delta {delta:.3g} of {budget.delta:g}",
     )
@@ -600,7 +600,7 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
         Finding("curator: another kind of query is refused", refuses(("declared", other))),
         Finding("curator: what is declared is answered", not refuses(twice, twice)),
         Finding(
-            "curator: threads cannot ask for more", len(answers) == 2, f"{len(answers)} answers"
+            "curator: threads cannot get more releases", len(answers) == 2, f"{len(answers)} answers"
         ),
     ]
 
@@ -668,7 +668,7 @@ def check_batches(
     one_batch = bool((counts == counts[:, :1]).all()) if counts.ndim == 3 else True
     found = [
         Finding(
-            f"{kind}: no row is taken twice",
+            f"{kind}: no row is read twice",
             int(counts.max()) <= 1,
             f"at most {int(counts.max())} times",
         ),
@@ -680,7 +680,7 @@ def check_batches(
     )
     found.append(
         Finding(
-            f"{kind}: rows are taken at the priced rate",
+            f"{kind}: rows are read at the accounted rate",
             p > level,
             f"rate {inside.mean():.4f} of {rate:.4f}, p = {p:.3g}",
         )
@@ -708,7 +708,7 @@ def _fresh_batches(kind: str, inside: Matrix, level: float) -> Finding:
     )
     # Rows of a batch of fixed size are slightly dependent; the factor 1.5 allows for that.
     p = 2 * float(norm.sf(abs(z) / 1.5))
-    return Finding(f"{kind}: batches are drawn afresh", p > level, f"p = {p:.3g}")
+    return Finding(f"{kind}: batches are independent", p > level, f"p = {p:.3g}")
 
 
 def _order_findings(
@@ -742,12 +742,12 @@ def _order_findings(
     z = (agree - by_chance) / np.sqrt(by_chance * (1 - by_chance) / (places.size - n)) / 1.5
     fresh = 2 * float(norm.sf(abs(z)))
     return [
-        Finding(f"{kind}: every row is in each batch by its share", p > level, f"p = {p:.3g}"),
+        Finding(f"{kind}: every row is in each batch with the right probability", p > level, f"p = {p:.3g}"),
         Finding(
-            f"{kind}: orders are drawn afresh", fresh > level, f"{same} repeats, p = {fresh:.3g}"
+            f"{kind}: orders are independent", fresh > level, f"{same} repeats, p = {fresh:.3g}"
         ),
         Finding(
-            f"{kind}: no row is left out or taken twice",
+            f"{kind}: no row is left out or read twice",
             bool((places >= 0).all() and (counts.sum(axis=1) == len(accesses)).all()),
         ),
     ]

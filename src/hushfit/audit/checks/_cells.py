@@ -93,8 +93,8 @@ def check_cells(
             moved = sum(
                 _moved(make, values, odd, column, read) for odd in PLANTED for column in columns
             )
-            check = f"{name}: {layout}, {kind}: no cell moves another"
-            findings.append(Finding(check, moved == 0, f"{moved} other cells moved"))
+            check = f"{name}: {layout}, {kind}: no cell changes another"
+            findings.append(Finding(check, moved == 0, f"{moved} other cells changed"))
     return findings
 
 

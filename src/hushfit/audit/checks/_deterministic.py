@@ -292,7 +292,7 @@ def check_order(
     ]
     apart = max(float(np.abs(other - answers[0]).max()) for other in answers[1:])
     return Finding(
-        f"{name}: the order of the rows does not show",
+        f"{name}: the answer does not depend on the order of the rows",
         apart == 0,
         f"answers up to {apart:.2g} apart",
     )
@@ -352,7 +352,7 @@ def check_replay(
             bool(np.array_equal(w, same)),
             f"{len(curator.transcript)} releases",
         ),
-        Finding(f"{name}: questions are functions of the releases", same_queries),
+        Finding(f"{name}: queries are functions of the releases", same_queries),
         Finding(
             f"{name}: no release beyond the plan",
             all(made[key] <= declared[key] for key in made),
@@ -398,7 +398,7 @@ def check_side_channels(
     failed = [observed["errors"] for observed in seen if observed["errors"]]
     # If all fits fail with the same error, there is nothing to compare.
     findings = [
-        Finding(f"{name}: fits end", len(failed) < len(seen), failed[0][:300] if failed else "")
+        Finding(f"{name}: fits succeed", len(failed) < len(seen), failed[0][:300] if failed else "")
     ]
     for channel in seen[0]:
         values = [observed.get(channel) for observed in seen]

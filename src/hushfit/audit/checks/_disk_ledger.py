@@ -123,7 +123,7 @@ def _forked_payment(folder: Path) -> Finding:
         "parent commit",
         "parent close",
     ]
-    return Finding("disk ledger: a forked child touches no payment", own, ", ".join(calls))
+    return Finding("disk ledger: a forked child does not use the connection", own, ", ".join(calls))
 
 
 def _fork_without_warning() -> int:
@@ -145,7 +145,7 @@ def _rolled_back(folder: Path) -> Finding:
     shutil.copy(folder / "yesterday.db", folder / "ledger.db")
     after = verify(folder / "ledger.db", [today]).sentences()
     return Finding(
-        "disk ledger: an older copy is noticed by what was kept", not before and bool(after)
+        "disk ledger: an older copy is detected by a stored hash", not before and bool(after)
     )
 
 
@@ -176,7 +176,7 @@ def _rewritten(folder: Path) -> Finding:
             )
     after = verify(folder / "ledger.db").sentences()
     return Finding(
-        "disk ledger: what was written without the key is noticed", not before and bool(after)
+        "disk ledger: entries written without the key are detected", not before and bool(after)
     )
 
 
@@ -186,7 +186,7 @@ def _forged_model(folder: Path) -> Finding:
     before = _model_problems(folder)
     _forge(folder, lambda contents: contents["coef"][0].__setitem__(0, 1e3))
     after = _model_problems(folder)
-    return Finding("disk ledger: a model that was changed is noticed", not before and bool(after))
+    return Finding("disk ledger: a changed model is detected", not before and bool(after))
 
 
 def _forged_guarantee(folder: Path) -> Finding:
@@ -196,7 +196,7 @@ def _forged_guarantee(folder: Path) -> Finding:
     digest = _forge(folder, lambda contents: contents["guarantee"].update(epsilon=0.001))
     _account(ledger).record_model(receipt, digest)
     return Finding(
-        "disk ledger: a promise that was not paid for is noticed", bool(_model_problems(folder))
+        "disk ledger: a guarantee that was not paid for is detected", bool(_model_problems(folder))
     )
 
 

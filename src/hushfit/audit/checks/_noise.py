@@ -108,7 +108,7 @@ def _sampler_findings(sampler: Sampler, size: int, level: float) -> Iterator[Fin
             ("laplace", sampler.laplace, laplace_law),
         ):
             p = law_p_value(draw(exponent, size), *law(exponent))
-            yield Finding(f"{kind}: law of {name}(2**{exponent})", p > level, f"p = {p:.3g}")
+            yield Finding(f"{kind}: distribution of {name}(2**{exponent})", p > level, f"p = {p:.3g}")
     draws = sampler.gaussian(_RELEASE_EXPONENT, size).astype(np.float64) / 2.0 ** (
         _RELEASE_EXPONENT / 2
     )
@@ -129,13 +129,13 @@ def _normal_findings(kind: str, draws: Vector, level: float) -> Iterator[Finding
     )
     expected = len(draws) / cells
     p = float(chi2.sf(((counts - expected) ** 2 / expected).sum(), cells - 1))
-    yield Finding(f"{kind}: law at the grid of releases", p > level, f"p = {p:.3g}")
+    yield Finding(f"{kind}: distribution on the grid of releases", p > level, f"p = {p:.3g}")
     p = _scale_p_value(draws)
     yield Finding(f"{kind}: variance", p > level, f"ratio {draws.var():.5f}, p = {p:.3g}")
     for lag in (1, 2, 3):
         for name, values in (
             ("draws", draws),
-            ("their sizes", np.abs(draws) - np.abs(draws).mean()),
+            ("their absolute values", np.abs(draws) - np.abs(draws).mean()),
         ):
             p = _correlation_p_value(values[:-lag], values[lag:])
             yield Finding(f"{kind}: {name} are independent at lag {lag}", p > level, f"p = {p:.3g}")
@@ -295,7 +295,7 @@ def check_moves_on_grid(
         moved = float(np.linalg.norm((one - other) / scale)) * noise_multiplier
         worst = max(worst, moved / counted)
     name = f"{type(query).__name__}: distance on the grid of the noise"
-    return Finding(name, worst <= 1 + 1e-9, f"{worst:.6f} of what is counted")
+    return Finding(name, worst <= 1 + 1e-9, f"{worst:.6f} of the accounted distance")
 
 
 def check_small_noise(
@@ -314,7 +314,7 @@ def check_small_noise(
     except InvalidArgument as refusal:
         return Finding(name, True, str(refusal))
     least = float(np.abs(scale).min()) / paid
-    return Finding(name, least >= 1 - 1e-6, f"{least:.6f} of what is paid for")
+    return Finding(name, least >= 1 - 1e-6, f"{least:.6f} of the paid scale")
 
 
 def _scale_p_value(noise: Vector) -> float:

@@ -219,7 +219,7 @@ def check_quote(
     claimed = delta_of(quote.cost, budget.epsilon, relation)
     found.append(
         Finding(
-            f"{name} ({relation}): its own price fits",
+            f"{name} ({relation}): its own cost fits",
             claimed <= budget.delta,
             f"delta {claimed:.6g} of {budget.delta:.3g}",
         )
@@ -589,4 +589,4 @@ def check_choices(
     observed, predicted = np.array(pooled).T
     seen = float(((observed - predicted) ** 2 / predicted).sum())
     p = float(chi2.sf(seen, max(len(observed) - 1, 1)))
-    return Finding(f"{name}: law of its choices", p > level, f"p = {p:.3g}")
+    return Finding(f"{name}: distribution of its choices", p > level, f"p = {p:.3g}")

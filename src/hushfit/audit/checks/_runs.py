@@ -114,7 +114,7 @@ def run_noise_findings(
     )
     found = [
         Finding(
-            f"{name}: noise of a run has its scale",
+            f"{name}: noise of a run has the paid scale",
             p > level,
             f"variance ratio {np.mean(flat**2):.4f}, p = {p:.3g}",
         )
@@ -144,7 +144,7 @@ def run_noise_findings(
         if pairs:
             p = _correlation_p_value(*np.array(pairs).T)
             found.append(
-                Finding(f"{name}: {what} have noise of their own", p > level, f"p = {p:.3g}")
+                Finding(f"{name}: noise of {what} is independent", p > level, f"p = {p:.3g}")
             )
     return found
 

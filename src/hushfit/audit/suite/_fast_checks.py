@@ -602,12 +602,12 @@ def _search_price(rule: str, seed: int) -> list[Finding]:
 
 def _laws() -> Iterator[Check]:
     for name in ("laplace", "gaussian"):
-        yield Check(f"law of gates, {name}", partial(_gate_law, name), tests=1)
-    yield Check("law of gates with their gradient", _gated_law, tests=1)
-    yield Check("law of gates that restart", _restarted_law, tests=1)
-    yield Check("law of choices", _choice_law, tests=1)
-    yield Check("law of corners", _corner_law, tests=1)
-    yield Check("law of vocabularies", _vocabulary_law, tests=1)
+        yield Check(f"distribution of gates, {name}", partial(_gate_law, name), tests=1)
+    yield Check("distribution of gates with their gradient", _gated_law, tests=1)
+    yield Check("distribution of gates that restart", _restarted_law, tests=1)
+    yield Check("distribution of choices", _choice_law, tests=1)
+    yield Check("distribution of corners", _corner_law, tests=1)
+    yield Check("distribution of vocabularies", _vocabulary_law, tests=1)
 
 
 def _small(seed: int, columns: int = 2) -> tuple[Problem, DataSource]:
@@ -661,7 +661,7 @@ def _gated_law(seed: int) -> list[Finding]:
     p = 2 * float(ndtr(-abs(surplus) / math.sqrt(variance)))
     return [
         Finding(
-            "gate with its gradient: law of its choices",
+            "gate with its gradient: distribution of its choices",
             p > LEVEL,
             f"{surplus / math.sqrt(variance):.2f} standard deviations, p = {p:.3g}",
         )
@@ -693,7 +693,7 @@ def _restarted_law(seed: int) -> list[Finding]:
     return [
         check_choices(draw, law, "gate that restarts"),
         Finding(
-            "gate that restarts: no more segments than were priced",
+            "gate that restarts: no more segments than were paid for",
             opened <= sum(part.count for part in priced.entries()),
             f"{opened} segments",
         ),
@@ -899,9 +899,9 @@ def _sealed_scaler(seed: int) -> list[Finding]:
     moved = max(int((one[others] != scaled[0][others]).any(axis=1).sum()) for one in scaled)
     return [
         Finding(
-            "bounded scaler: exchanging a row moves no other",
+            "bounded scaler: replacing a row changes no other",
             moved == 0,
-            f"{moved} other rows moved",
+            f"{moved} other rows changed",
         )
     ]
 
@@ -958,7 +958,7 @@ def _secure_fits(seed: int) -> list[Finding]:
     same = np.array_equal(fits[0].coef_, fits[1].coef_)
     return [
         Finding("secure fits: two share no noise", not same),
-        Finding("secure fits: they say so", all(fit.privacy_.secure for fit in fits)),
+        Finding("secure fits: they report secure noise", all(fit.privacy_.secure for fit in fits)),
     ]
 
 
@@ -1005,7 +1005,7 @@ def _federated() -> Iterator[Check]:
             )
     for name in ("dvp", "r-admm", "dp-admm"):
         yield Check(f"attack on owner, {name}", partial(_other_owner, name), attacks=1)
-    yield Check("books of an owner", _owner_books)
+    yield Check("payments and journal of an owner", _owner_books)
     yield Check("consent of an owner", _owner_consent)
 
 
@@ -1105,7 +1105,7 @@ def _old_journal(source: DataSource, seat: Seat, algorithm: Algorithm) -> Findin
         journal = Path(folder) / "audit.journal"
         owner.turn(0, {})
         if not journal.exists():
-            return Finding("owner: goes on from no old journal", False, "it keeps no journal")
+            return Finding("owner: does not continue from an old journal", False, "it writes no journal")
         backup = journal.read_bytes()
         owner.turn(1, {"other": _alternating_message(0)})
         owner.close()
@@ -1113,8 +1113,8 @@ def _old_journal(source: DataSource, seat: Seat, algorithm: Algorithm) -> Findin
         try:
             Owner(source, seat, Run("audit", algorithm), ledger, folder).close()
         except LedgerError:
-            return Finding("owner: goes on from no old journal", True)
-    return Finding("owner: goes on from no old journal", False, "it would draw a round again")
+            return Finding("owner: does not continue from an old journal", True)
+    return Finding("owner: does not continue from an old journal", False, "it would draw a round again")
 
 
 def _owner_consent(seed: int) -> list[Finding]:
@@ -1160,7 +1160,7 @@ def _owner_consent(seed: int) -> list[Finding]:
         ),
         Finding("owner: reads no other encoding than UTF-8", foreign is not None),
         Finding(
-            "owner: quotes nothing that came with a run",
+            "owner: a refusal quotes nothing of the run",
             not any(_MARK in str(text) for text in refusals),
         ),
     ]
