@@ -600,7 +600,9 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
         Finding("curator: another kind of query is refused", refuses(("declared", other))),
         Finding("curator: what is declared is answered", not refuses(twice, twice)),
         Finding(
-            "curator: threads cannot get more releases", len(answers) == 2, f"{len(answers)} answers"
+            "curator: threads cannot get more releases",
+            len(answers) == 2,
+            f"{len(answers)} answers",
         ),
     ]
 
@@ -742,7 +744,11 @@ def _order_findings(
     z = (agree - by_chance) / np.sqrt(by_chance * (1 - by_chance) / (places.size - n)) / 1.5
     fresh = 2 * float(norm.sf(abs(z)))
     return [
-        Finding(f"{kind}: every row is in each batch with the right probability", p > level, f"p = {p:.3g}"),
+        Finding(
+            f"{kind}: every row is in each batch with the right probability",
+            p > level,
+            f"p = {p:.3g}",
+        ),
         Finding(
             f"{kind}: orders are independent", fresh > level, f"{same} repeats, p = {fresh:.3g}"
         ),

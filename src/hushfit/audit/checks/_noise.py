@@ -108,7 +108,9 @@ def _sampler_findings(sampler: Sampler, size: int, level: float) -> Iterator[Fin
             ("laplace", sampler.laplace, laplace_law),
         ):
             p = law_p_value(draw(exponent, size), *law(exponent))
-            yield Finding(f"{kind}: distribution of {name}(2**{exponent})", p > level, f"p = {p:.3g}")
+            yield Finding(
+                f"{kind}: distribution of {name}(2**{exponent})", p > level, f"p = {p:.3g}"
+            )
     draws = sampler.gaussian(_RELEASE_EXPONENT, size).astype(np.float64) / 2.0 ** (
         _RELEASE_EXPONENT / 2
     )

@@ -1105,7 +1105,9 @@ def _old_journal(source: DataSource, seat: Seat, algorithm: Algorithm) -> Findin
         journal = Path(folder) / "audit.journal"
         owner.turn(0, {})
         if not journal.exists():
-            return Finding("owner: does not continue from an old journal", False, "it writes no journal")
+            return Finding(
+                "owner: does not continue from an old journal", False, "it writes no journal"
+            )
         backup = journal.read_bytes()
         owner.turn(1, {"other": _alternating_message(0)})
         owner.close()
@@ -1114,7 +1116,9 @@ def _old_journal(source: DataSource, seat: Seat, algorithm: Algorithm) -> Findin
             Owner(source, seat, Run("audit", algorithm), ledger, folder).close()
         except LedgerError:
             return Finding("owner: does not continue from an old journal", True)
-    return Finding("owner: does not continue from an old journal", False, "it would draw a round again")
+    return Finding(
+        "owner: does not continue from an old journal", False, "it would draw a round again"
+    )
 
 
 def _owner_consent(seed: int) -> list[Finding]:
