@@ -105,7 +105,7 @@ def log_density(mechanism: Any, release: Release, source: DataSource) -> float:
 
 
 def log_ratio(
-    asked: Sequence[Released],
+    transcript: Sequence[Released],
     parts: Sequence[Planned],
     multipliers: dict[str, float],
     relation: Relation,
@@ -115,7 +115,7 @@ def log_ratio(
     """Log-likelihood ratio of all answers of a run, first table against second."""
     mechanisms = {part.name: part.sampling for part in parts}
     total = 0.0
-    for one in asked:
+    for one in transcript:
         release = Release(one.query, one.answer, multipliers[one.name], relation, row)
         first, second = (log_density(mechanisms[one.name], release, source) for source in tables)
         total += first - second

@@ -258,7 +258,7 @@ class Attack:
     neighbours : Neighbours
     budget : Budget
     secure : bool, default=False
-        Draw noise from the operating system, as a release does, in place of reproducible noise.
+        Draw noise from the operating system, as a release does, instead of reproducible noise.
     gaussian : bool, default=False
         Whether the releases on these tables are known to be Gaussian shifts, even if the cost
         covers more.

@@ -289,12 +289,13 @@ _TRACKING = Canary(columns=1, label=0.45)
 # At the first label the loss is curved and its slope exceeds the clipping norm; at the second it is
 # linear. Both change curvature and gradient.
 _CURVED_LABEL, _LINEAR_LABEL = -0.75, -FAR
-_BATCHED = "the price is for a batch that is known, the attacker's is not"
-_GATES = "a gate is paid as randomised response, which a line search does not attain"
+_BATCHED = "the cost assumes a known batch; the attacker does not know it"
+_GATES = "a gate costs as much as randomised response, which a line search does not attain"
 _FLAT_SNAPSHOT = (
-    "the price covers a record that is flat at the snapshot and steep later, and no canary stays so"
+    "the cost covers a record with no gradient at the snapshot and a large one later, which no "
+    "canary attains"
 )
-_ONE_BIT = "of each noisy count one bit is told: at most 0.8 of the Gaussian parameter"
+_ONE_BIT = "one bit of each noisy count is released: at most 0.8 of the Gaussian parameter"
 
 TARGETS: dict[str, Target] = {
     "whitened-gd": Target(WhitenedGradientDescent(steps=4), ridge=1e-3),
@@ -311,19 +312,19 @@ TARGETS: dict[str, Target] = {
     "mp-admm, multi-step": Target(
         MPADMM(steps=2, inner=3, form="multi-step"),
         goal=0.7,
-        note="the price covers any direction of the metric",
+        note="the cost covers every direction of the metric",
     ),
     "objective": Target(ObjectivePerturbation(kappa=0.005), gaussian=True),
     "objective-kifer": Target(
         ClassicObjective(),
         goal=0.15,
         gaussian=True,
-        note="the classic theorem asks for about twice the noise",
+        note="the classic theorem requires about twice the noise",
     ),
     "dpsc": Target(
         DPSC(steps=3, c=10.0),
         gaussian=True,
-        note="several noisy objectives are priced by a Renyi curve",
+        note="several noisy objectives are accounted by a Renyi curve",
         repeats=3,
     ),
     "dpsc, pure": Target(DPSC(steps=2, c=10.0, noise="pure"), _LINE, goal=0.5),

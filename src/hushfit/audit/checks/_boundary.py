@@ -310,7 +310,7 @@ def check_paid(
         for event in log.events
         if isinstance(event, Paid) and event.ledger.account is ledger.account
     ]
-    promised = fitted.privacy_
+    guarantee = fitted.privacy_
     spent = epsilon_of(compose(paid), budget.delta, relation) if paid else 0.0
     unpaid, twice = _unpaid_accesses(log), _rows_of_one_trial(log) - len(X)
     most_expensive = max(
@@ -346,10 +346,10 @@ def check_paid(
         ),
         Finding(
             f"{name}: the guarantee is what was asked and paid for",
-            (promised.epsilon, promised.delta, promised.relation)
+            (guarantee.epsilon, guarantee.delta, guarantee.relation)
             == (budget.epsilon, budget.delta, relation)
-            and promised.cost == compose(paid),
-            f"{promised.epsilon:g}, {promised.delta:g}, {promised.relation}",
+            and guarantee.cost == compose(paid),
+            f"{guarantee.epsilon:g}, {guarantee.delta:g}, {guarantee.relation}",
         ),
     ]
 

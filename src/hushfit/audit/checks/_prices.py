@@ -95,10 +95,10 @@ def least_deltas(laws: Sequence[Laws], epsilons: Vector) -> Vector:
     total[0] = 1.0
     spectrum, shift, finite_loss = np.fft.rfft(total), 0, 1.0
     for one in laws:
-        cells, low, kept = _loss_cells(one, width)
+        cells, low, finite_share = _loss_cells(one, width)
         spectrum = spectrum * np.fft.rfft(cells, _LOSS_CELLS) ** one.count
         shift += one.count * low
-        finite_loss *= kept**one.count
+        finite_loss *= finite_share**one.count
     mass = np.fft.irfft(spectrum, _LOSS_CELLS)
     losses = width * (shift + np.arange(_LOSS_CELLS))
     finite = np.array(
@@ -208,11 +208,11 @@ def check_quote(
     if together and together[0]:
         found.append(check_price(quote.cost, together, relation, name))
         least = max(float(least_deltas(one, np.array([budget.epsilon]))[0]) for one in together)
-        kept = least <= budget.delta * (1 + _SLACK) + _LEAST_DELTA
+        within = least <= budget.delta * (1 + _SLACK) + _LEAST_DELTA
         found.append(
             Finding(
                 f"{name} ({relation}): budget",
-                kept,
+                within,
                 f"true delta at least {least:.3g} of {budget.delta:.3g}",
             )
         )

@@ -72,7 +72,9 @@ _ATTACKED_AS = {
 }
 # Name of the one release of a search.
 _SEARCHED = "best of a random number of trials"
-_BY_CURVE = "the best of many trials is priced by a Renyi curve; 0.82 of the claim is the most"
+_BY_CURVE = (
+    "the best of many trials is accounted by a Renyi curve; at most 0.82 of the claim is attained"
+)
 
 
 @dataclass(frozen=True)
