@@ -172,7 +172,7 @@ class Case:
             warnings.simplefilter("ignore", InsecureNoiseWarning)
             warnings.simplefilter(
                 "ignore", WeakGuaranteeWarning
-            )  # a paper's delta may be above 1/n; the text says so
+            )  # a paper's delta may be above 1/n, as the text states
             model.fit(split.X, split.y)
         return np.append(model.coef_[0], model.intercept_)
 
@@ -305,9 +305,7 @@ def graph_of_rows(split: Split) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One section of one paper: its claim, its cases, and what its own cases need beside the
-    common columns.
-    """
+    """One section of one paper: its claim, its cases, and the additional columns of its tables."""
 
     title: str
     claim: str

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hushfit.data import cells_of as cells
 from hushfit.data.rows import _source
+from hushfit.data.schema import _cells as cells
 from hushfit.data.schema import _schema as schemas
 from hushfit.errors import WeakGuaranteeWarning
 from hushfit.estimators import _classifiers as classifiers
@@ -182,7 +182,8 @@ SIDE_CHANNELS = (
     Mutant(
         "early stopping by the loss",
         "hushfit.estimators._private_fit",
-        "Training stops when the loss on the rows no longer falls, and n_iter_ says when.",
+        "Training stops when the loss on the rows no longer decreases, and n_iter_ reveals the "
+        "step.",
         stops_at_a_small_loss,
         (f"sealed door of {_AUTO}",),
     ),

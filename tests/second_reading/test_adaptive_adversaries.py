@@ -120,7 +120,9 @@ def lossy(budget):
 
 
 @over_budgets
-@pytest.mark.parametrize("menu", [menu_of, lossy], ids=["Gaussian and pure", "some tell the truth"])
+@pytest.mark.parametrize(
+    "menu", [menu_of, lossy], ids=["Gaussian and pure", "some may reveal everything"]
+)
 def test_a_ledger_keeps_its_budget(budget, menu):
     fits = lru_cache(None)(
         lambda plans: filtered_epsilon(plans, budget, Relation.REPLACE_ONE) <= budget.epsilon
