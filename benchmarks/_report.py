@@ -1,4 +1,4 @@
-"""Tables that say where and when they were measured."""
+"""Tables that state where and when they were measured."""
 
 import json
 import os
@@ -17,7 +17,7 @@ OUT = ROOT / "out"
 
 @dataclass(frozen=True)
 class Measurement:
-    """One line of a table: a value, the most it may be, and how it came about."""
+    """One line of a table: a value, its upper limit, and how it was measured."""
 
     name: str
     value: float
@@ -35,7 +35,7 @@ class Measurement:
 
 
 def machine() -> str:
-    """Processor, cores, how busy they are, and the date, for the head of a table."""
+    """Processor, cores, load and date, for the head of a table."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     model = next(
@@ -51,7 +51,7 @@ def machine() -> str:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table that is readable both as text and as markdown."""
+    """A Markdown table, padded to be readable as text."""
     widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
     lines = [
         "| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) + " |"
@@ -65,7 +65,7 @@ def speed_table(measurements: Sequence[Measurement]) -> str:
 
 
 def publish(name: str, title: str, table: str, data: Any) -> None:
-    """Print a table and keep it, with its numbers, in ``out/``."""
+    """Print a table and store it, with its numbers, in ``out/``."""
     OUT.mkdir(exist_ok=True)
     text = f"# {title}\n\n{machine()}\n\n{table}\n"
     (OUT / f"{name}.md").write_text(text)
@@ -90,10 +90,10 @@ def seconds(task: Callable[[], object]) -> float:
 def side_by_side(
     tasks: Sequence[Callable[[], object]], repeats: int, burst: int = 1
 ) -> list[float]:
-    """Median wall time of each task; the tasks take turns, so that a busy machine slows all of them
+    """Median wall time of each task; tasks alternate, so that a busy machine slows all of them
     alike.
 
-    A turn is a ``burst`` of calls in a row, for tasks that a fit calls in a row.
+    Each turn is a ``burst`` of consecutive calls, for tasks that a fit calls consecutively.
     """
 
     def turn(task: Callable[[], object]) -> float:
@@ -106,7 +106,7 @@ def side_by_side(
 
 
 def write_between(page: Path, marks: tuple[str, str], parts: Sequence[str]) -> None:
-    """Put tables between the two marks of a page, in place of what stands there."""
+    """Replace the text between the two marks of a page by tables."""
     before, _, rest = page.read_text().partition(marks[0])
     _, found, after = rest.partition(marks[1])
     if not found:

@@ -1,9 +1,8 @@
-"""``solver="auto"`` against other solvers of the library that were tuned on the very folds they are
+"""``solver="auto"`` against baselines: other solvers of the library, tuned on the folds they are
 scored on.
 
-The rivals may look, per set and epsilon, at how each of their settings did on the test rows;
-``auto`` may not. It should still lose to none of them by more than ``ALLOWANCE``, in accuracy or in
-AUC.
+The best setting of each baseline is chosen on the test rows, per set and epsilon; ``auto`` is not
+tuned. It should still lose to none of them by more than ``ALLOWANCE``, in accuracy or in AUC.
 """
 
 import math
@@ -16,9 +15,9 @@ from hushfit.privacy import gaussian_mu
 from hushfit.solvers import ObjectivePerturbation, ProximalGradient, Solver
 
 ALLOWANCE = 0.002
-# Steps, clip, momentum, share of the iterates that is averaged, and step size over that of the
-# default rule.
-WALKS = (
+# Steps, clipping norm, momentum, share of the iterates that is averaged, and step size relative to
+# the default rule.
+GRADIENT_SETTINGS = (
     (40, 0.5, 0.9, 0.0, 1.0),
     (40, 0.5, 0.9, 0.0, 4.0),
     (40, 0.25, 0.9, 0.0, 0.25),
@@ -30,18 +29,18 @@ WALKS = (
     (150, 0.5, 0.0, 0.5, 1.0),
     (150, 0.5, 0.0, 0.5, 4.0),
 )
-CURVATURES = (0.25, 1.0, 4.0)  # mu of objective perturbation over the default one
+CURVATURES = (0.25, 1.0, 4.0)  # mu of objective perturbation relative to the default
 _SMALLEST_MU, _LEAST_USUAL_MU = 2e-5, 1e-4
 
 
 def tuned(n_rows: int, dimension: int, epsilon: float, delta: float) -> dict[str, Solver]:
-    """The settings among which the rivals may choose, by public numbers; replace-one."""
+    """The settings of the baselines, from public numbers; replace-one."""
     gaussian = gaussian_mu(epsilon, delta)
     nu = 2 * math.sqrt(dimension) / (gaussian * n_rows)
     usual_step = 0.1 * min(max(0.7 / nu, 8.0), 128.0)
     found: dict[str, Solver] = {}
-    for steps, clip, momentum, averaged, factor in WALKS:
-        # As far in all as forty steps with momentum 0.9 go.
+    for steps, clip, momentum, averaged, factor in GRADIENT_SETTINGS:
+        # The same total step length as forty steps with momentum 0.9.
         length = factor * usual_step * (40 / steps) * (1 - momentum) / 0.1
         found[f"gd T={steps} C={clip:g} x{factor:g}"] = ProximalGradient(
             steps=steps, clip=clip, momentum=momentum, step_size=length, average_last=averaged
@@ -55,7 +54,7 @@ def tuned(n_rows: int, dimension: int, epsilon: float, delta: float) -> dict[str
 
 @dataclass(frozen=True)
 class Duel:
-    """One set at one epsilon in one measure: ``auto``, and whichever rival did best."""
+    """One set at one epsilon in one measure: ``auto`` and the best baseline."""
 
     set: str
     epsilon: float
@@ -96,8 +95,8 @@ Scores = dict[str, float]
 def duels(
     name: str, epsilon: float, auto: list[Scores], rivals: dict[str, list[Scores]]
 ) -> Iterator[Duel]:
-    """The best rival in each measure. Fits are in the same order everywhere (fold by fold, draw
-    by draw), so that they pair.
+    """The best baseline in each measure. Fits are in the same order everywhere (fold by fold, draw
+    by draw), so that differences are paired.
     """
     for measure in auto[0]:
         own = [scores[measure] for scores in auto]
@@ -116,7 +115,7 @@ def duels(
         )
 
 
-HEAD = ["set", "epsilon", "measure", "auto", "best rival", "which", "lead", "s.e.", "verdict"]
+HEAD = ["set", "epsilon", "measure", "auto", "best baseline", "which", "lead", "s.e.", "verdict"]
 
 
 def table(found: list[Duel]) -> str:

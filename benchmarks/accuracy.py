@@ -1,8 +1,7 @@
-"""What a private fit loses, per data set and epsilon, against the non-private fit on the same rows
+"""Accuracy of private fits, per data set and epsilon, against the non-private fit on the same rows
 and folds.
 
-With ``--rivals``: what ``solver="auto"`` loses against other solvers that are tuned on the test
-folds.
+With ``--rivals``: ``solver="auto"`` against baselines that are tuned on the test folds.
 """
 
 import argparse
@@ -116,7 +115,7 @@ class Setup:
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
-    """Rows [x, 1] scaled to length 1: what the private fit works on."""
+    """Rows [x, 1] scaled to unit norm, as in the private fit."""
     rows = np.column_stack([X, np.ones(len(X))])
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -194,7 +193,7 @@ def score_fold(name: str, fold: int, setup: Setup) -> FoldScores:
 def goal_for(
     name: str, measure: int, epsilon: float, reference: float, error: float
 ) -> float | None:
-    """The accuracy (measure 0) or AUC (1) to reach, or None where none was set."""
+    """The accuracy (measure 0) or AUC (1) to reach, or None if there is no goal."""
     if epsilon not in EPSILONS or name not in (*REFERENCE, "a9a"):
         return None
     if name == "a9a":
@@ -208,7 +207,7 @@ def standard_error(values: list[float]) -> float:
 
 
 def summarise(name: str, folds: list[FoldScores], setup: Setup) -> Iterator[Cell]:
-    """One cell per epsilon. A goal that is a distance allows for the error of that distance."""
+    """One cell per epsilon. A goal for a difference allows for the standard error of it."""
     reference = mean_score(f.reference for f in folds)
     majority = statistics.fmean(f.majority for f in folds)
     for epsilon in setup.epsilons:
@@ -282,7 +281,7 @@ def progress(done: int, total: int, what: str) -> None:
 
 
 def score_all(names: list[str], setup: Setup, jobs: int) -> dict[str, list[FoldScores]]:
-    """Every fold of every set, several processes at a time if asked."""
+    """Every fold of every set, in several processes if ``jobs`` exceeds one."""
     tasks = [(name, fold) for name in names for fold in range(setup.folds)]
     found: dict[tuple[str, int], FoldScores] = {}
     if jobs == 1:
@@ -302,7 +301,7 @@ def score_all(names: list[str], setup: Setup, jobs: int) -> dict[str, list[FoldS
 
 
 def run(names: list[str], setup: Setup, jobs: int = 1) -> list[Cell]:
-    """Score, print and keep the table."""
+    """Score, print and store the table."""
     reasons = {name: sets.missing(name) for name in names}
     for reason in filter(None, reasons.values()):
         print(reason, file=sys.stderr)
@@ -322,8 +321,8 @@ def run(names: list[str], setup: Setup, jobs: int = 1) -> list[Cell]:
 
 
 def against_rivals(name: str, k: int, setup: Setup, scored_folds: int) -> list[_rivals.Duel]:
-    """One set at the k-th epsilon: ``auto`` and every rival on the same folds, each draw with a
-    seed of its own.
+    """One set at the k-th epsilon: ``auto`` and every baseline on the same folds, each draw with
+    its own seed.
     """
     X, y = sets.load(name)
     epsilon = setup.epsilons[k]
@@ -342,13 +341,13 @@ def against_rivals(name: str, k: int, setup: Setup, scored_folds: int) -> list[_
 
 
 def run_rivals(names: list[str], setup: Setup, scored_folds: int) -> list[_rivals.Duel]:
-    """Compare, print and keep the table."""
+    """Compare, print and store the table."""
     found: list[_rivals.Duel] = []
     present = [name for name in names if not sets.missing(name)]
     tasks = [(name, k) for name in present for k in range(len(setup.epsilons))]
     title = (
-        f"auto against the best of {len(_rivals.WALKS) + len(_rivals.CURVATURES)} rivals tuned on "
-        f"the test folds: {scored_folds} of "
+        f"auto against the best of {len(_rivals.GRADIENT_SETTINGS) + len(_rivals.CURVATURES)} "
+        f"baselines tuned on the test folds: {scored_folds} of "
         f"{setup.folds} folds x {setup.draws} noise draws, delta={DELTA:g}, {ADJACENCY}, allowance "
         f"{_rivals.ALLOWANCE:g}"
     )
@@ -378,7 +377,7 @@ def main() -> None:
         "--rivals",
         type=int,
         metavar="FOLDS",
-        help="compare with tuned rivals instead, on so many of the folds",
+        help="compare with tuned baselines instead, on this many of the folds",
     )
     given = parser.parse_args()
     setup = Setup(tuple(given.epsilons), given.folds, given.draws, given.seed, given.solver)

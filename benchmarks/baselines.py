@@ -1,11 +1,10 @@
-"""DP-SGD here against DP-SGD elsewhere, at the same add-remove guarantee:
+"""DP-SGD of hushfit against DP-SGD of other libraries, at the same add-remove guarantee:
 ``python -m benchmarks.baselines [--quick]``.
 
-Logistic regression on the two UCI parts of Adult. Opacus and jax-privacy live in venvs of their own
-under ``out/``; one that is missing is skipped with a line. All take the same float32 rows, and as
-many epochs with Poisson batches of the same expected size. Seconds are those of training alone, of
-the second fit in a process: the search for the noise, and what jax takes to compile, are printed
-beside them.
+Logistic regression on the two UCI parts of Adult. Opacus and jax-privacy are in separate venvs
+under ``out/``; a missing one is skipped with a message. All use the same float32 rows and the same
+number of epochs with Poisson batches of the same expected size. Times are of training alone, for
+the second fit in a process; noise calibration and compilation by jax are printed next to them.
 """
 
 import argparse
@@ -38,18 +37,18 @@ from hushfit.solvers import DPSGD, run
 EPSILON, DELTA = 1.0, 1e-6
 JAX_PYTHON = OUT / "jax-venv" / "bin" / "python"
 ARRAYS = OUT / "opacus-arrays.npz"
-# Batch, epochs, learning rate of the others: the best of those that benchmarks.speed tries.
+# Batch, epochs, learning rate of the other libraries: the best that benchmarks.speed finds.
 SETTINGS = [(256, 2, 4.0), (512, 5, 4.0)]
 GOAL = 1 / 30
-# A fit here takes a few hundredths of a second, so one pause of the machine would be all there is
-# to see of it.
+# A fit takes a few hundredths of a second, so that a single pause of the machine would dominate
+# its time.
 FITS_IN_A_TURN = 5
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One fit: seconds of training for an epoch, those that the processor worked, seconds before
-    it, and accuracy on the test part.
+    """One fit: seconds of training per epoch, processor seconds per epoch, seconds before training,
+    and accuracy on the test part.
     """
 
     per_epoch: float
@@ -76,8 +75,7 @@ def elsewhere(python: Path, script: str) -> Fit:
             "--delta",
             DELTA,
         ]
-        # The first fit of a process pays for whatever its library sets up; only the second one
-        # counts.
+        # The first fit of a process includes the setup of its library; only the second one counts.
         command += ["--tries", json.dumps([[batch, 1, lr, seed], [batch, epochs, lr, seed]])]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
@@ -97,9 +95,7 @@ def elsewhere(python: Path, script: str) -> Fit:
 
 
 def here(secure: bool) -> Fit:
-    """Fits by hushfit, with the step that its own rule chooses; with noise and coins as secure
-    as the others' or as its own.
-    """
+    """Fits by hushfit with its default step size, and with secure or seeded noise and batches."""
     stored = np.load(ARRAYS)
     X, y, X_test, y_test = (stored[name] for name in ("X_train", "y_train", "X_test", "y_test"))
     source = as_source(X.astype(np.float32), np.where(y == 1, 1.0, -1.0))
@@ -133,7 +129,7 @@ def here(secure: bool) -> Fit:
 
 
 def libraries() -> dict[str, Fit]:
-    """Whatever is installed."""
+    """The installed libraries."""
     found: dict[str, Fit] = {
         "hushfit, ordinary noise": here(secure=False),
         "hushfit, secure noise": here(secure=True),
@@ -156,10 +152,10 @@ def libraries() -> dict[str, Fit]:
 def measure(
     fits: dict[str, Fit], setting: tuple[int, int, float], rounds: int
 ) -> list[Measurement]:
-    """All libraries in turn, several times over, so that a busy machine slows all of them alike."""
+    """All libraries alternately, several times, so that a busy machine slows all of them alike."""
     batch, epochs, lr = setting
     for name in ("hushfit, ordinary noise", "hushfit, secure noise"):
-        fits[name](batch, 1, lr, 0)  # compiled code is loaded
+        fits[name](batch, 1, lr, 0)  # loads compiled code
     turns = [
         {name: fit(batch, epochs, lr, seed) for name, fit in fits.items()} for seed in range(rounds)
     ]
@@ -173,20 +169,20 @@ def measure(
             "training"
         )
         found.append(Measurement(f"{name}: epoch", 1e3 * middle[name], unit="ms", note=note))
-    for rival in [name for name in fits if not name.startswith("hushfit")]:
+    for library in [name for name in fits if not name.startswith("hushfit")]:
         for ours in ("ordinary", "secure"):
-            # Opacus and jax-privacy draw from ordinary generators, so that is the comparison of
-            # like with like.
-            goal = GOAL if rival == "Opacus" and ours == "ordinary" else None
-            ratio = middle[f"hushfit, {ours} noise"] / middle[rival]
-            # On a busy machine a short fit waits for the others in another proportion than a long
-            # one; its work is what it is.
+            # Opacus and jax-privacy use ordinary random generators, so the goal is for ordinary
+            # noise.
+            goal = GOAL if library == "Opacus" and ours == "ordinary" else None
+            ratio = middle[f"hushfit, {ours} noise"] / middle[library]
+            # On a busy machine, waiting affects short and long fits differently; processor time is
+            # not affected.
             work = statistics.median(
-                turn[f"hushfit, {ours} noise"].worked / turn[rival].worked for turn in turns
+                turn[f"hushfit, {ours} noise"].worked / turn[library].worked for turn in turns
             )
             note = f"batch {batch}; {work:.4f} in processor time"
             found.append(
-                Measurement(f"DP-SGD epoch, {ours} noise / {rival}", ratio, goal, note=note)
+                Measurement(f"DP-SGD epoch, {ours} noise / {library}", ratio, goal, note=note)
             )
     return found
 

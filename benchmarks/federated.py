@@ -1,14 +1,14 @@
-"""Several owners: the decentralised algorithms on Adult, what they say to each other, what their
-settings do, and how they grow.
+"""Several owners: the decentralised algorithms on Adult, their communication, their settings, and
+how they scale.
 
 python -m benchmarks.federated [--only adult loss settings scale] [--full] [--docs]
 
 Five owners with 7,000 rows each, on a random network, as in paper 001. Every table has one
-relation, replace-one, and one delta. Algorithms marked *published* have the paper's rounds, pull
-and tolerance at the corrected price of privacy; the others have our defaults. A default is a rule
-of public numbers, but the constants of the rule were chosen by trials on Adult itself, scored on
-test rows: for the ADMM family these tables show the best that was found, not what to expect on
-other tables. ``shared`` was not tried over.
+adjacency relation, replace-one, and one delta. Algorithms marked *published* have the paper's
+rounds, coupling weight and tolerance at the corrected privacy cost; the others have our defaults. A
+default is a rule of public numbers, but the constants of the rule were tuned on Adult itself,
+scored on test rows: for the ADMM family these tables show the best that was found, not what to
+expect on other tables. ``shared`` was not tuned.
 """
 
 import argparse
@@ -51,8 +51,8 @@ DELTAS = (1e-4, 1e-6)
 SHARED, POOLED, ALONE = "shared (default)", "pooled auto", "one owner alone, auto"
 GOAL = 0.01
 TIE = 0.002
-# Paper 001: T = 30, eta = .5, c = 15, split .001, beta = 10^-3.5; the result is the last word. It
-# does not run DP-ADMM.
+# Paper 001: T = 30, eta = .5, c = 15, split .001, beta = 10^-3.5; the result is the last message.
+# It does not run DP-ADMM.
 _PAPER: dict[str, Any] = {"steps": 30, "eta": 0.5, "average_last": 0.0}
 _SPLIT: dict[str, Any] = {"output_share": 0.001, "tolerance": 10**-3.5}
 PUBLISHED: dict[str, Any] = {
@@ -61,7 +61,7 @@ PUBLISHED: dict[str, Any] = {
     "DVP, published": DVP(**_PAPER),
     "M-ADMM, published": MADMM(**_PAPER),
     "R-ADMM, published": RADMM(**_PAPER),
-    "DP-ADMM, pull .5": DPADMM(average_last=0.0, rho=0.5, step_size=1.0),
+    "DP-ADMM, rho .5": DPADMM(average_last=0.0, rho=0.5, step_size=1.0),
 }
 OURS: dict[str, Any] = {
     "PP-ADMM": PPADMM(),
@@ -80,7 +80,7 @@ MARKS = ("<!-- federated: begin -->", "<!-- federated: end -->")
 
 @dataclass(frozen=True, eq=False)
 class Adult:
-    """One draw: five parts to fit, the rest to score."""
+    """One random split: five parts to fit, the rest to score."""
 
     parts: dict[str, tuple[np.ndarray, np.ndarray]]
     X: np.ndarray
@@ -107,7 +107,7 @@ def estimator(epsilon: float, delta: float, seed: int | None = None) -> PrivateL
     )
 
 
-def quietly(task: Callable[[], Any]) -> Any:
+def without_warnings(task: Callable[[], Any]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureNoiseWarning)
         warnings.simplefilter("ignore", WeakGuaranteeWarning)
@@ -115,7 +115,7 @@ def quietly(task: Callable[[], Any]) -> Any:
 
 
 def together(algorithm: Any, epsilon: float, delta: float, draw: int) -> Together:
-    made: Together = quietly(
+    made: Together = without_warnings(
         lambda: fit_together(
             estimator(epsilon, delta),
             adult(draw).parts,
@@ -130,7 +130,7 @@ def together(algorithm: Any, epsilon: float, delta: float, draw: int) -> Togethe
 @dataclass(frozen=True)
 class Cell:
     """One algorithm at one budget: error rate over owners and draws, its standard error over
-    draws, and what was sent.
+    draws, and its communication.
     """
 
     algorithm: str
@@ -144,12 +144,12 @@ class Cell:
 
 
 def cell(label: str, algorithm: Any, epsilon: float, delta: float, draws: int) -> Cell:
-    errors, talks = [], []
+    errors, transcripts = [], []
     for draw in range(draws):
         data = adult(draw)
         if label in (POOLED, ALONE):
             X, y = (data.X, data.y) if label == POOLED else data.parts[NAMES[0]]
-            model = quietly(
+            model = without_warnings(
                 lambda X=X, y=y, draw=draw: estimator(epsilon, delta, 1000 * draw).fit(X, y)
             )
             errors.append(1 - model.score(data.X_test, data.y_test))
@@ -165,7 +165,7 @@ def cell(label: str, algorithm: Any, epsilon: float, delta: float, draws: int) -
                     )
                 )
             )
-            talks.append(made.talk)
+            transcripts.append(made.talk)
     spread = float(np.std(errors, ddof=1) / math.sqrt(draws)) if draws > 1 else math.nan
 
     def mean(values: Sequence[float]) -> float:
@@ -177,9 +177,9 @@ def cell(label: str, algorithm: Any, epsilon: float, delta: float, draws: int) -
         delta,
         float(np.mean(errors)),
         spread,
-        mean([t.rounds for t in talks]),
-        mean([t.broadcasts for t in talks]),
-        mean([t.bytes / 1e3 for t in talks]),
+        mean([t.rounds for t in transcripts]),
+        mean([t.broadcasts for t in transcripts]),
+        mean([t.bytes / 1e3 for t in transcripts]),
     )
 
 
@@ -195,8 +195,8 @@ LINES: dict[str, Any] = {POOLED: None, ALONE: None, SHARED: SharedSolver()} | PU
 
 
 def run_adult(full: bool, docs: bool) -> list[str]:
-    """The paper's table: error against epsilon for all algorithms, and what they say; returns
-    the goals that were missed.
+    """The paper's table: error against epsilon for all algorithms, and their communication; returns
+    the missed goals.
     """
     draws = 5 if full else 2
     total, cells = len(LINES) * len(EPSILONS) * len(DELTAS), []
@@ -205,12 +205,12 @@ def run_adult(full: bool, docs: bool) -> list[str]:
             for epsilon in EPSILONS:
                 cells.append(cell(label, algorithm, epsilon, delta, draws))
                 progress(len(cells), total, f"{label}, epsilon {epsilon:g}")
-    tell_adult(cells, draws, docs)
+    publish_adult(cells, draws, docs)
     return goals_missed(cells)
 
 
-def tell_adult(cells: Sequence[Cell], draws: int, docs: bool) -> None:
-    """Its tables and its figure."""
+def publish_adult(cells: Sequence[Cell], draws: int, docs: bool) -> None:
+    """Publish the tables and the figure of `run_adult`."""
     for delta in DELTAS:
         own = [c for c in cells if c.delta == delta]
         head = [f"error rate, delta={delta:g}", *(f"{e:g}" for e in EPSILONS), "spread"]
@@ -230,7 +230,7 @@ def tell_adult(cells: Sequence[Cell], draws: int, docs: bool) -> None:
             text,
             [asdict(c) for c in own],
         )
-    told = [c for c in cells if c.delta == DELTAS[-1] and c.epsilon == 1.0 and c.broadcasts]
+    at_one = [c for c in cells if c.delta == DELTAS[-1] and c.epsilon == 1.0 and c.broadcasts]
     body = [
         [
             c.algorithm,
@@ -239,14 +239,14 @@ def tell_adult(cells: Sequence[Cell], draws: int, docs: bool) -> None:
             f"{c.kilobytes:.0f}",
             number(c.error),
         ]
-        for c in told
+        for c in at_one
     ]
     table = markdown(["epsilon 1", "rounds", "broadcasts", "kB along edges", "error rate"], body)
     publish(
         "federated-words",
-        f"What five owners say: {ADJACENCY}, delta={DELTAS[-1]:g}",
+        f"Messages of five owners: {ADJACENCY}, delta={DELTAS[-1]:g}",
         table,
-        [asdict(c) for c in told],
+        [asdict(c) for c in at_one],
     )
     draw_errors(
         [c for c in cells if c.delta == DELTAS[-1]],
@@ -255,8 +255,8 @@ def tell_adult(cells: Sequence[Cell], draws: int, docs: bool) -> None:
 
 
 def goals_missed(cells: Sequence[Cell]) -> list[str]:
-    """The default beats every algorithm as published, ties at least with our versions, and is
-    near pooling at epsilon 1.
+    """Goals: the default is better than every published algorithm, at least ties with our versions,
+    and is near pooling at epsilon 1. Returns those missed.
     """
     by = {(c.algorithm, c.epsilon, c.delta): c.error for c in cells}
     missed = [
@@ -279,15 +279,15 @@ def goals_missed(cells: Sequence[Cell]) -> list[str]:
 
 
 def losses(made: Together, draw: int) -> list[float]:
-    """Mean training loss of the owners' last words after each round, as in the paper; for this
-    plot only, a real run says none.
+    """Mean training loss at the owners' last messages after each round, as in the paper; for this
+    plot only, a real run releases no loss.
     """
     signed = {name: np.where(y == 1, 1.0, -1.0) for name, (_, y) in adult(draw).parts.items()}
     records = {name: unit_rows(X) for name, (X, _) in adult(draw).parts.items()}
     last: dict[str, np.ndarray] = {name: np.zeros(records[NAMES[0]].shape[1]) for name in NAMES}
     found = []
-    for spoken in made.talk.said:
-        last |= spoken
+    for messages in made.talk.said:
+        last |= messages
         found.append(
             float(
                 np.mean(
@@ -376,7 +376,9 @@ def settings_shown() -> dict[str, Any]:
         | {f"{c} broadcasts of 30": replace(usual, broadcasts=c) for c in (3, 5, 15, 30)}
         | {f"gate share {s:g}": replace(usual, gate_share=s) for s in (0.02, 0.3)}
         | {
-            f"kept threshold, {k:g} x noise": replace(usual, gate="laplace", threshold=k * tau)
+            f"persistent threshold, {k:g} x noise": replace(
+                usual, gate="laplace", threshold=k * tau
+            )
             for k in (1.0, 4.0)
         }
         | {f"PP-ADMM, split {s:g}": PPADMM(output_share=s) for s in (0.001, 0.01, 0.1, 0.5)}
@@ -403,7 +405,7 @@ def run_settings(full: bool, docs: bool) -> list[str]:
         for c in cells
     ]
     table = markdown(["epsilon 1", "error rate", "spread", "broadcasts", "kB along edges"], body)
-    title = f"Gate, split, tolerance, pull: {ADJACENCY}, delta={DELTAS[-1]:g}"
+    title = f"Gate, split, tolerance, coupling weight: {ADJACENCY}, delta={DELTAS[-1]:g}"
     publish(
         "federated-settings",
         title,
@@ -418,7 +420,7 @@ def run_settings(full: bool, docs: bool) -> list[str]:
 
 @dataclass(frozen=True)
 class Size:
-    """One simulated run: seconds and messages for each round, and the memory of the process."""
+    """One simulated run: seconds and messages per round, and the memory of the process."""
 
     algorithm: str
     owners: int
@@ -443,7 +445,7 @@ def many(owners: int, rows: int, columns: int = 20) -> dict[str, tuple[np.ndarra
 
 def timed(label: str, algorithm: Any, parts: Mapping[str, Any], network: Network) -> Size:
     clock: list[float] = []
-    made = quietly(
+    made = without_warnings(
         lambda: fit_together(
             estimator(1.0, 1e-6),
             parts,
@@ -454,7 +456,7 @@ def timed(label: str, algorithm: Any, parts: Mapping[str, Any], network: Network
         )
     )
     talk = made.talk
-    # The first round has the calibration of every owner in it.
+    # The first round includes the calibration of every owner.
     each = (clock[-1] - clock[0]) / max(len(clock) - 1, 1)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     rows = sum(len(y) for _, y in parts.values())
@@ -583,7 +585,7 @@ def draw_losses(
         axes.set(xlabel="round", ylim=(0.3, 1.0))
         axes.set_title(f"epsilon {epsilon:g}", loc="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("mean training loss of the last words")
+    panels[0].set_ylabel("mean training loss of the last messages")
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right center", frameon=False, fontsize=8)
     _saved(figure, path)
@@ -614,7 +616,7 @@ _ALT = {
 
 
 def run(parts: Sequence[str], full: bool = False, docs: bool = False) -> list[str]:
-    """Measure, print and keep; returns the goals that were missed."""
+    """Measure, print and store; returns the missed goals."""
     print(machine(), flush=True)
     missed = [goal for part in parts for goal in PARTS[part](full, docs)]
     print(f"{len(missed)} goals missed" + (": " + "; ".join(missed) if missed else ""), flush=True)
@@ -622,13 +624,13 @@ def run(parts: Sequence[str], full: bool = False, docs: bool = False) -> list[st
 
 
 def write_page() -> None:
-    """Put the tables kept in ``out/`` and their figures between the marks of docs/federated.md."""
+    """Put the tables stored in ``out/`` and their figures into docs/federated.md."""
     parts = []
     for name, figure in _PAGES.items():
-        kept = OUT / f"{name}.md"
-        if kept.exists():
+        stored = OUT / f"{name}.md"
+        if stored.exists():
             shown = f"\n![{_ALT[figure]}](figures/{figure})\n" if figure else ""
-            parts.append("##" + kept.read_text() + shown)
+            parts.append("##" + stored.read_text() + shown)
     write_between(ROOT / "docs" / "federated.md", MARKS, parts)
 
 

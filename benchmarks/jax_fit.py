@@ -1,5 +1,5 @@
-"""DP-SGD with jax-privacy on the arrays of an npz file; ``benchmarks.baselines`` runs it with the
-interpreter of its own venv.
+"""DP-SGD with jax-privacy on the arrays of an npz file; ``benchmarks.baselines`` runs it in a
+separate venv.
 
 Reads X_train, y_train, X_test, y_test (in {0, 1}); prints one JSON object per fit, as
 ``benchmarks.opacus_fit`` does.
@@ -33,9 +33,7 @@ def fit(
     lr: float,
     seed: int,
 ) -> tuple[dict, dict]:
-    """Train a linear model; the noise search is timed apart from the training, and so is
-    compiling.
-    """
+    """Train a linear model; noise calibration, compilation and training are timed separately."""
     start, n = time.perf_counter(), len(X)
     plan = BandMFExecutionPlanConfig(
         iterations=round(epochs * n / batch),

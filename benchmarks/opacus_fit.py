@@ -18,7 +18,7 @@ from torch import nn
 def fit(
     X: torch.Tensor, y: torch.Tensor, given: argparse.Namespace, batch: int, epochs: int, lr: float
 ) -> tuple[nn.Linear, dict]:
-    """Train a linear model; the noise search is timed apart from the training."""
+    """Train a linear model; noise calibration and training are timed separately."""
     start = time.perf_counter()
     model = nn.Linear(X.shape[1], 1)
     nn.init.zeros_(model.weight)

@@ -1,11 +1,11 @@
-"""The papers' own experiments with private ADMM, at equal budget with a plain prox step and with
-``auto``.
+"""The papers' own experiments with private ADMM, compared at equal budget with proximal gradient
+descent and with ``auto``.
 
 python -m benchmarks.papers [--only adult simulated ...] [--full] [--docs]
 
-Every table has one relation, replace-one, and one delta, the paper's. Settings are the defaults,
-chosen without looking at any of these rows. What a paper claims is quoted in words above its table;
-what was measured is below it.
+Every table has one adjacency relation, replace-one, and one delta, the paper's. Settings are the
+defaults, chosen without any of these rows. The claim of a paper is quoted above its table; the
+comparison is below it.
 """
 
 import argparse
@@ -54,8 +54,8 @@ PROX, AUTO = "proximal gradient", "auto"
 
 @dataclass(frozen=True)
 class ProxTwin:
-    """Plain proximal gradient with as many steps as ssADMM, each as long as ssADMM's: what is
-    left between the two is ADMM.
+    """Plain proximal gradient with the number of steps and the step size of ssADMM: the remaining
+    difference is ADMM itself.
     """
 
     steps: int = 500
@@ -82,7 +82,7 @@ class ProxTwin:
 
 TWIN = "prox, ssADMM's steps"
 LONG = "prox, 400 plain steps"
-RIVALS: dict[str, Any] = {
+BASELINES: dict[str, Any] = {
     AUTO: "auto",
     PROX: ProximalGradient(),
     LONG: ProximalGradient(steps=400, momentum=0.0, average_last=0.25),
@@ -92,7 +92,7 @@ RIVALS: dict[str, Any] = {
 ADMM: dict[str, Any] = {
     "ssADMM, all rows": SSADMM(),
     "ssADMM, Poisson": SSADMM(sampling=PoissonBatch(0.05)),
-    "mpADMM, x noised": MPADMM(),
+    "mpADMM, noise on x": MPADMM(),
     "mpADMM, published": MPADMM(form="published"),
     "DP-SADMM": DPSADMM(),
     "DP-VRADMM": DPVRADMM(),
@@ -137,10 +137,10 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A data set with a penalty: what one group of columns of a table shows."""
+    """A data set with a penalty: one table of an experiment."""
 
     name: str
-    split: Callable[[int], Split]  # of the number of the draw
+    split: Callable[[int], Split]  # function of the index of the draw
     alpha: float
     delta: float
     solvers: dict[str, Any]
@@ -152,7 +152,7 @@ class Case:
     draws: int = 1
 
     def objective(self, split: Split, w: np.ndarray) -> float:
-        """Mean loss on the fitted rows plus penalty, the intercept free."""
+        """Mean loss on the fitted rows plus penalty, the intercept not penalised."""
         signed = np.where(split.y == 1, 1.0, -1.0)
         loss = float(LOSSES[self.estimator].value(unit_rows(split.X) @ w, signed).mean())
         seen = w[:-1] if self.map is None else self.map @ w[:-1]
@@ -173,12 +173,12 @@ class Case:
             warnings.simplefilter("ignore", InsecureNoiseWarning)
             warnings.simplefilter(
                 "ignore", WeakGuaranteeWarning
-            )  # a paper's delta may be above 1/n; the text says so
+            )  # a paper's delta may be above 1/n, as the text states
             model.fit(split.X, split.y)
         return np.append(model.coef_[0], model.intercept_)
 
     def least(self, split: Split) -> float:
-        """The objective of the non-private fit; not known for a penalty that is not convex."""
+        """The objective of the non-private fit; NaN for a penalty that is not convex."""
         if not self._penalty.convex:
             return math.nan
         solver = ExactMinimiser(tolerance=1e-6, most_steps=2_000)
@@ -209,9 +209,9 @@ def selection_of(w: np.ndarray, split: Split) -> dict[str, float]:
     }
 
 
-def measure(case: Case, tell: Callable[[str], None]) -> list[Row]:
-    """Every solver at every epsilon; the draws share their rows and their non-private fit
-    between solvers.
+def measure(case: Case, report: Callable[[str], None]) -> list[Row]:
+    """Every solver at every epsilon; all solvers share the rows and the non-private fit of a
+    draw.
     """
     splits = [case.split(draw) for draw in range(case.draws)]
     least = [case.least(split) for split in splits]
@@ -245,7 +245,7 @@ def measure(case: Case, tell: Callable[[str], None]) -> list[Row]:
                     extra,
                 )
             )
-            tell(f"{case.name}, epsilon {epsilon:g}, {label}")
+            report(f"{case.name}, epsilon {epsilon:g}, {label}")
     return rows
 
 
@@ -253,7 +253,7 @@ def measure(case: Case, tell: Callable[[str], None]) -> list[Row]:
 
 
 def halves(name: str, share: float, most: int | None = None) -> Callable[[int], Split]:
-    """A shuffled split of a real set, another one for each draw; ``share`` of the rows are
+    """A random split of a real set, one for each draw; ``share`` of the rows are
     fitted.
     """
 
@@ -295,7 +295,7 @@ def patches(draw: int) -> Split:
 
 
 def graph_of_rows(split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """Edges and signs from the rows, without noise: what the paper does, and no release may."""
+    """Edges and signs from the rows without noise, as in the paper; not private."""
     records = unit_rows(split.X)
     found = graph_of_moment(records.T @ records / len(records), 0.0, has_constant=True)
     return found.edges, found.signs
@@ -306,9 +306,7 @@ def graph_of_rows(split: Split) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One section of one paper: its claim, its cases, and what its own cases need beside the
-    common columns.
-    """
+    """One section of one paper: its claim, its cases, and the additional columns of its tables."""
 
     title: str
     claim: str
@@ -318,7 +316,7 @@ class Experiment:
 
 
 def present(names: Iterable[str]) -> list[str]:
-    """The sets that are here; the others are named."""
+    """The available sets; missing ones are reported."""
     reasons = {name: sets.missing(name) for name in names}
     for reason in filter(None, reasons.values()):
         print(reason, file=sys.stderr, flush=True)
@@ -327,7 +325,7 @@ def present(names: Iterable[str]) -> list[str]:
 
 def adult(full: bool) -> Experiment:
     epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8, 1.6), 5) if full else ((0.05, 0.2, 0.8), 1)
-    solvers = RIVALS | ADMM | (SLOW if full else {})
+    solvers = BASELINES | ADMM | (SLOW if full else {})
     kinds = [(PrivateLogisticRegression, "logistic"), (PrivateLinearSVC, "huber SVM")]
     print("IPUMS-BR skipped: it is not among the sets", file=sys.stderr, flush=True)
     cases = [
@@ -359,7 +357,7 @@ def simulated(full: bool) -> Experiment:
     alphas = (1e-4, 1e-3) if full else (1e-3,)
     rows = simulated_rows("correlated", 36_000, 4_000)
     cases = [
-        Case(f"simulated, {a:g}", rows, a, 1e-8, RIVALS | ADMM, epsilons, draws=draws)
+        Case(f"simulated, {a:g}", rows, a, 1e-8, BASELINES | ADMM, epsilons, draws=draws)
         for a in alphas
     ]
     claim = (
@@ -376,11 +374,11 @@ def sparse(full: bool) -> Experiment:
     paper = {"DPSC, K=100, c=2.5": DPSC(steps=100, c=2.5)} if full else {}
     rows = simulated_rows("threshold", 10_000, 1_000)
     half = {
-        name: (RIVALS | ADMM)[name]
-        for name in ("ssADMM, all rows", "mpADMM, x noised", "objective", "DPSC")
+        name: (BASELINES | ADMM)[name]
+        for name in ("ssADMM, all rows", "mpADMM, noise on x", "objective", "DPSC")
     }
     cases = [
-        Case("L1", rows, 1e-3, 1e-6, RIVALS | ADMM | SLOW | paper, epsilons, draws=draws),
+        Case("L1", rows, 1e-3, 1e-6, BASELINES | ADMM | SLOW | paper, epsilons, draws=draws),
         Case("L1/2", rows, 1e-3, 1e-6, half | paper, epsilons, penalty=LHalf(1e-3), draws=draws),
     ]
     claim = (
@@ -395,7 +393,7 @@ def kddcup(full: bool) -> Experiment:
     epsilons, draws = ((0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0), 5) if full else ((0.1, 1.0, 3.0), 1)
     rows = halves("kddcup99", 0.8, most=60_000)
     cases = [
-        Case("kddcup99", rows, 1e-4, 1e-6, RIVALS | ADMM, epsilons, draws=draws)
+        Case("kddcup99", rows, 1e-4, 1e-6, BASELINES | ADMM, epsilons, draws=draws)
         for _ in present(["kddcup99"])
     ]
     return Experiment(
@@ -422,7 +420,7 @@ def _guided_cases(full: bool, convex: bool) -> list[Case]:
         def guided(solver: Any, edges: Any = edges, signs: Any = signs) -> PublicGraph:
             return PublicGraph(solver, edges, signs)
 
-        solvers = RIVALS | {
+        solvers = BASELINES | {
             "DP-SADMM": guided(DPSADMM(ridge=ridge)),
             "DP-VRADMM": guided(DPVRADMM(ridge=ridge)),
             "DP-SADMM, private graph": PrivateGraph(DPSADMM(ridge=ridge)),
@@ -444,10 +442,10 @@ def _guided_cases(full: bool, convex: bool) -> list[Case]:
 _GRAPH_NOTE = (
     "bio-train is not here. The graph comes from the rows without noise and counts as public, as "
     "in the paper: no release may do "
-    "that, and the row 'private graph' pays for it. The rivals know no graph and fit the plain "
+    "that, and the row 'private graph' pays for it. The baselines know no graph and fit the plain "
     "lasso; all are scored on the "
     "graph's objective. delta=5e-4 is the paper's, and above 1/n in all three sets: a weak "
-    "promise. covtype is a sample: 50,000 rows "
+    "guarantee. covtype is a sample: 50,000 rows "
     "to fit where the paper has 290,506."
 )
 
@@ -478,7 +476,7 @@ def strongly(full: bool) -> Experiment:
 def lasso(full: bool) -> Experiment:
     epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8, 1.0), 3) if full else ((0.05, 0.2, 1.0), 1)
     cases = [
-        Case(n, halves(n, 0.5), 1e-4, 5e-4, RIVALS | ADMM, epsilons, draws=draws)
+        Case(n, halves(n, 0.5), 1e-4, 5e-4, BASELINES | ADMM, epsilons, draws=draws)
         for n in present(["covtype", "mushrooms"])
     ]
     claim = "DP-VRADMM and DP-SADMM beat DP-ADMM by far, and DP-VRADMM beats all."
@@ -486,7 +484,7 @@ def lasso(full: bool) -> Experiment:
         "Lasso, x = z (paper 004)",
         claim,
         cases,
-        note="delta=5e-4 is the paper's, above 1/n: a weak promise.",
+        note="delta=5e-4 is the paper's, above 1/n: a weak guarantee.",
     )
 
 
@@ -494,7 +492,7 @@ def square(full: bool) -> Experiment:
     epsilons, draws = (0.1, 0.4, 1.6), 10 if full else 5
     edges = grid_edges()
     A = graph(edges, SIDE * SIDE, with_identity=True).A
-    solvers = RIVALS | {
+    solvers = BASELINES | {
         "DP-SADMM, no graph": DPSADMM(),
         "DP-SADMM, graph": PublicGraph(DPSADMM(), edges),
         "DP-VRADMM, graph": PublicGraph(DPVRADMM(), edges),
@@ -519,7 +517,7 @@ EXPERIMENTS: dict[str, Callable[[bool], Experiment]] = {
 }
 
 
-# ---------------------------------------------------------------- what it shows
+# ---------------------------------------------------------------- tables and figures
 
 
 def number(value: float, digits: int) -> str:
@@ -528,8 +526,8 @@ def number(value: float, digits: int) -> str:
 
 
 def table(case: Case, rows: Sequence[Row], extra: Sequence[str]) -> str:
-    """A line for each solver: accuracy / excess objective at each epsilon, then zeros and the
-    rest at the largest.
+    """A line for each solver: accuracy / excess objective at each epsilon, then zeros at the
+    largest epsilon, and the other measures.
     """
     head = [case.name, *(f"{e:g}" for e in case.epsilons), "zeros", *extra]
     body = []
@@ -548,10 +546,10 @@ def table(case: Case, rows: Sequence[Row], extra: Sequence[str]) -> str:
 
 
 def compared(rows: Sequence[Row], against: str) -> list[list[str]]:
-    """Each ADMM algorithm against one prox step in the same cells, from the numbers alone."""
+    """Each ADMM algorithm against one proximal gradient baseline, in the same cells."""
     of_prox = {(r.case, r.epsilon): r for r in rows if r.solver == against}
     lines = []
-    for solver in dict.fromkeys(r.solver for r in rows if r.solver not in RIVALS):
+    for solver in dict.fromkeys(r.solver for r in rows if r.solver not in BASELINES):
         pairs = [
             (r, of_prox[r.case, r.epsilon])
             for r in rows
@@ -575,9 +573,7 @@ def compared(rows: Sequence[Row], against: str) -> list[list[str]]:
 
 
 def verdicts(rows: Sequence[Row]) -> str:
-    """Where ADMM is better than a prox step, and where not: cells in which it is ahead by more
-    than a tie.
-    """
+    """Numbers of cells in which ADMM is ahead of or behind proximal gradient by more than a tie."""
     head = ["accuracy against", "ahead", "tie", "behind", "mean", "objective lower"]
     tables = [
         markdown([f"{head[0]} {name}", *head[1:]], compared(rows, name)) for name in (PROX, TWIN)
@@ -598,7 +594,7 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
     width = len(experiment.cases)
     # One colour for each algorithm, the same in every panel.
     ours = dict.fromkeys(
-        solver for case in experiment.cases for solver in case.solvers if solver not in RIVALS
+        solver for case in experiment.cases for solver in case.solvers if solver not in BASELINES
     )
     colours = {solver: f"C{k}" for k, solver in enumerate(ours)}
     figure, panels = plt.subplots(
@@ -607,13 +603,13 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
     for case, axes in zip(experiment.cases, panels[0], strict=True):
         for solver in case.solvers:
             own = [r for r in rows if r.case == case.name and r.solver == solver]
-            rival = solver in RIVALS
+            baseline = solver in BASELINES
             style = (
                 {
                     "color": "black",
                     "linestyle": {AUTO: "-", PROX: "--", LONG: ":"}.get(solver, "-."),
                 }
-                if rival
+                if baseline
                 else {"color": colours[solver], "alpha": 0.8}
             )
             axes.plot(
@@ -643,7 +639,7 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
 
 
 def run(names: Sequence[str], full: bool = False, docs: bool = False) -> list[Row]:
-    """Measure, print and keep the tables of each experiment; figures go to ``out/``, or to
+    """Measure, print and store the tables of each experiment; figures go to ``out/``, or to
     ``docs/figures``.
     """
     every = []
@@ -653,13 +649,13 @@ def run(names: Sequence[str], full: bool = False, docs: bool = False) -> list[Ro
             continue
         total, done, rows = sum(len(c.solvers) * len(c.epsilons) for c in experiment.cases), [0], []
 
-        def tell(what: str, done: list[int] = done, total: int = total) -> None:
+        def report(what: str, done: list[int] = done, total: int = total) -> None:
             done[0] += 1
             progress(done[0], total, what)
 
         tables = []
         for case in experiment.cases:
-            found = measure(case, tell)
+            found = measure(case, report)
             rows += found
             tables.append(table(case, found, experiment.extra))
         first = experiment.cases[0]
@@ -676,17 +672,17 @@ def run(names: Sequence[str], full: bool = False, docs: bool = False) -> list[Ro
 
 
 def write_page() -> None:
-    """Put the tables kept in ``out/`` and their figures between the marks of docs/benchmarks.md."""
+    """Put the tables stored in ``out/`` and their figures into docs/benchmarks.md."""
     parts = []
     for name in EXPERIMENTS:
-        kept, drawn = OUT / f"papers-{name}.md", DOCS / f"papers-{name}.svg"
-        if kept.exists():
+        stored, drawn = OUT / f"papers-{name}.md", DOCS / f"papers-{name}.svg"
+        if stored.exists():
             figure = (
                 f"\n![Accuracy against epsilon, one panel for each case](figures/{drawn.name})\n"
                 if drawn.exists()
                 else ""
             )
-            parts.append("##" + kept.read_text() + figure)
+            parts.append("##" + stored.read_text() + figure)
     write_between(ROOT / "docs" / "benchmarks.md", MARKS, parts)
 
 

@@ -1,10 +1,10 @@
-"""Raw columns with private bounds against public ones, and a private search against none, at one
-total epsilon.
+"""Raw columns with private bounds against public ones, and with a private search against none, at
+one total epsilon.
 
 ``python -m benchmarks.preprocessing [--sets adult bank] [--folds 3] [--draws 2]``. Goal: private
 bounds lose at most .01 of accuracy to public ranges. The two clip differently (the private ones at
-quantiles), so a third way separates the noise from the clipping: the same quantiles, read from the
-rows.
+quantiles), so a third variant separates the effects of noise and of clipping: the same quantiles,
+computed exactly from the rows.
 """
 
 import argparse
@@ -33,13 +33,12 @@ from hushfit.preprocessing import (
 )
 
 EPSILON, DELTA, GOAL = 1.0, 1e-6, 0.01
-# Folds that no default was looked at with.
+# Folds that were not used to choose any default.
 FOLDS_SEED = 7
-# Keeps a range from being empty.
+# Prevents empty ranges.
 EMPTY = np.array([[0.0], [1e-9]])
 
-# As one would write them down without the file: documented where there is documentation, else
-# round.
+# As known without the file: documented ranges where there is documentation, else round numbers.
 ADULT_RANGES = {
     "age": (17, 90),
     "education-num": (1, 16),
@@ -60,7 +59,7 @@ BANK_RANGES = {
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """A table as it comes, with the ranges of its numbers and the vocabulary of its texts."""
+    """A raw table with the ranges of its numeric columns."""
 
     frame: pd.DataFrame
     y: np.ndarray
@@ -71,7 +70,7 @@ class Raw:
         return [name for name in self.frame.columns if name not in self.ranges]
 
     def encoder(self) -> SchemaEncoder:
-        """Every text that occurs, as if all of them were documented."""
+        """Encoder with every text that occurs, as if all of them were documented."""
         return SchemaEncoder(
             Schema(
                 tuple(
@@ -99,7 +98,7 @@ RAW: dict[str, Callable[[], Raw]] = {"adult": adult, "bank": bank}
 def pipeline(
     raw: Raw, numbers: Any, texts: SchemaEncoder, seed: int, epsilon: float = EPSILON
 ) -> PrivatePipeline:
-    """Numbers and texts prepared side by side, then logistic regression, one budget for all."""
+    """Preprocessing of numbers and texts, then logistic regression, under one budget."""
     prepare = ColumnTransformer(
         [("numbers", numbers, list(raw.ranges)), ("texts", texts, raw.texts)]
     )
@@ -110,10 +109,10 @@ def pipeline(
 
 
 def ways(raw: Raw) -> dict[str, Callable[[int], PrivatePipeline]]:
-    """What is compared."""
+    """The compared variants."""
     public = BoundedScaler(list(raw.ranges.values()))
-    # A leak, as a reference: the same clipping as the private scaler does, without its noise and
-    # its price.
+    # Not private, for reference: the same clipping as in the private scaler, without its noise and
+    # its privacy cost.
     exact = BoundedScaler(
         list(
             zip(
@@ -138,7 +137,7 @@ def ways(raw: Raw) -> dict[str, Callable[[int], PrivatePipeline]]:
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean accuracy of one way on one set, and how much better public bounds are on the same
+    """Mean accuracy of one variant on one set, and its difference to public bounds on the same
     folds.
     """
 
@@ -166,7 +165,7 @@ class Cell:
 
 
 def measure(name: str, folds: int, draws: int) -> list[Cell]:
-    """All ways on the same folds."""
+    """All variants on the same folds."""
     raw = RAW[name]()
     scores: dict[str, list[float]] = {}
     for fold, (fitted_on, tested_on) in enumerate(
@@ -193,7 +192,7 @@ def measure(name: str, folds: int, draws: int) -> list[Cell]:
 
 
 def run(names: list[str], folds: int, draws: int) -> list[Cell]:
-    """Measure, print and keep the table."""
+    """Measure, print and store the table."""
     cells = []
     for name in names:
         if sets.missing(name):
@@ -215,9 +214,7 @@ def run(names: list[str], folds: int, draws: int) -> list[Cell]:
 
 
 def search(draws: int) -> None:
-    """The weight of a penalty on Adult: a careless default, a private search, and the best in
-    hindsight.
-    """
+    """The weight of a penalty on Adult: fixed weights, and a private search over them."""
     X, y = load_adult(return_X_y=True)
     tested_on = np.arange(len(y)) % 4 == 0
     train, test = (X[~tested_on], y[~tested_on]), (X[tested_on], y[tested_on])
@@ -236,16 +233,21 @@ def search(draws: int) -> None:
         found = PrivateSearchCV(model, {"alpha": alphas}, trials, EPSILON, DELTA, random_state=seed)
         return found.fit(*train).score(*test)
 
-    rows = [["no penalty, no search", *_spread([alone(None, seed) for seed in range(draws)])]]
+    rows = [
+        ["no penalty, no search", *_mean_and_worst([alone(None, seed) for seed in range(draws)])]
+    ]
     rows += [
         [
             f"L1 with alpha {alpha:g}, no search",
-            *_spread([alone(alpha, seed) for seed in range(draws)]),
+            *_mean_and_worst([alone(alpha, seed) for seed in range(draws)]),
         ]
         for alpha in alphas
     ]
     rows += [
-        [f"search, {k:g} trials expected", *_spread([searched(k, seed) for seed in range(draws)])]
+        [
+            f"search, {k:g} trials expected",
+            *_mean_and_worst([searched(k, seed) for seed in range(draws)]),
+        ]
         for k in (3, 10)
     ]
     publish(
@@ -256,7 +258,7 @@ def search(draws: int) -> None:
     )
 
 
-def _spread(scores: list[float]) -> list[str]:
+def _mean_and_worst(scores: list[float]) -> list[str]:
     return [f"{mean(scores):.4f}", f"{min(scores):.4f}"]
 
 
@@ -267,7 +269,7 @@ def main() -> int:
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--draws", type=int, default=2)
     given = parser.parse_args()
-    # The noise is seeded, so that a table can be repeated.
+    # The noise is seeded, so that tables are reproducible.
     warnings.simplefilter("ignore")
     missed = [cell for cell in run(given.sets, given.folds, given.draws) if cell.verdict == "FAIL"]
     search(given.draws * given.folds)

@@ -1,9 +1,9 @@
 """Real tables as features in [0, 1] and labels in {0, 1}.
 
 Apart from ``adult``, which comes with the library, and ``simulated`` they are read from the folder
-named by ``HUSHFIT_BENCH_DATA``. There, numeric ranges are those of the file, taken as if they were
-public: this flatters every method alike, the non-private one included. The intercept and the
-scaling of rows to unit length come later, inside the fit.
+named by ``HUSHFIT_BENCH_DATA``. Their numeric ranges are those of the file, treated as public: this
+is optimistic for every method alike, the non-private one included. The intercept and the scaling of
+rows to unit norm are part of the fit.
 """
 
 import gzip
@@ -23,17 +23,17 @@ from hushfit.datasets import load_adult, make_sparse_classification
 Table: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 CLASSES = (0, 1)
-SAMPLE = 100_000  # rows kept of the two large sets
+SAMPLE = 100_000  # rows sampled from the two large sets
 SAMPLE_SEED = 1
 
 
 def folder() -> Path:
-    """Where the tables are, whether or not it exists."""
+    """Folder of the tables, which may not exist."""
     return Path(os.environ.get("HUSHFIT_BENCH_DATA", ROOT.parent / "shared" / "data"))
 
 
 def scaled(values: np.ndarray) -> np.ndarray:
-    """Columns moved and scaled to [0, 1]; a constant column becomes 0."""
+    """Columns shifted and scaled to [0, 1]; a constant column becomes 0."""
     low, high = values.min(axis=0), values.max(axis=0)
     return (values - low) / np.where(high > low, high - low, 1.0)
 

@@ -1,5 +1,5 @@
-"""The private ADMM family and its rivals at equal budget: L1-penalised logistic regression, and the
-choice of columns.
+"""The private ADMM family and its baselines at equal budget: L1-penalised logistic regression, and
+feature selection.
 
 python -m benchmarks.sparse [--sets a9a bank] [--epsilons .1 .4 1.6] [--folds 2] [--draws 1]
 """
@@ -38,14 +38,14 @@ SOLVERS = {
     "proximal gradient": ProximalGradient(),
     "ssADMM, all rows": SSADMM(),
     "ssADMM, Poisson batches": SSADMM(sampling=PoissonBatch(0.05)),
-    "mpADMM, x noised": MPADMM(),
-    "mpADMM, x, z, y noised": MPADMM(form="published"),
+    "mpADMM, noise on x": MPADMM(),
+    "mpADMM, noise on x, z, y": MPADMM(form="published"),
     "DP-SADMM": DPSADMM(),
     "DP-VRADMM": DPVRADMM(),
     "objective perturbation": ObjectivePerturbation(),
     "DPSC": DPSC(),
 }
-# Directions of the first gradient already tell much; a few steps tell most.
+# The first gradient already identifies many columns; a few steps identify most.
 SELECTORS = {
     "default": None,
     "one plain gradient": ProximalGradient(steps=1, clip=0.5, momentum=0.0),
@@ -117,8 +117,8 @@ def compare(names: list[str], epsilons: list[float], folds: int, draws: int) -> 
 
 
 def shuffled(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The papers' simulation with its columns in random order, so that ties in a ranking favour
-    none: rows, labels, support.
+    """The papers' simulation with its columns in random order, so that ties in a ranking are
+    neutral: rows, labels, support.
     """
     S = make_sparse_classification(random_state=seed)
     order = np.random.default_rng(seed).permutation(S.X.shape[1])
@@ -173,12 +173,12 @@ def main() -> None:
     run(given.sets, given.epsilons, given.folds, given.draws)
 
 
-def run(asked: list[str], epsilons: list[float], folds: int, draws: int) -> None:
-    """Compare, print and keep both tables."""
-    reasons = {name: sets.missing(name) for name in asked}
+def run(requested: list[str], epsilons: list[float], folds: int, draws: int) -> None:
+    """Compare, print and store both tables."""
+    reasons = {name: sets.missing(name) for name in requested}
     for reason in filter(None, reasons.values()):
         print(reason, file=sys.stderr)
-    names = [name for name in asked if not reasons[name]] or ["adult"]
+    names = [name for name in requested if not reasons[name]] or ["adult"]
     rows = compare(names, epsilons, folds, draws)
     head = ["set", "epsilon", "solver", "accuracy", "objective", "zeros"]
     body = [

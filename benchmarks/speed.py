@@ -1,4 +1,4 @@
-"""How long things take, as ratios to something familiar measured in the same run."""
+"""Run times, as ratios to a familiar reference measured in the same run."""
 
 import argparse
 import json
@@ -47,7 +47,7 @@ OPACUS_PYTHON = OPACUS_VENV / "bin" / "python"
 
 
 class Skipped(Exception):
-    """A section cannot run here; the text says why."""
+    """A section cannot run here; the message states why."""
 
 
 # ---------------------------------------------------------------- (a) one gradient pass
@@ -56,7 +56,7 @@ class Skipped(Exception):
 def gradient_pass(
     X: np.ndarray | sp.csr_array, y: np.ndarray, w: np.ndarray
 ) -> Callable[[], np.ndarray]:
-    """One clipped gradient of all rows, through the same door as a fit."""
+    """One clipped gradient of all rows, by the same query as in a fit."""
     problem = Problem(Logistic(), Zero(), *X.shape, Relation.REPLACE_ONE)
     source = as_source(X, y)
     query = ClippedGradient(problem, w, clip=0.5)
@@ -64,7 +64,7 @@ def gradient_pass(
 
 
 def two_products(X: np.ndarray | sp.csr_array, w: np.ndarray) -> Callable[[], np.ndarray]:
-    """The least that any unclipped gradient by BLAS has to do."""
+    """The minimal work of an unclipped gradient by BLAS."""
     transposed = X.T
 
     def products() -> np.ndarray:
@@ -75,7 +75,7 @@ def two_products(X: np.ndarray | sp.csr_array, w: np.ndarray) -> Callable[[], np
 
 def passes(quick: bool) -> list[Measurement]:
     """A fused clipped pass reads X once; two products read it twice."""
-    # Not smaller in a quick run: X has to be larger than the processor's caches.
+    # Also in a quick run X must be larger than the processor's caches.
     n, d, repeats = 500_000, 124, (5 if quick else 11)
     rng = np.random.default_rng(0)
     dense = rng.random((n, d))
@@ -107,7 +107,7 @@ def passes(quick: bool) -> list[Measurement]:
 
 
 def default_fit(X: np.ndarray, y: np.ndarray, **settings: object) -> PrivateLogisticRegression:
-    """A secure fit as a user would write it."""
+    """A secure fit with default settings."""
     return PrivateLogisticRegression(epsilon=EPSILON, delta=DELTA, classes=CLASSES, **settings).fit(
         X, y
     )
@@ -135,7 +135,7 @@ def whole_fit(quick: bool) -> list[Measurement]:
 
 
 def make_opacus_venv() -> None:
-    """Opacus in a venv of its own, on the processor-only build of torch where the package index
+    """Install Opacus in a separate venv, with the CPU-only build of torch where the package index
     has one.
     """
     print("creating out/opacus-venv (slow, once)", file=sys.stderr, flush=True)
@@ -156,8 +156,7 @@ def opacus_fits(arrays: Path, tries: list[tuple[int, int, float, int]]) -> list[
         DELTA,
     ]
     command += ["--tries", json.dumps(tries)]
-    # One thread is the fastest for batches this small, and suffers least from whatever else is
-    # running.
+    # One thread is the fastest for such small batches, and the least affected by other processes.
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [str(c) for c in command], check=True, stdout=subprocess.PIPE, text=True, env=environment
@@ -198,7 +197,7 @@ def search_opacus(arrays: Path, target: float, quick: bool) -> tuple[OpacusResul
     grid = [(b, e, r) for b in batches for e in epochs for r in rates]
     opacus_fits(arrays, [(1024, 1, 1.0, 0)])  # the first fit after an installation writes caches
     tried = opacus_fits(arrays, [(*setting, 0) for setting in grid])
-    # One noise draw moves the accuracy by about .001, so that the short list is generous.
+    # One noise draw changes the accuracy by about .001, so the margin is generous.
     likely = sorted((r for r in tried if r["accuracy"] >= target - 0.0015), key=total_time)[
         : 2 if quick else 6
     ]
@@ -314,8 +313,8 @@ def noise(quick: bool) -> list[Measurement]:
 
 
 def stock_multiplier(rate: float, count: int) -> float:
-    """Noise multiplier by dp_accounting's own search (add-remove, where both libraries mean the
-    same by it).
+    """Noise multiplier by dp_accounting's own search, under add-remove, where both libraries define
+    it equally.
     """
 
     def event(multiplier: float) -> dp_accounting.DpEvent:
@@ -333,7 +332,7 @@ def our_multiplier(rate: float, count: int) -> float:
 
 
 def calibration(quick: bool) -> list[Measurement]:
-    """The subsampled noise search against the stock one, and the closed form."""
+    """Noise calibration for subsampled releases against dp_accounting's, and the closed form."""
     rate, count = 0.01, 300 if quick else 1000
     took: dict[str, float] = {}
     sigma: dict[str, float] = {}
@@ -415,14 +414,14 @@ print((status("VmHWM") - before) / X.nbytes)
 
 
 def python(code: str, *arguments: str) -> str:
-    """What a fresh interpreter prints."""
+    """Output of a new interpreter that runs the code."""
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def startup(quick: bool) -> list[Measurement]:
-    """Imports and a first fit, in fresh processes with a warm compile cache. Interpreter
-    start-up is taken off.
+    """Imports and a first fit, in new processes with a warm compile cache, without interpreter
+    start-up.
     """
     repeats = 5 if quick else 15
     dependencies = python(FIRST_FIT + LIST_DEPENDENCIES).split()
@@ -466,7 +465,7 @@ def startup(quick: bool) -> list[Measurement]:
 
 
 def memory(quick: bool) -> list[Measurement]:
-    """Peak memory of a fit beyond what was there before, relative to X. A copy of X in float32
+    """Peak additional memory of a fit, relative to X. A copy of X in float32
     would be 0.5.
     """
     if not Path("/proc/self/clear_refs").exists():
@@ -540,11 +539,11 @@ def iterating(
 
 
 def admm(quick: bool) -> list[Measurement]:
-    """One iteration on a Poisson batch against the kernel on as many rows and its noise: what
-    nobody can do without.
+    """One iteration on a Poisson batch against the kernel on as many rows and its noise, which is
+    the minimal work.
 
-    Choosing the batch is part of the iteration and not of the yardstick; its own share is printed
-    beside the ratio.
+    Drawing the batch is part of the iteration but not of the reference; its share is printed next
+    to the ratio.
     """
     found = []
     repeats = 40 if quick else 150
@@ -555,7 +554,7 @@ def admm(quick: bool) -> list[Measurement]:
         source, batch = as_source(X, y), PoissonBatch(0.1)
         batches = [
             batch.rows(n, SecureCoins()) for _ in range(repeats + 1)
-        ]  # each read once: no batch is warm
+        ]  # each read once, so that no batch is in the cache
         query, waiting = ClippedGradient(problem, np.zeros(124), clip=0.5), iter(batches)
         solvers = {
             "DP-SADMM": DPSADMM(steps=10**6, sampling=batch),
@@ -608,7 +607,7 @@ SECTIONS: dict[str, Callable[[bool], list[Measurement]]] = {
 
 
 def run(names: list[str], quick: bool = False) -> list[Measurement]:
-    """Measure, print and keep the table."""
+    """Measure, print and store the table."""
     found: list[Measurement] = []
     try:
         for name in names:
@@ -617,7 +616,7 @@ def run(names: list[str], quick: bool = False) -> list[Measurement]:
                 found += SECTIONS[name](quick)
             except Skipped as reason:
                 print(f"{name} skipped: {reason}", file=sys.stderr, flush=True)
-    finally:  # a long run that breaks keeps what it has found
+    finally:  # an interrupted run stores its results so far
         publish(
             "speed", "Speed" + (" (quick run)" if quick else ""), speed_table(found), plain(found)
         )

@@ -6,9 +6,9 @@ auto dp-agd] [--ridge .001] [--full] [--time] [--docs]
 
 Delta is 1e-8 (KDD: 1e-12), as there. The thesis' ridge of 0.001 is so strong on unit rows that
 nearly every method, the non-private one included, predicts the majority on bank; so there is none
-unless ``--ridge`` gives it. One table for each relation. Settings are the defaults: nothing was
-tuned on these rows. ``--time`` fits each solver to growing parts of KDD Cup 99, beside
-scikit-learn's L-BFGS, and prints how cost grows.
+unless ``--ridge`` gives it. One table for each adjacency relation. Settings are the defaults:
+nothing was tuned on these rows. ``--time`` fits each solver to growing parts of KDD Cup 99, and
+scikit-learn's L-BFGS for comparison, and prints how run time grows.
 """
 
 import argparse
@@ -38,7 +38,7 @@ USUAL_DELTA = 1e-8
 EPSILONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 MODELS = {"logistic": PrivateLogisticRegression, "SVM": PrivateLinearSVC}
 RELATIONS = ("replace-one", "add-remove")
-# What the thesis calls them, and the order of its figures; all others follow.
+# Names in the thesis, in the order of its figures; all other solvers follow.
 FIRST = {
     "auto": "auto",
     "rsgd-ar": "RSGD-AR",
@@ -51,7 +51,7 @@ FIRST = {
 }
 REFERENCES = ("without privacy", "majority")
 SIZES = (50_000, 100_000, 150_000, 200_000, 250_000, 494_021)
-# A ball for Frank-Wolfe, which has no ridge: wide enough for the weights that the others find.
+# Radius of the ball for Frank-Wolfe, which has no ridge: large enough for the others' weights.
 RADIUS = 20.0
 
 
@@ -70,7 +70,7 @@ class Row:
 
 
 def solver_names() -> list[str]:
-    """Every solver that claims privacy, the thesis' own first."""
+    """Every private solver, the thesis' own first."""
     return [*FIRST, *(name for name in SOLVERS if name not in FIRST and name != "exact")]
 
 
@@ -138,7 +138,7 @@ def compare(
     ridge: float,
     solvers: Sequence[str],
 ) -> Iterator[Row]:
-    """All rows of all tables; a solver without a proof for a relation or a loss has none there."""
+    """All rows of all tables; a solver without a proof for a relation or a loss is left out."""
     done, total = 0, len(names) * len(MODELS) * (1 + len(relations) * len(epsilons) * len(solvers))
     for name in names:
         X, y = sets.load(name)
@@ -262,7 +262,7 @@ def draw(rows: Sequence[Row], relation: str) -> None:
             axis.axhline(value, color="black", linestyle=dashes, linewidth=0.8)
         shown = [r for r in here if r.relation == relation]
         high = max(r.accuracy for r in here)
-        # Most of what there is at the smallest epsilon; what lies far below is cut off.
+        # The range covers most results at the smallest epsilon; much lower ones are cut off.
         least = min(r.epsilon for r in shown)
         low = float(np.quantile([r.accuracy for r in shown if r.epsilon == least], 0.25))
         axis.set(
@@ -326,8 +326,8 @@ def lbfgs(X: np.ndarray, y: np.ndarray) -> float:
 
 
 def private(solver: str, X: np.ndarray, y: np.ndarray) -> float:
-    """Seconds of the second of two secure fits: the first one compiles; nan for a solver that
-    refuses.
+    """Seconds of the second of two secure fits, as the first one compiles; NaN if the solver
+    refuses the problem.
     """
     model = estimator("logistic", solver, 1.0, DELTAS["kddcup99"], "replace-one", 0.0, None)
     try:
@@ -340,7 +340,7 @@ def private(solver: str, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def run(
-    asked: Sequence[str],
+    requested: Sequence[str],
     epsilons: Sequence[float],
     folds: int,
     relations: Sequence[str] = RELATIONS,
@@ -348,11 +348,11 @@ def run(
     docs: bool = False,
     solvers: Sequence[str] | None = None,
 ) -> list[Row]:
-    """Compare, print and keep the tables; with ``docs`` also the figures."""
-    reasons = {name: sets.missing(name) for name in asked}
+    """Compare, print and store the tables; with ``docs`` also the figures."""
+    reasons = {name: sets.missing(name) for name in requested}
     for reason in filter(None, reasons.values()):
         print(reason, file=sys.stderr)
-    names = [name for name in asked if not reasons[name]] or ["adult"]
+    names = [name for name in requested if not reasons[name]] or ["adult"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureNoiseWarning)
         rows = list(compare(names, epsilons, folds, relations, ridge, solvers or solver_names()))
@@ -370,7 +370,7 @@ def run(
 
 
 def run_timings(sizes: Sequence[int] = SIZES) -> None:
-    """Print seconds against rows, if KDD Cup 99 is there."""
+    """Print seconds against rows, if KDD Cup 99 is available."""
     reason = sets.missing("kddcup99")
     if reason:
         print(reason, file=sys.stderr)

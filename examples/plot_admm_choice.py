@@ -1,5 +1,5 @@
-"""What a user gets from ssADMM, objective perturbation and DPSC on Adult, beside a prox step and
-``auto``.
+"""Accuracy of ssADMM, objective perturbation and DPSC on Adult, compared with proximal gradient
+descent and ``auto``.
 
 python examples/plot_admm_choice.py        # writes ss-admm.svg, objective.svg and dpsc.svg in
                                            docs/algorithms
@@ -62,7 +62,7 @@ def fits(solver: Any, epsilon: float, alpha: float = 1e-4) -> tuple[float, float
 
 
 def curve(axes: Any, solver: Any, label: str, **style: Any) -> None:
-    """Accuracy against epsilon; bars reach the two draws."""
+    """Accuracy against epsilon; error bars span the two draws."""
     means, errors, _ = zip(*(fits(solver, epsilon) for epsilon in EPSILONS), strict=True)
     axes.errorbar(EPSILONS, means, yerr=errors, marker=".", capsize=2, label=label, **style)
 
@@ -140,7 +140,7 @@ def plot_dpsc() -> None:
     )
     axes.set_xticks(ROUNDS, [str(k) for k in ROUNDS])
     axes.minorticks_off()
-    axes.set_title("What more rounds of DPSC buy", loc="left", fontsize=11)
+    axes.set_title("Accuracy against rounds of DPSC", loc="left", fontsize=11)
     finish(figure, axes, "dpsc")
 
 

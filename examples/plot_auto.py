@@ -1,5 +1,5 @@
-"""What ``auto`` gains from putting the noise of its weights down, and what it costs where there is
-nothing to gain.
+"""What ``auto`` gains from denoising its weights, and what it loses where there is nothing to
+gain.
 
 python examples/plot_auto.py        # writes auto.svg in docs/algorithms
 
@@ -29,10 +29,10 @@ OUT = Path(__file__).parents[1] / "docs" / "algorithms"
 EPSILONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 DRAWS = 4
 GREEN, ORANGE = "#0b6e69", "#b4540a"
-# A penalty of weight nothing asks for the weights as the walk left them.
+# With a penalty of weight zero, the weights are not denoised.
 LINES = {
     "auto": ({}, {"color": "black"}),
-    "the same walk, noise left in": (
+    "auto, not denoised": (
         {"penalty": ScaledL2(0.0)},
         {"color": GREEN, "linestyle": "--"},
     ),

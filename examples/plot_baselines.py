@@ -34,15 +34,15 @@ SEEDS = range(3)
 
 
 def accuracy(solver, epsilon, seed):
-    """Of one fit; replace-one, delta 1e-6."""
+    """Test accuracy of one fit; replace-one, delta 1e-6."""
     model = PrivateLogisticRegression(
         epsilon=epsilon, delta=1e-6, solver=solver, classes=(0, 1), random_state=seed
     )
     return model.fit(X, y).score(X_TEST, Y_TEST)
 
 
-warnings.simplefilter("ignore", InsecureNoiseWarning)  # a picture, not a release
-plt.rcParams["svg.hashsalt"] = "hushfit"  # the same file each time
+warnings.simplefilter("ignore", InsecureNoiseWarning)  # a figure, not a release
+plt.rcParams["svg.hashsalt"] = "hushfit"  # reproducible file
 figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 print("| solver | " + " | ".join(f"{epsilon:g}" for epsilon in EPSILONS) + " |")
 for place, solver in enumerate(SOLVERS):

@@ -1,5 +1,5 @@
-"""Draw the picture of docs/algorithms/bls.md: what the thesis' accounting of its line search
-amounts to.
+"""Draw the figure of docs/algorithms/bls.md: true and claimed privacy loss of the thesis' line
+search.
 """
 
 import math
@@ -31,7 +31,7 @@ def excess(rho, order, queries):
     density = np.exp(-0.5 * (z / s1) ** 2)
     density /= density.sum()
 
-    def law(up, down, off):
+    def outcome_probabilities(up, down, off):
         a, b = (np.exp(log_ndtr((move - off - z) / s2)) for move in (up, down))
         pair = np.log1p(-a) + np.log1p(-b)
         times = np.expm1(queries // 2 * pair) / np.expm1(pair)
@@ -44,16 +44,16 @@ def excess(rho, order, queries):
         )
 
     def divergence(off):
-        laws = law(0.0, 0.0, off), law(1.0, -1.0, off)
+        pair = outcome_probabilities(0.0, 0.0, off), outcome_probabilities(1.0, -1.0, off)
         return max(
             math.log((p**order * q ** (1 - order)).sum()) / (order - 1)
-            for p, q in (laws, laws[::-1])
+            for p, q in (pair, pair[::-1])
         )
 
     return max(divergence(off) for off in np.linspace(0, 5 * s2, 41)) / (order * rho)
 
 
-plt.rcParams["svg.hashsalt"] = "hushfit"  # the same file each time
+plt.rcParams["svg.hashsalt"] = "hushfit"  # reproducible file
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 calls = np.arange(1, 6)
 claimed = [

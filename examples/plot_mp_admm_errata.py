@@ -1,4 +1,4 @@
-"""What mpADMM's printed sensitivity costs: true epsilon of one step against the step size, for a
+"""True epsilon of one step of mpADMM with its printed sensitivity, against the step size, for a
 claimed epsilon of 1.
 
 python examples/plot_mp_admm_errata.py        # writes docs/algorithms/mp-admm.svg
@@ -22,7 +22,7 @@ ORDERS = np.linspace(1.01, 200, 20_000)
 
 
 def printed_noise(eta: float) -> float:
-    """The deviation that the paper's sensitivity and conversion ask for."""
+    """Standard deviation of the noise by the paper's sensitivity and conversion."""
     sensitivity = 2 / (ROWS * (1 + eta * RHO))
 
     def claimed(sigma: float) -> float:

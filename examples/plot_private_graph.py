@@ -34,7 +34,7 @@ def found(rows: int, epsilon: float, seed: int) -> tuple[float, float]:
     S = make_sparse_classification(
         n_rows=rows, n_features=COLUMNS, n_informative=10, random_state=seed
     )
-    # The graph is settled before the first step, so a single step will do.
+    # The graph is estimated before the first step, so a single step is enough.
     model = PrivateGraphLogisticRegression(
         "private",
         epsilon=epsilon,

@@ -1,5 +1,5 @@
-"""What RSGD-AR's printed sensitivity leaves out: how far one record really moves a run with
-restarts, and which batch is worst.
+"""True and printed sensitivity of RSGD-AR: how far one record changes a run with restarts, and
+which batch is worst.
 
 python examples/plot_rsgd.py        # writes docs/algorithms/rsgd.svg
 """
@@ -19,7 +19,7 @@ from hushfit.release import Passes, PermutedRun
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
-plt.rcParams["svg.hashsalt"] = "hushfit"  # the same file each time
+plt.rcParams["svg.hashsalt"] = "hushfit"  # reproducible file
 
 ROWS, BATCHES, RESTART, FIRST, MU = 900, 9, 5, 0.5, 1e-3
 OUT = Path(__file__).parents[1] / "docs" / "algorithms" / "rsgd.svg"
@@ -71,8 +71,8 @@ def main() -> None:
         color="#b4540a",
         label="printed (Algorithm 3.2)",
     )
-    left.set(xlabel="epochs", ylabel="distance between the ends", ylim=(0, None))
-    left.set_title("Steps start afresh every 5 epochs", loc="left", fontsize=11)
+    left.set(xlabel="epochs", ylabel="distance of the last iterates", ylim=(0, None))
+    left.set_title("Step sizes restart every 5 epochs", loc="left", fontsize=11)
     left.legend(frameon=False)
 
     problem = Problem(Logistic(), Zero(), 9 * 4341, 1, Relation.REPLACE_ONE, fit_intercept=False)

@@ -1,5 +1,5 @@
-"""Draw the pictures of docs/algorithms/{dp-sadmm,dp-vradmm,smoothing}.md: what the published
-noise amounts to.
+"""Draw the figures of docs/algorithms/{dp-sadmm,dp-vradmm,smoothing}.md: true epsilon of the
+published noise.
 """
 
 import math
@@ -50,7 +50,7 @@ def draw(name, curves, x_label, y_label, reference, log=True):
     plt.close(figure)
 
 
-plt.rcParams["svg.hashsalt"] = "hushfit"  # the same file each time
+plt.rcParams["svg.hashsalt"] = "hushfit"  # reproducible file
 epochs = np.array([1, 2, 5, 10, 20])
 sets = {"w8a": (24875, 20), "bio": (72876, 20), "mushrooms": (4062, 10)}
 curves = [

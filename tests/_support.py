@@ -1,5 +1,5 @@
-"""Builders that several test files share: small tables, the layouts they come in, and plain
-numpy answers about them.
+"""Builders shared by test files: small tables, their memory layouts, and reference answers in
+plain numpy.
 """
 
 import numpy as np
@@ -13,9 +13,8 @@ from hushfit.problem import Problem
 from hushfit.release.curator import Curator
 
 RELATIONS = list(Relation)
-# Every loss, by the labels it takes: -1 and +1, real numbers, or numbers of classes. A new one
-# goes here and inherits the tests
-# of losses and of compiled code.
+# Every loss, by the labels it takes: -1 and +1, real numbers, or class indices. A new loss
+# is listed here and inherits the tests of losses and of compiled code.
 BINARY = [Logistic(), HuberHinge(), HuberHinge(bend=0.1)]
 REAL = [Squared(), Squared(slope_bound=0.7), Squared(slope_bound=2.5)]
 SEVERAL = [Softmax(2), Softmax(3), Softmax(5), OneVsRest(Logistic(), 3), OneVsRest(HuberHinge(), 4)]
@@ -31,7 +30,7 @@ def _csr_with(index):
     return layout
 
 
-# How the same rows may lie in memory. A new kind of source goes here and inherits the tests.
+# Memory layouts of the same rows. A new kind of source is listed here and inherits the tests.
 SOURCES = {
     "C float64": np.ascontiguousarray,
     "F float64": np.asfortranarray,
@@ -46,8 +45,8 @@ SOURCES = {
 
 
 def table(n=60, d=5, seed=0):
-    """Rows that float32 holds exactly and of which half the entries are zero, so that every
-    layout has the same ones.
+    """Rows with half of the entries zero, exact in float32, so that every layout holds the same
+    rows.
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5)
@@ -55,7 +54,7 @@ def table(n=60, d=5, seed=0):
 
 
 def labels_for(loss, outputs, n, seed=0):
-    """Labels of the kind that a loss takes."""
+    """Labels of the type that a loss takes."""
     rng = np.random.default_rng(seed + 1)
     if outputs > 1:
         return rng.integers(outputs, size=n).astype(float)
@@ -70,8 +69,8 @@ def two_classes(n=400, d=5, seed=0, sharpness=4.0):
     """Rows and labels +-1 that a linear model explains in part."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    chance = 1 / (1 + np.exp(-sharpness * X @ rng.normal(size=d) / np.sqrt(d)))
-    return X, np.where(rng.random(n) < chance, 1.0, -1.0)
+    probability = 1 / (1 + np.exp(-sharpness * X @ rng.normal(size=d) / np.sqrt(d)))
+    return X, np.where(rng.random(n) < probability, 1.0, -1.0)
 
 
 def three_classes(n=300, d=4, seed=0):
@@ -103,7 +102,7 @@ def records_of(X, fit_intercept=True):
 
 
 def clipped_gradient_sum(loss, Z, y, w, clip, A=None):
-    """Sum of A times slope times record, each of length at most ``clip``, one row at a time."""
+    """Sum of A times slope times record, each clipped to the norm ``clip``."""
     slopes = loss.slope(Z @ w.T, y)
     slopes = slopes[:, None] if slopes.ndim == 1 else slopes
     images = Z if A is None else Z @ A
@@ -113,7 +112,7 @@ def clipped_gradient_sum(loss, Z, y, w, clip, A=None):
 
 
 def curator_over(source, plan, multiplier, relation=Relation.REPLACE_ONE, seed=0, **settings):
-    """A curator with reproducible noise, one multiplier for all names."""
+    """A curator with reproducible noise and one noise multiplier for all releases."""
     sampler = settings.pop("sampler", None) or SeededSampler(seed)
     coins = settings.pop("coins", None) or SeededCoins(seed)
     multipliers = {part.name: multiplier for part in plan.parts}
@@ -121,5 +120,5 @@ def curator_over(source, plan, multiplier, relation=Relation.REPLACE_ONE, seed=0
 
 
 def source_of(X, y, fit_intercept=True, bounds=None):
-    """Short for the library's own constructor."""
+    """Shorthand for `as_source`."""
     return as_source(X, y, fit_intercept=fit_intercept, bounds=bounds)

@@ -3,7 +3,7 @@
 import os
 import warnings
 
-# Before anything imports scipy: scikit-learn's contract has checks that are skipped without it.
+# Before anything imports scipy: scikit-learn skips some estimator checks without it.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from hushfit.errors import InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning
 
-# Time tells nothing on a busy machine.
+# Run times are not informative on a busy machine.
 settings.register_profile(
     "unhurried", parent=settings.get_profile(settings.get_current_profile_name()), deadline=None
 )
@@ -20,7 +20,7 @@ settings.load_profile("unhurried")
 
 @pytest.fixture
 def quiet_fits():
-    """Let small, seeded fits pass without the warnings that they deserve."""
+    """Ignore the warnings that small, seeded fits raise."""
     with warnings.catch_warnings():
         for category in (InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning):
             warnings.simplefilter("ignore", category)

@@ -1,4 +1,4 @@
-"""Lower bounds are lower bounds, tests keep their level, and both come close to what is true.
+"""Lower bounds are valid and close to the true epsilon, and tests have the stated level.
 
 Statistical tests here fix their seeds; unfixed, each would fail by chance with probability below
 1e-3.
@@ -33,7 +33,7 @@ def test_the_curve_of_a_gaussian_cost_is_the_gaussian_trade_off(mu):
     rates = np.array([1e-4, 0.01, 0.2, 0.5, 0.9])
     most = Curve.of_cost(GaussianCost(1 / mu), Relation.REPLACE_ONE).most(rates)
     exact = norm.cdf(norm.ppf(rates) + mu)
-    assert (most >= exact - 1e-12).all()  # a few points of the profile allow no less than all of it
+    assert (most >= exact - 1e-12).all()  # a subset of the profile's points is a weaker bound
     np.testing.assert_allclose(most, exact, atol=6e-3)
 
 
@@ -56,8 +56,8 @@ def test_clopper_pearson_bounds_are_the_exact_ones():
     ids=["rare", "common"],
 )
 def test_the_exact_test_of_a_curve_keeps_its_level(rate, curve):
-    """Counts drawn at the very edge of what the curve allows: p-values below 0.05 in no more
-    than 5 % of cases, and not never.
+    """Counts drawn on the boundary of the curve: p-values below 0.05 in at most 5 % of cases, but
+    in some.
     """
     rng, n, runs = np.random.default_rng(1), 400, 400
     most = float(curve.most(np.array([rate]))[0])
@@ -73,8 +73,8 @@ def test_the_exact_test_of_a_curve_keeps_its_level(rate, curve):
 
 
 def test_the_whole_bound_raises_false_alarms_no_more_often_than_it_says():
-    """A mechanism that is exactly as bad as it claims, 120 times at 90 % confidence: choosing
-    events on other trials costs nothing.
+    """A mechanism that attains its claim, 120 times at 90 % confidence: selecting events on other
+    trials adds no false alarms.
     """
     mu = gaussian_mu(2.0, 1e-5)
     claim = Claim(2.0, 1e-5, cost=GaussianCost(1 / mu))
@@ -98,17 +98,17 @@ def test_measured_epsilon_is_below_the_true_one_and_near_it(epsilon):
 def test_half_the_noise_is_a_violation_and_hardly_any_leak_has_no_power():
     mu = gaussian_mu(2.0, 1e-5)
     claim = Claim.gaussian(2.0, 1e-5)
-    loud = lower_bound(*gaussian_scores(2 * mu, 4000), claim)
-    assert loud.violated
-    assert loud.epsilon > 2.0
-    assert verdict_of(loud, claim) is Verdict.VIOLATED
-    quiet = lower_bound(*gaussian_scores(0.05 * mu, 4000), claim)
-    assert verdict_of(quiet, claim) is Verdict.NO_POWER
+    half_noise = lower_bound(*gaussian_scores(2 * mu, 4000), claim)
+    assert half_noise.violated
+    assert half_noise.epsilon > 2.0
+    assert verdict_of(half_noise, claim) is Verdict.VIOLATED
+    small_leak = lower_bound(*gaussian_scores(0.05 * mu, 4000), claim)
+    assert verdict_of(small_leak, claim) is Verdict.NO_POWER
 
 
 def test_a_violation_at_a_single_rare_event_is_found_without_any_family():
-    """With probability 2 % everything is said aloud, against a claimed delta of 1e-5; typical
-    scores say nothing.
+    """With probability 2 % the release reveals everything, against a claimed delta of 1e-5; other
+    scores reveal nothing.
     """
     rng = np.random.default_rng(3)
     first, second = rng.normal(size=4000), rng.normal(size=4000)
@@ -151,9 +151,9 @@ def test_scores_that_are_no_numbers_or_too_few_are_refused():
     claim = Claim(1.0, 1e-5)
     with pytest.raises(InvalidArgument, match="20 scores"):
         lower_bound(np.zeros(5), np.zeros(100), claim)
-    with pytest.raises(InvalidArgument, match="all numbers"):
+    with pytest.raises(InvalidArgument, match="without NaN"):
         lower_bound(np.full(100, np.nan), np.zeros(100), claim)
-    with pytest.raises(InvalidArgument, match="nothing that could be tested"):
+    with pytest.raises(InvalidArgument, match="no claim that can be tested"):
         Claim(math.inf, 1e-5)
     with pytest.raises(InvalidArgument, match="confidence"):
         lower_bound(np.zeros(100), np.zeros(100), claim, confidence=1.0)

@@ -1,7 +1,7 @@
-"""Planted bugs: privacy mistakes that somebody could really have made, each a small patch of the
-library, and the checks that must notice.
+"""Planted bugs: plausible privacy bugs, each a small patch of the library, and the checks that must
+detect it.
 
-They live here, outside the package, and are put in place for the length of a ``with`` block only.
+They are outside the package, and are active only inside a ``with`` block.
 """
 
 from ._mutant import Mutant, alarms_of, planted

@@ -1,7 +1,7 @@
-"""``make mutants``: plant every bug, see which checks notice, print the table and write it into
-docs/audit-mutants.md.
+"""``make mutants``: plant every bug, run the checks that must detect it, print the table and write
+it into docs/audit-mutants.md.
 
-``make mutants ARGS="--clean 20"`` runs the same checks on the library as it is, so many times with
+``make mutants ARGS="--clean 20"`` runs the same checks on the unmodified library, twenty times with
 different seeds, and counts alarms.
 """
 
@@ -25,13 +25,13 @@ CLEAN = "<!-- clean: begin -->", "<!-- clean: end -->"
 
 
 def noticed(name: str) -> list[tuple[str, str]]:
-    """The checks that noticed a bug, and what each of them says."""
+    """The checks that detected a bug, and the evidence of each."""
     warnings.simplefilter("ignore")
     checks, mutant, found = trimmed_checks(), MUTANTS[name], []
     for check in mutant.caught_by:
         with planted(mutant):
             alarms = alarms_of(checks[check])
-        # Of several the one that says it in the fewest words, but not in none.
+        # Of several alarms the one with the shortest evidence that is not empty.
         found += [
             (check, _evidence(alarm))
             for alarm in sorted(alarms, key=lambda alarm: len(alarm.evidence) or 10**6)[:1]
@@ -40,7 +40,7 @@ def noticed(name: str) -> list[tuple[str, str]]:
 
 
 def clean_alarms(seed: int) -> list[str]:
-    """Alarms on the library as it is."""
+    """Alarms on the unmodified library."""
     warnings.simplefilter("ignore")
     return [
         f"{name}: {finding.check}: {finding.evidence}"
@@ -50,12 +50,12 @@ def clean_alarms(seed: int) -> list[str]:
 
 
 def _evidence(finding) -> str:
-    said = finding.check.split(": ")[-1]
-    return f"{said}: {finding.evidence}" if finding.evidence else said
+    label = finding.check.split(": ")[-1]
+    return f"{label}: {finding.evidence}" if finding.evidence else label
 
 
 def table(lines: dict[str, list[tuple[str, str]]]) -> str:
-    """The registry as markdown, with what was seen."""
+    """The list of bugs as a Markdown table, with the evidence."""
     rows = [
         "| planted bug | what is wrong | found in | caught by | evidence |",
         "|---|---|---|---|---|",
@@ -74,13 +74,15 @@ def table(lines: dict[str, list[tuple[str, str]]]) -> str:
 
 
 def rewritten(page: str, marks: tuple[str, str], text: str) -> str:
-    """The page with the part between two marks exchanged."""
+    """The page with the part between two marks replaced."""
     before, rest = page.split(marks[0])
     return f"{before}{marks[0]}\n{text}\n{marks[1]}{rest.split(marks[1])[1]}"
 
 
 @click.command()
-@click.option("--clean", default=0, help="Run the checks on the library as it is, so many times.")
+@click.option(
+    "--clean", default=0, help="Run the checks this many times on the unmodified library."
+)
 @click.option("--workers", default=min(2, os.cpu_count() or 1), show_default=True)
 @click.option("--only", default="", help="Bugs whose name contains this; the page is left alone.")
 def main(clean: int, workers: int, only: str) -> None:
@@ -121,15 +123,15 @@ def _clean(repeats: int, pool: ProcessPoolExecutor) -> int:
     attacks, tests = (
         sum(getattr(check, kind) for check in checks.values()) for kind in ("attacks", "tests")
     )
-    said = (
+    summary = (
         f"{repeats} repeats of all {len(checks)} checks on the library as it is, each with another "
         f"seed: {total} alarms. In one repeat {attacks} attacks "
         f"may be wrong with probability {ATTACK_LEVEL:.1g} each and {tests} tests of noise with "
         f"{LEVEL:.0e} each: {attacks * ATTACK_LEVEL + tests * LEVEL:.1g} "
         f"in all, below the {FALSE_ALARMS:g} that is allowed."
     )
-    click.echo(said)
-    PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8"), CLEAN, said), encoding="utf-8")
+    click.echo(summary)
+    PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8"), CLEAN, summary), encoding="utf-8")
     return 1 if total else 0
 
 

@@ -1,4 +1,4 @@
-"""What a planted bug is, and how it is put in place and taken out again."""
+"""Planted bugs, and how they are applied and removed."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -21,11 +21,11 @@ class Mutant:
     wrong : str
         What is wrong, in one sentence.
     patch : callable
-        Returns a context manager that puts the bug in place.
+        Returns a context manager that applies the bug.
     caught_by : tuple of str
-        Names of checks of the trimmed audit, each of which must raise an alarm.
+        Names of checks of the fast audit, each of which must raise an alarm.
     source : str, default=""
-        Where the bug was found in the wild, if it was.
+        Publication or code in which the bug was found, if any.
     """
 
     name: str
@@ -38,27 +38,25 @@ class Mutant:
 
 @contextmanager
 def swapped(owner: Any, **attributes: Any) -> Iterator[None]:
-    """Attributes of a class or module, exchanged for a while; what it did not have, it has not
-    afterwards.
-    """
-    honest = {name: owner.__dict__[name] for name in attributes if name in owner.__dict__}
+    """Replace attributes of a class or module temporarily; new ones are removed afterwards."""
+    original = {name: owner.__dict__[name] for name in attributes if name in owner.__dict__}
     for name, value in attributes.items():
         setattr(owner, name, value)
     try:
         yield
     finally:
         for name in attributes:
-            setattr(owner, name, honest[name]) if name in honest else delattr(owner, name)
+            setattr(owner, name, original[name]) if name in original else delattr(owner, name)
 
 
 class Shadow:
-    """A module with some of its functions exchanged, to be put where it is used."""
+    """A module with some of its functions replaced, to be substituted where it is used."""
 
-    def __init__(self, honest: Any, **own: Any) -> None:
-        self._honest, self._own = honest, own
+    def __init__(self, original: Any, **own: Any) -> None:
+        self._original, self._own = original, own
 
     def __getattr__(self, name: str) -> Any:
-        return self._own[name] if name in self._own else getattr(self._honest, name)
+        return self._own[name] if name in self._own else getattr(self._original, name)
 
 
 @contextmanager
@@ -72,23 +70,21 @@ def together(*patches: AbstractContextManager[Any]) -> Iterator[None]:
 
 @contextmanager
 def planted(mutant: Mutant) -> Iterator[None]:
-    """The library with a bug in it; nothing that was computed with it, or without it, is kept on
-    the other side.
-    """
-    _forget()
+    """The library with a bug in it; caches are cleared before and after."""
+    _clear_caches()
     try:
         with mutant.patch():
             yield
     finally:
-        _forget()
+        _clear_caches()
 
 
 def alarms_of(check: Check, seed: int = 0) -> list[Finding]:
-    """What a check of the audit complains about."""
+    """Failed findings of a check of the audit."""
     return [finding for finding in check.run(seed) if not finding.passed]
 
 
-def _forget() -> None:
+def _clear_caches() -> None:
     """Empty every cache of the library."""
     for name, module in list(sys.modules.items()):
         if name.startswith("hushfit"):

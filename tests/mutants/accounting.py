@@ -1,5 +1,5 @@
-"""Bugs in what is paid: prices below what is revealed, batches other than the priced ones,
-ledgers that can be tricked.
+"""Bugs in accounting: costs below the true privacy loss, batches other than the accounted ones,
+ledgers that can be circumvented.
 """
 
 import math
@@ -39,15 +39,13 @@ from ._mutant import Mutant, swapped
 
 
 def record_for_sensitivity():
-    """The accountant is told noise over a record's bound, and takes it for noise over the
-    sensitivity.
-    """
-    honest = PoissonGaussianCost.directions
+    """The accountant gets noise relative to a record's bound instead of the sensitivity."""
+    original = PoissonGaussianCost.directions
 
     def directions(self, relation):
         if relation is Relation.ADD_REMOVE:
-            return honest(self, relation)
-        return honest(
+            return original(self, relation)
+        return original(
             replace(self, noise_multiplier=2 * self.noise_multiplier), Relation.ADD_REMOVE
         )
 
@@ -69,9 +67,10 @@ def rate_per_run():
 
 
 def larger_batches_than_priced():
-    honest = _batches.poisson_rows
+    original = _batches.poisson_rows
     return swapped(
-        _batches, poisson_rows=lambda n_rows, rate, coins: honest(n_rows, min(1.0, 2 * rate), coins)
+        _batches,
+        poisson_rows=lambda n_rows, rate, coins: original(n_rows, min(1.0, 2 * rate), coins),
     )
 
 
@@ -83,20 +82,20 @@ def with_replacement():
 
 
 def batch_drawn_once():
-    honest = _batches.poisson_rows
-    kept = {}
+    original = _batches.poisson_rows
+    cache = {}
 
     def poisson_rows(n_rows, rate, coins):
-        if (n_rows, rate) not in kept:
-            kept[n_rows, rate] = honest(n_rows, rate, coins)
-        return kept[n_rows, rate]
+        if (n_rows, rate) not in cache:
+            cache[n_rows, rate] = original(n_rows, rate, coins)
+        return cache[n_rows, rate]
 
     return swapped(_batches, poisson_rows=poisson_rows)
 
 
 def public_order():
-    honest = _permuted.uniform_order
-    return swapped(_permuted, uniform_order=lambda n_rows, coins: honest(n_rows, SeededCoins(0)))
+    original = _permuted.uniform_order
+    return swapped(_permuted, uniform_order=lambda n_rows, coins: original(n_rows, SeededCoins(0)))
 
 
 def separate_amplification():
@@ -129,8 +128,8 @@ def fixed_size_as_poisson():
 
 
 def name_for_the_other_relation():
-    """As comparing with ``is`` does: only the member itself counts, a name is taken for the
-    cheaper relation.
+    """As if compared with ``is``: a name is not the member, and is taken for the cheaper
+    relation.
     """
     return swapped(
         Relation,
@@ -176,10 +175,10 @@ def pure_curvature_for_nothing():
 
 
 def rounds_promised_one_by_one():
-    honest = _minimiser.LaplaceInside.cost
+    original = _minimiser.LaplaceInside.cost
     return swapped(
         _minimiser.LaplaceInside,
-        cost=lambda self, noise_multiplier, count, n_rows: honest(
+        cost=lambda self, noise_multiplier, count, n_rows: original(
             self, noise_multiplier, 1, n_rows
         ),
     )
@@ -193,9 +192,7 @@ def one_segment_paid():
 
 
 def query_noise_for_free():
-    """The gate's price without what the scores cost: the noise on them is as large as Laplace
-    noise for one.
-    """
+    """The gate's cost without that of the scores."""
 
     def cost(self, noise_multiplier, count, n_rows):
         return PureCost(1 / noise_multiplier, count)
@@ -235,38 +232,38 @@ def filter_by_the_release_alone():
 
 
 def by_a_false_conversion():
-    """rho = epsilon^2 / (4 log(1/delta)), which is no bound for large epsilon."""
-    honest = _plan.calibrate
+    """rho = epsilon^2 / (4 log(1/delta)), which is not valid for large epsilon."""
+    original = _plan.calibrate
 
     def calibrate(cost_at, budget, relation):
         strength = math.sqrt(budget.epsilon**2 / (2 * math.log(1 / budget.delta)))
         return (
             strength
             if isinstance(cost_at(1.0), GaussianCost)
-            else honest(cost_at, budget, relation)
+            else original(cost_at, budget, relation)
         )
 
     return swapped(_plan, calibrate=calibrate)
 
 
 def another_delta():
-    honest = _plan.usable
+    original = _plan.usable
 
     def usable(budget):
-        spendable, reserve = honest(budget)
+        spendable, reserve = original(budget)
         return Budget(spendable.epsilon, min(1e-3, 100 * spendable.delta)), reserve
 
     return swapped(_plan, usable=usable)
 
 
-# Who pays, and when
+# Payments
 
 
 def paid_afterwards():
-    honest = classifiers.private_fit
+    original = classifiers.private_fit
 
     def private_fit(source, problem, solver, terms, verbose=0):
-        fitted = honest(source, problem, solver, replace(terms, ledger=None))
+        fitted = original(source, problem, solver, replace(terms, ledger=None))
         if terms.ledger is not None:
             terms.ledger.charge(fitted.guarantee.cost, terms.label, problem.relation)
         return fitted
@@ -275,11 +272,11 @@ def paid_afterwards():
 
 
 def second_release_forgotten():
-    """A noisy second moment for standard errors, after the fit has paid for itself."""
-    honest = classifiers.private_fit
+    """A noisy second moment for standard errors, released after the fit has been paid."""
+    original = classifiers.private_fit
 
     def private_fit(source, problem, solver, terms, verbose=0):
-        fitted = honest(source, problem, solver, terms)
+        fitted = original(source, problem, solver, terms)
         plan = Plan((Planned("covariance", SecondMoment, 1),))
         curator = Curator(
             source, plan, {"covariance": 5.0}, problem.relation, SeededSampler(0), SeededCoins(1)
@@ -291,17 +288,17 @@ def second_release_forgotten():
 
 
 def not_paid_at_all():
-    honest = classifiers.private_fit
+    original = classifiers.private_fit
     return swapped(
         classifiers,
-        private_fit=lambda source, problem, solver, terms, verbose=0: honest(
+        private_fit=lambda source, problem, solver, terms, verbose=0: original(
             source, problem, solver, replace(terms, ledger=None)
         ),
     )
 
 
 def half_of_it_paid():
-    honest = ledgers.Ledger.charge
+    original = ledgers.Ledger.charge
 
     def charge(self, cost, *terms, **more):
         cheaper = (
@@ -309,7 +306,7 @@ def half_of_it_paid():
             if isinstance(cost, GaussianCost)
             else cost
         )
-        return honest(self, cheaper, *terms, **more)
+        return original(self, cheaper, *terms, **more)
 
     return swapped(ledgers.Ledger, charge=charge)
 
@@ -342,15 +339,15 @@ def no_filter():
 
 
 def one_release_too_many():
-    honest = _curator.Curator._take
+    original = _curator.Curator._take
 
     def _take(self, name, query):
         if self._left.get(name) == 0:
             self._left[name] = 1
-            honest(self, name, query)
+            original(self, name, query)
             self._left[name] = -1
         else:
-            honest(self, name, query)
+            original(self, name, query)
 
     return swapped(_curator.Curator, _take=_take)
 
@@ -370,8 +367,8 @@ ACCOUNTING = (
     Mutant(
         "wrong convention",
         "hushfit.privacy.costs._cost",
-        "A replace-one price is read off the pair of tables for add-remove, in units of a record's "
-        "bound.",
+        "A replace-one cost is computed from the add-remove pair of distributions, in units of "
+        "one record's bound.",
         record_for_sensitivity,
         ("price of dp-sgd (replace-one)", "price of small Poisson batches"),
         "dp_accounting 0.6 means different noise by one event in two accountants",
@@ -379,21 +376,21 @@ ACCOUNTING = (
     Mutant(
         "epsilon per step",
         _BATCHES,
-        "The price of one step is taken for that of all.",
+        "The cost of one step is charged for all steps.",
         epsilon_per_step,
         ("price of proximal-gd (replace-one)", "attack on ss-admm (add-remove)"),
     ),
     Mutant(
         "rate per run",
         _BATCHES,
-        "The rate of a batch is divided by the number of steps before it is priced.",
+        "The sampling rate is divided by the number of steps before the cost is computed.",
         rate_per_run,
         ("price of dp-sgd (add-remove)", "price of dp-sadmm (replace-one)"),
     ),
     Mutant(
         "larger batches than priced",
         _BATCHES,
-        "Rows are drawn at twice the rate that is paid for.",
+        "Rows are sampled at twice the rate that is paid for.",
         larger_batches_than_priced,
         ("rows read by Poisson batches",),
     ),
@@ -408,15 +405,14 @@ ACCOUNTING = (
     Mutant(
         "batch drawn once",
         _BATCHES,
-        "One secret batch serves all steps, which are priced as if each had its own.",
+        "One secret batch is used for all steps, with the cost of independent batches.",
         batch_drawn_once,
         ("rows read by Poisson batches",),
     ),
     Mutant(
         "public order counted as secret",
         "hushfit.release.mechanisms._permuted",
-        "The order in which rows are dealt comes from a fixed seed, and the price is for a secret "
-        "one.",
+        "The order of the rows comes from a fixed seed, and the cost is for a secret order.",
         public_order,
         ("rows read by a secret order",),
         "code of thesis ch. 3",
@@ -424,7 +420,8 @@ ACCOUNTING = (
     Mutant(
         "separate amplification",
         "hushfit.release.mechanisms._gate",
-        "Gradient and gate look at one batch and are amplified each by itself.",
+        "Gradient and gate use one batch, and amplification by sampling is applied to each "
+        "separately.",
         separate_amplification,
         ("price of gates with their gradient",),
         "thesis ch. 5, Algorithm 5.2",
@@ -432,7 +429,7 @@ ACCOUNTING = (
     Mutant(
         "full gradient as sampled",
         "hushfit.release.mechanisms._difference",
-        "A full gradient plus a batch is priced as a batch, though nobody is ever left out.",
+        "A full gradient plus a batch has the cost of a batch, though no record is ever left out.",
         anchored_as_sampled,
         ("price of anchored batches", "price of dp-vradmm, single noise (add-remove)"),
         "private SVRG in general",
@@ -440,15 +437,14 @@ ACCOUNTING = (
     Mutant(
         "fixed size priced as Poisson",
         _BATCHES,
-        "Batches of fixed size are given the price of Poisson batches of the same rate.",
+        "Batches of fixed size have the cost of Poisson batches of the same rate.",
         fixed_size_as_poisson,
         ("price of proximal-gd, fixed size (replace-one)",),
     ),
     Mutant(
         "name for the other relation",
         "hushfit.privacy._relation",
-        "A relation that comes as its name is taken for add-remove, at half the noise of "
-        "replace-one.",
+        "A relation given by its name is taken for add-remove, at half the noise of replace-one.",
         name_for_the_other_relation,
         ("relations by name",),
         "StrEnum members compared with `is`",
@@ -456,21 +452,23 @@ ACCOUNTING = (
     Mutant(
         "average batch",
         "hushfit.release.mechanisms._permuted",
-        "A run in secret order is priced by how far a record moves it on average.",
+        "The cost of a run in secret order uses the average effect of a record instead of the "
+        "worst case.",
         average_batch,
         ("price of a secret order",),
     ),
     Mutant(
         "first part of the plan",
         "hushfit.release.plan",
-        "Of a plan with several kinds of release only the first is priced.",
+        "Of a plan with several kinds of release only the first is accounted.",
         first_part_only,
         ("price of recalibrated (replace-one)", "price of dp-svrg (add-remove)"),
     ),
     Mutant(
         "curvature for nothing",
         "hushfit.release.mechanisms.perturbed_minimiser",
-        "Noise inside an objective is priced as noise on a gradient, without the change of volume.",
+        "Noise inside an objective is accounted as noise on a gradient, without the Jacobian "
+        "determinant.",
         curvature_for_nothing,
         ("price of steep objectives",),
     ),
@@ -482,9 +480,9 @@ ACCOUNTING = (
         ("price of steep objectives, pure",),
     ),
     Mutant(
-        "rounds promised one by one",
+        "rounds accounted one by one",
         "hushfit.release.mechanisms.perturbed_minimiser",
-        "Each round is private, and all of them are priced as one.",
+        "Each round is private, and all of them have the cost of one.",
         rounds_promised_one_by_one,
         ("price of owner, dvp", "price of dpsc, pure (replace-one)"),
         "DVP (Zhang and Zhu 2016)",
@@ -506,28 +504,29 @@ ACCOUNTING = (
     Mutant(
         "choice for half",
         "hushfit.release.mechanisms._gate",
-        "A choice between noisy scores is priced as if scores could move in one direction only.",
+        "The cost of a choice between noisy scores assumes that all scores change in one "
+        "direction.",
         choice_for_half,
         ("price of choices",),
     ),
     Mutant(
         "delta ignored",
         "hushfit.release.mechanisms._vocabulary",
-        "The chance of naming a text that one record alone has is left out of the price.",
+        "The probability of naming a text that only one record has is left out of the cost.",
         lost_mass_ignored,
         ("price of vocabularies",),
     ),
     Mutant(
         "filter that forgets",
         "hushfit.privacy.accounting._filter",
-        "A filter keeps the last release and not the sum.",
+        "A privacy filter stores the last release instead of the sum.",
         filter_forgets,
         ("price of adaptive runs",),
     ),
     Mutant(
         "filter by the release alone",
         "hushfit.privacy.accounting._filter",
-        "A Renyi filter asks whether a release fits the budget, not whether all of them do.",
+        "A Rényi filter compares each release with the budget, not the sum of all releases.",
         filter_by_the_release_alone,
         ("price of adaptive runs, Renyi",),
     ),
@@ -542,7 +541,7 @@ ACCOUNTING = (
     Mutant(
         "another delta",
         "hushfit.release.plan",
-        "Noise is calibrated at a hundred times the delta that is promised.",
+        "Noise is calibrated at a hundred times the stated delta.",
         another_delta,
         (
             "price of proximal-gd (replace-one)",
@@ -553,15 +552,14 @@ ACCOUNTING = (
     Mutant(
         "paid afterwards",
         "hushfit.estimators._private_fit",
-        "The ledger is charged when the fit has ended, so that a crash releases for nothing.",
+        "The ledger is charged after the fit, so that releases before a crash are never paid.",
         paid_afterwards,
         ("payment of logistic regression, auto",),
     ),
     Mutant(
         "second release forgotten",
         "hushfit.estimators._private_fit",
-        "A noisy second moment for standard errors is released after the fit, and nobody pays for "
-        "it.",
+        "A noisy second moment for standard errors is released after the fit without a payment.",
         second_release_forgotten,
         ("payment of logistic regression, auto",),
     ),
@@ -575,14 +573,14 @@ ACCOUNTING = (
     Mutant(
         "half of it paid",
         "hushfit.privacy.ledger._ledger",
-        "What is charged has twice the noise of what is released.",
+        "The charged cost assumes twice the noise of the releases.",
         half_of_it_paid,
         ("payment of logistic regression, bounded", "payment of quantile scaler"),
     ),
     Mutant(
         "account forked by a copy",
         "hushfit.privacy.ledger._ledger",
-        "A deep copy of a ledger has an account of its own, so that clones spend the budget twice.",
+        "A deep copy of a ledger has a separate account, so that clones spend the budget twice.",
         forked_account,
         ("ledger",),
     ),
@@ -596,8 +594,7 @@ ACCOUNTING = (
     Mutant(
         "composition for a filter",
         "hushfit.privacy.ledger._ledger",
-        "Prices that were chosen after seeing answers are composed as if they had been fixed "
-        "beforehand.",
+        "Costs that were chosen adaptively are composed as if they had been fixed beforehand.",
         no_filter,
         ("ledger",),
     ),
@@ -611,7 +608,7 @@ ACCOUNTING = (
     Mutant(
         "any query of that name",
         "hushfit.release.curator",
-        "The curator looks at the name of a release and not at what is asked.",
+        "The curator checks the name of a release but not the type of the query.",
         any_query_of_that_name,
         ("refusals",),
     ),

@@ -1,4 +1,4 @@
-"""Bugs in the ledger on disk: names, forks and forgeries that go unnoticed."""
+"""Bugs in the ledger on disk: second names, forks and forgeries that are not detected."""
 
 from hushfit.models import _verify as model_checks
 from hushfit.privacy.ledger import _chain, _sqlite, _transaction, _verify
@@ -15,13 +15,13 @@ def the_child_goes_on():
 
 
 def later_entries_do_not_count():
-    honest = _verify.Anchor.is_in
+    original = _verify.Anchor.is_in
 
     def is_in(self, chains):
         beyond = any(
             self.number is not None and self.number >= len(chain) for chain in chains.values()
         )
-        return beyond or honest(self, chains)
+        return beyond or original(self, chains)
 
     return swapped(_verify.Anchor, is_in=is_in)
 
@@ -55,36 +55,36 @@ DISK_LEDGER = (
     Mutant(
         "payment by a forked child",
         "hushfit.privacy.ledger._transaction",
-        "A child that was forked in the middle of a payment commits it too, and both sides take it "
-        "for theirs.",
+        "A child process forked during a payment commits it too, and both processes regard it as "
+        "theirs.",
         the_child_goes_on,
         _CHECK,
     ),
     Mutant(
-        "older copy believed",
+        "older copy accepted",
         "hushfit.privacy.ledger._verify",
-        "Entries that an export has and the ledger has not are taken for entries to come.",
+        "Entries in an export that the ledger lacks are taken for future entries.",
         later_entries_do_not_count,
         _CHECK,
     ),
     Mutant(
         "seals without the key",
         "hushfit.privacy.ledger._chain",
-        "The seal of an entry is its hash although there is a key, so that anybody can compute it.",
+        "The seal of an entry is its hash although there is a key, so that anyone can compute it.",
         seals_of_hashes,
         _CHECK,
     ),
     Mutant(
         "any model for a receipt",
         "hushfit.models._verify",
-        "A model with a genuine receipt verifies, whatever else is in the file.",
+        "A model with a genuine receipt verifies, even if the rest of the file was changed.",
         the_receipt_is_enough,
         _CHECK,
     ),
     Mutant(
-        "promise not compared",
+        "guarantee not compared",
         "hushfit.models._verify",
-        "What a model promises is not compared with what was paid.",
+        "A model's guarantee is not compared with the paid cost.",
         the_promise_is_believed,
         _CHECK,
     ),

@@ -1,4 +1,4 @@
-"""Bugs of owners that say more than their releases, or speak before they have paid."""
+"""Bugs of owners that send more than their releases, or send before they have paid."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from ._mutant import Mutant, swapped, together
 from .solvers import exact_gradient, rows_behind
 
 
-def minimiser_said_aloud():
+def exact_minimiser_sent():
     def alternate(subproblem, settings, curator):
         words = Words(subproblem.seat, settings.bound)
         own = dual = np.zeros(subproblem.seat.problem.shape)
@@ -34,12 +34,12 @@ def minimiser_said_aloud():
 
 
 def gradient_recycled_from_the_rows():
-    honest_converse = r_admm.RADMM.converse
+    original_converse = r_admm.RADMM.converse
     held = {}
 
     def converse(self, seat, curator):
         held["curator"] = curator
-        return honest_converse(self, seat, curator)
+        return original_converse(self, seat, curator)
 
     def recycled(subproblem, linear, released):
         problem = subproblem.seat.problem
@@ -57,12 +57,12 @@ def gate_without_noise():
 
 
 def noise_shared_among_owners():
-    """Each owner adds a part of the noise, as if nobody saw its own words, and sends them in the
-    open.
+    """Each owner adds a share of the noise, as for secure aggregation, but sends its messages
+    unprotected.
     """
-    honest = shared.SharedSolver.converse
+    original = shared.SharedSolver.converse
 
-    class _Quieter:
+    class _LessNoise:
         def __init__(self, curator, owners):
             curator._multipliers = {
                 name: m / np.sqrt(owners) for name, m in curator._multipliers.items()
@@ -76,36 +76,36 @@ def noise_shared_among_owners():
             return getattr(self.curator, name)
 
     def converse(self, seat, curator):
-        return honest(self, seat, _Quieter(curator, 4))
+        return original(self, seat, _LessNoise(curator, 4))
 
     return swapped(shared.SharedSolver, converse=converse)
 
 
 def drawn_again_after_a_crash():
-    """The journal is kept in memory, and an owner that finds its run paid for goes on without
+    """The journal is only in memory, and an owner whose run is already paid continues without
     it.
     """
-    honest_pay, honest_journal = owners.Owner._pay, owners.Journal
+    original_pay, original_journal = owners.Owner._pay, owners.Journal
 
     def _pay(self, ledger):
         if not any(self.run.is_paid_by(receipt) for receipt in ledger.entries):
-            return honest_pay(self, ledger)
+            return original_pay(self, ledger)
         return None
 
-    forgetful = SimpleNamespace(
-        open=lambda name, folder, terms: honest_journal.open(name, None, terms)
+    in_memory = SimpleNamespace(
+        open=lambda name, folder, terms: original_journal.open(name, None, terms)
     )
-    return together(swapped(owners.Owner, _pay=_pay), swapped(owners, Journal=forgetful))
+    return together(swapped(owners.Owner, _pay=_pay), swapped(owners, Journal=in_memory))
 
 
-def paid_when_it_first_speaks():
-    honest_turn, honest_pay = owners.Owner.turn, owners.Owner._pay
+def paid_after_the_first_message():
+    original_turn, original_pay = owners.Owner.turn, owners.Owner._pay
 
     def turn(self, number, heard):
-        said = honest_turn(self, number, heard)
+        message = original_turn(self, number, heard)
         if number == 0 and self.ledger is not None:
-            honest_pay(self, self.ledger)
-        return said
+            original_pay(self, self.ledger)
+        return message
 
     return swapped(owners.Owner, turn=turn, _pay=lambda self, ledger: None)
 
@@ -119,16 +119,16 @@ def run_in_any_encoding():
 
 FEDERATED = (
     Mutant(
-        "minimiser said aloud",
+        "exact minimiser sent",
         "hushfit.federated.algorithms._pp_admm",
         "An owner releases a noisy minimiser and sends its neighbours the exact one.",
-        minimiser_said_aloud,
+        exact_minimiser_sent,
         ("conversation of pp-admm",),
     ),
     Mutant(
         "gradient recycled from the rows",
         "hushfit.federated.algorithms._r_admm",
-        "Recycled steps follow the gradient at the rows, in place of the one that was released.",
+        "Recycled steps use the exact gradient of the rows instead of the released one.",
         gradient_recycled_from_the_rows,
         ("conversation of r-admm",),
         "R-ADMM as often coded",
@@ -136,39 +136,39 @@ FEDERATED = (
     Mutant(
         "gate without noise",
         "hushfit.federated.algorithms._ipp_admm",
-        "Whether an owner speaks depends on the exact norm of its gradient.",
+        "Whether an owner sends a message depends on the exact norm of its gradient.",
         gate_without_noise,
         ("conversation of ipp-admm", "conversation of ipp-admm, laplace gate"),
     ),
     Mutant(
         "noise divided among owners",
         "hushfit.federated.algorithms._shared",
-        "Each owner adds its part of the noise, as with secure sums, and sends its words in the "
-        "open.",
+        "Each owner adds a share of the noise, as for secure aggregation, but sends its messages "
+        "unprotected.",
         noise_shared_among_owners,
         ("attack on owner, shared (replace-one)", "attack on owner, shared (add-remove)"),
     ),
     Mutant(
         "drawn again after a crash",
         "hushfit.federated._owner",
-        "An owner that is started again draws new noise for words that are out.",
+        "An owner that is restarted draws new noise for messages that were already sent.",
         drawn_again_after_a_crash,
-        ("books of an owner",),
+        ("payments and journal of an owner",),
     ),
     Mutant(
-        "paid with the first word",
+        "paid after the first message",
         "hushfit.federated._owner",
-        "An owner is charged when it has spoken.",
-        paid_when_it_first_speaks,
-        ("books of an owner",),
+        "An owner is charged after its first message.",
+        paid_after_the_first_message,
+        ("payments and journal of an owner",),
     ),
     Mutant(
-        "journal of yesterday",
+        "restored journal",
         "hushfit.federated._owner",
-        "An owner goes on from a journal that was restored, and draws again what the ledger knows "
-        "to be out.",
+        "An owner continues from a restored journal, and draws again what the ledger records as "
+        "released.",
         lambda: swapped(owners.Owner, _refuse_old_journal=lambda self: None),
-        ("books of an owner",),
+        ("payments and journal of an owner",),
         "hushfit 0.1",
     ),
     Mutant(
@@ -182,8 +182,7 @@ FEDERATED = (
     Mutant(
         "run quoted in its refusal",
         "hushfit.federated.deployment._run_spec",
-        "A refusal repeats what came with the run, which the engine may have filled in at the "
-        "owner.",
+        "A refusal quotes the run's description, which the engine may have filled in at the owner.",
         lambda: swapped(deployment, told_to_others=str),
         ("consent of an owner",),
         "hushfit 0.1",
@@ -191,8 +190,8 @@ FEDERATED = (
     Mutant(
         "run in any encoding",
         "hushfit.federated.deployment._run_spec",
-        "The description of a run is read as UTF-16 too, in which base64 around a secret is still "
-        "a text.",
+        "The description of a run is also read as UTF-16, in which base64 around a secret is "
+        "still a text.",
         run_in_any_encoding,
         ("consent of an owner",),
         "hushfit 0.1",

@@ -1,4 +1,4 @@
-"""Bugs in noise: too little, used twice, off the grid, not of the law that the proofs are about."""
+"""Bugs in noise: too little, reused, off the grid, or not of the distribution of the proofs."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def off_the_grid():
 
 
 def rounding_outside_the_batch():
-    """The grid is fine against a sampled record; one outside moves the answer much less."""
+    """The grid is fine for a sampled record; one outside changes the answer much less."""
     return swapped(difference.AnchoredBatch, answer=batches.Sampling.answer)
 
 
@@ -43,11 +43,11 @@ def rounded_normals():
 
 
 def no_tails():
-    honest = samplers.SecureSampler.gaussian
+    original = samplers.SecureSampler.gaussian
 
     def gaussian(self, log2_variance, size):
         most = int(3 * 2 ** (log2_variance / 2))
-        return np.clip(honest(self, log2_variance, size), -most, most)
+        return np.clip(original(self, log2_variance, size), -most, most)
 
     return swapped(samplers.SecureSampler, gaussian=gaussian)
 
@@ -62,14 +62,14 @@ def seed_in_every_call():
 
 
 def folded_laplace():
-    honest = samplers.SecureSampler.laplace
+    original = samplers.SecureSampler.laplace
     return swapped(
         samplers.SecureSampler,
-        laplace=lambda self, log2_scale, size: np.abs(honest(self, log2_scale, size)),
+        laplace=lambda self, log2_scale, size: np.abs(original(self, log2_scale, size)),
     )
 
 
-def variance_for_deviation():
+def half_the_standard_deviation():
     def _gaussian_noise(query, log2_deviation, sampler):
         return sampler.gaussian(2 * log2_deviation - 2, query.size)
 
@@ -84,22 +84,22 @@ def one_number_for_all():
 
 
 def reused_across_classes():
-    honest = mechanism._gaussian_noise
+    original = mechanism._gaussian_noise
 
     def _gaussian_noise(query, log2_deviation, sampler):
         outputs = getattr(getattr(query, "problem", None), "outputs", 1)
         if outputs == 1 or query.doubled is not None or query.size % outputs:
-            return honest(query, log2_deviation, sampler)
+            return original(query, log2_deviation, sampler)
         return np.tile(sampler.gaussian(2 * log2_deviation, query.size // outputs), outputs)
 
     return swapped(mechanism, _gaussian_noise=_gaussian_noise)
 
 
 def clip_what_is_noisy():
-    honest = mechanism.NoiseGrid.noisy
+    original = mechanism.NoiseGrid.noisy
 
     def noisy(self, answer, noise):
-        found = honest(self, answer, noise)
+        found = original(self, answer, noise)
         length = np.linalg.norm(found)
         longest = self.scale
         return found if length <= longest else found * (longest / length)
@@ -108,22 +108,22 @@ def clip_what_is_noisy():
 
 
 def noise_for_the_mean():
-    honest = mechanism.NoiseGrid.noisy
+    original = mechanism.NoiseGrid.noisy
     return swapped(
-        mechanism.NoiseGrid, noisy=lambda self, answer, noise: honest(self, answer, noise // 3)
+        mechanism.NoiseGrid, noisy=lambda self, answer, noise: original(self, answer, noise // 3)
     )
 
 
 def drawn_once():
-    """One draw for the whole run, as published: keyed by what is drawn from."""
-    honest = minimiser.GaussianInside.draw
-    kept = {}
+    """One draw for the whole run, as published, keyed by sampler, scale and size."""
+    original = minimiser.GaussianInside.draw
+    cache = {}
 
     def draw(self, sampler, log2_deviation, size):
         key = id(sampler), log2_deviation, size
-        if key not in kept:
-            kept[key] = sampler, honest(self, sampler, log2_deviation, size)
-        return kept[key][1]
+        if key not in cache:
+            cache[key] = sampler, original(self, sampler, log2_deviation, size)
+        return cache[key][1]
 
     return swapped(minimiser.GaussianInside, draw=draw)
 
@@ -140,8 +140,8 @@ def laplace_in_the_euclidean_norm():
 
 
 def gate_noise(draw):
-    """A gate whose noise is drawn by ``draw``: sampler, exponent, count to threshold and noise
-    on scores.
+    """A gate whose noise is drawn by ``draw``, which maps sampler, exponent and count to threshold
+    noise and noise on scores.
     """
 
     def first_above(asked, source, rows, noise, threshold_multiplier, entropy):
@@ -176,10 +176,10 @@ def gate_without_query_noise():
 
 
 def threshold_redrawn():
-    honest = gradient_norm._segment_of
+    original = gradient_norm._segment_of
 
     def _segment_of(query, grid, entropy):
-        segment = honest(query, grid, entropy)
+        segment = original(query, grid, entropy)
         if segment is not None:
             segment.threshold = int(entropy.sampler.laplace(grid.log2_deviation, 1)[0])
         return segment
@@ -195,10 +195,10 @@ def exact_choice():
 
 
 def twice_the_utility():
-    honest = selection._grid
+    original = selection._grid
 
     def _grid(query, multiplier, relation, n_rows):
-        bits, steps = honest(query, multiplier, relation, n_rows)
+        bits, steps = original(query, multiplier, relation, n_rows)
         return bits, 2 * steps
 
     return swapped(selection, _grid=_grid)
@@ -214,7 +214,8 @@ NOISE = (
     Mutant(
         "floating-point noise",
         _MECHANISM,
-        "Noise is added to the answer as it is, so that the last digits of the sum tell both.",
+        "Floating-point noise is added to the exact answer, so that the last digits of the sum "
+        "reveal both.",
         off_the_grid,
         ("noise on gradient, logistic (replace-one)", "noise on second moment (add-remove)"),
         "Mironov (2012)",
@@ -222,14 +223,15 @@ NOISE = (
     Mutant(
         "rounded normals",
         _SAMPLER,
-        "A normal number is rounded to the grid in place of exact discrete noise.",
+        "A rounded normal number is used instead of exact discrete noise.",
         rounded_normals,
         ("sampler, secure",),
     ),
     Mutant(
         "tails cut off",
         _SAMPLER,
-        "Noise is clipped at three deviations, beyond which nothing is hidden.",
+        "Noise is clipped at three standard deviations, so that more distant answers reveal the "
+        "table.",
         no_tails,
         ("sampler, secure",),
     ),
@@ -243,15 +245,15 @@ NOISE = (
     Mutant(
         "seed in every call",
         _SAMPLER,
-        "The generator is made anew from its seed for each release, so all get the same noise.",
+        "The generator is seeded again for each release, so that all get the same noise.",
         seed_in_every_call,
         ("noise of proximal-gd", "sampler, seeded", "attack on ss-admm (replace-one)"),
     ),
     Mutant(
-        "half the deviation",
+        "half the standard deviation",
         _MECHANISM,
         "The exponent of the variance is off by two.",
-        variance_for_deviation,
+        half_the_standard_deviation,
         (
             "noise of ss-admm",
             "noise on gradient, logistic (replace-one)",
@@ -298,39 +300,39 @@ NOISE = (
     Mutant(
         "Laplace noise of half the scale",
         "hushfit.release.mechanisms.perturbed_minimiser",
-        "The scale of Laplace noise is taken for its deviation.",
+        "The scale of Laplace noise is taken for its standard deviation.",
         laplace_of_half_the_scale,
         ("noise of dpsc, pure",),
     ),
     Mutant(
         "Laplace noise in the Euclidean norm",
         "hushfit.release.mechanisms.perturbed_minimiser",
-        "Noise whose privacy is in sums of absolute values is scaled by a Euclidean length.",
+        "Noise that needs the L1 sensitivity is scaled by the Euclidean sensitivity.",
         laplace_in_the_euclidean_norm,
         ("price of dpsc, pure (replace-one)", "price of owner, dvp"),
     ),
     Mutant(
         "shared gate noise",
         "hushfit.release.mechanisms._gate",
-        "All scores of a gate get one and the same noise, of the threshold's size.",
+        "All scores of a gate share one draw of noise, of the threshold's scale.",
         shared_gate_noise,
-        ("law of gates, laplace", "law of gates, gaussian"),
+        ("distribution of gates, laplace", "distribution of gates, gaussian"),
         "sparse-vector variants (Lyu, Su and Li 2017)",
     ),
     Mutant(
         "gate without noise on scores",
         "hushfit.release.mechanisms._gate",
-        "Only the threshold is noisy; with many candidates their exact order shows.",
+        "Only the threshold is noisy; with many candidates their exact order is revealed.",
         gate_without_query_noise,
-        ("law of gates, laplace", "law of gates, gaussian"),
+        ("distribution of gates, laplace", "distribution of gates, gaussian"),
         "sparse-vector variants (Lyu, Su and Li 2017)",
     ),
     Mutant(
         "redrawn threshold",
         "hushfit.release.mechanisms._gradient_norm",
-        "The threshold gets new noise in every round, so that every round leaks.",
+        "The threshold gets new noise in every round, so that every round has a privacy loss.",
         threshold_redrawn,
-        ("law of gates that restart",),
+        ("distribution of gates that restart",),
         "IPP-ADMM, Algorithm 2",
     ),
     Mutant(
@@ -338,14 +340,14 @@ NOISE = (
         "hushfit.release.mechanisms._gate",
         "The candidate with the largest exact score is chosen.",
         exact_choice,
-        ("law of choices",),
+        ("distribution of choices",),
     ),
     Mutant(
         "twice the utility",
         "hushfit.release.mechanisms._corner",
         "The exponential mechanism without the factor two in its exponent.",
         twice_the_utility,
-        ("law of corners",),
+        ("distribution of corners",),
     ),
     Mutant(
         "seeded noise sold as secure",
@@ -357,7 +359,7 @@ NOISE = (
     Mutant(
         "rounding outside the batch",
         "hushfit.release.mechanisms._difference",
-        "Rounding to the grid of the noise is inside what sampled records do, not what others do.",
+        "Rounding to the noise grid is covered for sampled records, but not for the others.",
         rounding_outside_the_batch,
         ("a record outside its anchored batch",),
     ),

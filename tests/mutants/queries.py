@@ -1,4 +1,4 @@
-"""Bugs in queries: an answer that moves further than its sensitivity says."""
+"""Bugs in queries: an answer that exceeds its stated sensitivity."""
 
 import math
 
@@ -29,15 +29,15 @@ from ._mutant import Mutant, Shadow, swapped, together
 
 
 def one_sided(kind):
-    """Replace-one taken for add-remove."""
+    """Replace-one has the sensitivity of add-remove."""
     return lambda: swapped(kind, sensitivity=lambda self, relation: self.radius())
 
 
 def clip_the_mean():
-    honest = gradient.ClippedGradient.__call__
+    original = gradient.ClippedGradient.__call__
 
     def __call__(self, source, rows):
-        total = honest(self, source, rows)
+        total = original(self, source, rows)
         count = source.n_rows if rows is None else max(len(rows), 1)
         length = np.linalg.norm(total / count)
         return total * min(1.0, self.clip / max(length, 1e-300))
@@ -48,38 +48,38 @@ def clip_the_mean():
 
 
 def by_the_realised_batch():
-    honest = gradient.ClippedGradient.__call__
+    original = gradient.ClippedGradient.__call__
 
     def __call__(self, source, rows):
-        total = honest(self, source, rows)
+        total = original(self, source, rows)
         return total if rows is None else total / max(len(rows), 1) * (self.problem.n_rows / 4)
 
     return swapped(gradient.ClippedGradient, __call__=__call__)
 
 
 def by_the_mean_of_the_batch():
-    """As ranking losses are normalised: by a quantity of the minibatch at hand."""
-    honest = gradient.ClippedGradient.__call__
+    """As ranking losses are normalised: by a quantity of the current batch."""
+    original = gradient.ClippedGradient.__call__
 
     def __call__(self, source, rows):
         chosen = np.arange(source.n_rows) if rows is None else rows
-        single = [float(np.linalg.norm(honest(self, source, np.array([i])))) for i in chosen]
-        return honest(self, source, rows) * (self.clip / max(np.mean([*single, 0.0]), 1e-3))
+        single = [float(np.linalg.norm(original(self, source, np.array([i])))) for i in chosen]
+        return original(self, source, rows) * (self.clip / max(np.mean([*single, 0.0]), 1e-3))
 
     return swapped(gradient.ClippedGradient, __call__=__call__)
 
 
-def metric_kept_as_given():
+def metric_not_copied():
     return swapped(gradient.Metric, __post_init__=lambda self: None)
 
 
 def plain_sums():
-    """A grid so fine that nothing is rounded to it: sums of plain floats."""
+    """A grid so fine that nothing is rounded to it, so that sums are of plain floats."""
     return swapped(exact_sum.ExactSum, grid=property(lambda self: 2.0**-900))
 
 
 def plain_moment():
-    """Outer products added up as they are, without rounding their entries first."""
+    """Outer products summed without rounding their entries first."""
 
     def __call__(self, source, rows):
         d = self.problem.dimension
@@ -106,8 +106,8 @@ def moment_all_halved():
 
 
 def orthogonal_taken_as_worst():
-    """Matrices are furthest apart for orthogonal records, and gradients, which were forgotten,
-    are not.
+    """The distance of the matrices is largest for orthogonal records, that of the gradients is
+    not.
     """
     return swapped(
         joint.GradientWithMoment,
@@ -147,8 +147,8 @@ def released_together():
 
 
 def inner_steps_for_one():
-    honest = admm.AdmmRun.radius
-    return swapped(admm.AdmmRun, radius=lambda self: honest(self) / self.inner)
+    original = admm.AdmmRun.radius
+    return swapped(admm.AdmmRun, radius=lambda self: original(self) / self.inner)
 
 
 def diameter_at_the_origin():
@@ -156,16 +156,16 @@ def diameter_at_the_origin():
 
 
 def curvature_of_another_loss():
-    honest = moment.SecondMoment.sensitivity
+    original = moment.SecondMoment.sensitivity
 
     def sensitivity(self, relation):
-        return 0.25 * honest(self._moment, relation)
+        return 0.25 * original(self._moment, relation)
 
     return swapped(hessian.HessianSum, sensitivity=sensitivity)
 
 
 def newton_by_the_gradient():
-    """The direction's noise for a change of the target; it is the matrix that moves."""
+    """Noise on the direction calibrated to a change of the gradient; the matrix changes."""
     return swapped(
         hessian.NewtonDirection, radius=lambda self: 1 / (self.problem.n_rows * self.ridge)
     )
@@ -223,10 +223,10 @@ def no_tolerance():
 
 
 def steps_of_another_schedule():
-    """eta_0/s over all epochs, where the run takes eta_0/h and starts afresh with every restart,
-    and averages.
+    """eta_0/s over all epochs, where the run uses eta_0/h, starts again with every restart, and
+    averages.
     """
-    honest = permuted.PermutedRun._shifts
+    original = permuted.PermutedRun._shifts
 
     def _shifts(self, gradients):
         first = self.passes.steps[0]
@@ -235,37 +235,37 @@ def steps_of_another_schedule():
         for name in ("problem", "clip", "mu", "order"):
             object.__setattr__(plain, name, getattr(self, name))
         object.__setattr__(plain, "passes", permuted.Passes(self.passes.sizes, steps, None))
-        return honest(plain, gradients)
+        return original(plain, gradients)
 
     return swapped(permuted.PermutedRun, _shifts=_shifts)
 
 
 def batches_taken_as_equal():
-    honest = permuted.PermutedRun._shifts
+    original = permuted.PermutedRun._shifts
 
     def _shifts(self, gradients):
         mean = self.problem.n_rows / len(self.passes.sizes)
-        return honest(self, gradients) * np.array(self.passes.sizes) / mean
+        return original(self, gradients) * np.array(self.passes.sizes) / mean
 
     return swapped(permuted.PermutedRun, _shifts=_shifts)
 
 
 def last_batch_taken_as_worst():
-    honest = permuted.PermutedRun.sensitivity
+    original = permuted.PermutedRun.sensitivity
 
     def sensitivity(self, relation):
         return (
-            float(self.shifts[-1]) if relation is Relation.REPLACE_ONE else honest(self, relation)
+            float(self.shifts[-1]) if relation is Relation.REPLACE_ONE else original(self, relation)
         )
 
     return swapped(permuted.PermutedRun, sensitivity=sensitivity)
 
 
 def normalised_steps():
-    honest = permuted.PermutedRun._gradient
+    original = permuted.PermutedRun._gradient
 
     def _gradient(self, w, source, rows):
-        g = honest(self, w, source, rows)
+        g = original(self, w, source, rows)
         return g / max(float(np.linalg.norm(g)), 1e-12)
 
     return swapped(permuted.PermutedRun, _gradient=_gradient)
@@ -274,9 +274,9 @@ def normalised_steps():
 def drops_not_clipped():
     def __call__(self, source, rows):
         wide = gate.LossDrop(self.problem, self.vectors, self.mixes, np.full(len(self.bounds), 1e3))
-        return honest(wide, source, rows)
+        return original(wide, source, rows)
 
-    honest = gate.LossDrop.__call__
+    original = gate.LossDrop.__call__
     return swapped(gate.LossDrop, __call__=__call__)
 
 
@@ -308,7 +308,8 @@ QUERIES = (
     Mutant(
         "one gradient for two",
         _GRADIENT,
-        "Under replace-one a record's gradient is counted once, though one goes and another comes.",
+        "Under replace-one a record's gradient is counted once, though one is removed and another "
+        "added.",
         one_sided(gradient.ClippedGradient),
         (
             f"sensitivity of gradient, logistic {_RO}",
@@ -319,8 +320,8 @@ QUERIES = (
     Mutant(
         "plain sums",
         "hushfit.release.exact_sum",
-        "Contributions are added up as plain floats, so that one record changes how all after it "
-        "are rounded.",
+        "Contributions are summed as plain floats, so that one record changes the rounding of all "
+        "after it.",
         plain_sums,
         (
             f"order of rows for gradient, softmax {_RO}",
@@ -332,7 +333,7 @@ QUERIES = (
     Mutant(
         "plain second moment",
         "hushfit.release.queries._second_moment",
-        "Outer products of unrounded records are added up, so that the sum depends on their order.",
+        "Outer products of unrounded records are summed, so that the sum depends on their order.",
         plain_moment,
         (f"order of rows for second moment {_RO}",),
     ),
@@ -346,7 +347,7 @@ QUERIES = (
     Mutant(
         "division by the realised batch",
         _GRADIENT,
-        "Sums over a batch are divided by how many rows came, in place of how many were expected.",
+        "Sums over a batch are divided by its realised size instead of its expected size.",
         by_the_realised_batch,
         ("sensitivity of gradient, logistic in batches",),
         "thesis ch. 5",
@@ -354,8 +355,8 @@ QUERIES = (
     Mutant(
         "scale of the minibatch",
         _GRADIENT,
-        "Contributions are divided by their mean length in the minibatch, which one record changes "
-        "for all.",
+        "Contributions are divided by their mean norm in the batch, which one record changes for "
+        "all.",
         by_the_mean_of_the_batch,
         (f"sensitivity of gradient, hinge {_RO}", "sensitivity of gradient, hinge in batches"),
         "thesis ch. 6 (PrivBR)",
@@ -373,7 +374,7 @@ QUERIES = (
     Mutant(
         "second moment, one record",
         "hushfit.release.queries._second_moment",
-        "Replacing a record is taken to move the second moment by one, not by the root of two.",
+        "Replacing a record is taken to change the second moment by one instead of sqrt(2).",
         moment_in_one,
         (f"sensitivity of second moment {_RO}",),
     ),
@@ -387,7 +388,7 @@ QUERIES = (
     Mutant(
         "missing eta",
         "hushfit.release.queries._admm",
-        "The step size is left out of how far x moves.",
+        "The step size is left out of the sensitivity of x.",
         eta_dropped,
         (f"sensitivity of step of ADMM, long {_RO}",),
         "Renyi-DP ADMM, Algorithm 2",
@@ -395,22 +396,22 @@ QUERIES = (
     Mutant(
         "x counted, z and y released",
         "hushfit.release.queries._admm",
-        "Noise is for x alone, while z and y are released with it.",
+        "Noise is calibrated to x alone, while z and y are released with it.",
         released_together,
         (f"sensitivity of step of ADMM, long {_RO}",),
     ),
     Mutant(
         "inner steps for the price of one",
         "hushfit.release.queries._admm",
-        "Several steps are taken between releases, and a record's pull is counted in one of them.",
+        "Several steps are taken between releases, and a record's effect is counted in one of "
+        "them.",
         inner_steps_for_one,
         (f"sensitivity of steps of ADMM {_RO}", f"attack on mp-admm, multi-step {_RO}"),
     ),
     Mutant(
         "diameter at the origin",
         "hushfit.release.queries._logistic_gradient",
-        "The distance of two logistic gradients is taken as it is at weights of zero, wherever the "
-        "weights are.",
+        "The largest distance of two logistic gradients at zero weights is used for all weights.",
         diameter_at_the_origin,
         (f"sensitivity of gradient by its diameter {_RO}",),
     ),
@@ -424,40 +425,40 @@ QUERIES = (
     Mutant(
         "orthogonal records taken as worst",
         "hushfit.release.queries._joint",
-        "Gradient and second moment get the noise that hides them for orthogonal records; others "
-        "move them further together.",
+        "Noise on gradient and second moment is calibrated to orthogonal records; other pairs "
+        "change both together by more.",
         orthogonal_taken_as_worst,
         (f"sensitivity of gradient with moment, softmax {_RO}",),
     ),
     Mutant(
         "curvature of both taken as worst",
         "hushfit.release.queries._joint",
-        "Gradient and curvature together, forgetting that one of two opposite records may lie "
-        "where the loss is flat.",
+        "Gradient and curvature together, ignoring that the loss may be linear at one of two "
+        "opposite records.",
         curvature_of_both_taken_as_worst,
         (f"sensitivity of gradient with curvature {_RO}",),
     ),
     Mutant(
         "direction as if the matrix stood still",
         "hushfit.release.queries._hessian",
-        "Newton's direction gets noise for a change of the gradient, and it is the Hessian that "
-        "changes.",
+        "Noise on the Newton direction is calibrated to a change of the gradient, though the "
+        "Hessian changes.",
         newton_by_the_gradient,
         (f"sensitivity of newton direction {_RO}",),
     ),
     Mutant(
         "metric that can be changed",
         "hushfit.release.queries._gradient",
-        "The lengths of records in a metric are kept, and whoever gave the metric can still write "
-        "into it.",
-        metric_kept_as_given,
+        "The norms of records in a metric are cached, and the caller can still write into the "
+        "metric.",
+        metric_not_copied,
         ("sensitivity of gradient in a metric after writing into it",),
     ),
     Mutant(
         "difference not clipped",
         "hushfit.release.mechanisms._difference",
-        "The difference of two clipped gradients is taken to be as short as hoped, and not clipped "
-        "to that.",
+        "The difference of two clipped gradients is assumed to be short, and not clipped to that "
+        "norm.",
         difference_not_clipped,
         (f"sensitivity of difference {_RO}", f"sensitivity of difference {_AR}"),
     ),
@@ -470,16 +471,16 @@ QUERIES = (
         "DP-VRADMM, Theorem 1",
     ),
     Mutant(
-        "histogram, one cell",
+        "histogram, one bin",
         "hushfit.release.queries._margin_histogram",
-        "A replaced record is taken to change one cell of a histogram, and it changes two.",
+        "A replaced record is taken to change one bin of a histogram, and it changes two.",
         one_sided(histogram.MarginHistogram),
         (f"sensitivity of margin histogram {_RO}",),
     ),
     Mutant(
         "columns not composed",
         "hushfit.release.queries._column_histogram",
-        "A record counts once in the histograms of all columns, and it is in each of them.",
+        "A record is counted once in the histograms of all columns, though it is in each of them.",
         columns_not_composed,
         (
             f"sensitivity of histogram of columns {_RO}",
@@ -496,15 +497,16 @@ QUERIES = (
     Mutant(
         "halved shift of the objective",
         "hushfit.release.mechanisms.perturbed_minimiser",
-        "Noise inside the objective hides one record's gradient, and replacing moves it by two.",
+        "Noise inside the objective is calibrated to one record's gradient, and replacing changes "
+        "two.",
         halved_shift,
         (f"sensitivity of objective's gradient {_RO}",),
     ),
     Mutant(
         "halved AMP ball",
         "hushfit.release.mechanisms.perturbed_minimiser",
-        "An inexact minimiser is taken to be within beta/mu of its neighbour's, and each is within "
-        "that of the exact one.",
+        "Two inexact minimisers are taken to be within beta/mu of each other, though each is "
+        "within that of the exact one.",
         halved_ball,
         (f"certificate {_RO}", f"certificate {_AR}"),
         "PP-ADMM, Theorem 1 (AMP)",
@@ -512,15 +514,15 @@ QUERIES = (
     Mutant(
         "halved output sensitivity",
         "hushfit.release.mechanisms._regularised_minimiser",
-        "Output perturbation with L/(n mu) in place of 2L/(n mu) and the tolerance.",
+        "Output perturbation with L/(n mu) instead of 2L/(n mu) plus the tolerance.",
         no_tolerance,
         (f"attack on output {_RO}",),
     ),
     Mutant(
         "eta0/s for eta0/h",
         "hushfit.release.mechanisms._permuted",
-        "The bound shrinks its steps from epoch to epoch and does not average; the run restarts "
-        "both.",
+        "The bound assumes step sizes that decrease over all epochs, and no averaging; the run "
+        "restarts both.",
         steps_of_another_schedule,
         (f"sensitivity of run with restarts {_RO}",),
         "thesis ch. 3, Algorithms 3.2 and 3.3",
@@ -528,7 +530,8 @@ QUERIES = (
     Mutant(
         "unequal batches",
         "hushfit.release.mechanisms._permuted",
-        "Every batch is taken to have the average size; a record of a smaller one weighs more.",
+        "Every batch is taken to have the average size, though a record of a smaller one has more "
+        "weight.",
         batches_taken_as_equal,
         (f"sensitivity of run in uneven batches {_RO}",),
         "thesis ch. 3",
@@ -536,7 +539,7 @@ QUERIES = (
     Mutant(
         "last batch taken as worst",
         "hushfit.release.mechanisms._permuted",
-        "Noise is for a record of the last batch.",
+        "Noise is calibrated to a record of the last batch.",
         last_batch_taken_as_worst,
         (f"sensitivity of run with restarts {_RO}",),
         "thesis ch. 3",
@@ -544,7 +547,8 @@ QUERIES = (
     Mutant(
         "normalised gradient steps",
         "hushfit.release.mechanisms._permuted",
-        "Steps follow the direction of the gradient, which is no Lipschitz function of anything.",
+        "Steps follow the normalised gradient, which is no Lipschitz function of the weights or "
+        "the rows.",
         normalised_steps,
         (f"sensitivity of run in batches {_RO}", f"sensitivity of run in one batch {_RO}"),
         "code of thesis ch. 3",
@@ -552,14 +556,14 @@ QUERIES = (
     Mutant(
         "drops not clipped",
         "hushfit.release.mechanisms._gate",
-        "Falls of the loss are divided by their bound and never held to it.",
+        "Decreases of the loss are divided by their bound but not clipped to it.",
         drops_not_clipped,
         (f"sensitivity of gate {_RO}", "sensitivity of loss drops in batches"),
     ),
     Mutant(
         "corner by one record",
         "hushfit.release.mechanisms._corner",
-        "The utility of a corner is taken to move by one clipped gradient when a record is "
+        "The utility of a corner is taken to change by one clipped gradient when a record is "
         "replaced.",
         one_sided(selection.SteepestCorner),
         (f"sensitivity of steepest corner {_RO}",),
@@ -582,8 +586,8 @@ QUERIES = (
     Mutant(
         "ranges from the rows",
         "hushfit.data.rows._source",
-        "Columns are scaled by their smallest and largest value, which one outlier sets for "
-        "everybody.",
+        "Columns are scaled by their smallest and largest value, which one outlier changes for "
+        "all rows.",
         ranges_from_the_rows,
         ("sealed door of logistic regression, bounded", "sealed door of bounded scaler"),
         "all the papers' experiments",

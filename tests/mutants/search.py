@@ -1,5 +1,5 @@
-"""Bugs in choosing: gates that open too often, searches that look twice, vocabularies that name
-too much.
+"""Bugs in selections: gates that open too often, searches that read rows twice, vocabularies that
+name too much.
 """
 
 import numpy as np
@@ -38,12 +38,12 @@ def gate_at_the_exact_gradient():
 
 
 def gate_on_another_batch():
-    """Gate and gradient on batches of their own, priced as one: two chances to be in."""
-    honest = gate.first_above
+    """Gate and gradient on separate batches, with the cost of one."""
+    original = gate.first_above
 
     def first_above(asked, source, rows, noise, threshold_multiplier, entropy):
         fresh = rows if rows is None else gate.poisson_rows(source.n_rows, 0.3, entropy.coins)
-        return honest(asked, source, fresh, noise, threshold_multiplier, entropy)
+        return original(asked, source, fresh, noise, threshold_multiplier, entropy)
 
     return swapped(gate, first_above=first_above)
 
@@ -61,28 +61,28 @@ def _as_one(one, rule, relation):
 
 
 def exact_scores():
-    honest = model_selection.released_score
+    original = model_selection.released_score
 
     def released_score(scores, strength, relation, sampler, coins, reserve):
-        return honest(scores, float("inf"), relation, sampler, coins, reserve)
+        return original(scores, float("inf"), relation, sampler, coins, reserve)
 
     return swapped(model_selection, released_score=released_score)
 
 
 def scored_on_what_was_fitted():
-    honest = model_selection.split
+    original = model_selection.split
 
     def split(n_rows, share, coins):
-        return np.arange(n_rows), honest(n_rows, share, coins)[1]
+        return np.arange(n_rows), original(n_rows, share, coins)[1]
 
     return swapped(model_selection, split=split)
 
 
 def refit_for_nothing():
-    honest = model_selection.PrivateSearchCV.fit
+    original = model_selection.PrivateSearchCV.fit
 
     def fit(self, X, y):
-        honest(self, X, y)
+        original(self, X, y)
         self.best_estimator_.fit(X, y)
         return self
 
@@ -90,10 +90,10 @@ def refit_for_nothing():
 
 
 def texts_by_their_counts():
-    honest = vocabulary.Thresholded.answer
+    original = vocabulary.Thresholded.answer
 
     def answer(self, query, source, noise_multiplier, entropy):
-        named = vocabulary.vocabulary_of(honest(self, query, source, noise_multiplier, entropy))
+        named = vocabulary.vocabulary_of(original(self, query, source, noise_multiplier, entropy))
         counts = vocabulary.counts_of(source)
         ordered = [
             sorted(texts, key=lambda text: (-count[text], text))
@@ -105,24 +105,24 @@ def texts_by_their_counts():
 
 
 def threshold_for_one_column():
-    honest = vocabulary.Thresholded.threshold
+    original = vocabulary.Thresholded.threshold
 
     def threshold(self, scale):
-        return honest(vocabulary.Thresholded(self.lost, 1), scale)
+        return original(vocabulary.Thresholded(self.lost, 1), scale)
 
     return swapped(vocabulary.Thresholded, threshold=threshold)
 
 
 def threshold_without_the_text_itself():
-    honest = vocabulary.Thresholded.threshold
-    return swapped(vocabulary.Thresholded, threshold=lambda self, scale: honest(self, scale) - 1)
+    original = vocabulary.Thresholded.threshold
+    return swapped(vocabulary.Thresholded, threshold=lambda self, scale: original(self, scale) - 1)
 
 
 def ends_of_the_column():
-    honest = scalers.PrivateQuantileScaler.fit
+    original = scalers.PrivateQuantileScaler.fit
 
     def fit(self, X, y=None):
-        honest(self, X, y)
+        original(self, X, y)
         self.low_, self.high_ = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
         return self
 
@@ -133,23 +133,22 @@ SEARCH = (
     Mutant(
         "off-by-one abort",
         "hushfit.release.mechanisms._gradient_norm",
-        "A gate stops when it has opened more often than paid for, in place of as often.",
+        "A gate stops only after it has opened once more than paid for.",
         one_segment_too_many,
-        ("law of gates that restart",),
+        ("distribution of gates that restart",),
         "IPP-ADMM, Algorithm 2",
     ),
     Mutant(
         "gate at the exact gradient",
         "hushfit.release.mechanisms._gate",
-        "Candidates are made from the gradient before its noise, so that the number of the step "
-        "tells about it.",
+        "Candidates are computed from the exact gradient, so that the chosen index reveals it.",
         gate_at_the_exact_gradient,
-        ("law of gates with their gradient",),
+        ("distribution of gates with their gradient",),
     ),
     Mutant(
         "gate on another batch",
         "hushfit.release.mechanisms._gate",
-        "Gate and gradient draw a batch each, and the price is for one.",
+        "Gate and gradient draw a batch each, and the cost is for one.",
         gate_on_another_batch,
         ("rows read by gated batches",),
     ),
@@ -170,14 +169,15 @@ SEARCH = (
     Mutant(
         "scored on what was fitted",
         "hushfit.model_selection",
-        "Rows that score a candidate are fitted on too, and the price takes the dearer of both.",
+        "Rows that score a candidate are also fitted on, and the cost is only the larger of the "
+        "two.",
         scored_on_what_was_fitted,
         ("payment of search",),
     ),
     Mutant(
         "refit for nothing",
         "hushfit.model_selection",
-        "The best candidate is fitted once more on all rows, and nobody pays.",
+        "The best candidate is fitted again on all rows without a payment.",
         refit_for_nothing,
         ("payment of search",),
     ),
@@ -191,21 +191,21 @@ SEARCH = (
     Mutant(
         "threshold for one column",
         "hushfit.release.mechanisms._vocabulary",
-        "A rare text may be named in each column, and the threshold is for one.",
+        "A rare text may be named in each column, and the threshold is for one column.",
         threshold_for_one_column,
-        ("law of vocabularies", "price of vocabularies"),
+        ("distribution of vocabularies", "price of vocabularies"),
     ),
     Mutant(
         "threshold without the text itself",
         "hushfit.release.mechanisms._vocabulary",
-        "The threshold is for texts that nobody has, and the rare text has a count of one.",
+        "The threshold is for texts with a count of zero, and the rare text has a count of one.",
         threshold_without_the_text_itself,
-        ("law of vocabularies", "price of vocabularies"),
+        ("distribution of vocabularies", "price of vocabularies"),
     ),
     Mutant(
         "ends of the column",
         "hushfit.preprocessing._quantile_scaler",
-        "Bounds are the smallest and the largest value, after the private ones have been paid for.",
+        "The exact smallest and largest values replace the private bounds that were paid for.",
         ends_of_the_column,
         ("sealed door of quantile scaler",),
     ),

@@ -1,4 +1,4 @@
-"""Bugs beside the numbers: what a fit says, counts, keeps or refuses, as a function of the rows."""
+"""Side channels: what a fit prints, counts, stores or refuses, as a function of the rows."""
 
 import logging
 import warnings
@@ -19,15 +19,15 @@ from ._mutant import Mutant, Shadow, swapped, together
 _FIT = "hushfit.estimators._classifiers"
 
 
-def beside_the_fit(act):
-    """A fit that does something more with its rows."""
+def after_the_fit(act):
+    """A fit that also does ``act`` with its rows."""
 
     def patch():
         kind = classifiers._PrivateLinearClassifier
-        honest = kind.fit
+        original = kind.fit
 
         def fit(self, X, y, **more):
-            fitted = honest(self, X, y, **more)
+            fitted = original(self, X, y, **more)
             act(self, np.asarray(X, dtype=np.float64), np.asarray(y))
             return fitted
 
@@ -37,25 +37,25 @@ def beside_the_fit(act):
 
 
 def stops_when_it_fits():
-    honest = fits.run
+    original = fits.run
 
     def private_run(solver, problem, curator, watch=None, checkpoint=None):
         source = curator._Curator__source
         largest = float(np.nanmax(np.abs(getattr(source, "X", np.zeros(1)))))
-        result = honest(solver, problem, curator, watch, checkpoint)
+        result = original(solver, problem, curator, watch, checkpoint)
         return Result(result.w, max(1, result.steps - int(largest > 100)))
 
     return swapped(fits, run=private_run)
 
 
 def stops_at_a_small_loss():
-    """Training stops when the loss on the rows no longer falls; how many steps it took is
-    n_iter_.
+    """Training stops when the loss on the rows no longer decreases; n_iter_ is the number of
+    steps.
     """
-    honest_fit = classifiers.private_fit
+    original_fit = classifiers.private_fit
 
     def private_fit(source, problem, solver, terms, verbose=0):
-        fitted = honest_fit(source, problem, solver, terms)
+        fitted = original_fit(source, problem, solver, terms)
         result = fitted.result
         w = np.atleast_2d(result.w)[0]
         margins = np.concatenate(
@@ -70,8 +70,8 @@ def stops_at_a_small_loss():
     return swapped(classifiers, private_fit=private_fit)
 
 
-def says_how_large_the_rows_are():
-    honest = classifiers.private_fit
+def warns_of_large_rows():
+    original = classifiers.private_fit
 
     def private_fit(source, problem, solver, terms, verbose=0):
         largest = float(np.nanmax(np.abs(source.X)))
@@ -79,7 +79,7 @@ def says_how_large_the_rows_are():
             warnings.warn(
                 f"rows reach {largest:g} and were scaled", WeakGuaranteeWarning, stacklevel=2
             )
-        return honest(source, problem, solver, terms)
+        return original(source, problem, solver, terms)
 
     return swapped(classifiers, private_fit=private_fit)
 
@@ -90,41 +90,41 @@ def logs_the_loss(self, X, y):
     )
 
 
-def keeps_class_counts(self, X, y):
+def stores_class_counts(self, X, y):
     self.class_count_ = np.array([float((y == label).sum()) for label in self.classes_])
 
 
-def keeps_feature_means(self, X, y):
+def stores_feature_means(self, X, y):
     self.mean_ = np.nanmean(X, axis=0)
 
 
 def refuses_missing_values():
-    honest = classifiers.as_source
+    original = classifiers.as_source
 
     def as_source(X, y, **more):
         if not np.isfinite(np.asarray(X)).all():
             raise ValueError("Input contains NaN in row 7.")
-        return honest(X, y, **more)
+        return original(X, y, **more)
 
     return swapped(classifiers, as_source=as_source)
 
 
 def drops_missing_rows():
-    honest = classifiers.as_source
+    original = classifiers.as_source
 
     def as_source(X, y, **more):
-        kept = np.isfinite(X).all(axis=1)
-        return honest(np.ascontiguousarray(X[kept]), np.asarray(y)[kept], **more)
+        complete = np.isfinite(X).all(axis=1)
+        return original(np.ascontiguousarray(X[complete]), np.asarray(y)[complete], **more)
 
     return swapped(classifiers, as_source=as_source)
 
 
 def fills_with_the_mean():
-    honest = classifiers.as_source
+    original = classifiers.as_source
 
     def as_source(X, y, **more):
         X = np.asarray(X, dtype=np.float64)
-        return honest(
+        return original(
             np.where(np.isfinite(X), X, np.nanmean(X, axis=0)) - np.nanmean(X, axis=0), y, **more
         )
 
@@ -132,7 +132,7 @@ def fills_with_the_mean():
 
 
 def scaled_by_the_longest():
-    """All rows are divided by the longest one, so that nothing is lost to clipping."""
+    """All rows are divided by the norm of the longest one, so that none is clipped."""
     rows = _source.row_kernels
 
     def unit_scales_dense(X, unit, out):
@@ -143,24 +143,24 @@ def scaled_by_the_longest():
 
 
 def label_by_its_digits():
-    """Whole numbers keep all their digits, until a missing cell turns the column into floats."""
-    honest = schemas.label_of
+    """Integers keep all their digits, until a missing cell turns the column into floats."""
+    original = schemas.label_of
 
     def label_of(cell):
         whole = isinstance(cell, int) and not isinstance(cell, bool)
         digits = isinstance(cell, str) and cell.isdecimal()
-        return str(cell) if whole or digits else honest(cell)
+        return str(cell) if whole or digits else original(cell)
 
     return swapped(schemas, label_of=label_of)
 
 
 def label_by_its_name():
-    """Truth values are True and False, until one integer turns the column into integers."""
-    honest = schemas.label_of
+    """Booleans are True and False, until one integer turns the column into integers."""
+    original = schemas.label_of
 
     def label_of(cell):
         named = isinstance(cell, bool) or cell in ("True", "False")
-        return str(cell) if named else honest(cell)
+        return str(cell) if named else original(cell)
 
     return swapped(schemas, label_of=label_of)
 
@@ -182,43 +182,44 @@ SIDE_CHANNELS = (
     Mutant(
         "early stopping by the loss",
         "hushfit.estimators._private_fit",
-        "Training stops when the loss on the rows no longer falls, and n_iter_ says when.",
+        "Training stops when the loss on the rows no longer decreases, and n_iter_ reveals the "
+        "step.",
         stops_at_a_small_loss,
         (f"sealed door of {_AUTO}",),
     ),
     Mutant(
         "one step less for long rows",
         "hushfit.estimators._private_fit",
-        "A run that meets a row far out ends a step earlier.",
+        "A run on a table with a very large row ends one step earlier.",
         stops_when_it_fits,
         (f"side channels of {_AUTO}",),
     ),
     Mutant(
         "warning with a value",
         _FIT,
-        "A warning says how large the largest entry is.",
-        says_how_large_the_rows_are,
+        "A warning states the largest entry of the table.",
+        warns_of_large_rows,
         (f"sealed door of {_AUTO}", f"side channels of {_AUTO}"),
     ),
     Mutant(
         "accuracy in the log",
         _FIT,
         "Training accuracy is logged, for convenience.",
-        beside_the_fit(logs_the_loss),
+        after_the_fit(logs_the_loss),
         (f"sealed door of {_AUTO}",),
     ),
     Mutant(
-        "class counts kept",
+        "class counts stored",
         _FIT,
         "The fitted model has the number of rows of each class, as scikit-learn's have.",
-        beside_the_fit(keeps_class_counts),
+        after_the_fit(stores_class_counts),
         (f"sealed door of {_AUTO}",),
     ),
     Mutant(
-        "means kept",
+        "means stored",
         _FIT,
         "The fitted model has the exact means of the columns, for plots.",
-        beside_the_fit(keeps_feature_means),
+        after_the_fit(stores_feature_means),
         (f"sealed door of {_AUTO}", "sealed door of logistic regression, objective"),
     ),
     Mutant(
@@ -232,21 +233,21 @@ SIDE_CHANNELS = (
     Mutant(
         "rows with missing values dropped",
         _FIT,
-        "Rows with a missing value are left out, so that the number of rows tells about them.",
+        "Rows with a missing value are left out, so that the number of rows reveals them.",
         drops_missing_rows,
         (f"sealed door of {_AUTO}",),
     ),
     Mutant(
         "centred by the means",
         _FIT,
-        "Columns are centred by their exact means, which every record moves for all others.",
+        "Columns are centred by their exact means, which every record changes for all others.",
         fills_with_the_mean,
         (f"sealed door of {_AUTO}",),
     ),
     Mutant(
         "scaled by the longest row",
         "hushfit.data.rows._source",
-        "All rows are divided by the length of the longest, which one outlier sets for everybody.",
+        "All rows are divided by the norm of the longest, which one outlier changes for all rows.",
         scaled_by_the_longest,
         (f"sealed door of {_AUTO}", "sensitivity of second moment (add-remove)"),
     ),

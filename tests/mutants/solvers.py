@@ -1,4 +1,4 @@
-"""Bugs of solvers that know more than their releases."""
+"""Bugs of solvers that use more than their releases."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ._mutant import Mutant, swapped, together
 
 
 def rows_behind(curator):
-    """What nobody but the curator should hold."""
+    """The rows, which only the curator should hold."""
     inner = curator
     while not isinstance(inner, Curator):
         inner = inner.curator
@@ -31,27 +31,28 @@ def exact_gradient(problem, curator, w, clip):
 
 
 def dual_without_noise():
-    honest = vradmm.Splitting.dual_start
+    original = vradmm.Splitting.dual_start
     held = {}
-    honest_epoch = vradmm._TwoNoises.epoch
+    original_epoch = vradmm._TwoNoises.epoch
 
     def epoch(self, problem, curator, solver, snapshot):
         held["exact"] = exact_gradient(problem, curator, snapshot, solver.clip_used)
-        return honest_epoch(self, problem, curator, solver, snapshot)
+        return original_epoch(self, problem, curator, solver, snapshot)
 
     return together(
         swapped(vradmm._TwoNoises, epoch=epoch),
         swapped(
-            vradmm.Splitting, dual_start=lambda splitting, x, g: honest(splitting, x, held["exact"])
+            vradmm.Splitting,
+            dual_start=lambda splitting, x, g: original(splitting, x, held["exact"]),
         ),
     )
 
 
 def stops_by_the_exact_gradient():
-    honest = proximal.ProximalGradient.iterates
+    original = proximal.ProximalGradient.iterates
 
     def iterates(self, problem, curator):
-        for iterate in honest(self, problem, curator):
+        for iterate in original(self, problem, curator):
             yield iterate
             clip = problem.loss.slope_bound
             if np.linalg.norm(exact_gradient(problem, curator, iterate.w, clip)) < 1e-9:
@@ -61,7 +62,7 @@ def stops_by_the_exact_gradient():
 
 
 def better_of_two_by_the_rows():
-    """Average or last iterate, whichever has the smaller loss on the rows."""
+    """Of two iterates, the one with the smaller exact gradient."""
 
     def finish(self, problem, curator, average):
         here, there = (
@@ -86,21 +87,21 @@ def curvature_without_noise():
 
 
 def moment_for_nothing():
-    """Taken for preprocessing, which needs no noise."""
-    honest = _batches.gaussian_answer
+    """Regarded as preprocessing that needs no noise."""
+    original = _batches.gaussian_answer
 
     def gaussian_answer(query, source, rows, multiplier, entropy):
         exact = isinstance(query, SecondMoment)
-        return query(source, rows) if exact else honest(query, source, rows, multiplier, entropy)
+        return query(source, rows) if exact else original(query, source, rows, multiplier, entropy)
 
     return swapped(_batches, gaussian_answer=gaussian_answer)
 
 
 def step_by_the_rows():
-    honest = bls.DPBLS._gradient_and_step
+    original = bls.DPBLS._gradient_and_step
 
     def _gradient_and_step(self, problem, curator, w, search):
-        g, _ = honest(self, problem, curator, w, search)
+        g, _ = original(self, problem, curator, w, search)
         return g, int(search.gate(problem, w, g)(rows_behind(curator), None)[0])
 
     return swapped(bls.DPBLS, _gradient_and_step=_gradient_and_step)
@@ -141,7 +142,7 @@ SOLVERS = (
     Mutant(
         "curvature without noise",
         "hushfit.solvers.newton._newton",
-        "Newton steps take a noisy gradient through the exact Hessian.",
+        "Newton steps use a noisy gradient and the exact Hessian.",
         curvature_without_noise,
         ("replay of newton",),
     ),
@@ -155,7 +156,7 @@ SOLVERS = (
     Mutant(
         "step size by the rows",
         "hushfit.solvers.gradient._line_search",
-        "A line search looks at the exact loss; only its gradients are noisy.",
+        "A line search uses the exact loss; only its gradients are noisy.",
         step_by_the_rows,
         ("replay of bls", "replay of bls, all rows"),
     ),

@@ -1,8 +1,7 @@
-"""Every planted bug is noticed by every check that should, nothing of it stays, and the page lists
-them all.
+"""Every planted bug is detected by every check that should, leaves no trace, and is on the page.
 
-What chance decides is seeded, but for noise from the operating system, whose tests have a
-false-alarm rate of 1e-6 each.
+Random tests are seeded, except those of noise from the operating system, which have a false-alarm
+rate of 1e-6 each.
 """
 
 import warnings
@@ -26,7 +25,7 @@ def test_a_planted_bug_is_noticed(name):
         warnings.simplefilter("ignore")
         for check in mutant.caught_by:
             with planted(mutant):
-                assert alarms_of(CHECKS[check]), f"{check} saw nothing"
+                assert alarms_of(CHECKS[check]), f"{check} raised no alarm"
 
 
 def test_bugs_are_many_and_each_is_named_once_and_told_in_a_sentence():

@@ -1,4 +1,4 @@
-"""What the searches share: divergences of laws, and climbing towards the worst neighbours."""
+"""Shared by the searches: divergence of distributions, and hill climbing to worst neighbours."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def hockey_stick(p, q, epsilon):
-    """The larger of both divergences at an epsilon, of masses on the same outcomes."""
+    """The larger hockey-stick divergence of two distributions at an epsilon, in either order."""
     factor = math.exp(epsilon)
     return max(
         float(np.maximum(p - factor * q, 0).sum()), float(np.maximum(q - factor * p, 0).sum())
@@ -14,7 +14,7 @@ def hockey_stick(p, q, epsilon):
 
 
 def climb(value, start, moved, steps, rng):
-    """The largest value found from ``start`` by random moves that lead up; and where."""
+    """The largest value found from ``start`` by random hill climbing, and its position."""
     here, best = start, value(start)
     for _ in range(steps):
         there = moved(here, rng)

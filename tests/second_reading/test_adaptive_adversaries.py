@@ -1,8 +1,9 @@
-"""The best adversary against each filter, by backward induction over the privacy loss.
+"""The best adaptive adversary against each privacy filter, by backward induction over the privacy
+loss.
 
-After every answer it buys what is best then. Losses are rounded down to a grid, and mass beyond it
-counts as what it is at its end, so that the adversary found is no better than the real one: above
-delta it proves a filter wrong.
+After every answer it chooses the best next release. Losses are rounded down to a grid, and mass
+beyond the grid counts as at its end, so that the value found is a lower bound: above delta it
+proves a filter wrong.
 """
 
 from functools import lru_cache
@@ -28,39 +29,41 @@ from hushfit.privacy import (
 )
 from hushfit.privacy.accounting._filter import filter_orders
 
-STEP, REACH = 0.01, 8.0
-LOSSES = STEP * np.arange(-int(REACH / STEP), int(REACH / STEP) + 1)
+STEP, LARGEST_LOSS = 0.01, 8.0
+LOSSES = STEP * np.arange(-int(LARGEST_LOSS / STEP), int(LARGEST_LOSS / STEP) + 1)
 MIDDLE = len(LOSSES) // 2
 BUDGETS = [Budget(1.0, 1e-2), Budget(0.5, 0.05)]
 over_budgets = pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 
 
 def losses_of(cost):
-    """Law of the loss of the most revealing release of a price, under the first table."""
+    """Privacy loss distribution of the worst-case release of a cost, under the first table."""
     if isinstance(cost, GaussianCost):
         mu = 1 / cost.noise_multiplier
         t = np.linspace(-8.5, 8.5, 8001)
         weights = np.exp(-0.5 * t**2)
         return mu * t + mu * mu / 2, weights / weights.sum()
-    lost = getattr(cost, "delta", 0.0)
+    failure = getattr(cost, "delta", 0.0)
     either = np.array([cost.epsilon, -cost.epsilon])
-    return np.append(either, 2 * REACH), np.append((1 - lost) / (1 + np.exp(-either)), lost)
+    return np.append(either, 2 * LARGEST_LOSS), np.append(
+        (1 - failure) / (1 + np.exp(-either)), failure
+    )
 
 
 @lru_cache(None)
 def kernel_of(cost):
-    """The same on the grid, centred at a loss of nothing."""
+    """The same on the grid, centred at zero loss."""
     losses, weights = losses_of(cost)
     steps = np.clip(np.floor(losses / STEP + 1e-9).astype(int), -2 * MIDDLE, 2 * MIDDLE)
     return np.bincount(steps + 2 * MIDDLE, weights=weights, minlength=4 * MIDDLE + 1)
 
 
 def best_adversary(budget, menu, fits, depth):
-    """Delta at the budget's epsilon of whoever buys best, in units of the budget's delta."""
+    """Delta of the best adversary at the budget's epsilon, in units of the budget's delta."""
     stop = np.maximum(-np.expm1(np.minimum(budget.epsilon - LOSSES, 0.0)), 0.0)
 
-    def bought(value, cost):
-        # Nothing to the left of the grid, what its end is worth to the right of it.
+    def after(value, cost):
+        # Zero to the left of the grid, the value of its end to the right.
         padded = np.concatenate([np.zeros(2 * MIDDLE), value, np.full(2 * MIDDLE, value[-1])])
         return np.maximum(fftconvolve(padded, kernel_of(cost)[::-1], mode="valid"), 0.0)
 
@@ -70,7 +73,7 @@ def best_adversary(budget, menu, fits, depth):
         if len(plans) < depth:
             for cost in menu:
                 if fits((*plans, cost)):
-                    best = np.maximum(best, bought(value((*plans, cost)), cost))
+                    best = np.maximum(best, after(value((*plans, cost)), cost))
         return best
 
     return float(value(())[MIDDLE]) / budget.delta
@@ -84,7 +87,7 @@ def menu_of(budget, share=1.0):
 
 
 def by_filter(make):
-    """Whether a filter lets all of these pass, one after the other."""
+    """Whether a privacy filter accepts all of these, one after the other."""
 
     def fits(plans):
         one = make()
@@ -117,7 +120,9 @@ def lossy(budget):
 
 
 @over_budgets
-@pytest.mark.parametrize("menu", [menu_of, lossy], ids=["Gaussian and pure", "some tell the truth"])
+@pytest.mark.parametrize(
+    "menu", [menu_of, lossy], ids=["Gaussian and pure", "some may reveal everything"]
+)
 def test_a_ledger_keeps_its_budget(budget, menu):
     fits = lru_cache(None)(
         lambda plans: filtered_epsilon(plans, budget, Relation.REPLACE_ONE) <= budget.epsilon
@@ -126,7 +131,7 @@ def test_a_ledger_keeps_its_budget(budget, menu):
 
 
 def test_the_adversary_beats_composition_that_forgets_who_chose():
-    """The search has power: prices composed as if they had been fixed beforehand are exceeded."""
+    """The search has power: it exceeds costs composed as if they had been fixed beforehand."""
     budget = Budget(0.5, 0.1)
     menu = [PureCost(0.5), PureCost(0.3)]
     fits = lru_cache(None)(

@@ -1,4 +1,4 @@
-"""Tables that end near the boundary of a block: no answer moves further than proved."""
+"""Tables that end near the boundary of a block: no answer exceeds its proved sensitivity."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from hushfit.release import (
 LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_array}
 over_layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 over_relations = pytest.mark.parametrize("relation", list(Relation), ids=str)
-# Rows of the last and the first places of blocks of 4,096 and of 8,192 rows.
+# First and last rows of blocks of 4,096 and of 8,192 rows.
 EDGES = (
     0,
     FEWEST_BLOCK_ROWS - 1,
@@ -40,12 +40,12 @@ ODD = [
     [1e30, -1e30, 1],
     [5e-324, 5e-324, 0],
 ]
-# They walk over the rows many times, and read them by the very gradients that are tried here.
+# They scan the rows many times, through the same gradients that are tested here.
 SLOW = ("minimiser", "run in", "steps of ADMM", "newton")
 
 
 def sparse_rows(n, columns=3, seed=0):
-    """Rows that float32 holds exactly, a third of the entries zero."""
+    """Rows that are exact in float32, a third of the entries zero."""
     rng = np.random.default_rng(seed)
     return (
         (rng.normal(size=(n, columns)) * (rng.random((n, columns)) < 0.7))
@@ -119,22 +119,22 @@ TIES = {
 @over_layouts
 @pytest.mark.parametrize(("build", "grid_of", "label"), TIES.values(), ids=TIES)
 def test_ties_in_every_block_cost_no_more_steps_than_proved(build, grid_of, label, layout):
-    """A record leaves a batch, or two exchange places: later ones change blocks, all ties."""
+    """A record leaves a batch, or is replaced: later ones change blocks, and all are ties."""
     rng = np.random.default_rng(0)
     for n in (4096, 4097, 16_389):
         X = layout(np.ones((n, 1)))
         query = build(problem_for(X, Squared(1.0), fit_intercept=False))
-        grid, everybody = grid_of(query), np.arange(n)
+        grid, all_rows = grid_of(query), np.arange(n)
         proved = 2 * np.ceil(n / FEWEST_BLOCK_ROWS) + 2
         for _ in range(6):
             v = 0.5 * grid * (2 * rng.integers(0, 16, size=n) + 1)
             source = source_of(X, label(v), fit_intercept=False)
             i = int(rng.integers(8))
             own = float(query(source, np.array([i]))[0])
-            left = query(source, everybody)[0] - query(source, np.delete(everybody, i))[0]
+            left = query(source, all_rows)[0] - query(source, np.delete(all_rows, i))[0]
             assert abs(left - own) <= proved * grid
             half = np.sort(rng.permutation(n)[: n // 2])
-            newcomer = int(np.setdiff1d(everybody, half)[rng.integers(8)])
+            newcomer = int(np.setdiff1d(all_rows, half)[rng.integers(8)])
             exchanged = np.sort(np.append(half[1:], newcomer))
             moved = query(source, half)[0] - query(source, exchanged)[0]
             assert abs(abs(moved) - abs(v[half[0]] - v[newcomer])) <= 2 * proved * grid
@@ -193,15 +193,15 @@ def test_packed_rows_answer_as_rows_in_memory_on_both_sides_of_a_boundary(tmp_pa
 
 
 class CountingSampler:
-    """Reproducible noise that remembers how often it was asked, and for how many numbers."""
+    """Reproducible noise that records the size of every draw."""
 
     secure = False
 
     def __init__(self):
-        self._own, self.asked = SeededSampler(0), []
+        self._own, self.sizes = SeededSampler(0), []
 
     def gaussian(self, log2_variance, size):
-        self.asked.append(size)
+        self.sizes.append(size)
         return self._own.gaussian(log2_variance, size)
 
 
@@ -216,4 +216,4 @@ def test_noise_is_drawn_once_for_a_release_and_not_for_each_block(mechanism):
         1.0,
         Entropy(problem.relation, sampler, SeededCoins(0)),
     )
-    assert sampler.asked == [query.size]
+    assert sampler.sizes == [query.size]

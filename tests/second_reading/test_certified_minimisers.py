@@ -1,4 +1,4 @@
-"""What is certified of a minimiser holds in longer arithmetic, for sets and stages too."""
+"""Certificates of minimisers hold in extended precision, also for sets and stages."""
 
 import math
 
@@ -78,21 +78,21 @@ def test_the_certified_ball_holds_the_minimiser(penalty):
 
 
 def test_the_least_curvature_is_solved_well_within_the_steps_allowed(monkeypatch):
-    """Rows on which no minimiser is found would tell about them.
+    """A failure to find a minimiser would reveal something about the rows.
 
-    At the least mu the worst of 91 tables that were climbed to took a fifth of the steps.
+    At the smallest mu, the worst of 91 tables found by hill climbing took a fifth of the steps.
     """
     steps = []
-    honest = minimiser._minimise
+    original = minimiser._minimise
 
     def counted(problem, gradient, *rest):
         steps.append(0)
 
-        def once_more(w):
+        def counted_gradient(w):
             steps[-1] += 1
             return gradient(w)
 
-        return honest(problem, once_more, *rest)
+        return original(problem, counted_gradient, *rest)
 
     monkeypatch.setattr(minimiser, "_minimise", counted)
     rng = np.random.default_rng(3)

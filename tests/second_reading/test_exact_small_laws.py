@@ -1,7 +1,8 @@
-"""Laws of small mechanisms by quadrature, climbed to the worst neighbours: none exceeds its price.
+"""Distributions of small mechanisms by quadrature, at the worst neighbours found by hill climbing:
+none exceeds its cost.
 
-Nothing is left to chance but where the searches begin, and that is seeded. The factor 1 + 1e-5
-allows for quadrature.
+Only the starting points of the searches are random, and they are seeded. The factor 1 + 1e-5 allows
+for the error of quadrature.
 """
 
 import math
@@ -33,17 +34,17 @@ over_relations = pytest.mark.parametrize("relation", list(Relation), ids=str)
 
 
 def minimiser_in_a_box(record, box, smoothness, sigma, w, cells):
-    """Masses of the minimiser of loss + w^2/2 + linear w + noise w; slopes are cut off at 1."""
+    """Distribution of the minimiser of loss + w^2/2 + linear w + noise w; slopes clipped to 1."""
     x, target, linear = record
 
     def gradient(v):
         return x * np.clip(smoothness * (x * v - target), -1, 1) + v + linear
 
-    bent = np.abs(smoothness * (x * w - target)) <= 1
+    curved = np.abs(smoothness * (x * w - target)) <= 1
     density = (
         np.exp(-0.5 * (gradient(w) / sigma) ** 2)
         / (sigma * math.sqrt(2 * math.pi))
-        * (1 + x * x * smoothness * bent)
+        * (1 + x * x * smoothness * curved)
     )
     low, high = box
     return np.concatenate(
@@ -80,18 +81,18 @@ def test_a_minimiser_in_a_box_never_tells_more_than_its_price(multiplier, kappa,
     for epsilon in (0.1, 1.0):
         claimed = delta_of(cost, epsilon, relation)
 
-        def told(at, points=1001, epsilon=epsilon):
+        def divergence(at, points=1001, epsilon=epsilon):
             return hockey_stick(*laws_in_a_box(at, kappa, sigma, relation, points), epsilon)
 
         for width in (0.2, 20.0):
             start = np.append(rng.normal(size=4) * [2 / kappa, 2 / kappa, 1, width], [width, -1.0])
-            _, at = climb(told, start, nearby, 60, rng)
-            worst = max(worst, told(at, 20_001) / claimed)
+            _, at = climb(divergence, start, nearby, 60, rng)
+            worst = max(worst, divergence(at, 20_001) / claimed)
     assert 0.05 < worst <= QUADRATURE
 
 
 def test_the_renyi_curve_of_a_minimiser_covers_a_box_too():
-    """The price of stages, each of which may depend on the one before, is a sum of these curves."""
+    """The cost of stages, each of which may depend on the one before, is a sum of these curves."""
     rng, orders = np.random.default_rng(1), np.array([1.5, 2.0, 4.0])
     for _ in range(20):
         kappa, multiplier = 10 ** rng.uniform(-2, -0.7), 10 ** rng.uniform(-0.3, 0.7)
@@ -128,7 +129,7 @@ def batch_laws(first, second, others, size, sigma):
 
 
 def two_steps(p, q, epsilon):
-    """Divergence of two independent answers: a partner's losses are summed from the top."""
+    """Divergence of two independent answers, by tail sums of the second one's losses."""
     order = np.argsort(np.log(p) - np.log(q))
     p, q = p[order], q[order]
     losses = np.log(p) - np.log(q)
@@ -168,7 +169,7 @@ def gate_law(scores, threshold, query):
 
 
 def moved_scores(at, rng):
-    """Scores anywhere; moves between neighbours within the sensitivity, often at its ends."""
+    """Any scores; changes between neighbours within the sensitivity, often at its ends."""
     levels, *moves = (
         part + 10 ** rng.uniform(-2, 0.7) * rng.normal(size=QUERIES) * (rng.random(QUERIES) < 0.5)
         for part in at
@@ -193,13 +194,13 @@ def test_a_gaussian_gate_with_ten_queries_never_tells_more_than_its_price(streng
     )
     for epsilon in (0.05, 0.5):
 
-        def told(at, epsilon=epsilon):
+        def divergence(at, epsilon=epsilon):
             return hockey_stick(
                 *(gate_law(at[0] + side * at[1] / 2, threshold, query) for side in (1, -1)), epsilon
             )
 
         for moves in STARTS.values():
-            found, _ = climb(told, [np.full(QUERIES, -query), moves], moved_scores, 150, rng)
+            found, _ = climb(divergence, [np.full(QUERIES, -query), moves], moved_scores, 150, rng)
             worst = max(worst, found / delta_of(cost, epsilon, Relation.REPLACE_ONE))
     assert 0.3 < worst <= QUADRATURE
 
@@ -209,10 +210,10 @@ def test_a_gradient_and_a_gaussian_gate_on_one_batch_never_tell_more_than_their_
     threshold, query = gate_multipliers("gaussian", 4.0)
     rate, multiplier, epsilon = 0.5, 1.5, 0.1
     grid = np.linspace(-9, 9, 181)
-    # Under replace-one either record is half of the sensitivity away from none.
+    # Under replace-one, half of the sensitivity lies between either record and none.
     sides = (0.5, -0.5) if relation is Relation.REPLACE_ONE else (1.0, 0.0)
 
-    def told(at):
+    def divergence(at):
         def joint(side, move):
             density = (
                 np.exp(-0.5 * (grid - side / multiplier) ** 2)
@@ -232,7 +233,11 @@ def test_a_gradient_and_a_gaussian_gate_on_one_batch_never_tell_more_than_their_
 
     rng = np.random.default_rng(0)
     found, _ = climb(
-        told, [np.full(QUERIES, -query), np.ones(QUERIES), np.ones(QUERIES)], moved_scores, 60, rng
+        divergence,
+        [np.full(QUERIES, -query), np.ones(QUERIES), np.ones(QUERIES)],
+        moved_scores,
+        60,
+        rng,
     )
     claimed = delta_of(
         GatedCost(multiplier, rate, "gaussian", threshold, query, QUERIES), epsilon, relation
@@ -244,27 +249,27 @@ def test_a_gradient_and_a_gaussian_gate_on_one_batch_never_tell_more_than_their_
 
 
 def named_law(counts, least, scale):
-    """Joint law of which texts are named; one that nobody has is never named."""
+    """Joint distribution of which texts are named; one with a count of zero is never named."""
     law = np.ones(1)
     for count in counts:
-        chance = ndtr((count - least) / scale) if count > 0 else 0.0
-        law = np.multiply.outer(law, [chance, 1 - chance]).ravel()
+        probability = ndtr((count - least) / scale) if count > 0 else 0.0
+        law = np.multiply.outer(law, [probability, 1 - probability]).ravel()
     return law
 
 
 @over_relations
 @pytest.mark.parametrize(
-    ("columns", "lost", "multiplier"), [(1, 0.1, 4.0), (2, 1e-3, 1.0), (4, 1e-6, 0.3)]
+    ("columns", "failure", "multiplier"), [(1, 0.1, 4.0), (2, 1e-3, 1.0), (4, 1e-6, 0.3)]
 )
-def test_names_of_texts_never_tell_more_than_their_price(columns, lost, multiplier, relation):
+def test_names_of_texts_never_tell_more_than_their_price(columns, failure, multiplier, relation):
     grid = NoiseGrid.of(Vocabulary(columns), multiplier, relation, 1000)
     least, rng, worst = (
-        Thresholded(lost, columns).threshold(grid.scale) + grid.step,
+        Thresholded(failure, columns).threshold(grid.scale) + grid.step,
         np.random.default_rng(0),
         0.0,
     )
 
-    def told(at, epsilon):
+    def divergence(at, epsilon):
         losing, gaining = np.maximum(np.rint(at[:columns]), 1), np.maximum(np.rint(at[columns:]), 0)
         if relation is Relation.ADD_REMOVE:
             pair = losing, losing - 1
@@ -273,11 +278,11 @@ def test_names_of_texts_never_tell_more_than_their_price(columns, lost, multipli
         return hockey_stick(*(named_law(counts, least, grid.scale) for counts in pair), epsilon)
 
     for epsilon in (0.0, 1.0, 3.0):
-        claimed = delta_of(ThresholdedGaussianCost(multiplier, lost), epsilon, relation)
+        claimed = delta_of(ThresholdedGaussianCost(multiplier, failure), epsilon, relation)
         for level in (1.0, least):
             start = np.append(np.full(columns, level), np.zeros(columns))
             found, _ = climb(
-                lambda at, epsilon=epsilon: told(at, epsilon),
+                lambda at, epsilon=epsilon: divergence(at, epsilon),
                 start,
                 lambda at, rng: (
                     at + grid.scale * rng.normal(size=2 * columns) * (rng.random(2 * columns) < 0.5)

@@ -1,4 +1,4 @@
-"""Where a price counts on a short distance, or settings are tiny, rounding is inside the bound."""
+"""Where a cost assumes a short distance, or settings are tiny, the bound includes rounding."""
 
 import math
 
@@ -45,7 +45,7 @@ def without_the_first(X):
 
 
 def steps_moved(query, grid, X, y, batch):
-    """How far a record that leaves moves the whole numbers that noise is added to."""
+    """Distance, in grid steps, by which removing a record changes the rounded answer."""
     one, other = (
         np.rint(query(source_of(rows, y), batch) / grid.step) for rows in (X, without_the_first(X))
     )
@@ -59,19 +59,19 @@ def steps_moved(query, grid, X, y, batch):
 def test_a_record_outside_the_batch_moves_the_grid_by_no_more_than_is_priced(
     loss, columns, rate, multiplier
 ):
-    """With a grid made for sampled records only it was 1.000000004, 1.000003 and 1.0006 of that."""
+    """With a grid for sampled records only, the ratios were 1.000000004, 1.000003 and 1.0006."""
     worst = 0.0
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, y = rng.normal(size=(200, columns)), rng.choice([-1.0, 1.0], 200)
         problem = problem_for(X, loss, relation=Relation.ADD_REMOVE)
         w = 30 * rng.normal(size=problem.shape)
-        y[0] = -np.sign(X[0] @ w[:-1] + w[-1])  # its slope is cut off at the clip
+        y[0] = -np.sign(X[0] @ w[:-1] + w[-1])  # its slope is clipped
         query, ratio = published(problem, w, w, 0.5, rate), anchored_batch(problem, rate).ratio
         grid = NoiseGrid.of(query, multiplier, Relation.ADD_REMOVE, 200, least_move=ratio)
-        priced = ratio * 2**grid.log2_deviation / multiplier
+        accounted = ratio * 2**grid.log2_deviation / multiplier
         worst = max(
-            worst, steps_moved(query, grid, X, y, np.arange(1, 3 + int(3 * rate * 200))) / priced
+            worst, steps_moved(query, grid, X, y, np.arange(1, 3 + int(3 * rate * 200))) / accounted
         )
     assert 0.9 < worst <= 1
 
@@ -87,7 +87,7 @@ def record(loss, outputs, rng):
 
 @pytest.mark.parametrize(("loss", "outputs"), LOSSES, ids=repr)
 def test_no_setting_lets_a_record_past_what_the_mixture_counts(loss, outputs):
-    """Inside or outside the batch, which may be empty; tiny and huge clips and weights."""
+    """Inside or outside the batch, which may be empty; tiny and huge clipping norms and weights."""
     rng, worst = np.random.default_rng(0), 0.0
     for clip in (1e-300, 1e-9, 0.4, 1e9):
         for rate in (1e-6, 0.5, 1.0):
@@ -111,15 +111,13 @@ def test_no_setting_lets_a_record_past_what_the_mixture_counts(loss, outputs):
 
 
 def test_adding_up_a_large_batch_is_inside_what_an_outside_record_does():
-    """The batch is rounded when q times the full gradient is added: this was 1.0000006 of it."""
+    """The batch is rounded when q times the full gradient is added; the ratio was 1.0000006."""
     rng, rate = np.random.default_rng(0), 1e-6
     worst = 0.0
     for _ in range(10):
         X = np.abs(rng.normal(size=(4097, COLUMNS)))
         problem = problem_for(X, Squared(1.0), relation=Relation.ADD_REMOVE)
-        w = np.full(
-            problem.shape, 1e3
-        )  # all slopes are cut off, here at one end, there at the other
+        w = np.full(problem.shape, 1e3)  # all slopes are clipped, at w and at -w on opposite sides
         query = published(problem, w, -w, 0.4, rate)
         y, batch = np.zeros(4097), np.arange(1, 4097)
         one, other = (query(source_of(table, y), batch) for table in (X, without_the_first(X)))
@@ -135,7 +133,7 @@ def test_adding_up_a_large_batch_is_inside_what_an_outside_record_does():
     ("clip", "bound"), [(1e-290, 0.0), (1e-295, 0.0), (1e-300, 1e-310), (1e-320, 1e-320)]
 )
 def test_noise_of_a_tiny_difference_has_the_scale_that_is_paid_for(clip, bound):
-    """With clip 1e-295 the step of the grid was 0, and so was all noise."""
+    """With clipping norm 1e-295 the grid step was 0, and so was all noise."""
     X = np.random.default_rng(0).normal(size=(20, COLUMNS))
     problem = problem_for(X)
     query = GradientDifference(

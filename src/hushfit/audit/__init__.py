@@ -1,19 +1,17 @@
-"""Attack from outside: test guarantees by experiment, and check whatever can be checked without
-one.
+"""Privacy audits: empirical attacks on guarantees, and checks that need no attack.
 
-attacks/       Attacks on whole algorithms, and what they prove about epsilon
-checks/        What can be checked without an attack
-suite/         The whole audit, its fast selection, and the page about it
-Bound          What the counts prove
-Claim          What a mechanism promises
+attacks/       Attacks on whole algorithms, and the lower bounds on epsilon they give
+checks/        Checks that need no attack
+suite/         The whole audit, its fast selection, and the audit page
+Bound          Lower bounds on epsilon from counts, and the p-value of the claim
+Claim          The privacy guarantee that an audit tests
 Curve          Points of a privacy profile
-Verdict        What an audit found
+Verdict        Verdict of an audit
 curve_p_value  Exact test of a whole trade-off curve by two counts
 lower_bound    Test a claim against scores of trials on two neighbouring tables, and bound epsilon
                from below
-Release        One answered query: all of it public, but for the table, which the attacker supposes
-log_density    Logarithm of the density of an answer if the rows were those of ``source``, up to a
-               constant that no row changes
+Release        One answered query, with everything about it that is public
+log_density    Log-density of an answer given a table, up to a constant that no row changes
 """
 
 from hushfit.audit._bounds import Bound, Claim, Curve, Verdict, curve_p_value, lower_bound

@@ -1,5 +1,5 @@
-"""``python -m hushfit.audit``: the whole audit. Exit code 1 if anything is violated, found or
-weaker than it should be.
+"""``python -m hushfit.audit``: the whole audit. Exit code 1 if any claim is violated, any check
+fails, or any attack is weaker than its goal.
 """
 
 import json
@@ -28,7 +28,7 @@ _OPEN, _CLOSE = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 @click.command()
-@click.option("--trials", default=8000, show_default=True, help="Of each attack.")
+@click.option("--trials", default=8000, show_default=True, help="Trials of each attack.")
 @click.option("--workers", default=min(2, os.cpu_count() or 1), show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--only", default="", help="Attacks whose name contains this.")
@@ -42,10 +42,10 @@ _OPEN, _CLOSE = "<!-- measured: begin -->", "<!-- measured: end -->"
 @click.option(
     "--keep",
     is_flag=True,
-    help="Keep the results: in the package, and in the table of docs/audit.md.",
+    help="Store the results in the package and in the table of docs/audit.md.",
 )
 def main(trials: int, workers: int, seed: int, only: str, output: str, keep: bool) -> None:
-    """Attack everything, then check everything that needs no chance."""
+    """Run all attacks, then all checks that need no attack."""
     started = time.monotonic()
     jobs = [job for job in attack_jobs() if only in job.name]
     alarm = alarm_level(attack_jobs())
@@ -72,17 +72,15 @@ def main(trials: int, workers: int, seed: int, only: str, output: str, keep: boo
     broken = [line for line in ordered if line["verdict"] == "violated"]
     weak = [line for line in ordered if line["ratio"] < line["goal"]]
     failed = [finding for finding in findings if not finding.passed]
+    click.echo(f"\n{len(ordered)} attacks: {len(broken)} violated, {len(weak)} below their goal.")
     click.echo(
-        f"\n{len(ordered)} attacks: {len(broken)} violated, {len(weak)} weaker than they should be."
-    )
-    click.echo(
-        f"{len(findings)} checks without attack: {len(failed)} failed. "
+        f"{len(findings)} checks without an attack: {len(failed)} failed. "
         f"{time.monotonic() - started:.0f} s."
     )
     for line in weak:
         click.echo(
             f"  weak: {line['name']} ({line['view']}, {line['relation']}) {line['ratio']:.2f}, "
-            f"wanted {line['goal']}"
+            f"goal {line['goal']}"
         )
     for finding in failed:
         click.echo(f"  failed: {finding.check}: {finding.evidence}")
@@ -112,7 +110,7 @@ def _write(path: Path, lines: list[dict[str, Any]], findings: list[Finding], tri
 
 
 def _keep(lines: list[dict[str, Any]], trials: int) -> None:
-    """Into the package, for ``hushfit audit MODEL``, and into the docs."""
+    """Store results in the package, for ``hushfit audit MODEL``, and in the docs."""
     here = Path(__file__).parent
     text = json.dumps({"version": __version__, "trials": trials, "attacks": lines}, indent=1)
     here.joinpath("measured.json").write_text(text + "\n", encoding="utf-8")

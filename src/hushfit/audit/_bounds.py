@@ -1,9 +1,8 @@
-"""What two samples of scores prove about epsilon: tests of a claimed trade-off curve, and lower
-bounds that follow.
+"""Tests of a claimed trade-off curve from two samples of scores, and lower bounds on epsilon.
 
-A claim bounds how often an event may happen on one table by how often it happens on its neighbour.
-Events are chosen on a part of the trials and counted on the rest, so that looking for the most
-telling one costs nothing. See docs/audit.md.
+A claim bounds the probability of an event on one table by its probability on a neighbouring table.
+Events are selected on one part of the trials and counted on the rest, so that searching for the
+most informative event does not bias the test. See docs/audit.md.
 """
 
 import math
@@ -22,16 +21,16 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, GaussianCost, Relation, delta_of, epsilon_of, gaussian_mu
 from hushfit.privacy.accounting import exact_delta, is_exact, is_single_objective, normal_form
 
-# Part of the trials on which events are chosen.
+# Share of the trials on which events are selected.
 CHOOSING_SHARE = 0.25
-# Events that are tested: two ways to choose one, in either direction.
+# Number of tested events: two selection criteria, in both directions.
 EVENTS = 4
 _CANDIDATES = 400
 _CELLS = 400
 _PROFILE_POINTS = 40
-# Where the profile of a claim ends: rarer events than this are not seen in any audit.
+# Smallest delta of a claim's profile: no audit observes rarer events.
 _LEAST_DELTA = 1e-9
-# Noise factors between which the family estimator looks, and how closely.
+# Range and resolution of the noise factors that the family estimator searches.
 _LEAST_FACTOR, _MOST_FACTOR, _FACTOR_RATIO = 1 / 16, 64.0, 1.02
 _MOST_EPSILON = 40.0
 
@@ -39,7 +38,7 @@ ScaledCost: TypeAlias = Callable[[float], "Cost | Curve"]
 
 
 class Verdict(StrEnum):
-    """What an audit found."""
+    """Verdict of an audit."""
 
     CONSISTENT = "consistent"
     VIOLATED = "violated"
@@ -57,12 +56,12 @@ class Curve:
 
     @classmethod
     def of_point(cls, epsilon: float, delta: float) -> "Curve":
-        """All that (epsilon, delta) says."""
+        """The curve of a single (epsilon, delta) guarantee."""
         return cls(np.array([epsilon]), np.array([delta]))
 
     @classmethod
     def of_cost(cls, cost: Cost, relation: Relation) -> "Curve":
-        """What a cost says at every epsilon; far more than one point of it."""
+        """The privacy profile of a cost, which is stronger than any one of its points."""
         last = epsilon_of(cost, _LEAST_DELTA, relation)
         if last == math.inf:
             last = _MOST_EPSILON
@@ -70,12 +69,12 @@ class Curve:
         return cls(epsilons, _profile(cost, relation, epsilons))
 
     def and_point(self, epsilon: float, delta: float) -> "Curve":
-        """The same with one more point."""
+        """This curve with one more point."""
         return Curve(np.append(self.epsilons, epsilon), np.append(self.deltas, delta))
 
     def epsilon(self, delta: float) -> float:
-        """The last of its points, rising, at which it says more than ``delta``: a lower bound on
-        where it says that.
+        """Largest epsilon among its points at which delta exceeds ``delta``: a lower bound on the
+        curve's epsilon.
         """
         above = self.epsilons[self.deltas > delta]
         return float(above.max()) if len(above) else 0.0
@@ -93,18 +92,19 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """What a mechanism promises.
+    """The privacy guarantee that an audit tests.
 
     Parameters
     ----------
     epsilon, delta : float
     relation : Relation or str, default="replace-one"
-        Under which the two tables of the audit are neighbours. It is stated, not checked.
+        Adjacency relation of the two tables of the audit. It is stated, not checked.
     cost : Cost or None
-        What was paid; its whole profile is tested then, not only the point (epsilon, delta).
+        Privacy cost. If given, its whole profile is tested, not only (epsilon, delta).
     scaled : callable or None
-        Noise factor to cost, or to the curve itself: the family in which the family estimator
-        looks. Give it only where the true law, whatever its noise, belongs to the family.
+        Maps a noise factor to a cost, or to a curve: the family that the family estimator
+        searches. Give it only where the true distribution belongs to the family, up to the size
+        of its noise.
     """
 
     epsilon: float
@@ -116,7 +116,7 @@ class Claim:
     def __post_init__(self) -> None:
         if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:
             raise InvalidArgument(
-                f"epsilon={self.epsilon} and delta={self.delta} claim nothing that could be tested."
+                f"epsilon={self.epsilon} and delta={self.delta} make no claim that can be tested."
             )
         object.__setattr__(self, "relation", Relation.parse(self.relation))
 
@@ -124,7 +124,7 @@ class Claim:
     def gaussian(
         cls, epsilon: float, delta: float, relation: Relation | str = Relation.REPLACE_ONE
     ) -> "Claim":
-        """That of a Gaussian mechanism calibrated to (epsilon, delta)."""
+        """The claim of a Gaussian mechanism calibrated to (epsilon, delta)."""
         multiplier = 1 / gaussian_mu(epsilon, delta)
         return cls(
             epsilon,
@@ -136,7 +136,7 @@ class Claim:
 
     @cached_property
     def curve(self) -> Curve:
-        """The claim as it is tested."""
+        """The trade-off curve that is tested."""
         point = Curve.of_point(self.epsilon, self.delta)
         if self.cost is None:
             return point
@@ -159,10 +159,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Counted:
-    """How often an event happened: on the table that it speaks for, and on the other.
+    """Counts of an event on the table it indicates, and on the other.
 
-    ``above`` says whether the event is a score of at least ``threshold``, which speaks for the
-    first table, or one below it, which speaks for the second.
+    If ``above``, the event is a score of at least ``threshold``, which indicates the first table;
+    otherwise it is a score below it, which indicates the second.
     """
 
     threshold: float
@@ -193,17 +193,15 @@ class Counted:
         )
 
     def at_least(self, level: float) -> float:
-        """Clopper-Pearson bound: the event is at least so likely on its own table."""
+        """Clopper-Pearson lower bound on the event's probability on its own table."""
         return float(_least_rate(np.array([self.hits]), self.hit_trials, level)[0])
 
     def at_most(self, level: float) -> float:
-        """And at most so likely on the other."""
+        """Clopper-Pearson upper bound on the event's probability on the other table."""
         return float(_largest_rate(np.array([self.alarms]), self.alarm_trials, level)[0])
 
     def p_value(self, curve: Curve) -> float:
-        """Probability, if the curve is kept, of counts that speak against it as loudly as these,
-        or more.
-        """
+        """Probability, if the curve holds, of counts at least as extreme as these."""
         return curve_p_value(curve, self.hits, self.hit_trials, self.alarms, self.alarm_trials)
 
     def direct_epsilon(self, delta: float, level: float) -> float:
@@ -214,21 +212,21 @@ class Counted:
 
 @dataclass(frozen=True)
 class Bound:
-    """What the counts prove.
+    """Lower bounds on epsilon from counts, and the p-value of the claim.
 
     Parameters
     ----------
     direct : float
-        Lower bound on epsilon at the claimed delta, whatever the mechanism is (Clopper-Pearson).
+        Lower bound on epsilon at the claimed delta, for any mechanism (Clopper-Pearson).
     family : float or None
         The same if the mechanism is the claimed one up to the size of its noise: the least epsilon
         that was not rejected.
     p_value : float
         Of the counts under the claim, all events taken into account.
     level : float
-        Chance that ``direct``, or ``family``, is wrong.
+        Probability that ``direct``, or ``family``, is wrong.
     alarm : float
-        Chance of a false alarm: the claim is rejected when its p-value is no larger.
+        False-alarm rate: the claim is rejected if its p-value is not larger.
     """
 
     direct: float
@@ -261,13 +259,13 @@ def lower_bound(
     Parameters
     ----------
     first, second : arrays
-        Scores of independent trials on either table; large ones should speak for the first.
+        Scores of independent trials on either table; large ones should indicate the first.
     claim : Claim
     confidence : float, default=0.999
         Of the bounds.
     alarm : float, optional
-        Chance of a false alarm; one minus the confidence unless given. Where many audits run
-        together, smaller.
+        False-alarm rate; one minus the confidence unless given. Make it smaller where many audits
+        run together.
 
     Returns
     -------
@@ -305,15 +303,15 @@ def curve_p_value(
     tails are bounded by their monotonicity.
     """
     q = _rates_around(alarms, alarm_trials)
-    few = binom.cdf(alarms, alarm_trials, q[:-1])  # falls in q: largest at the left end of a cell
-    many = binom.sf(hits - 1, hit_trials, curve.most(q[1:]))  # rises in q
+    few = binom.cdf(alarms, alarm_trials, q[:-1])  # decreasing: largest at the left end of a cell
+    many = binom.sf(hits - 1, hit_trials, curve.most(q[1:]))  # increasing in q
     product = float((few * many).max())
     return 1.0 if product >= 1 else min(1.0, product * (1 - math.log(max(product, 5e-324))))
 
 
 def _profile(cost: Cost, relation: Relation, epsilons: Vector) -> Vector:
-    """Delta at each epsilon, as `delta_of` has it, by one interpreter: a Renyi curve at every
-    point would take long.
+    """Delta at each epsilon, as `delta_of` computes it, by one accountant: a Rényi curve at every
+    point would be slow.
     """
     form = normal_form(cost, relation)
     if is_single_objective(form):
@@ -331,8 +329,7 @@ def _rates_around(count: int, trials: int) -> Vector:
         (count + 0.5) / (trials + 1),
         math.sqrt((count + 1) * (trials - count + 1)) / (trials + 2) ** 1.5,
     )
-    # In units where cells are equally wide: arcsine of the root makes the spread the same
-    # everywhere.
+    # Cells are equally wide in the arcsine of the square root, which stabilises the variance.
     middle, half = math.asin(math.sqrt(centre)), 9 * spread / (2 * math.sqrt(centre * (1 - centre)))
     inner = (
         np.sin(np.clip(np.linspace(middle - half, middle + half, _CELLS), 0.0, math.pi / 2)) ** 2
@@ -344,7 +341,7 @@ def _split(scores: Vector) -> tuple[Vector, Vector]:
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or len(scores) < 20 or np.isnan(scores).any():
         raise InvalidArgument(
-            "An audit needs at least 20 scores, all numbers, for each table; got shape "
+            "An audit needs at least 20 scores without NaN for each table; got shape "
             f"{scores.shape}."
         )
     cut = int(CHOOSING_SHARE * len(scores))
@@ -354,9 +351,7 @@ def _split(scores: Vector) -> tuple[Vector, Vector]:
 def _chosen_events(
     first: Vector, second: Vector, delta: float, level: float
 ) -> list[tuple[float, bool]]:
-    """Thresholds that promise most, in either direction: for the Gaussian distance, and for
-    epsilon at delta.
-    """
+    """Thresholds, in both directions, that maximise the Gaussian distance, and epsilon at delta."""
     thresholds = np.unique(
         np.quantile(np.concatenate([first, second]), np.linspace(0.0, 1.0, _CANDIDATES))
     )
@@ -397,9 +392,7 @@ def _largest_rate(counts: AnyArray, trials: int, level: float) -> Vector:
 
 
 def _family_epsilon(events: tuple[Counted, ...], claim: Claim, level: float) -> float:
-    """Epsilon at the least noise factor whose curve is rejected: the true noise is smaller than
-    that.
-    """
+    """Epsilon at the smallest noise factor whose curve is rejected: the true noise is smaller."""
 
     def rejected(factor: float) -> bool:
         curve = claim._at_factor(factor)

@@ -1,4 +1,4 @@
-"""Curators for attacks: reproducible noise, rows that are nobody's, and no payment."""
+"""Curators for attacks: reproducible noise, artificial rows, and no charge to a ledger."""
 
 from hushfit.data import DataSource, SeededCoins
 from hushfit.privacy import Relation, SeededSampler
@@ -13,6 +13,6 @@ def seeded_curator(
     seed: int,
     replay: tuple[Released, ...] = (),
 ) -> Curator:
-    """A curator whose noise and batches follow from a seed."""
+    """A curator whose noise and batches are determined by a seed."""
     randomness = Randomness(SeededSampler(seed), SeededCoins(seed + 1))
     return unpaid_curator(source, quote, relation, randomness, replay)

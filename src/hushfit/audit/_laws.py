@@ -1,9 +1,8 @@
-"""The law of each released answer, given a table: what an attacker who sees every release computes
-with.
+"""Distribution of each released answer given a table, for an attacker who sees every release.
 
-`log_density` knows every mechanism of the library. The laws are exact for tables whose rows, but
-for one, contribute nothing or are all the same, as those of `hushfit.audit` are; for others they
-are scores like any other, and an audit stays valid with any score. A new mechanism registers its
+`log_density` covers every mechanism of the library. The distributions are exact for tables in which
+all rows but one contribute nothing or are all the same, as in `hushfit.audit`. For other tables
+they are approximate scores, and an audit stays valid with any score. A new mechanism registers its
 own: ``@log_density.register``.
 """
 
@@ -51,17 +50,17 @@ from hushfit.release import (
 )
 from hushfit.release.mechanisms import counts_of
 
-NOBODY: IntVector = np.empty(0, dtype=np.int64)
-# Points and reach, in scales of the noise, of the integrals over a threshold or a winning score.
-_POINTS, _REACH = 401, 25.0
+NO_ROWS: IntVector = np.empty(0, dtype=np.int64)
+# Points and half-width, in noise scales, of the integrals over a threshold or a winning score.
+_POINTS, _HALF_WIDTH = 401, 25.0
 _UTILITY_STEPS = 2.0**30
-# Logarithm of the probability of what a table cannot answer; finite, so that scores stay numbers.
+# Log-probability of an impossible answer; finite, so that scores stay finite.
 _IMPOSSIBLE = -1e4
 
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """One answered query: all of it public, but for the table, which the attacker supposes.
+    """One answered query, with everything about it that is public; the attacker guesses the table.
 
     Parameters
     ----------
@@ -81,16 +80,13 @@ class Release:
 
     @cached_property
     def scale(self) -> float:
-        """Standard deviation of additive noise, as paid for; how it is rounded does not matter
-        here.
-        """
+        """Standard deviation of additive noise, as accounted; its rounding does not matter here."""
         return float(self.noise_multiplier * self.query.sensitivity(self.relation))
 
 
 @singledispatch
 def log_density(mechanism: Any, release: Release, source: DataSource) -> float:
-    """Logarithm of the density of an answer if the rows were those of ``source``, up to a constant
-    that no row changes.
+    """Log-density of an answer given the table ``source``, up to a constant that no row changes.
 
     Parameters
     ----------
@@ -103,25 +99,23 @@ def log_density(mechanism: Any, release: Release, source: DataSource) -> float:
     float
     """
     raise InvalidArgument(
-        f"{type(mechanism).__name__} has no law in hushfit.audit yet. Register one, or audit the "
-        "model alone."
+        f"{type(mechanism).__name__} has no output distribution in hushfit.audit. Register one "
+        "with log_density.register, or audit the model alone."
     )
 
 
 def log_ratio(
-    asked: Sequence[Released],
+    transcript: Sequence[Released],
     parts: Sequence[Planned],
     multipliers: dict[str, float],
     relation: Relation,
     tables: tuple[DataSource, DataSource],
     row: int,
 ) -> float:
-    """Logarithm of how much more likely all the answers of a run are on the first table than on
-    the second.
-    """
+    """Log-likelihood ratio of all answers of a run, first table against second."""
     mechanisms = {part.name: part.sampling for part in parts}
     total = 0.0
-    for one in asked:
+    for one in transcript:
         release = Release(one.query, one.answer, multipliers[one.name], relation, row)
         first, second = (log_density(mechanisms[one.name], release, source) for source in tables)
         total += first - second
@@ -192,21 +186,19 @@ def _log_sum(logs: Iterable[float]) -> float:
 
 
 def _with_and_without(rate: float, row: int) -> list[tuple[float, IntVector | None]]:
-    return [(1 - rate, NOBODY), (rate, np.array([row]))]
+    return [(1 - rate, NO_ROWS), (rate, np.array([row]))]
 
 
-# Noise inside an objective: the optimality condition tells it
+# Noise inside an objective: the optimality condition determines it
 
 
 def inside_of(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple[Vector, float]:
-    """The noise that makes ``w`` the minimiser, and the logarithm of the volume that a unit of
-    weights takes of it.
-    """
+    """The noise that makes ``w`` the minimiser, and the log-determinant of its Jacobian."""
     problem, w = query.problem, w.reshape(query.problem.shape)
     if problem.penalty.ridge is None:
         raise InvalidArgument(
-            f"With {problem.penalty!r} a minimiser does not tell its noise. Audit it without the "
-            "penalty."
+            f"With {problem.penalty!r} a minimiser does not determine its noise. Audit it without "
+            "the penalty."
         )
     whole = (
         ClippedGradient(problem, w, 2 * problem.loss.slope_bound)(source, None).reshape(w.shape)
@@ -251,8 +243,8 @@ def _(mechanism: Thresholded, release: Release, source: DataSource) -> float:
     total = 0.0
     for counts, named in zip(counts_of(source), vocabulary_of(release.answer), strict=True):
         above = (np.fromiter(counts.values(), dtype=np.float64) - least) / release.scale
-        told = np.fromiter((text in named for text in counts), dtype=bool)
-        total += float(log_ndtr(np.where(told, above, -above)).sum()) + _IMPOSSIBLE * len(
+        is_named = np.fromiter((text in named for text in counts), dtype=bool)
+        total += float(log_ndtr(np.where(is_named, above, -above)).sum()) + _IMPOSSIBLE * len(
             set(named) - set(counts)
         )
     return total
@@ -358,8 +350,8 @@ def _(mechanism: AdaptiveRun, release: Release, source: DataSource) -> float:
 
 
 def _around(centre: float, scores: Vector) -> Vector:
-    """Where to integrate: with a point at each kink of Laplace noise."""
-    reach = _REACH + float(np.abs(scores - centre).max(initial=0.0))
+    """Points of integration, with one at each kink of the Laplace density."""
+    reach = _HALF_WIDTH + float(np.abs(scores - centre).max(initial=0.0))
     return np.unique(
         np.concatenate([np.linspace(centre - reach, centre + reach, _POINTS), scores, [centre]])
     )

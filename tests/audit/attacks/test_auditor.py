@@ -1,4 +1,4 @@
-"""The attacks: laws that are laws, canaries that attain the claim, and bugs that are seen."""
+"""Attacks: likelihood ratios are exact, canaries attain the claim, and bugs are detected."""
 
 import math
 from types import SimpleNamespace
@@ -24,21 +24,21 @@ from hushfit.privacy import Budget, Relation, SeededSampler, gaussian_mu
 from hushfit.solvers import SOLVERS
 
 MILD = Budget(1.0, 1e-5)
-honest_gaussian, honest_laplace = SeededSampler.gaussian, SeededSampler.laplace
+original_gaussian, original_laplace = SeededSampler.gaussian, SeededSampler.laplace
 
 
 @pytest.fixture
 def half_the_noise(monkeypatch):
-    """A sampler whose noise is half of what is asked for."""
+    """A sampler with half of the requested noise."""
     monkeypatch.setattr(
         SeededSampler,
         "gaussian",
-        lambda self, log2_variance, size: honest_gaussian(self, log2_variance, size) // 2,
+        lambda self, log2_variance, size: original_gaussian(self, log2_variance, size) // 2,
     )
     monkeypatch.setattr(
         SeededSampler,
         "laplace",
-        lambda self, log2_scale, size: honest_laplace(self, log2_scale, size) // 2,
+        lambda self, log2_scale, size: original_laplace(self, log2_scale, size) // 2,
     )
 
 
@@ -54,7 +54,7 @@ def test_a_mechanism_of_any_kind_gets_its_verdict():
 
 
 def test_arrays_get_a_score_of_their_own():
-    """The signal is a difference of two noisy coordinates, hidden in what they share."""
+    """The signal is the difference of two coordinates that share large noise."""
     mu = gaussian_mu(4.0, 1e-5)
 
     def mechanism(world, seed):
@@ -84,10 +84,10 @@ CASES = [(name, relation) for name in TARGETS for relation in RELATIONS]
     ("name", "relation"), CASES, ids=[f"{name}, {relation}" for name, relation in CASES]
 )
 def test_likelihood_ratios_are_ratios_of_laws(name, relation):
-    """Under the second law exp(score) has mean one, under the first exp(-score): false for any
-    score that is not the log-ratio.
+    """Under the second distribution exp(score) has mean one, under the first exp(-score): false for
+    any score that is not the log-likelihood ratio.
 
-    Within six standard errors; output noise of objectives is left out of their ratio and moves it
+    Within six standard errors; the ratio of objectives leaves out output noise, which changes it
     by less than that.
     """
     try:
@@ -167,15 +167,15 @@ def test_secure_noise_is_audited_as_releases_draw_it():
 def test_what_is_not_known_is_refused():
     with pytest.raises(InvalidArgument, match="not known"):
         attack_on("magic")
-    with pytest.raises(InvalidArgument, match="has no law"):
+    with pytest.raises(InvalidArgument, match="has no output distribution"):
         log_density(object(), None, None)
     assert not proved("rsgd-ar", Relation.ADD_REMOVE)
 
 
 def test_an_audit_tells_itself():
     found = audit(gaussian_mechanism(1.0), Claim.gaussian(4.0, 1e-5), 400, name="mine")
-    told = found.to_dict()
-    assert told["name"] == "mine"
-    assert told["trials"] == 400
+    values = found.to_dict()
+    assert values["name"] == "mine"
+    assert values["trials"] == 400
     assert str(found.verdict) in str(found)
-    assert SimpleNamespace(**told).level == pytest.approx(1e-3)
+    assert SimpleNamespace(**values).level == pytest.approx(1e-3)

@@ -1,5 +1,5 @@
-"""Attacks on what is not a solver: private preprocessing and private model selection, and what
-models made with them are told.
+"""Attacks on private preprocessing and private model selection, and the audit report of models made
+with them.
 """
 
 import json
@@ -24,9 +24,9 @@ BUDGET = Budget(8.0, 1e-5)
 
 @pytest.fixture
 def half_the_noise(monkeypatch):
-    honest = SeededSampler.gaussian
+    original = SeededSampler.gaussian
     monkeypatch.setattr(
-        SeededSampler, "gaussian", lambda self, variance, size: honest(self, variance, size) // 2
+        SeededSampler, "gaussian", lambda self, variance, size: original(self, variance, size) // 2
     )
 
 
@@ -47,7 +47,7 @@ def test_preparation_with_half_the_noise_is_seen(half_the_noise, name):
 
 
 def test_looks_are_those_of_the_scaler():
-    """The attack asks what `PrivateQuantileScaler` asks: same plan, same noise, same medians."""
+    """The attack has the queries of `PrivateQuantileScaler`: same plan, same cost."""
     attack = attack_on("quantiles")
     rows = attack.neighbours.first.X
     with pytest.warns(InsecureNoiseWarning):
@@ -110,14 +110,14 @@ def test_a_search_keeps_its_claim():
 
 
 def test_a_search_with_little_noise_is_seen(monkeypatch):
-    honest = SeededSampler.gaussian
+    original = SeededSampler.gaussian
     monkeypatch.setattr(
-        SeededSampler, "gaussian", lambda self, variance, size: honest(self, variance, size) // 16
+        SeededSampler, "gaussian", lambda self, variance, size: original(self, variance, size) // 16
     )
     assert audit_solver("search", budget=Budget(1.0, 1e-5), trials=160).verdict is Verdict.VIOLATED
 
 
-# What models are told
+# Audit reports of models
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +127,8 @@ def rows():
     return X, (X[:, 0] > 0).astype(int)
 
 
-def kept(monkeypatch, *names):
-    """As if the whole audit had kept these results."""
+def stored_results(monkeypatch, *names):
+    """Pretend that the whole audit stored these results."""
     line = {
         "view": "white-box",
         "relation": "replace-one",
@@ -141,24 +141,24 @@ def kept(monkeypatch, *names):
 
 
 def test_the_model_of_a_search_is_told_of_the_search(rows, tmp_path, monkeypatch, capsys):
-    kept(monkeypatch, "search", "ss-admm", "dpsc")
+    stored_results(monkeypatch, "search", "ss-admm", "dpsc")
     model = PrivateLogisticRegression(classes=[0, 1], solver="ss-admm")
     with pytest.warns(InsecureNoiseWarning):
         found = PrivateSearchCV(model, {"alpha": [1e-4, 1e-3]}, 2.0, 2.0, random_state=0).fit(*rows)
-    told = explain(Model(found.best_estimator_))
-    assert {line["name"] for line in told.measured} == {"search", "ss-admm"}
-    assert told.releases[0][2] == "docs/proofs/random_stopping.md"
+    explanation = explain(Model(found.best_estimator_))
+    assert {line["name"] for line in explanation.measured} == {"search", "ss-admm"}
+    assert explanation.releases[0][2] == "docs/proofs/random_stopping.md"
     path = str(tmp_path / "model.json")
     save_model(Model(found.best_estimator_), path)
     assert run(["audit", path, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert "search" in said["summary"]
+    report = json.loads(capsys.readouterr().out)
+    assert "search" in report["summary"]
     assert run(["audit", path]) == 0
     assert "search" in capsys.readouterr().out
 
 
 def test_a_pipeline_is_told_of_its_parts(rows, tmp_path, monkeypatch, capsys):
-    kept(monkeypatch, "quantiles", "ss-admm", "vocabulary")
+    stored_results(monkeypatch, "quantiles", "ss-admm", "vocabulary")
     steps = [
         ("scale", PrivateQuantileScaler()),
         ("model", PrivateLogisticRegression(classes=[0, 1], solver="ss-admm")),
@@ -170,21 +170,21 @@ def test_a_pipeline_is_told_of_its_parts(rows, tmp_path, monkeypatch, capsys):
     save_model(Model(last), path)
     assert run(["audit", path, "--json"]) == 0
     assert {line["name"] for line in json.loads(capsys.readouterr().out)["measured"]} == {"ss-admm"}
-    # With the guarantee of the whole pipeline the scaler's part is told as well.
+    # With the guarantee of the whole pipeline the report includes the scaler's part.
     last.privacy_ = fitted.privacy_
-    told = explain(Model(last))
-    assert {line["name"] for line in told.measured} == {"ss-admm", "quantiles"}
-    assert {line[2] for line in told.releases} >= {
+    explanation = explain(Model(last))
+    assert {line["name"] for line in explanation.measured} == {"ss-admm", "quantiles"}
+    assert {line[2] for line in explanation.releases} >= {
         "docs/proofs/quantiles.md",
         "docs/proofs/gradient.md",
     }
 
 
 def test_without_results_that_were_kept_no_attack_is_claimed(rows, monkeypatch):
-    kept(monkeypatch)
+    stored_results(monkeypatch)
     with pytest.warns(InsecureNoiseWarning):
         fitted = PrivateLogisticRegression(classes=[0, 1], random_state=0).fit(*rows)
-    assert "No attack is kept" in explain(Model(fitted)).summary
+    assert "No attack is stored" in explain(Model(fitted)).summary
 
 
 def test_every_search_is_a_job():

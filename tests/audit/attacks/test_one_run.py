@@ -1,5 +1,5 @@
-"""One run, many canaries: the bound is the binomial one, delta is paid for, and too little noise
-is seen.
+"""One run, many canaries: the bound is binomial, accounts for delta, and detects too little
+noise.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def test_without_delta_the_bound_is_binomial():
 
 
 def test_delta_adds_what_it_could_lift():
-    """By hand: the largest share, per step, of the mass just below the count."""
+    """By direct computation: the largest mass just below the count, divided by its width."""
     m, r, v, epsilon, delta = 50, 10, 8, 1.0, 1e-3
     pmf = binom.pmf(np.arange(r + 1), r, expit(epsilon))
     lifted = max(pmf[v - i : v].sum() / i for i in range(1, v + 1))
@@ -45,17 +45,15 @@ def test_the_bound_is_where_the_test_turns():
 
 
 def randomised_response(epsilon):
-    def mechanism(coins, seed):
-        flips = np.random.default_rng([seed, 9]).random(len(coins)) > expit(epsilon)
-        return np.where(coins ^ flips, 1.0, -1.0)
+    def mechanism(included, seed):
+        flips = np.random.default_rng([seed, 9]).random(len(included)) > expit(epsilon)
+        return np.where(included ^ flips, 1.0, -1.0)
 
     return mechanism
 
 
 def test_randomised_response_is_attained_and_never_exceeded():
-    """It is what the bound is made of: the epsilon found is just below the true one. Seeds are
-    fixed.
-    """
+    """It attains the bound, so the epsilon found is just below the true one. Seeds are fixed."""
     for seed in range(5):
         found = one_run(randomised_response(2.0), Claim(2.0, 0.0), 4000, seed=seed)
         assert 1.5 < found.epsilon <= 2.0
@@ -72,20 +70,20 @@ def test_one_private_fit_keeps_its_claim_and_one_with_an_eighth_of_the_noise_doe
     claim = Claim(2.0, 1e-6, relation)
     found = one_run(mechanism, claim, 1000)
     assert found.verdict is not Verdict.VIOLATED
-    honest = SeededSampler.gaussian
+    original = SeededSampler.gaussian
     monkeypatch.setattr(
         SeededSampler,
         "gaussian",
-        lambda self, log2_variance, size: honest(self, log2_variance, size) // 8,
+        lambda self, log2_variance, size: original(self, log2_variance, size) // 8,
     )
     assert one_run(mechanism, claim, 1000).verdict is Verdict.VIOLATED
 
 
 def test_counts_and_scores_that_cannot_be_are_refused():
-    with pytest.raises(InvalidArgument, match="cannot be"):
+    with pytest.raises(InvalidArgument, match="impossible"):
         one_run_p_value(10, 5, 6, 1.0, 0.0)
-    with pytest.raises(InvalidArgument, match="one each"):
-        one_run(lambda coins, seed: np.zeros(3), Claim(1.0, 1e-6), 10)
+    with pytest.raises(InvalidArgument, match="one score for each"):
+        one_run(lambda included, seed: np.zeros(3), Claim(1.0, 1e-6), 10)
     with pytest.raises(InvalidArgument, match="no gradients"):
         one_run(
             gradient_canaries("objective", "replace-one", Budget(1.0, 1e-6)), Claim(1.0, 1e-6), 10

@@ -1,5 +1,5 @@
-"""Checks without attack: each fails on the mistake that it is there for. That they pass on the
-library as it is: test_trimmed.py.
+"""Checks without an attack: each fails on the error it is made for. That they pass on the
+library as it is: test_fast_checks.py.
 """
 
 import sys
@@ -58,20 +58,20 @@ def fuzzed(example, relation, **search):
 def test_a_sensitivity_that_is_too_small_is_found(name, monkeypatch):
     example = EXAMPLES[name, Relation.REPLACE_ONE]
     kind = type(example.query)
-    honest = kind.sensitivity
-    monkeypatch.setattr(kind, "sensitivity", lambda self, relation: 0.7 * honest(self, relation))
+    original = kind.sensitivity
+    monkeypatch.setattr(kind, "sensitivity", lambda self, relation: 0.7 * original(self, relation))
     assert not fuzzed(example, Relation.REPLACE_ONE, climbs=40).passed
 
 
 def test_rows_that_reach_beyond_their_clip_are_found(monkeypatch):
-    """The mistake: clipping the sum in place of the records."""
+    """The error: clipping the sum instead of the records."""
     example = EXAMPLES["gradient, squared", Relation.ADD_REMOVE]
     monkeypatch.setattr(ClippedGradient, "_caps", lambda self, source: np.array([np.inf]))
     assert not fuzzed(example, Relation.ADD_REMOVE, climbs=20).passed
 
 
 class _Peeking:
-    """A solver that looks at the rows behind the curator's back."""
+    """A solver that reads the rows bypassing the curator."""
 
     takes_constraint = False
 
@@ -88,7 +88,7 @@ class _Peeking:
 
 
 class _Remembering(_Peeking):
-    """A solver that keeps something from run to run."""
+    """A solver that keeps state between runs."""
 
     runs = 0
 
@@ -156,7 +156,7 @@ def test_fits_that_all_fail_prove_nothing():
 
 
 class _Broken:
-    """A secure-looking sampler with one thing wrong."""
+    """A sampler that claims to be secure, with one error."""
 
     secure = True
 

@@ -1,5 +1,5 @@
-"""Exact small cases: no price is below the law it stands for, all are as close as is said, and a
-price for less noise is noticed.
+"""Exact small cases: no cost is below the exact divergence, all are as close as stated, and a cost
+that is too small is detected.
 """
 
 import math
@@ -13,7 +13,7 @@ from hushfit.audit.checks import _exact_laws as exact
 from hushfit.privacy import GaussianCost, PureCost, Relation, discretisation_loss, gaussian_delta
 
 CASES = {f"{case.name}, {case.relation}": case for case in exact_cases()}
-# Prices at which half of the noise would be enough.
+# Noise parameters of costs.
 NOISE = ("noise_multiplier", "threshold_multiplier", "query_multiplier")
 
 
@@ -25,7 +25,7 @@ def test_no_price_is_below_its_law_and_all_are_close(case):
 
 
 def at_half_the_noise(cost):
-    """What would be claimed if there were twice the noise that there is."""
+    """The cost that would be claimed with twice the actual noise."""
     if isinstance(cost, PureCost):
         return PureCost(cost.epsilon / 2)
     return replace(cost, **{name: 2 * getattr(cost, name) for name in NOISE if hasattr(cost, name)})
@@ -99,7 +99,7 @@ def test_probabilities_of_a_choice_are_those_of_its_definition():
 def test_discrete_noise_is_covered_by_its_reserve_and_not_without_it():
     for log2_variance in (8, 16):
         assert exact.check_discrete_gaussian(log2_variance, 2 ** (log2_variance // 2)).passed
-    # Coarse noise: continuous noise of its size would promise less.
+    # Coarse noise: the cost of continuous noise of its size would be too small.
     pair = exact.discrete_gaussian_laws(0, 1)
     excess = [
         exact.worst_delta([pair], epsilon) / gaussian_delta(epsilon, 1.0)
@@ -116,8 +116,8 @@ def test_a_permuted_run_is_no_worse_when_batches_are_hidden():
 
 @pytest.mark.parametrize("relation", list(Relation), ids=str)
 def test_the_law_of_the_corners_is_that_of_the_attack(relation):
-    """Every log-likelihood ratio of a run is one of the law that the family estimator takes for
-    it.
+    """Every log-likelihood ratio of a run is a value of the distribution that the family estimator
+    assumes.
     """
     attack = attack_on("frank-wolfe", relation)
     laws = exact.repeated_corner(attack.quote.multipliers["corner"], 4, 3.0)

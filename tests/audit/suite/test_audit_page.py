@@ -1,4 +1,4 @@
-"""The page of an audit, the suite's bookkeeping, and the verb of the command line."""
+"""The audit page, the jobs and levels of the suite, and the ``audit`` command."""
 
 import json
 import re
@@ -100,13 +100,13 @@ def model(tmp_path):
 
 def test_a_model_is_told_what_its_algorithm_withstood(model, capsys):
     fitted, path = model
-    told = explain(Model(fitted))
-    assert told.releases[0][2] == "docs/proofs/gradient.md"
-    assert {line["name"] for line in told.measured} <= {"ss-admm"}
+    explanation = explain(Model(fitted))
+    assert explanation.releases[0][2] == "docs/proofs/gradient.md"
+    assert {line["name"] for line in explanation.measured} <= {"ss-admm"}
     assert run(["audit", path]) == 0
     assert "ss-admm" in capsys.readouterr().out
     assert run(["audit", path, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["releases"] == [list(told.releases[0])]
+    assert json.loads(capsys.readouterr().out)["releases"] == [list(explanation.releases[0])]
 
 
 def test_a_solver_is_attacked_and_the_page_written(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""The trimmed audit: no alarm on the library as it is, and enough power that less noise would raise
+"""The fast audit: no alarm on the library as it is, and enough power that less noise would raise
 one.
 
 Together its checks raise a false alarm with probability below 1e-3 (`FALSE_ALARMS`); all but those
@@ -32,8 +32,8 @@ CHECKS = trimmed_checks()
 
 
 def _subject(name):
-    """What a check is about: algorithms by name, so that their checks run together and calibrate
-    once.
+    """The algorithm of a check, so that checks of one algorithm run together and calibrate once;
+    else the check's own name.
     """
     for kind in ("attack on ", "replay of ", "noise of ", "price of "):
         bare = name.removeprefix(kind).removesuffix(" (replace-one)").removesuffix(" (add-remove)")
@@ -62,8 +62,8 @@ def test_no_alarm_without_a_bug(subject):
     assert not alarms
 
 
-# Queries whose bound covers tables that climbing does not find; the others come near it even in a
-# short climb.
+# Queries whose bound covers tables that hill climbing does not find; for the others even a short
+# search comes near it.
 LOOSE = (
     "newton direction",
     "difference",
@@ -98,7 +98,7 @@ PRICED = [
 
 @pytest.mark.parametrize(("mechanism", "multiplier", "count", "relation"), PRICED, ids=repr)
 def test_laws_on_worst_tables_come_near_the_price(mechanism, multiplier, count, relation):
-    """A lower bound that is far below the price would not notice a price that is too low."""
+    """A lower bound far below the cost would not detect a cost that is too small."""
     epsilons, relation = np.array([0.1, 0.7]), Relation(relation)
     claimed = np.array(
         [
@@ -131,8 +131,8 @@ def test_every_algorithm_is_attacked_replayed_and_priced():
             assert f"replay of {name}" in CHECKS
 
 
-# Share of the claim that a few trials measure; those below see less, and noise that is too small is
-# seen in the noise of their runs or in the law of their choices.
+# Share of the claim that a few trials measure. For those listed it is less; too little noise shows
+# in the noise of their runs or in the distribution of their choices.
 LEAST = 0.25
 WEAK = (
     "proximal-gd, fixed size",
@@ -157,7 +157,7 @@ def test_attacks_measure_a_quarter_of_the_claim_at_least(name):
 
 
 def test_outputs_without_any_spread_are_told_apart():
-    """A list in the order of exact counts is the same in every run on one table, and another on
+    """A list in the order of exact counts is the same in every run on one table, and differs on
     the other.
     """
     found = audit(
@@ -166,15 +166,15 @@ def test_outputs_without_any_spread_are_told_apart():
     assert found.verdict is Verdict.VIOLATED
 
 
-honest_gaussian, honest_laplace = SeededSampler.gaussian, SeededSampler.laplace
+original_gaussian, original_laplace = SeededSampler.gaussian, SeededSampler.laplace
 
 
 @pytest.mark.parametrize("name", [name for name in TARGETS if f"noise of {name}" in CHECKS])
 def test_half_the_noise_raises_an_alarm(name, monkeypatch):
     monkeypatch.setattr(
-        SeededSampler, "gaussian", lambda self, k, size: honest_gaussian(self, k, size) // 2
+        SeededSampler, "gaussian", lambda self, k, size: original_gaussian(self, k, size) // 2
     )
     monkeypatch.setattr(
-        SeededSampler, "laplace", lambda self, k, size: honest_laplace(self, k, size) // 2
+        SeededSampler, "laplace", lambda self, k, size: original_laplace(self, k, size) // 2
     )
     assert not all(finding.passed for finding in CHECKS[f"noise of {name}"].run(0))

@@ -1,33 +1,31 @@
-"""Attacks on whole algorithms, and what they prove about epsilon.
+"""Attacks on whole algorithms, and the lower bounds on epsilon they give.
 
-Attack               A solver, settled, with its price, on two neighbouring tables
-Audit                What an audit found
+Attack               A configured solver with its quoted cost, on two neighbouring tables
+Audit                Result of an audit
 Neighbours           Two tables that differ in one row
-OwnerAttack          One owner among others, all of whom are the attacker
-audit                Attack a mechanism: can its outputs on two neighbouring tables be told apart
-                     better than it claims?
-claim_of             What a quote promises, as a claim to test
+OwnerAttack          Attack on one owner by all the others
+audit                Attack a mechanism by distinguishing its outputs on two neighbouring tables
+claim_of             The guarantee of a quote, as a claim to test
 estimator_mechanism  A mechanism from an estimator
-BLACK                The attacker who sees the fitted model only
-Canary               How a pair of tables is made
+BLACK                View of an attacker who sees only the fitted model
+Canary               How a pair of neighbouring tables is made
 RELATIONS            All adjacency relations
-ROWS                 Rows of the tables that are attacked
-TARGETS              What is attacked for every algorithm, by name
+ROWS                 Number of rows of the attacked tables
+TARGETS              All attacked algorithms, by name
 Target               An algorithm to attack
 USUAL_BUDGET         The budget at which algorithms are attacked
-WHITE                The attacker who sees every release
-attack_on            The strongest attack that is known on an algorithm
+WHITE                View of an attacker who sees every release
+attack_on            The strongest known attack on an algorithm
 audit_solver         Audit an algorithm of the library with its own canary
 owner_attacks        Attacks on one owner of a federated run, by all the others
-proved               Whether an algorithm has a guarantee under the relation at all
-OneRun               What one run proved
+proved               Whether an algorithm has a guarantee under the adjacency relation
+OneRun               Result of an audit with one run
 gradient_canaries    One fit with a canary for every coordinate
-one_run              Audit a mechanism by one run
+one_run              Audit a mechanism with one run
 one_run_epsilon      Largest epsilon that the guesses reject at the level
-one_run_p_value      Largest probability, under (epsilon, delta), of at least so many right guesses
-SEARCHES             Private searches that are attacked, by name
-SearchAttack         A search on two tables that differ in one row, priced once and then run as
-                     `PrivateSearchCV` runs
+one_run_p_value      Largest probability, under (epsilon, delta), of so many right guesses or more
+SEARCHES             Attacked private searches, by name
+SearchAttack         A private search on two tables that differ in one row
 search_attacks       Attacks on private model selection, by name
 """
 

@@ -1,5 +1,5 @@
-"""The auditor: run a mechanism on two neighbouring tables, turn what comes out into scores, and
-see what they prove.
+"""The auditor: run a mechanism on two neighbouring tables, score its outputs, and bound epsilon
+from below.
 """
 
 import math
@@ -33,12 +33,12 @@ from hushfit.release.curator import Curator
 from hushfit.solvers import Solver, run
 
 Mechanism: TypeAlias = Callable[[int, int], float | Vector]
-"""World (0 or 1) and seed to a score, or to an output that a score is learnt for."""
+"""Maps world (0 or 1) and seed to a score, or to an output for which a score is learnt."""
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What an audit found.
+    """Result of an audit.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Audit:
         Scores on the first and on the second table.
     bound : Bound
     power : float
-        Share of the claimed epsilon that has to be measured for the audit to count.
+        Share of the claimed epsilon that must be measured for the audit to be conclusive.
     view : str
         What the attacker saw.
     canary : str
@@ -127,8 +127,7 @@ def audit(
     alarm: float | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Audit:
-    """Attack a mechanism: can its outputs on two neighbouring tables be told apart better than it
-    claims?
+    """Attack a mechanism by distinguishing its outputs on two neighbouring tables.
 
     Parameters
     ----------
@@ -138,18 +137,18 @@ def audit(
         which a linear score is learnt on a quarter of the trials.
     claim : Claim
     trials : int, default=4000
-        Half of them on either table.
+        Half of them on each table.
     confidence : float, default=0.999
-        Of the lower bound; one minus it is the chance of a false alarm, unless ``alarm`` is given.
+        Of the lower bound; one minus it is the false-alarm rate, unless ``alarm`` is given.
     name : str, default="mechanism"
     power : float, default=0.5
         Below this share of the claim the verdict is *no power*.
     seed : int, default=0
-        Every trial gets a seed of its own, made from it.
+        Every trial has its own seed, derived from this one.
     view, canary : str
-        For the record: what the attacker saw, and how the tables differ.
+        For the report: what the attacker saw, and how the tables differ.
     alarm : float, optional
-        Chance of a false alarm, where many audits run together.
+        False-alarm rate, where many audits run together.
     watch : callable, optional
         Called with the number of trials done.
 
@@ -169,8 +168,8 @@ def audit(
     """
     if trials < 80:
         raise InvalidArgument(
-            f"trials={trials} are too few to tell anything. Give at least 80, or 4000 for a good "
-            "look."
+            f"trials={trials} are too few to bound epsilon. Use at least 80; 4000 give a useful "
+            "bound."
         )
     half = trials // 2
     outputs: tuple[list[Any], list[Any]] = ([], [])
@@ -201,8 +200,8 @@ def _trial_seed(seed: int, k: int, world: int) -> int:
 
 
 def _scores(first: Matrix, second: Matrix) -> tuple[Vector, Vector]:
-    """Numbers as they are; arrays projected on the direction that parts them best, learnt on the
-    trials that choose events.
+    """Numbers unchanged; arrays projected on the most discriminating direction, learnt on the
+    trials on which events are selected.
     """
     if first.ndim == 1:
         return first, second
@@ -213,15 +212,14 @@ def _scores(first: Matrix, second: Matrix) -> tuple[Vector, Vector]:
 
 
 def linear_score(first: Matrix, second: Matrix) -> Vector:
-    """Fisher's direction: the difference of the means in units of the common covariance,
-    slightly rounded.
+    """Fisher's linear discriminant: the inverse of the common covariance, slightly regularised,
+    times the difference of the means.
     """
     apart = first.mean(axis=0) - second.mean(axis=0)
     within = np.atleast_2d(
         np.cov(np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)]).T)
     )
-    # Outputs without any spread may still tell the tables apart, and then they do so by their
-    # difference alone.
+    # Outputs of zero variance may still distinguish the tables, by their difference alone.
     least = 1e-6 * np.trace(within) / len(within) + 1e-12 * float(apart @ apart) + 1e-300
     within = within + least * np.eye(len(within))
     direction: Vector = np.linalg.solve(within, apart)
@@ -252,7 +250,7 @@ class Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class Attack:
-    """A solver, settled, with its price, on two neighbouring tables.
+    """A configured solver with its quoted cost, on two neighbouring tables.
 
     Parameters
     ----------
@@ -261,13 +259,13 @@ class Attack:
     neighbours : Neighbours
     budget : Budget
     secure : bool, default=False
-        Draw noise from the operating system, as a release does, in place of reproducible noise.
+        Draw noise from the operating system, as a release does, instead of reproducible noise.
     gaussian : bool, default=False
-        Whether the releases are known to be Gaussian shifts on these tables, whatever the price
-        covers.
+        Whether the releases on these tables are known to be Gaussian shifts, even if the cost
+        covers more.
     law : callable or None
-        Noise multipliers to the trade-off between the laws on these tables, where those are known:
-        the family estimator looks there.
+        Maps noise multipliers to the trade-off curve of the output distributions on these tables,
+        where these are known, for the family estimator.
     """
 
     solver: Solver
@@ -284,7 +282,7 @@ class Attack:
 
     @cached_property
     def claim(self) -> Claim:
-        """The budget, the cost that was paid for it, and the same with more or less noise."""
+        """The budget, the quoted cost, and the cost as a function of the noise factor."""
         claim = claim_of(
             self.quote, self.budget, self.problem.relation, self.problem.n_rows, self.gaussian
         )
@@ -305,11 +303,11 @@ class Attack:
         return self.score(curator.transcript)
 
     def black_box(self, world: int, seed: int) -> Vector:
-        """The weights that are handed out."""
+        """The fitted weights."""
         return run(self.solver, self.problem, self._curator(world, seed)).w
 
     def score(self, log: Sequence[Released]) -> float:
-        """What the answers of a run say for the first table."""
+        """Log-likelihood ratio of the answers of a run, first table against second."""
         quote, n = self.quote, self.neighbours
         return log_ratio(
             log, quote.plan.parts, quote.multipliers, self.problem.relation, n.tables, n.row
@@ -323,18 +321,17 @@ class Attack:
 
 @dataclass(frozen=True, eq=False)
 class OwnerAttack:
-    """One owner among others, all of whom are the attacker: they know all rows but one, and say
-    what they like.
+    """Attack on one owner by all the others, who know all rows but one and send any messages.
 
     Parameters
     ----------
     algorithm : Algorithm
     seat : Seat
-        Of the owner under attack.
+        Setting of the attacked owner.
     neighbours : Neighbours
         Two tables of that owner.
     whisper : callable or None
-        Round to message that every neighbour sends; None is silence.
+        Maps a round to the message that every neighbour sends; None sends nothing.
     gaussian : bool, default=False
         As for `Attack`.
     """
@@ -360,14 +357,14 @@ class OwnerAttack:
         )
 
     def white_box(self, world: int, seed: int) -> float:
-        """Log-likelihood ratio of all that the owner said."""
+        """Log-likelihood ratio of all releases of the owner."""
         relation = self.seat.problem.relation
         curator = _curator(self.quote, self.neighbours.tables[world], relation, seed, False)
-        talk = self.algorithm.converse(self.seat, curator)
-        next(talk, None)
+        rounds = self.algorithm.converse(self.seat, curator)
+        next(rounds, None)
         try:
             for k in range(10**6):
-                talk.send(
+                rounds.send(
                     {name: self.whisper(k) for name in self.seat.neighbours} if self.whisper else {}
                 )
         except StopIteration:
@@ -382,8 +379,8 @@ class OwnerAttack:
 def claim_of(
     quote: Quote, budget: Budget, relation: Relation, n_rows: int, gaussian: bool = False
 ) -> Claim:
-    """What a quote promises, as a claim to test; measured in the family of its own cost, or in
-    that of Gaussian releases.
+    """The guarantee of a quote, as a claim to test, in the family of its own cost or of Gaussian
+    releases.
     """
     if gaussian:
         return replace(Claim.gaussian(budget.epsilon, budget.delta, relation), cost=quote.cost)
@@ -401,7 +398,7 @@ def estimator_mechanism(
     tables: tuple[tuple[Any, Any], tuple[Any, Any]],
     attributes: tuple[str, ...] = ("coef_", "intercept_"),
 ) -> Mechanism:
-    """A mechanism from an estimator: what an attacker sees are the fitted attributes.
+    """A mechanism from an estimator: the attacker sees the fitted attributes.
 
     Parameters
     ----------
@@ -436,7 +433,7 @@ def _curator(
 
 
 def require_known(name: str, known: Mapping[str, Any], what: str) -> None:
-    """Refuse a name that stands for nothing."""
+    """Refuse an unknown name."""
     if name not in known:
         raise InvalidArgument(
             f"{what} {name!r} is not known. Use one of {', '.join(map(repr, known))}."

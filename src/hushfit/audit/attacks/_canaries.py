@@ -1,10 +1,10 @@
 """Canaries: for every algorithm, two neighbouring tables on which its accounted epsilon is
 attained, or nearly.
 
-The rows around the canary are zero records, so that nothing hides it and nothing but noise and the
-canary moves the weights. The loss is the squared one with a bounded slope, and labels lie so far
-out that the canary's gradient has its largest length whatever the weights are. What each algorithm
-needs beyond that is said where it is listed; docs/audit.md has the table.
+The rows around the canary are zero records, so that nothing hides it and only noise and the canary
+change the weights. The loss is the squared loss with a bounded slope, and labels are so large that
+the canary's gradient has its largest norm for all weights. What else an algorithm needs is stated
+where it is listed; docs/audit.md has the table.
 """
 
 import math
@@ -25,7 +25,7 @@ from hushfit.audit.attacks._auditor import (
     audit,
     require_known,
 )
-from hushfit.audit.attacks._preparation import QuantileLooks, VocabularyLook
+from hushfit.audit.attacks._preparation import QuantileQueries, VocabularyQuery
 from hushfit.audit.attacks._search import SEARCHES, search_attacks
 from hushfit.audit.checks import curve_of, repeated_corner
 from hushfit.data import as_source
@@ -64,7 +64,7 @@ from hushfit.solvers import (
     solver_from,
 )
 
-# A label so far out that the slope of the loss is at its bound whatever weights come up.
+# A label so large that the slope of the loss is at its bound for all weights that occur.
 FAR = 1e4
 ROWS = 8
 USUAL_BUDGET = Budget(8.0, 1e-5)
@@ -73,24 +73,24 @@ WHITE, BLACK = "white-box", "black-box"
 
 @dataclass(frozen=True)
 class Canary:
-    """How a pair of tables is made.
+    """How a pair of neighbouring tables is made.
 
     Parameters
     ----------
     columns : int, default=2
     cosine : float, default=1.0
-        Between the two records, under replace-one: 1 for one record with opposite labels, less
-        where a second moment is released too and would not see those.
+        Between the two records, under replace-one: 1 for one record with opposite labels; less
+        where a second moment is also released, which does not depend on labels.
     label : float, default=FAR
-        Where slopes must change with the weights, a near one.
+        Smaller where slopes must change with the weights.
     other_label : float or None
-        Of the second record, if it is not the opposite one.
+        Label of the second record, if it is not the opposite one.
     crowd : bool, default=False
-        Whether the other rows are copies of the second record in place of zero records: worst for
-        batches of fixed size.
+        Whether the other rows are copies of the second record instead of zero records: the worst
+        case for batches of fixed size.
     pushing : int, default=0
-        So many of the other rows pull like the first record: then a choice is nearly decided, and
-        what is against all odds tells most.
+        Number of other rows equal to the first record: a choice is then nearly decided, and its
+        least likely outcome is the most informative.
     """
 
     columns: int = 2
@@ -116,10 +116,10 @@ class Canary:
     def neighbours(self, relation: Relation, row: int = 0, rows: int = ROWS) -> Neighbours:
         """The two tables."""
         records, labels = self.records(relation)
-        crowd = replaces_one(relation) and self.crowd
+        others_like_second = replaces_one(relation) and self.crowd
         tables = []
         for record, label in zip(records, labels, strict=True):
-            X = np.tile(records[1] if crowd else np.zeros(self.columns), (rows, 1))
+            X = np.tile(records[1] if others_like_second else np.zeros(self.columns), (rows, 1))
             y = np.full(rows, labels[1])
             if self.pushing:
                 X[-self.pushing :], y[-self.pushing :] = records[0], labels[0]
@@ -128,7 +128,7 @@ class Canary:
         return Neighbours(tables[0], tables[1], row, self.words(relation))
 
     def words(self, relation: Relation) -> str:
-        """The same for people."""
+        """Description of how the tables differ."""
         near = "" if self.label == FAR else f", label {self.label:g}"
         if replaces_one(relation) and self.other_label is not None:
             near += f" against {-self.other_label:g}"
@@ -154,13 +154,13 @@ class Canary:
 
 @dataclass(frozen=True)
 class CellCanary:
-    """Values that lie in different cells of every column, for histograms of columns.
+    """Values that lie in different bins of every column, for histograms of columns.
 
     Parameters
     ----------
     columns : int, default=2
     rows : int, default=64
-        The other rows have the one value and the other in turn, so that a first look finds both.
+        The other rows alternate between the two values, so that the first histogram finds both.
     """
 
     columns: int = 2
@@ -179,14 +179,14 @@ class CellCanary:
 
 @dataclass(frozen=True)
 class TextCanary:
-    """Texts whose counts lie at the threshold, in so many columns that one bit of each count tells
+    """Texts with counts at the threshold, in so many columns that one bit of each count reveals
     most of it.
 
     Parameters
     ----------
     columns : int, default=40
     common : int, default=30
-        How many rows have the first text on the first table; as many have the second text on the
+        Number of rows with the first text on the first table; as many have the second text on the
         second.
     """
 
@@ -198,9 +198,9 @@ class TextCanary:
         return 2 * self.common
 
     def at_threshold(
-        self, solver: VocabularyLook, budget: Budget, relation: Relation
+        self, solver: VocabularyQuery, budget: Budget, relation: Relation
     ) -> "TextCanary":
-        """The same with counts half above and half below the threshold that the budget leads to."""
+        """The same with counts on both sides of the threshold that follows from the budget."""
         problem = Problem(
             Squared(1.0), Zero(), self.rows, self.columns, relation, fit_intercept=False
         )
@@ -234,31 +234,30 @@ class Target:
     Parameters
     ----------
     solver : Solver
-        Short: what a release reveals does not depend on how many follow.
+        With few steps: what a release reveals does not depend on how many follow.
     canary : Canary, CellCanary or TextCanary
         Under replace-one, and under add-remove unless there is another.
     goal : float
-        Share of the claim that a white-box audit should measure.
+        Share of the claimed epsilon that a white-box audit should measure.
     without : Canary or None
-        Under add-remove.
+        Canary under add-remove.
     ridge : float, default=0.0
         Weight of a squared penalty.
     gaussian : bool, default=False
-        Whether, on this canary, everything that is released is known to be a Gaussian shift, though
-        the price covers more: then the family estimator takes Gaussian noise of any size for the
-        true law.
+        Whether all releases on this canary are known to be Gaussian shifts, though the cost covers
+        more: the family estimator then assumes Gaussian noise of unknown size.
     worst_row : bool, default=False
-        Whether the answer depends on the place of a row, so that the worst one has to be found.
+        Whether the answer depends on the position of a row, so that the worst one is searched.
     goal_replacing : float or None
-        Under replace-one, where that differs.
+        Goal under replace-one, if it differs.
     note : str
-        Why less than the whole claim is attained, where that is so.
+        Why less than the whole claim is attained, if so.
     law : callable or None
-        Noise multipliers to the trade-off on the canary, where it is known and the price is not
-        attained at every epsilon at once.
+        Maps noise multipliers to the trade-off curve on the canary, where it is known and the cost
+        is not attained at every epsilon at once.
     repeats : int, default=1
-        How many times as many trials the whole audit should take: where little of the claim is left
-        to lose to chance.
+        Factor on the number of trials in the whole audit, where the measured share is close to the
+        goal.
     """
 
     solver: Solver
@@ -284,19 +283,19 @@ class Target:
 
 _POISSON = PoissonBatch(0.25)
 _CORNERS = 4
-# One column: then a move of the weights is along the record, and slopes that are not at their bound
-# follow it.
+# One column: the weights then move along the record, and slopes below their bound follow them.
 _LINE = Canary(columns=1)
 _TRACKING = Canary(columns=1, label=0.45)
-# Near, the loss bends and the slope is above the clip; far out on the other side it is flat: both
-# shift curvature and gradient.
-_BENT, _FLAT = -0.75, -FAR
-_BATCHED = "the price is for a batch that is known, the attacker's is not"
-_GATES = "a gate is paid as randomised response, which a line search does not attain"
+# At the first label the loss is curved and its slope exceeds the clipping norm; at the second it is
+# linear. Both change curvature and gradient.
+_CURVED_LABEL, _LINEAR_LABEL = -0.75, -FAR
+_BATCHED = "the cost assumes a known batch; the attacker does not know it"
+_GATES = "a gate costs as much as randomised response, which a line search does not attain"
 _FLAT_SNAPSHOT = (
-    "the price covers a record that is flat at the snapshot and steep later, and no canary stays so"
+    "the cost covers a record with no gradient at the snapshot and a large one later, which no "
+    "canary attains"
 )
-_ONE_BIT = "of each noisy count one bit is told: at most 0.8 of the Gaussian parameter"
+_ONE_BIT = "one bit of each noisy count is released: at most 0.8 of the Gaussian parameter"
 
 TARGETS: dict[str, Target] = {
     "whitened-gd": Target(WhitenedGradientDescent(steps=4), ridge=1e-3),
@@ -313,19 +312,19 @@ TARGETS: dict[str, Target] = {
     "mp-admm, multi-step": Target(
         MPADMM(steps=2, inner=3, form="multi-step"),
         goal=0.7,
-        note="the price covers any direction of the metric",
+        note="the cost covers every direction of the metric",
     ),
     "objective": Target(ObjectivePerturbation(kappa=0.005), gaussian=True),
     "objective-kifer": Target(
         ClassicObjective(),
         goal=0.15,
         gaussian=True,
-        note="the classic theorem asks for about twice the noise",
+        note="the classic theorem requires about twice the noise",
     ),
     "dpsc": Target(
         DPSC(steps=3, c=10.0),
         gaussian=True,
-        note="several noisy objectives are priced by a Renyi curve",
+        note="several noisy objectives are accounted by a Renyi curve",
         repeats=3,
     ),
     "dpsc, pure": Target(DPSC(steps=2, c=10.0, noise="pure"), _LINE, goal=0.5),
@@ -346,20 +345,20 @@ TARGETS: dict[str, Target] = {
     ),
     "newton": Target(
         DoubleNoiseNewton(steps=3, floor=100.0),
-        Canary(label=_BENT, other_label=_FLAT),
-        without=Canary(label=_BENT),
+        Canary(label=_CURVED_LABEL, other_label=_LINEAR_LABEL),
+        without=Canary(label=_CURVED_LABEL),
         repeats=3,
     ),
     "newton, noisy direction": Target(
         DoubleNoiseNewton(steps=3, floor=1.0, second_noise="direction"),
-        Canary(columns=1, label=_BENT, other_label=_FLAT),
+        Canary(columns=1, label=_CURVED_LABEL, other_label=_LINEAR_LABEL),
     ),
     "frank-wolfe": Target(
         FrankWolfe(steps=_CORNERS, radius=0.1),
         Canary(columns=1, pushing=3),
         without=Canary(columns=1, pushing=1),
-        # Rows that push are three times as far from the middle as a record moves to either side,
-        # under both relations.
+        # The added rows shift the utilities from equality by three times what a record does, under
+        # both relations.
         law=lambda multipliers: curve_of(repeated_corner(multipliers["corner"], _CORNERS, 3.0)),
         repeats=3,
     ),
@@ -376,12 +375,10 @@ TARGETS: dict[str, Target] = {
     "bls": Target(DPBLS(steps=2, rate=0.5, candidates=4, first_step=1.0), _LINE, 0.5, note=_GATES),
     "bls, all rows": Target(DPBLS("gd", steps=2, candidates=4, first_step=1.0), _LINE, repeats=2),
     "dp-agd": Target(DPAGD(steps=2, candidates=4, choice_share=0.1), _LINE, repeats=3),
-    "quantiles": Target(QuantileLooks(), CellCanary()),
-    "vocabulary": Target(VocabularyLook(), TextCanary(), goal=0.5, note=_ONE_BIT),
+    "quantiles": Target(QuantileQueries(), CellCanary()),
+    "vocabulary": Target(VocabularyQuery(), TextCanary(), goal=0.5, note=_ONE_BIT),
 }
-"""Every algorithm that has landed, and preprocessing, with the settings and the canary of its
-audit.
-"""
+"""Every algorithm, and preprocessing, with the settings and the canary of its audit."""
 
 RELATIONS = tuple(Relation)
 
@@ -392,7 +389,7 @@ def attack_on(
     budget: Budget = USUAL_BUDGET,
     secure: bool = False,
 ) -> Attack:
-    """The strongest attack that is known on an algorithm.
+    """The strongest known attack on an algorithm.
 
     Parameters
     ----------
@@ -401,7 +398,7 @@ def attack_on(
     relation : Relation or str, default="replace-one"
     budget : Budget
     secure : bool, default=False
-        Noise from the operating system in place of reproducible noise.
+        Noise from the operating system instead of reproducible noise.
 
     Returns
     -------
@@ -415,7 +412,7 @@ def attack_on(
     require_known(name, {**TARGETS, **SEARCHES}, "algorithm")
     relation, target = Relation.parse(relation), TARGETS[name]
     canary = (target.without or target.canary) if not replaces_one(relation) else target.canary
-    if isinstance(canary, TextCanary) and isinstance(target.solver, VocabularyLook):
+    if isinstance(canary, TextCanary) and isinstance(target.solver, VocabularyQuery):
         canary = canary.at_threshold(target.solver, budget, relation)
     penalty = ScaledL2(target.ridge) if target.ridge else Zero()
     problem = Problem(
@@ -429,7 +426,7 @@ def attack_on(
 
 
 def _at_worst_row(attack: Attack, canary: Canary | CellCanary | TextCanary) -> Attack:
-    """The same with the canary where the exact answers are furthest apart."""
+    """The same with the canary in the row where the exact answers differ most."""
     query: Any = attack.solver._query(attack.problem)  # type: ignore[attr-defined]
 
     def apart(row: int) -> float:
@@ -461,12 +458,12 @@ def owner_attacks(
         "shared": SharedSolver(SSADMM(steps=4)),
     }
 
-    def loud(k: int) -> Vector:
+    def alternating(k: int) -> Vector:
         return np.full(canary.columns, 0.1 * (-1) ** k)
 
     return {
         f"owner, {name}": OwnerAttack(
-            algorithm, seat, canary.neighbours(relation), loud, gaussian=True
+            algorithm, seat, canary.neighbours(relation), alternating, gaussian=True
         )
         for name, algorithm in algorithms.items()
     }
@@ -474,11 +471,11 @@ def owner_attacks(
 
 @cache
 def proved(name: str, relation: Relation | str) -> bool:
-    """Whether an algorithm has a guarantee under the relation at all."""
+    """Whether an algorithm has a guarantee under the adjacency relation."""
     try:
         attack = attack_on(name, relation)
         plan, n = attack.solver.plan(attack.problem), attack.problem.n_rows
-        # At any noise: a relation without a proof is refused when the cost is read.
+        # Any noise does: a relation without a proof is refused when the cost is evaluated.
         form = normal_form(plan.cost(plan.multipliers(1.0, n), n), Relation.parse(relation))
         for part in form.paired:
             part.directions(Relation.parse(relation))
@@ -515,7 +512,7 @@ def audit_solver(
     trials, confidence, seed, alarm, watch
         As for `audit`.
     secure : bool, default=False
-        Noise from the operating system in place of reproducible noise.
+        Noise from the operating system instead of reproducible noise.
 
     Returns
     -------
@@ -535,7 +532,7 @@ def audit_solver(
     )
     if name in (searches := search_attacks(relation, budget)):
         search = searches[name]
-        # Of a search nothing but its model is ever seen, whoever looks.
+        # Every attacker sees only the model of a search.
         return run_audit(search.published, search.claim, canary=search.words, view=BLACK)
     attack = attack_on(name, relation, budget, secure)
     return run_audit(

@@ -1,10 +1,10 @@
-"""Auditing with one run: many canaries in one fit, each in or out by a coin of its own (Steinke,
+"""Auditing with one run: many canaries in one fit, each included by its own random bit (Steinke,
 Nasr and Jagielski, 2023).
 
-The auditor guesses the coins it feels sure of. If the fit is (epsilon, delta)-private, the number
-of right guesses is hardly larger than if each were right with probability
-``e^epsilon / (1 + e^epsilon)``, independently. One fit is enough, at the price of a looser bound:
-use it where fits are expensive.
+The auditor guesses the bits with the most extreme scores. If the fit is (epsilon, delta)-private,
+the number of right guesses is hardly larger than if each were right with probability
+``e^epsilon / (1 + e^epsilon)``, independently. One fit is enough, but the bound is looser: use it
+where fits are expensive.
 """
 
 import math
@@ -29,24 +29,24 @@ from hushfit.problem import Problem
 from hushfit.release import ClippedGradient
 from hushfit.solvers import run, solver_from
 
-# Shares of the canaries on which a guess is ventured; each is a test of its own.
+# Shares of the canaries that are guessed; each share is a separate test.
 GUESSED_SHARES = (0.02, 0.1, 0.3, 1.0)
 _MOST_EPSILON = 40.0
 
 
 @dataclass(frozen=True)
 class OneRun:
-    """What one run proved.
+    """Result of an audit with one run.
 
     Parameters
     ----------
     claim : Claim
     canaries, guesses, right : int
-        How many there were, were guessed, and were guessed right, where the bound is best.
+        Number of canaries, of guesses, and of right guesses, where the bound is best.
     epsilon : float
         Lower bound at the claimed delta.
     p_value : float
-        Of the guesses under the claim, all shares taken into account.
+        Of the guesses under the claim, corrected for the number of shares.
     level : float
     power : float
     """
@@ -73,11 +73,11 @@ class OneRun:
 
 
 def one_run_p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    r"""Largest probability, under (epsilon, delta), of at least so many right guesses.
+    r"""Largest probability, under (epsilon, delta), of so many right guesses or more.
 
     With W binomial of ``guesses`` trials and success probability :math:`e^\epsilon/(1+e^\epsilon)`
-    it is :math:`P(W \ge v) + 2 m \delta \max_i P(v - i \le W < v) / i`: what delta can add is
-    bounded by the mass that it could lift over v.
+    it is :math:`P(W \ge v) + 2 m \delta \max_i P(v - i \le W < v) / i`: what delta contributes is
+    bounded by the mass that it can move above v.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ def one_run_p_value(canaries: int, guesses: int, right: int, epsilon: float, del
     """
     if not 0 <= right <= guesses <= canaries:
         raise InvalidArgument(
-            f"{right} right of {guesses} guesses on {canaries} canaries cannot be. Count again."
+            f"{right} right of {guesses} guesses on {canaries} canaries is impossible."
         )
-    chance = float(expit(epsilon))
-    beyond = float(binom.sf(right - 1, guesses, chance))
+    probability = float(expit(epsilon))
+    beyond = float(binom.sf(right - 1, guesses, probability))
     if right == 0 or delta == 0:
         return min(1.0, beyond)
-    just_below = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), guesses, chance))
+    just_below = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), guesses, probability))
     lifted = float((just_below / np.arange(1, right + 1)).max())
     return min(1.0, beyond + 2 * canaries * delta * lifted)
 
@@ -125,14 +125,14 @@ def one_run(
     seed: int = 0,
     shares: Sequence[float] = GUESSED_SHARES,
 ) -> OneRun:
-    """Audit a mechanism by one run.
+    """Audit a mechanism with one run.
 
     Parameters
     ----------
     mechanism : callable
-        Takes coins, one for each canary, and a seed; runs on the table in which those canaries
-        whose coin is true are themselves and the others their neighbours; returns one score for
-        each, large if it looks present. Turning one coin must lead to a neighbour.
+        Takes random bits, one for each canary, and a seed; runs on the table in which the canaries
+        with a true bit are included and the others replaced or left out; returns one score for
+        each, large if it looks included. Changing one bit must give a neighbouring table.
     claim : Claim
     canaries : int, default=1000
     confidence : float, default=0.999
@@ -145,18 +145,18 @@ def one_run(
     OneRun
     """
     level = (1 - confidence) / len(shares)
-    coins = np.random.default_rng([seed, 0]).random(canaries) < 0.5
-    scores = np.asarray(mechanism(coins, seed))
+    included = np.random.default_rng([seed, 0]).random(canaries) < 0.5
+    scores = np.asarray(mechanism(included, seed))
     if scores.shape != (canaries,):
         raise InvalidArgument(
-            f"The mechanism gave scores of shape {scores.shape} for {canaries} canaries. Give one "
-            "each."
+            f"The mechanism returned scores of shape {scores.shape} for {canaries} canaries. "
+            "Return one score for each."
         )
-    sure = np.argsort(-np.abs(scores - np.median(scores)), kind="stable")
+    most_extreme = np.argsort(-np.abs(scores - np.median(scores)), kind="stable")
     found = []
     for share in shares:
-        chosen = sure[: max(1, round(share * canaries))]
-        right = int(((scores[chosen] > np.median(scores)) == coins[chosen]).sum())
+        chosen = most_extreme[: max(1, round(share * canaries))]
+        right = int(((scores[chosen] > np.median(scores)) == included[chosen]).sum())
         p_value = one_run_p_value(canaries, len(chosen), right, claim.epsilon, claim.delta)
         found.append(
             (
@@ -174,15 +174,15 @@ def one_run(
 def gradient_canaries(
     solver: Any, relation: Relation | str, budget: Budget
 ) -> Callable[[BoolVector, int], Vector]:
-    """One fit with a canary for every coordinate: unit records, each with a label so far out that
-    its gradient is at the clip.
+    """One fit with a canary for every coordinate: unit records with labels so large that every
+    gradient attains the clipping norm.
 
     Parameters
     ----------
     solver : str or Solver
-        One that asks for clipped gradients.
+        One that releases clipped gradients.
     relation : Relation or str
-        A canary that is out has the opposite label, or is no record at all.
+        A canary that is not included has the opposite label, or is the null record.
     budget : Budget
 
     Returns
@@ -192,11 +192,11 @@ def gradient_canaries(
     """
     relation = Relation.parse(relation)
 
-    def mechanism(coins: BoolVector, seed: int) -> Vector:
-        m = len(coins)
+    def mechanism(included: BoolVector, seed: int) -> Vector:
+        m = len(included)
         problem = Problem(Squared(1.0), Zero(), m, m, relation, fit_intercept=False)
-        y = np.where(coins, -1e4, 1e4)
-        present = np.ones(m) if replaces_one(relation) else coins.astype(np.float64)
+        y = np.where(included, -1e4, 1e4)
+        present = np.ones(m) if replaces_one(relation) else included.astype(np.float64)
         X = csr_array((present, (np.arange(m), np.arange(m))), shape=(m, m))
         chosen = solver_from(solver, problem, budget)
         quote = chosen.plan(problem).quote(problem, budget)
@@ -204,7 +204,9 @@ def gradient_canaries(
         curator = seeded_curator(source, quote, relation, seed)
         run(chosen, problem, curator)
         answers = [
-            asked.answer for asked in curator.transcript if isinstance(asked.query, ClippedGradient)
+            released.answer
+            for released in curator.transcript
+            if isinstance(released.query, ClippedGradient)
         ]
         if not answers:
             raise InvalidArgument(

@@ -1,5 +1,5 @@
-"""What private preprocessing asks, in the form of solvers, so that it is attacked and replayed
-like them.
+"""The queries of private preprocessing in the form of solvers, so that they are attacked and
+replayed in the same way.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ from hushfit.solvers import Iterate
 
 
 @dataclass(frozen=True)
-class QuantileLooks:
-    """The two histograms of `PrivateQuantileScaler`; the second depends on the first answer. Its
+class QuantileQueries:
+    """The two histograms of `PrivateQuantileScaler`; the second depends on the first answer. The
     weights are the medians.
     """
 
@@ -41,13 +41,13 @@ class QuantileLooks:
 
 
 @dataclass(frozen=True)
-class VocabularyLook:
-    """The vocabulary of `SchemaEncoder`. Its weights are the numbers of texts that were named.
+class VocabularyQuery:
+    """The vocabulary of `SchemaEncoder`. The weights are the numbers of named texts.
 
     Parameters
     ----------
     lost : float or None
-        Probability of naming a text that one record alone has. None is the share of delta that the
+        Probability of naming a text that only one record has. None is the share of delta that the
         encoder takes.
     """
 
@@ -55,14 +55,14 @@ class VocabularyLook:
 
     takes_constraint = False
 
-    def for_budget(self, budget: Budget, problem: Problem) -> "VocabularyLook":
+    def for_budget(self, budget: Budget, problem: Problem) -> "VocabularyQuery":
         """The same with its share of delta."""
-        return VocabularyLook(
+        return VocabularyQuery(
             LOST_SHARE_OF_VOCABULARIES * budget.delta if self.lost is None else self.lost
         )
 
     def mechanism(self, problem: Problem) -> Thresholded:
-        """What names the texts."""
+        """The mechanism that names the texts."""
         return Thresholded(self.lost or 0.0, problem.n_features)
 
     def plan(self, problem: Problem) -> Plan:

@@ -1,9 +1,9 @@
-"""An attack on private model selection: a search that prefers, of all its trials, the model that
-gives the canary away.
+"""An attack on private model selection: a search that prefers the model that reveals most about the
+canary.
 
-Publishing the best of several models leaks more than publishing one, the most if "best" is what an
-attacker is looking for. So the score here is the weight of the canary's own column, and the
-published weight says which table it was.
+Publishing the best of several models leaks more than publishing one, and most if "best" means most
+informative for the attacker. So the score here is the weight of the canary's own column, and the
+published weight indicates the table.
 """
 
 import warnings
@@ -33,24 +33,24 @@ from hushfit.privacy.accounting import StoppingRule, stopping_rule
 from hushfit.release import Randomness
 from hushfit.solvers import ProximalGradient
 
-# Enough rows that the noise of a score does not decide; the fewer are held out, the more often the
-# canary is fitted on.
+# Enough rows that the noise of a score does not decide. A small held-out share makes it more likely
+# that the canary is among the fitted rows.
 _ROWS, _HOLDOUT = 400, 0.05
 _CANDIDATES: list[dict[str, Any]] = [{}]
 _SIZING_FITS = 64
 SEARCHES = {"search": ("geometric", 3.0)}
-"""Searches that are attacked: the law of the number of trials, and its mean."""
+"""Attacked searches: the distribution of the number of trials, and its mean."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchAttack:
-    """A search on two tables that differ in one row, priced once and then run as `PrivateSearchCV`
-    runs.
+    """A private search on two tables that differ in one row, quoted once and run as
+    `PrivateSearchCV` runs.
 
     Parameters
     ----------
     stopping : str
-        Law of the number of trials.
+        Distribution of the number of trials.
     expected_trials : float
     relation : Relation
     budget : Budget
@@ -74,7 +74,7 @@ class SearchAttack:
 
     @cached_property
     def tables(self) -> tuple[tuple[Matrix, AnyArray], tuple[Matrix, AnyArray]]:
-        """Empty rows but for one."""
+        """Two tables whose rows are zero but for one."""
         X, y = np.zeros((_ROWS, 1)), np.resize([0, 1], _ROWS)
         first, second = X.copy(), X.copy()
         first[0], second[0] = 1.0, 1.0 if replaces_one(self.relation) else np.nan
@@ -82,7 +82,7 @@ class SearchAttack:
 
     @cached_property
     def settled(self) -> Settled:
-        """The trials with their noise and the price of the search."""
+        """The trials with their noise and the cost of the search."""
         model = PrivateLogisticRegression(
             solver=ProximalGradient(steps=1), classes=[0, 1], fit_intercept=False
         )
@@ -91,14 +91,14 @@ class SearchAttack:
 
     @cached_property
     def claim(self) -> Claim:
-        """The budget, the price of the search, and the very law of a search with more or less
-        noise in its trials.
+        """The budget, the cost of the search, and the exact trade-off curve of a search as a
+        function of the noise factor of its trials.
         """
 
         def scaled(factor: float) -> Curve:
             mu = self.settled.strength / factor
-            # Without the record, weights lie between those with either, or where the null record
-            # puts them.
+            # If the record is held out, weights are centred between those with either record, or
+            # at those with the null record.
             laws = best_of_gaussians(
                 mu, self.rule, _HOLDOUT, mu / 2 if replaces_one(self.relation) else 0.0
             )
@@ -110,8 +110,8 @@ class SearchAttack:
 
     @cached_property
     def size(self) -> float:
-        """About the spread of the weight from fit to fit, so that scores are neither all 0 nor
-        all 1.
+        """Standard deviation of the weight over fits, a scale on which scores are neither all 0
+        nor all 1.
         """
         return float(np.std([self._fitted(1, seed).coef_[0, 0] for seed in range(_SIZING_FITS)]))
 
@@ -120,15 +120,15 @@ class SearchAttack:
             return self.settled.fitted(0, *self.tables[world], seed)
 
     def score(self, model: Any, X: Any, y: AnyArray) -> Vector:
-        """The same for every row: how much the model looks like one of the first table."""
+        """The same score for every row: larger if the model indicates the first table."""
         return np.full(len(y), float(expit(model.coef_[0, 0] / self.size)))
 
     def published(self, world: int, seed: int) -> float:
-        """The weight that is published: the more likely the first table, the larger."""
+        """The published weight: the larger, the more likely the first table."""
         randomness = Randomness.of(seed % 2**32)
         coins = randomness.coins
         (X, y), reserve = self.tables[world], usable(self.budget)[1]
-        # As PrivateSearchCV.fit does; a test holds the two together.
+        # As in PrivateSearchCV.fit; a test compares the two.
         fitted_on, scored_on = split(_ROWS, _HOLDOUT, coins)
         table, labels = _safe_indexing(X, fitted_on), _safe_indexing(y, fitted_on)
         held = _safe_indexing(X, scored_on), np.asarray(_safe_indexing(y, scored_on))

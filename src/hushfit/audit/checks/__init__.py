@@ -1,76 +1,58 @@
-"""What can be checked without an attack: sensitivities, noise, prices, payments and side channels.
+"""Checks that need no attack: sensitivities, noise, costs, payments and side channels.
 
-check_batch_sensitivity  Whether, in any batch, one more record moves a sum by no more than its
-                         radius, and one exchanged by no more than twice that
-check_batches            Whether the rows that a mechanism reads are the secret batch that its
-                         price is for
-check_ledger             Whether an account composes, refuses, is one account however it is copied,
-                         and holds against whoever chooses by answers
-check_paid               Whether all looks at the rows were paid for, beforehand, at no less than
-                         their price, and promised as they were asked for
-check_refusals           Whether a curator answers what its plan declares and nothing else
-check_sealed             Whether a fit whose door is sealed tells tables apart, and whether what
-                         stands behind the door is record by record
-LAYOUTS                  Kinds of tables and columns in which the same cells are read
-check_cells              Exchange one cell of a column for another, of whatever type, and count the
-                         other cells that are then read differently
-Fuzzed                   The worst neighbours that a search found
-check_order              Whether a query adds records up exactly
-check_overwritten        Arrays of a query are written to after it was asked
-check_replay             Whether a run is a function of what was released
+check_batch_sensitivity  Check the sensitivity of a sum in random batches
+check_batches            Check that the rows a mechanism reads are the secret batch of its cost
+check_ledger             Check composition, refusals, copies, threads and adaptive charges of a
+                         ledger
+check_paid               Check that every access to the rows was paid before, at its full cost
+check_refusals           Check that a curator answers only what its plan declares
+check_sealed             Check that a fit reads rows only through its curators, record by record
+LAYOUTS                  Containers of the same cells: lists, numpy and pyarrow
+check_cells              Check that no cell of a column changes how the others are read
+Fuzzed                   The worst pair of neighbours that a search found
+check_order              Check that a query sums records exactly
+check_overwritten        Check the sensitivity of a query after its arrays were overwritten
+check_replay             Check that a run is a function of its releases
 check_sensitivity        `fuzz_sensitivity` as a finding
-check_side_channels      Whether anything but the released numbers tells two tables apart
-fuzz_sensitivity         Look for neighbours that move the answer of a query further than it says,
-                         by climbing from random pairs of records
-check_disk_ledger        Whether a ledger on disk refuses second names and forked children, and
-                         shows forgeries
-ExactCase                A price, and pairs of laws that it must cover
-ExactLaws                Logarithms of the probabilities of all outcomes on two tables
-best_of_gaussians        The best of a random number of Gaussian trials, the score being the answer
-                         itself
-check_exact              Whether a price covers its worst pairs at every epsilon, and how close
-                         they come
-choice_law               Logarithms of the probabilities that each score is the largest after
-                         Laplace noise
-curve_of                 The whole trade-off between two laws, in either order, for an audit that
-                         knows them up to the size of their noise
-exact_cases              Every mechanism whose answers have a law that can be written down
+check_side_channels      Check that only the released numbers depend on the rows
+fuzz_sensitivity         Search, by hill climbing, for neighbours that exceed the sensitivity of a
+                         query
+check_disk_ledger        Check that a ledger on disk refuses second names and forked children, and
+                         detects forgeries
+ExactCase                A cost, and pairs of distributions that it must cover
+ExactLaws                Log-probabilities of all outcomes on two tables
+best_of_gaussians        The best of a random number of Gaussian trials, scored by the answer
+check_exact              Check that a cost covers its worst pairs, and how close they come
+choice_law               Log-probabilities that each score is the largest after Laplace noise
+curve_of                 The trade-off curve of two distributions, in either order
+exact_cases              Every mechanism whose answers have a distribution in closed form
 exact_findings           All exact small cases
-gate_law                 Logarithms of the probabilities of stopping at each score, and of never
-                         stopping
-repeated_corner          So many choices between two corners
-Example                  A query, the table around the record that is exchanged, and what labels
-                         are admissible
+gate_law                 Log-probabilities of stopping at each score, and of never stopping
+repeated_corner          Several choices between two vertices
+Example                  A query, the table around the replaced record, and admissible labels
 example_queries          Every query that is answered over rows of features, by name
-Finding                  What one check found
+Finding                  Result of one check
 LEVEL                    False-alarm rate of one check
-check_moves_on_grid      Whether neighbours, rounded as they are released, are no further apart
-                         than the price counts
-check_release_noise      What the boundary adds to an answer
-check_sampler            Law, independence and freshness of a sampler
-check_small_noise        Whether noise next to the smallest numbers has the scale that is paid for,
-                         or is refused
-noise_findings           The same for answers that were collected elsewhere, such as by a curator
-                         under test
+check_moves_on_grid      Check that neighbours, rounded as released, are within the accounted
+                         distance
+check_release_noise      Check the noise that a curator adds to an answer
+check_sampler            Check distribution, independence and freshness of a sampler
+check_small_noise        Check that noise of a tiny sensitivity has the paid scale, or is refused
+noise_findings           `check_release_noise` for answers that were collected elsewhere
 Laws                     Probabilities of the cells of one answer on two tables
-check_choices            Whether a mechanism's choices have the law that its price is for
+check_choices            Check that a mechanism's choices have the distribution of its cost
 check_mechanism_price    `check_price` of one mechanism by itself
-check_price              Whether a price is at least what answers with these laws reveal, at every
-                         epsilon
-check_quote              Whether a whole plan, at the noise that was chosen for it, keeps its
-                         budget
-check_search_price       Whether the best of a random number of Gaussian trials costs what it is
-                         priced at
-worst_laws               Laws of ``count`` answers on pairs of tables that are as far apart as the
-                         mechanism allows
-Bare                     A query without a problem, as one that the climb over neighbours can ask
+check_price              Check that a cost covers what answers with these distributions reveal
+check_quote              Check that a whole plan, at its calibrated noise, stays within its budget
+check_search_price       Check the cost of the best of a random number of Gaussian trials
+worst_laws               Distributions of ``count`` answers on worst-case pairs of tables
+Bare                     A query without a problem, in the form that `fuzz_sensitivity` takes
 ObjectiveGradient        The gradient of a perturbed objective at a point, as a query
-check_certificate        Whether the noise on a minimiser covers every solver that its certificate
-                         lets through, and the noise inside every neighbour
-check_conversation       Whether an owner's words are functions of its releases and of what it
-                         heard
-check_run_noise          Whether the noise of a run is as large as was paid for, afresh in every
-                         release, and of its own in every coordinate
+check_certificate        Check that the noise on a minimiser covers every solver that its
+                         certificate accepts
+check_conversation       Check that an owner's messages are functions of its releases and of the
+                         messages it received
+check_run_noise          Check the noise of a run: scale, freshness and independence
 """
 
 from hushfit.audit.checks._boundary import (

@@ -1,9 +1,9 @@
-"""Audits of the door: what goes past it, what is paid for it, which rows come through it, and what
-it must refuse.
+"""Audits of the trusted boundary: what bypasses it, what is paid for it, which rows are read, and
+what it must refuse.
 
-The first idea is a sealed door. Fit with every curator holding a table of null records in place of
-the rows: whatever two neighbouring tables still show differently did not come through the door.
-Each check returns `Finding` objects.
+The first idea is a sealed door: fit with every curator holding a table of null records instead of
+the rows. Any output that still differs between two neighbouring tables bypassed the boundary. Each
+check returns `Finding` objects.
 """
 
 import copy
@@ -53,43 +53,41 @@ from hushfit.release import (
 )
 from hushfit.release.curator import Curator
 
-# A paid price may differ from a recomputed one by the rounding of its accountant.
+# A paid cost may differ from a recomputed one by the rounding of its accountant.
 _PRICE_ROUNDING = 1e-6
 _UNIT_ROUNDING = 1e-9
 
 
-# The sealed door
+# Fits with a sealed door
 
 
 def null_table(source: DataSource) -> DataSource:
-    """A table of the same size in which nobody is: every record is the null record."""
+    """A table of the same size in which every record is the null record."""
     if isinstance(source, TextColumns):
         return TextColumns(tuple((None,) * source.n_rows for _ in source.columns))
-    nobody = np.full((source.n_rows, source.n_features), np.nan)
+    null_rows = np.full((source.n_rows, source.n_features), np.nan)
     return as_source(
-        nobody, np.zeros(source.n_rows), fit_intercept=getattr(source, "fit_intercept", False)
+        null_rows, np.zeros(source.n_rows), fit_intercept=getattr(source, "fit_intercept", False)
     )
 
 
 @contextmanager
-def watched_doors(seal: bool = False) -> Iterator["Doors"]:
-    """Notes every payment, every curator and every release while it lasts; ``seal`` gives all
-    curators null tables.
-    """
-    doors = Doors()
+def recorded_boundary(seal: bool = False) -> Iterator["BoundaryLog"]:
+    """Record every payment, curator and release; with ``seal``, give all curators null tables."""
+    log = BoundaryLog()
     opened, noisy, charged = Curator.__init__, Curator._noisy, Ledger.charge
 
     def __init__(self: Curator, source: DataSource, *terms: Any, **more: Any) -> None:
-        doors.events.append(Opened(self, source))
+        log.events.append(Opened(self, source))
         opened(self, null_table(source) if seal else source, *terms, **more)
 
     def _noisy(self: Curator, name: str, query: Any) -> Vector:
-        doors.events.append(Looked(self, name, query))
+        log.events.append(DataAccess(self, name, query))
         return noisy(self, name, query)
 
     def charge(self: Ledger, cost: Cost, *terms: Any, **more: Any) -> Receipt:
         receipt = charged(self, cost, *terms, **more)
-        doors.events.append(Paid(self, receipt.cost))
+        log.events.append(Paid(self, receipt.cost))
         return receipt
 
     patched: list[tuple[Any, str, Any, Any]] = [
@@ -100,10 +98,10 @@ def watched_doors(seal: bool = False) -> Iterator["Doors"]:
     for owner, name, _, watching in patched:
         setattr(owner, name, watching)
     try:
-        yield doors
+        yield log
     finally:
-        for owner, name, honest, _ in patched:
-            setattr(owner, name, honest)
+        for owner, name, original, _ in patched:
+            setattr(owner, name, original)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +113,8 @@ class Opened:
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
-    """A query met the rows."""
+class DataAccess:
+    """A query was evaluated on the rows."""
 
     curator: Curator
     name: str
@@ -132,10 +130,10 @@ class Paid:
 
 
 @dataclass(eq=False)
-class Doors:
-    """What happened, in order."""
+class BoundaryLog:
+    """Events at the trusted boundary, in order."""
 
-    events: list[Opened | Looked | Paid] = field(default_factory=list)
+    events: list[Opened | DataAccess | Paid] = field(default_factory=list)
 
     @property
     def sources(self) -> list[DataSource]:
@@ -145,43 +143,42 @@ class Doors:
 def check_sealed(
     make: Callable[[], Any], tables: Sequence[tuple[Any, Any]], name: str = "fit"
 ) -> list[Finding]:
-    """Whether a fit whose door is sealed tells tables apart, and whether what stands behind the
-    door is record by record.
+    """Check that a fit reads rows only through its curators, record by record.
 
     Parameters
     ----------
     make : callable
         Returns a fresh estimator with a seed, so that two fits draw the same noise.
     tables : sequence of (X, y)
-        That differ in one row.
+        Tables that differ in one row.
     name : str, default="fit"
 
     Returns
     -------
     list of Finding
-        Everything that the fit lets out, attributes to the last bit; and of the rows that curators
-        hold, that no record is longer than one and that the other records do not move when one is
-        exchanged.
+        With sealed curators, no output of the fit depends on the table, to the last bit of its
+        attributes. Of the rows that curators hold, no record is longer than one, and replacing one
+        changes no other.
     """
     seen, behind = [], []
     for X, y in tables:
-        kept: list[Any] = []
+        made: list[Any] = []
 
-        def fresh(kept: list[Any] = kept) -> Any:
-            kept.append(make())
-            return kept[0]
+        def fresh(made: list[Any] = made) -> Any:
+            made.append(make())
+            return made[0]
 
-        with watched_doors(seal=True) as doors:
+        with recorded_boundary(seal=True) as log:
             observed = _observed(fresh, X, y)
         observed["values of attributes"] = _frozen(
-            {key: value for key, value in vars(kept[0]).items() if key.endswith("_")}
+            {key: value for key, value in vars(made[0]).items() if key.endswith("_")}
         )
-        observed["number of looks"] = [type(event).__name__ for event in doors.events]
+        observed["number of accesses"] = [type(event).__name__ for event in log.events]
         seen.append(observed)
-        behind.append([_records(source) for source in doors.sources])
+        behind.append([_records(source) for source in log.sources])
     findings = [
         Finding(
-            f"{name}: a sealed fit ends",
+            f"{name}: a sealed fit succeeds",
             not all(one["errors"] for one in seen),
             seen[0]["errors"][:300],
         )
@@ -191,7 +188,7 @@ def check_sealed(
         other = next((value for value in values if value != values[0]), values[0])
         findings.append(
             Finding(
-                f"{name}: {channel} go through the door",
+                f"{name}: {channel} depend on rows only through curators",
                 other is values[0],
                 _first_difference(values[0], other),
             )
@@ -200,13 +197,11 @@ def check_sealed(
 
 
 def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding]:
-    """Records of each table: as many, unit length at most, and the same in all but for the one
-    that was exchanged.
-    """
+    """Check that tables have equally many records, of length at most one, all equal but one."""
     shapes = [[np.shape(records) for records in of_table] for of_table in behind]
     other = next((shape for shape in shapes if shape != shapes[0]), None)
     counted = Finding(
-        f"{name}: all tables have as many records",
+        f"{name}: all tables have equally many records",
         other is None,
         "" if other is None else f"{shapes[0]} against {other}",
     )
@@ -219,7 +214,7 @@ def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding
                 longest = max(
                     longest, float(np.linalg.norm(records[:, :-1], axis=1).max(initial=0.0))
                 )
-            # Wherever a split has put it, the exchanged record is one of them.
+            # One of them is the replaced record, at any position a split has put it.
             moved = max(moved, int((records != first).any(axis=1).sum()) - 1)
     return [
         counted,
@@ -229,17 +224,15 @@ def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding
             f"longest {longest:.6f}",
         ),
         Finding(
-            f"{name}: exchanging a row moves no other record",
+            f"{name}: replacing a row changes no other record",
             moved <= 0,
-            f"{max(moved, 0)} other records moved",
+            f"{max(moved, 0)} other records changed",
         ),
     ]
 
 
 def _records(source: DataSource) -> Any:
-    """What a query can see of each row: its record, entry by entry, the intercept's too, and its
-    label at the end.
-    """
+    """What a query can read of each row: its record with the intercept's entry, and its label."""
     if isinstance(source, TextColumns):
         return np.array(source.columns, dtype=object).T
     width = source.n_features + 1
@@ -252,7 +245,7 @@ def _records(source: DataSource) -> Any:
 
 
 def _frozen(value: Any, depth: int = 0) -> Any:
-    """A value as something that can be compared bit by bit."""
+    """A value in a form that can be compared bit by bit."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return (str(value.dtype), value.shape, value.tobytes())
     if isinstance(value, np.generic | float | int | str | bytes | bool | Enum) or value is None:
@@ -294,13 +287,12 @@ def check_paid(
     relation: Relation,
     name: str = "fit",
 ) -> list[Finding]:
-    """Whether all looks at the rows were paid for, beforehand, at no less than their price, and
-    promised as they were asked for.
+    """Check that every access to the rows was paid before, at its full cost, within the guarantee.
 
     Parameters
     ----------
     make : callable
-        Ledger to estimator; with budget and relation as below.
+        Maps a ledger to an estimator with the budget and relation below.
     X, y : arrays
     budget : Budget
     relation : Relation
@@ -311,39 +303,39 @@ def check_paid(
     list of Finding
     """
     ledger = Ledger(1e6, budget.delta, str(relation))
-    with watched_doors() as doors:
-        fitted = _quietly(lambda: make(ledger).fit(X, y))
+    with recorded_boundary() as log:
+        fitted = _without_warnings(lambda: make(ledger).fit(X, y))
     paid = [
         event.cost
-        for event in doors.events
+        for event in log.events
         if isinstance(event, Paid) and event.ledger.account is ledger.account
     ]
-    promised = fitted.privacy_
+    guarantee = fitted.privacy_
     spent = epsilon_of(compose(paid), budget.delta, relation) if paid else 0.0
-    unpaid, twice = _unpaid_looks(doors), _rows_of_one_trial(doors) - len(X)
-    dearest = max(
+    unpaid, twice = _unpaid_accesses(log), _rows_of_one_trial(log) - len(X)
+    most_expensive = max(
         (
             epsilon_of(cost, budget.delta, relation)
-            for cost in _prices_of_looks(doors, together=False)
+            for cost in _costs_of_accesses(log, together=False)
         ),
         default=0.0,
     )
-    together = _prices_of_looks(doors, together=True)
+    together = _costs_of_accesses(log, together=True)
     whole = (
         epsilon_of(compose(together), budget.delta, relation)
-        if not _is_search(doors) and together
-        else dearest
+        if not _is_search(log) and together
+        else most_expensive
     )
     return [
-        Finding(f"{name}: paid before every look", not unpaid, f"{len(unpaid)} unpaid looks"),
+        Finding(f"{name}: paid before every access", not unpaid, f"{len(unpaid)} unpaid accesses"),
         Finding(f"{name}: no row is fitted on and scored on", twice <= 0, f"{max(twice, 0)} rows"),
         Finding(
             f"{name}: paid once for each fit",
-            0 < len(paid) <= len(doors.sources),
-            f"{len(paid)} payments, {len(doors.sources)} fits",
+            0 < len(paid) <= len(log.sources),
+            f"{len(paid)} payments, {len(log.sources)} fits",
         ),
         Finding(
-            f"{name}: looks cost no more than was paid",
+            f"{name}: releases cost no more than was paid",
             whole <= spent * (1 + _PRICE_ROUNDING),
             f"epsilon {whole:.4g} of {spent:.4g}",
         ),
@@ -354,53 +346,54 @@ def check_paid(
         ),
         Finding(
             f"{name}: the guarantee is what was asked and paid for",
-            (promised.epsilon, promised.delta, promised.relation)
+            (guarantee.epsilon, guarantee.delta, guarantee.relation)
             == (budget.epsilon, budget.delta, relation)
-            and promised.cost == compose(paid),
-            f"{promised.epsilon:g}, {promised.delta:g}, {promised.relation}",
+            and guarantee.cost == compose(paid),
+            f"{guarantee.epsilon:g}, {guarantee.delta:g}, {guarantee.relation}",
         ),
     ]
 
 
-def _quietly(act: Callable[[], Any]) -> Any:
+def _without_warnings(act: Callable[[], Any]) -> Any:
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         return act()
 
 
-def _is_search(doors: Doors) -> bool:
-    """Whether releases are priced as the best of many: then they are not composed one by one."""
+def _is_search(log: BoundaryLog) -> bool:
+    """Whether the cost is that of the best of many trials, not the composition of the releases."""
     return any(
-        isinstance(event, Looked) and isinstance(event.query, TotalScore) for event in doors.events
+        isinstance(event, DataAccess) and isinstance(event.query, TotalScore)
+        for event in log.events
     )
 
 
-def _rows_of_one_trial(doors: Doors) -> int:
-    """Rows that a fit and its score take together; a price that takes the dearer of both is for
-    rows that are in one.
+def _rows_of_one_trial(log: BoundaryLog) -> int:
+    """Rows of a fit and its score together. A cost that is the larger of the two assumes that no
+    row is in both.
     """
     scored = {
         id(event.curator)
-        for event in doors.events
-        if isinstance(event, Looked) and isinstance(event.query, TotalScore)
+        for event in log.events
+        if isinstance(event, DataAccess) and isinstance(event.query, TotalScore)
     }
     sizes: dict[bool, list[int]] = {True: [0], False: [0]}
-    for event in doors.events:
+    for event in log.events:
         if isinstance(event, Opened):
             sizes[id(event.curator) in scored].append(event.source.n_rows)
     return max(sizes[True]) + max(sizes[False]) if scored else 0
 
 
-def _unpaid_looks(doors: Doors) -> list[str]:
-    """Looks that no payment precedes. Every fit needs one of its own; scores belong to the
-    search that made them.
+def _unpaid_accesses(log: BoundaryLog) -> list[str]:
+    """Accesses that no payment precedes. Every fit needs its own payment; scores belong to their
+    search.
     """
     credit, found = 0, []
     paid_for: set[int] = set()
-    for event in doors.events:
+    for event in log.events:
         if isinstance(event, Paid):
             credit += 1
-        elif isinstance(event, Looked) and id(event.curator) not in paid_for:
+        elif isinstance(event, DataAccess) and id(event.curator) not in paid_for:
             if isinstance(event.query, TotalScore) and (credit or paid_for):
                 continue
             if credit < 1:
@@ -411,16 +404,14 @@ def _unpaid_looks(doors: Doors) -> list[str]:
     return found
 
 
-def _prices_of_looks(doors: Doors, together: bool) -> list[Cost]:
-    """Price of what each curator released, by its own mechanisms; or of each release by itself."""
-    counts: dict[tuple[int, str], tuple[Looked, int]] = {}
+def _costs_of_accesses(log: BoundaryLog, together: bool) -> list[Cost]:
+    """Cost of all releases of each curator together, or of each kind of release once."""
+    counts: dict[tuple[int, str], tuple[DataAccess, int]] = {}
     sizes = {
-        id(event.curator): event.source.n_rows
-        for event in doors.events
-        if isinstance(event, Opened)
+        id(event.curator): event.source.n_rows for event in log.events if isinstance(event, Opened)
     }
-    for event in doors.events:
-        if isinstance(event, Looked):
+    for event in log.events:
+        if isinstance(event, DataAccess):
             key = id(event.curator), event.name
             counts[key] = event, counts.get(key, (event, 0))[1] + 1
     found = []
@@ -438,13 +429,12 @@ def _prices_of_looks(doors: Doors, together: bool) -> list[Cost]:
 
 
 def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> list[Finding]:
-    """Whether an account composes, refuses, is one account however it is copied, and holds against
-    whoever chooses by answers.
+    """Check composition, refusals, copies, threads and adaptive charges of a ledger.
 
     Parameters
     ----------
     make : callable, optional
-        Budget and relation to an empty ledger; one in memory unless given.
+        Maps budget and relation to an empty ledger; in memory unless given.
 
     Returns
     -------
@@ -470,7 +460,7 @@ def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> li
             forked.append(way)
     raced = fresh(budget, relation)
     taken: list[bool] = []
-    _race(lambda: taken.extend(_accepts(raced, cost) for _ in range(8)))
+    _run_concurrently(lambda: taken.extend(_accepts(raced, cost) for _ in range(8)))
     return [
         Finding(
             "ledger: charges compose, and the one too many is refused",
@@ -495,26 +485,28 @@ def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> li
 
 
 def _choosing_does_not_pay(fresh: Callable[[], Ledger]) -> Finding:
-    """After a Gaussian release, by its answer, another one or a release that may say everything:
-    each as large as is accepted.
+    """An adversary chooses, by the answer of a Gaussian release, a second one or a release that
+    reveals everything with some probability, each as large as the ledger accepts.
     """
     budget, first = fresh().budget, 1 / 6.0
     mu = _largest(fresh, first, lambda s: GaussianCost(1 / s))
-    lost = _largest(fresh, first, lambda s: ApproximateCost(0.0, s * budget.delta)) * budget.delta
+    failure = (
+        _largest(fresh, first, lambda s: ApproximateCost(0.0, s * budget.delta)) * budget.delta
+    )
     z = np.linspace(-9, 9, 4001)
     left = budget.epsilon - first * z - first * first / 2
-    gaussian = _by_normal_law(mu, left)
-    truth = lost + (1 - lost) * np.maximum(-np.expm1(left), 0.0)
+    gaussian = _gaussian_delta(mu, left)
+    truth = failure + (1 - failure) * np.maximum(-np.expm1(left), 0.0)
     delta = float(norm.pdf(z) @ np.maximum(gaussian, truth) * (z[1] - z[0]))
     return Finding(
-        "ledger: choosing by an answer does not pay",
+        "ledger: adaptive charges stay within delta",
         delta <= budget.delta,
         f"true delta {delta:.3g} of {budget.delta:g}",
     )
 
 
 def _largest(fresh: Callable[[], Ledger], first: float, priced: Callable[[float], Cost]) -> float:
-    """The strength up to which a ledger accepts a price after a Gaussian release."""
+    """Largest strength at which a ledger accepts a cost after a Gaussian release."""
     low, high = 0.0, 1.0
     for _ in range(20):
         middle, ledger = (low + high) / 2, fresh()
@@ -535,23 +527,23 @@ def _accepts(ledger: Ledger, cost: Cost, relation: Relation = Relation.REPLACE_O
 
 
 def _gaussian_charges(budget: Budget, multiplier: float) -> int:
-    """How many Gaussian releases a budget holds, by the normal law alone."""
+    """Number of Gaussian releases that fit a budget, by the normal distribution alone."""
     count, epsilon = 0, budget.epsilon
     while True:
-        if _by_normal_law(np.sqrt(count + 1) / multiplier, epsilon) > budget.delta:
+        if _gaussian_delta(np.sqrt(count + 1) / multiplier, epsilon) > budget.delta:
             return count
         count += 1
 
 
-def _by_normal_law(mu: float, epsilon: Any) -> Any:
-    """Delta of a Gaussian release at each epsilon, written down once more: the library's own
-    formula is what is audited.
+def _gaussian_delta(mu: float, epsilon: Any) -> Any:
+    """Delta of a Gaussian release at each epsilon, independent of the library's formula, which is
+    under audit.
     """
     return norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
 
 
-def _race(act: Callable[[], object]) -> None:
-    """Four threads that do the same at once."""
+def _run_concurrently(act: Callable[[], object]) -> None:
+    """Run a function in four threads at once."""
     threads = [threading.Thread(target=act) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -563,15 +555,15 @@ def _race(act: Callable[[], object]) -> None:
 
 
 def check_refusals(source: DataSource, query: Any, other: Any, relation: Relation) -> list[Finding]:
-    """Whether a curator answers what its plan declares and nothing else.
+    """Check that a curator answers only what its plan declares.
 
     Parameters
     ----------
     source : DataSource
     query : Query
-        That is declared, twice.
+        Declared for two releases.
     other : Query
-        Of another kind.
+        A query of another type.
     relation : Relation
 
     Returns
@@ -584,10 +576,10 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
         quote = Quote.at(plan, {"declared": 1.0}, source.n_rows)
         return seeded_curator(source, quote, relation, 0)
 
-    def refuses(*asked: tuple[str, Any]) -> bool:
+    def refuses(*requests: tuple[str, Any]) -> bool:
         door = curator()
         try:
-            for name, what in asked:
+            for name, what in requests:
                 door.release(name, what)
         except (UndeclaredRelease, KeyError):
             return True
@@ -600,7 +592,7 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
         with suppress(UndeclaredRelease):
             answers.extend(raced.release("declared", query) for _ in range(4))
 
-    _race(ask)
+    _run_concurrently(ask)
     twice = ("declared", query)
     return [
         Finding("curator: a third release of two is refused", refuses(twice, twice, twice)),
@@ -608,7 +600,9 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
         Finding("curator: another kind of query is refused", refuses(("declared", other))),
         Finding("curator: what is declared is answered", not refuses(twice, twice)),
         Finding(
-            "curator: threads cannot ask for more", len(answers) == 2, f"{len(answers)} answers"
+            "curator: threads cannot get more releases",
+            len(answers) == 2,
+            f"{len(answers)} answers",
         ),
     ]
 
@@ -617,7 +611,7 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
 
 
 class WatchedRows:
-    """A source that notes which of its rows are read."""
+    """A source that records which of its rows are read."""
 
     def __init__(self, source: DataSource) -> None:
         self._source = source
@@ -640,14 +634,14 @@ def check_batches(
     seed: int = 0,
     level: float = LEVEL,
 ) -> list[Finding]:
-    """Whether the rows that a mechanism reads are the secret batch that its price is for.
+    """Check that the rows a mechanism reads are the secret batch of its cost.
 
     Parameters
     ----------
     mechanism : Mechanism
         One that draws batches.
     query : Query
-        That it answers.
+        A query that it answers.
     source : DataSource
     relation : Relation
     draws : int, default=400
@@ -661,26 +655,26 @@ def check_batches(
     """
     kind, n = type(mechanism).__name__, source.n_rows
     entropy = Entropy(relation, SeededSampler(seed), SeededCoins(seed + 1))
-    looks = []
+    accesses = []
     for _ in range(draws):
         watched: Any = WatchedRows(source)
         mechanism.answer(query, watched, 1.0, entropy)
-        looks.append(watched.read)
+        accesses.append(watched.read)
     if isinstance(query, PermutedRun):
-        return _order_findings(kind, looks, query, n, level)
-    counts = np.array([_multiplicities(read, n) for read in looks])
+        return _order_findings(kind, accesses, query, n, level)
+    counts = np.array([_multiplicities(read, n) for read in accesses])
     rate = float(getattr(mechanism.cost(1.0, 1, n), "rate", 1.0))
     inside = counts.max(axis=1) > 0
     per_row = inside.sum(axis=0)
-    # The batch is secret and the same for every look of one answer.
+    # The batch is secret and the same for every access of one answer.
     one_batch = bool((counts == counts[:, :1]).all()) if counts.ndim == 3 else True
     found = [
         Finding(
-            f"{kind}: no row is taken twice",
+            f"{kind}: no row is read twice",
             int(counts.max()) <= 1,
             f"at most {int(counts.max())} times",
         ),
-        Finding(f"{kind}: one answer looks at one batch", one_batch),
+        Finding(f"{kind}: one answer reads one batch", one_batch),
     ]
     p = min(
         1.0,
@@ -688,7 +682,7 @@ def check_batches(
     )
     found.append(
         Finding(
-            f"{kind}: rows are taken at the priced rate",
+            f"{kind}: rows are read at the accounted rate",
             p > level,
             f"rate {inside.mean():.4f} of {rate:.4f}, p = {p:.3g}",
         )
@@ -699,14 +693,14 @@ def check_batches(
 
 
 def _multiplicities(read: Sequence[IntVector | None], n: int) -> Matrix:
-    """How often each row was taken in each look of one answer."""
+    """How often each row was read in each access of one answer."""
     return np.array(
         [np.ones(n) if rows is None else np.bincount(rows, minlength=n)[:n] for rows in read]
     )
 
 
 def _fresh_batches(kind: str, inside: Matrix, level: float) -> Finding:
-    """Batches of consecutive answers agree as often as independent ones do."""
+    """Check that batches of consecutive answers agree as often as independent ones."""
     a, b = inside[:-1].astype(np.float64).ravel(), inside[1:].astype(np.float64).ravel()
     spread = a.std() * b.std()
     z = (
@@ -714,26 +708,29 @@ def _fresh_batches(kind: str, inside: Matrix, level: float) -> Finding:
         if spread > 0
         else np.inf
     )
-    # Rows of one batch of fixed size lean on each other a little, which this normal law leaves room
-    # for.
+    # Rows of a batch of fixed size are slightly dependent; the factor 1.5 allows for that.
     p = 2 * float(norm.sf(abs(z) / 1.5))
-    return Finding(f"{kind}: batches are drawn afresh", p > level, f"p = {p:.3g}")
+    return Finding(f"{kind}: batches are independent", p > level, f"p = {p:.3g}")
 
 
 def _order_findings(
-    kind: str, looks: Sequence[Sequence[IntVector | None]], run: PermutedRun, n: int, level: float
+    kind: str,
+    accesses: Sequence[Sequence[IntVector | None]],
+    run: PermutedRun,
+    n: int,
+    level: float,
 ) -> list[Finding]:
-    """In a secret order every row is in each batch as often as the batch is large, and moves
-    from answer to answer.
+    """Check that each row is in each batch with probability proportional to its size, and that
+    orders of consecutive answers are independent.
     """
     batches = len(run.passes.sizes)
-    places = np.full((len(looks), n), -1)
-    for k, read in enumerate(looks):
+    places = np.full((len(accesses), n), -1)
+    for k, read in enumerate(accesses):
         for batch, rows in enumerate(read[:batches]):
             places[k, rows if rows is not None else slice(None)] = batch
     shares = np.array(run.passes.sizes) / n
     counts = np.array([np.bincount(column[column >= 0], minlength=batches) for column in places.T])
-    expected = len(looks) * shares
+    expected = len(accesses) * shares
     p = min(
         1.0,
         n
@@ -743,17 +740,21 @@ def _order_findings(
     )
     same = int((places[1:] == places[:-1]).all(axis=1).sum())
     agree = float((places[1:] == places[:-1]).mean())
-    chance = float((shares**2).sum())
-    z = (agree - chance) / np.sqrt(chance * (1 - chance) / (places.size - n)) / 1.5
+    by_chance = float((shares**2).sum())
+    z = (agree - by_chance) / np.sqrt(by_chance * (1 - by_chance) / (places.size - n)) / 1.5
     fresh = 2 * float(norm.sf(abs(z)))
     return [
-        Finding(f"{kind}: every row is in each batch by its share", p > level, f"p = {p:.3g}"),
         Finding(
-            f"{kind}: orders are drawn afresh", fresh > level, f"{same} repeats, p = {fresh:.3g}"
+            f"{kind}: every row is in each batch with the right probability",
+            p > level,
+            f"p = {p:.3g}",
         ),
         Finding(
-            f"{kind}: no row is left out or taken twice",
-            bool((places >= 0).all() and (counts.sum(axis=1) == len(looks)).all()),
+            f"{kind}: orders are independent", fresh > level, f"{same} repeats, p = {fresh:.3g}"
+        ),
+        Finding(
+            f"{kind}: no row is left out or read twice",
+            bool((places >= 0).all() and (counts.sum(axis=1) == len(accesses)).all()),
         ),
     ]
 
@@ -767,19 +768,19 @@ def check_batch_sensitivity(
     pairs: int = 40,
     seed: int = 0,
 ) -> Finding:
-    """Whether, in any batch, one more record moves a sum by no more than its radius, and one
-    exchanged by no more than twice that.
+    """Check the sensitivity of a sum in random batches: one more record changes it by at most its
+    radius, a replaced one by at most the replace-one sensitivity.
 
     Parameters
     ----------
     name : str
     query : Query
-        One that may be sampled.
+        A query that may be evaluated on a batch.
     rows, labels : arrays
     draw_label : callable
-        Generator to a random admissible label.
+        Maps a generator to a random admissible label.
     pairs : int, default=40
-        Batches that are tried, each with two random records.
+        Number of batches, each with two random records.
     seed : int, default=0
 
     Returns

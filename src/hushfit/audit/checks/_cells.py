@@ -1,6 +1,4 @@
-"""Whether one cell of a column changes how the others are read, by way of the type that the
-column gets.
-"""
+"""Check that no cell of a column changes how the others are read, through the column's type."""
 
 import datetime
 from collections.abc import Callable, Sequence
@@ -14,7 +12,7 @@ from hushfit.audit.checks._noise import Finding
 from hushfit.data.schema import CategoricalColumn, NumericColumn
 
 _DAY = datetime.datetime(2020, 1, 1)
-# Columns of three equal parts of which a cell of the last one is exchanged.
+# Columns of three cells, of which the last is replaced.
 VALUES: dict[str, list[Any]] = {
     "whole numbers": [1, 2, 3],
     "large whole numbers": [2**53 + 1, 2**60 + 1, 5],
@@ -38,7 +36,7 @@ def _object_array(values: Sequence[Any]) -> AnyArray:
 
 
 def _arrow_array(values: Sequence[Any]) -> Any:
-    """A column as a file has it: of one type, which a single cell does not decide."""
+    """A column as in a file: of one type, which no single cell determines."""
     return pa.array(values, pa.array(values[:-1]).type)
 
 
@@ -51,9 +49,7 @@ LAYOUTS: dict[str, Callable[[Sequence[Any]], Any]] = {
 
 
 def vocabulary(values: Sequence[Any]) -> CategoricalColumn:
-    """Every way in which the values have ever been written, as far as they can stand in one
-    list.
-    """
+    """All spellings of the values that one list of categories can hold."""
     column = None
     written: list[str] = []
     for text in (
@@ -63,7 +59,7 @@ def vocabulary(values: Sequence[Any]) -> CategoricalColumn:
     ):
         try:
             column = CategoricalColumn("c", (*written, text))
-        except ValueError:  # the same value once more
+        except ValueError:  # a duplicate
             continue
         written.append(text)
     assert column is not None
@@ -75,13 +71,13 @@ def check_cells(
     read: Callable[[Any, Any], AnyArray],
     name: str = "cells",
 ) -> list[Finding]:
-    """Exchange one cell of a column for another, of whatever type, and count the other cells that
-    are then read differently.
+    """Check that no cell of a column changes how the others are read: replace one by values of all
+    types, and count other cells that change.
 
     Parameters
     ----------
     layouts : dict of str to callable
-        Make a column of a list of values; one that refuses a mixture makes no table.
+        Make a column of a list of values; layouts that reject mixed types are skipped.
     read : callable
         Takes a column of a schema and cells; returns one row for each cell.
     name : str, default="cells"
@@ -97,8 +93,8 @@ def check_cells(
             moved = sum(
                 _moved(make, values, odd, column, read) for odd in PLANTED for column in columns
             )
-            check = f"{name}: {layout}, {kind}: no cell moves another"
-            findings.append(Finding(check, moved == 0, f"{moved} other cells moved"))
+            check = f"{name}: {layout}, {kind}: no cell changes another"
+            findings.append(Finding(check, moved == 0, f"{moved} other cells changed"))
     return findings
 
 

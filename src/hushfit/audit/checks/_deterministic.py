@@ -1,7 +1,7 @@
-"""Audits without chance: sensitivities by hill-climbing, runs replayed from their releases, and
+"""Deterministic audits: sensitivities by hill climbing, runs replayed from their releases, and
 side channels compared.
 
-Each returns `Finding` objects; nothing is raised for what a check finds.
+Each returns `Finding` objects; a failed check does not raise.
 """
 
 import io
@@ -27,7 +27,7 @@ from hushfit.problem import Problem
 from hushfit.release import Choice, ClippedGradient, Gate, GatedStep, LossDrop, SteepestCorner
 from hushfit.solvers import Solver, run
 
-# A sensitivity is exceeded beyond the rounding of the distance itself.
+# Allowance for the rounding of the distance itself.
 _ROUNDING = 1e-9
 _EXTREMES = (np.nan, np.inf, 1e200, 1e-200, 0.0)
 
@@ -37,12 +37,12 @@ _EXTREMES = (np.nan, np.inf, 1e200, 1e-200, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Fuzzed:
-    """The worst neighbours that a search found.
+    """The worst pair of neighbours that a search found.
 
     Parameters
     ----------
     ratio : float
-        Distance of the two answers over the sensitivity; above 1 the proof is wrong, or the code.
+        Distance of the two answers over the sensitivity; above 1, the proof or the code is wrong.
     records : pair of (x, y)
         The rows that differ; None is the null record.
     """
@@ -68,8 +68,7 @@ def fuzz_sensitivity(
     seed: int = 0,
     make_source: Callable[..., DataSource] = as_source,
 ) -> Fuzzed:
-    """Look for neighbours that move the answer of a query further than it says, by climbing from
-    random pairs of records.
+    """Search, by hill climbing, for neighbours that exceed the sensitivity of a query.
 
     Parameters
     ----------
@@ -77,16 +76,16 @@ def fuzz_sensitivity(
         At public values; it has a ``problem``.
     relation : Relation or str
     rows, labels : arrays
-        The table around the record that is exchanged.
+        The table around the replaced record.
     draw_label : callable
-        Generator to a random admissible label.
+        Maps a generator to a random admissible label.
     row : int, default=0
-        The place of the record.
+        The position of the record.
     starts, climbs : int
-        Pairs to start from, and moves tried from each.
+        Random initial pairs, and proposals tried from each.
     seed : int, default=0
     make_source : callable
-        Rows and labels to a source.
+        Maps rows and labels to a source.
 
     Returns
     -------
@@ -100,7 +99,7 @@ def fuzz_sensitivity(
         answers = []
         for place, (x, y) in enumerate(pair):
             X, own = rows.copy(), labels.copy()
-            # The null record under add-remove; a row that is not a number counts as that.
+            # The null record under add-remove; a NaN row counts as such.
             X[row] = np.nan if place == 1 and not replaces_one(relation) else x
             own[row] = y
             answers.append(answer(make_source(X, own, fit_intercept=fit_intercept)))
@@ -123,18 +122,18 @@ def fuzz_sensitivity(
 def _measured(
     query: Any, relation: Relation
 ) -> tuple[Callable[[DataSource], Vector], Callable[[Vector, Vector], float], float]:
-    """What a query's sensitivity speaks of: the answer, how distance is measured, and the bound."""
+    """The answer that a query's sensitivity bounds, its distance function, and the bound."""
     if isinstance(query, Gate | Choice):
-        # Each score moves by the sensitivity at most, on its own.
+        # The sensitivity bounds the change of each score by itself.
         return lambda source: query.scores(source, None), _largest, query.sensitivity(relation)
     if isinstance(query, SteepestCorner):
-        # The utility of a corner moves by that much; over all corners these are the sums of each
-        # entry's largest changes.
+        # The sensitivity bounds the change of a vertex's utility; over all vertices that is the
+        # sum of the largest changes of the entries.
         return (
             lambda source: (
                 np.concatenate(list(query.utilities(query.sums(source), 2.0**40))) / 2.0**40
             ),
-            _corners(query),
+            _vertex_distance(query),
             (query.sensitivity(relation)),
         )
     if isinstance(query, GatedStep):
@@ -153,9 +152,9 @@ def _largest(a: Vector, b: Vector) -> float:
     return float(np.abs(a - b).max())
 
 
-def _corners(query: SteepestCorner) -> Callable[[Vector, Vector], float]:
-    """Half the range of the changes of utility over all answers: entries are chosen on their
-    own, so their ranges add up.
+def _vertex_distance(query: SteepestCorner) -> Callable[[Vector, Vector], float]:
+    """Half the range of the changes of utility over all answers: entries are chosen separately,
+    so their ranges add up.
     """
     sizes = [2 * query.problem.n_features] * query.problem.outputs + [
         2
@@ -204,8 +203,8 @@ def check_overwritten(
     draw_label: Callable[[np.random.Generator], float],
     seed: int = 0,
 ) -> Finding:
-    """Arrays of a query are written to after it was asked: what it answers then must keep the
-    bound that it states then.
+    """Check the sensitivity of a query after its arrays were overwritten: the new answers must
+    satisfy the newly stated bound.
     """
     rng, tables = np.random.default_rng(seed), [(rows, labels)]
     for _ in range(12):
@@ -214,7 +213,7 @@ def check_overwritten(
         tables.append((X, y))
     sources = [as_source(X, y, fit_intercept=query.problem.fit_intercept) for X, y in tables]
     answer, _, _ = _measured(query, relation)
-    for source in sources:  # whatever is kept for later is computed here
+    for source in sources:  # fills the caches
         answer(source)
     written = overwrite_arrays(query)
     answer, apart, bound = _measured(query, relation)
@@ -230,9 +229,7 @@ def check_overwritten(
 
 
 def overwrite_arrays(holder: Any) -> list[str]:
-    """Write into every array that a query, or something inside it, holds and lets be written to;
-    their names.
-    """
+    """Overwrite every writeable array that a query, or a part of it, holds; return their names."""
     written = []
     for name, value in vars(holder).items():
         if isinstance(value, np.ndarray) and value.flags.writeable:
@@ -264,11 +261,11 @@ def check_order(
     shuffles: int = 6,
     make_source: Callable[..., DataSource] = as_source,
 ) -> Finding:
-    """Whether a query adds records up exactly: in whatever order they come, the answer is the
-    same to the last bit.
+    """Check that a query sums records exactly: the answer is the same to the last bit in any order
+    of the rows.
 
-    Sums of plain floats are not, and one record then changes how all after it are rounded,
-    which no sensitivity covers.
+    Plain floating-point sums are not: one record changes the rounding of all that follow, which no
+    sensitivity covers.
 
     Parameters
     ----------
@@ -278,9 +275,9 @@ def check_order(
     relation : Relation or str
     rows, labels : arrays
     shuffles : int, default=6
-        Orders that are tried: always the same ones, so that nothing rests on chance.
+        Number of orders; always the same ones, so that the check is deterministic.
     make_source : callable
-        Rows and labels to a source.
+        Maps rows and labels to a source.
 
     Returns
     -------
@@ -295,7 +292,7 @@ def check_order(
     ]
     apart = max(float(np.abs(other - answers[0]).max()) for other in answers[1:])
     return Finding(
-        f"{name}: the order of the rows does not show",
+        f"{name}: the answer does not depend on the order of the rows",
         apart == 0,
         f"answers up to {apart:.2g} apart",
     )
@@ -304,23 +301,23 @@ def check_order(
 # Replay
 
 
-class NobodyHome:
-    """A source that answers nothing: whoever looks at it is caught."""
+class UnreadableSource:
+    """A source without rows, which raises at every access."""
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the rows were looked at: {name}")
+        raise AssertionError(f"the rows were accessed: {name}")
 
 
 def check_replay(
     solver: Solver, problem: Problem, source: DataSource, budget: Budget, seed: int = 0
 ) -> list[Finding]:
-    """Whether a run is a function of what was released: repeated without any rows, it ends at the
+    """Check that a run is a function of its releases: replayed without any rows, it ends at the
     same weights, bit for bit.
 
     Parameters
     ----------
     solver : Solver
-        Settled.
+        Configured for the problem and the budget.
     problem : Problem
     source : DataSource
     budget : Budget
@@ -334,8 +331,8 @@ def check_replay(
     quote = solver.plan(problem).quote(problem, budget)
     curator = seeded_curator(source, quote, problem.relation, seed)
     w = run(solver, problem, curator).w
-    blind: Any = NobodyHome()
-    again = seeded_curator(blind, quote, problem.relation, seed + 7, tuple(curator.transcript))
+    no_rows: Any = UnreadableSource()
+    again = seeded_curator(no_rows, quote, problem.relation, seed + 7, tuple(curator.transcript))
     try:
         same = run(solver, problem, again).w
     except AssertionError as error:
@@ -345,8 +342,8 @@ def check_replay(
         for part in quote.plan.parts
     }
     declared = {part.name: part.count for part in quote.plan.parts}
-    asked = all(
-        _same_question(a.query, b.query)
+    same_queries = all(
+        _same_query(a.query, b.query)
         for a, b in zip(curator.transcript, again.transcript, strict=True)
     )
     return [
@@ -355,7 +352,7 @@ def check_replay(
             bool(np.array_equal(w, same)),
             f"{len(curator.transcript)} releases",
         ),
-        Finding(f"{name}: questions are functions of the releases", asked),
+        Finding(f"{name}: queries are functions of the releases", same_queries),
         Finding(
             f"{name}: no release beyond the plan",
             all(made[key] <= declared[key] for key in made),
@@ -364,8 +361,8 @@ def check_replay(
     ]
 
 
-def _same_question(a: Any, b: Any) -> bool:
-    """Public values of two questions agree to the last bit."""
+def _same_query(a: Any, b: Any) -> bool:
+    """Whether the public values of two queries agree to the last bit."""
     if type(a) is not type(b):
         return False
     if isinstance(a, ClippedGradient):
@@ -379,7 +376,7 @@ def _same_question(a: Any, b: Any) -> bool:
 def check_side_channels(
     make: Callable[[], Any], tables: Sequence[tuple[Any, Any]], name: str = "fit"
 ) -> list[Finding]:
-    """Whether anything but the released numbers tells two tables apart.
+    """Check that only the released numbers depend on the rows.
 
     Fits on every table with the same seed and compares: errors, warnings, log records, what was
     printed, names, types and shapes of all attributes, steps, guarantee, and the model file with
@@ -390,7 +387,7 @@ def check_side_channels(
     make : callable
         Returns a fresh estimator; ``verbose`` output is compared too.
     tables : sequence of (X, y)
-        Neighbours, with a row that is harmless, far out, not a number, ...
+        Neighbours in one row: ordinary, large, NaN, ...
     name : str, default="fit"
 
     Returns
@@ -399,9 +396,9 @@ def check_side_channels(
     """
     seen = [_observed(make, X, y) for X, y in tables]
     failed = [observed["errors"] for observed in seen if observed["errors"]]
-    # Fits that all fail alike have nothing to compare.
+    # If all fits fail with the same error, there is nothing to compare.
     findings = [
-        Finding(f"{name}: fits end", len(failed) < len(seen), failed[0][:300] if failed else "")
+        Finding(f"{name}: fits succeed", len(failed) < len(seen), failed[0][:300] if failed else "")
     ]
     for channel in seen[0]:
         values = [observed.get(channel) for observed in seen]
@@ -415,7 +412,7 @@ def check_side_channels(
     return findings
 
 
-class _Kept(logging.Handler):
+class _LogRecorder(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.lines: list[str] = []
@@ -425,10 +422,10 @@ class _Kept(logging.Handler):
 
 
 def _observed(make: Callable[[], Any], X: Any, y: Any) -> dict[str, Any]:
-    """Everything that a fit lets out beside the numbers it was paid for."""
-    out, err, kept, root = io.StringIO(), io.StringIO(), _Kept(), logging.getLogger()
+    """All outputs of a fit except the released numbers."""
+    out, err, recorder, root = io.StringIO(), io.StringIO(), _LogRecorder(), logging.getLogger()
     level = root.level
-    root.addHandler(kept)
+    root.addHandler(recorder)
     root.setLevel(logging.DEBUG)
     fitted, error = None, ""
     try:
@@ -443,12 +440,12 @@ def _observed(make: Callable[[], Any], X: Any, y: Any) -> dict[str, Any]:
             except Exception as problem:
                 error = f"{type(problem).__name__}: {problem}"
     finally:
-        root.removeHandler(kept)
+        root.removeHandler(recorder)
         root.setLevel(level)
     seen: dict[str, Any] = {
         "errors": error,
         "warnings": [f"{w.category.__name__}: {w.message}" for w in caught],
-        "log lines": kept.lines,
+        "log lines": recorder.lines,
         "printed lines": (out.getvalue(), err.getvalue()),
         "attributes": {}
         if fitted is None
@@ -465,11 +462,11 @@ def _shape(value: Any) -> str:
 
 
 def _blanked_file(fitted: Any) -> str:
-    """The model file with every released number replaced by its place."""
+    """The model file with every released number replaced by its shape."""
     try:
         contents = json.loads(model_json(Model(fitted))[0])
     except InvalidArgument:
-        return "not a model that is kept in files"
+        return "not a model that can be saved"
     for key in [
         key for key in contents if key in ("coef", "intercept", "digest", "sha256", "hash")
     ]:

@@ -1,5 +1,5 @@
-"""Audits of a ledger on disk: attacks by somebody who can mount, copy, rewrite and fork, but has no
-key and no time machine."""
+"""Audits of a ledger on disk: attacks by someone who can mount, copy, rewrite and fork, but has no
+key."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _DATASET: Final = "audit"
 
 
 def check_disk_ledger() -> list[Finding]:
-    """Whether a ledger on disk refuses second names and forked children, and shows forgeries.
+    """Check that a ledger on disk refuses second names and forked children, and detects forgeries.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def check_disk_ledger() -> list[Finding]:
         _rolled_back,
         _rewritten,
         _forged_model,
-        _forged_promise,
+        _forged_guarantee,
     )
     found = []
     for attack in attacks:
@@ -65,8 +65,7 @@ def _charge(ledger: Ledger) -> Receipt:
 
 
 def _second_name(folder: Path) -> Finding:
-    """A container sees the file through a mount of its own: each name would have its own
-    journal."""
+    """A container sees the file through its own mount: each name would have its own journal."""
     ledger = _fresh(folder)
     here = [Mount("/", "ext4"), Mount(str((folder / "ledger.db").resolve()), "ext4")]
     with patch("hushfit.privacy.ledger._sqlite.mounts", lambda: here):
@@ -75,41 +74,40 @@ def _second_name(folder: Path) -> Finding:
 
 
 class _Watched:
-    """A connection that tells who touches it, and does nothing else."""
+    """A connection that reports which process uses it, and does nothing else."""
 
     def __init__(self, parent: int, line: int) -> None:
         self._parent, self._line = parent, line
 
     def execute(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        self._tell("execute")
+        self._report("execute")
         return []
 
     def begin(self) -> None:
-        self._tell("begin")
+        self._report("begin")
 
     def commit(self) -> None:
-        self._tell("commit")
+        self._report("commit")
 
     def rollback(self) -> None:
-        self._tell("rollback")
+        self._report("rollback")
 
     def close(self) -> None:
-        self._tell("close")
+        self._report("close")
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         who = "parent" if os.getpid() == self._parent else "child"
         os.write(self._line, f"{who} {what}\n".encode())
 
 
 def _forked_payment(folder: Path) -> Finding:
-    """A process forks in the middle of a transaction, and both sides go on: the connection is the
-    parent's."""
+    """A process forks during a transaction, and both continue: the connection is the parent's."""
     process = os.getpid()
     reading, writing = os.pipe()
 
     def act() -> None:
         with transaction(lambda: _Watched(process, writing)) as execute:
-            if child := _quiet_fork():
+            if child := _fork_without_warning():
                 os.waitpid(child, 0)
             execute("INSERT", {})
 
@@ -118,26 +116,26 @@ def _forked_payment(folder: Path) -> Finding:
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as lines:
-        touched = lines.read().splitlines()
-    own = not refused and touched == [
+        calls = lines.read().splitlines()
+    own = not refused and calls == [
         "parent begin",
         "parent execute",
         "parent commit",
         "parent close",
     ]
-    return Finding("disk ledger: a forked child touches no payment", own, ", ".join(touched))
+    return Finding("disk ledger: a forked child does not use the connection", own, ", ".join(calls))
 
 
-def _quiet_fork() -> int:
+def _fork_without_warning() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
-        )  # other threads exist, but hold no lock of ours
+        )  # other threads exist, but hold no lock that is needed here
         return os.fork()
 
 
 def _rolled_back(folder: Path) -> Finding:
-    """Somebody restores yesterday's copy; a hash from today is known elsewhere."""
+    """Someone restores yesterday's copy; a hash from today is known elsewhere."""
     ledger = _fresh(folder)
     _charge(ledger)
     shutil.copy(folder / "ledger.db", folder / "yesterday.db")
@@ -147,12 +145,12 @@ def _rolled_back(folder: Path) -> Finding:
     shutil.copy(folder / "yesterday.db", folder / "ledger.db")
     after = verify(folder / "ledger.db", [today]).sentences()
     return Finding(
-        "disk ledger: an older copy is noticed by what was kept", not before and bool(after)
+        "disk ledger: an older copy is detected by a stored hash", not before and bool(after)
     )
 
 
 def _rewritten(folder: Path) -> Finding:
-    """Somebody without the key writes all entries anew, with a larger budget and good hashes."""
+    """Someone without the key rewrites all entries, with a larger budget and correct hashes."""
     (folder / "key").write_bytes(os.urandom(32))
     os.environ[KEY_VARIABLE] = str(folder / "key")
     _charge(_fresh(folder))
@@ -178,27 +176,27 @@ def _rewritten(folder: Path) -> Finding:
             )
     after = verify(folder / "ledger.db").sentences()
     return Finding(
-        "disk ledger: what was written without the key is noticed", not before and bool(after)
+        "disk ledger: entries written without the key are detected", not before and bool(after)
     )
 
 
 def _forged_model(folder: Path) -> Finding:
-    """Somebody changes a coefficient, and the hash in the file with it."""
+    """Someone changes a coefficient, and the hash in the file with it."""
     _paid_model(folder)
     before = _model_problems(folder)
     _forge(folder, lambda contents: contents["coef"][0].__setitem__(0, 1e3))
     after = _model_problems(folder)
-    return Finding("disk ledger: a model that was changed is noticed", not before and bool(after))
+    return Finding("disk ledger: a changed model is detected", not before and bool(after))
 
 
-def _forged_promise(folder: Path) -> Finding:
-    """Somebody who may write to the ledger has the changed model recorded as well; what was paid
+def _forged_guarantee(folder: Path) -> Finding:
+    """Someone with write access also records the changed model in the ledger; the paid cost
     stays."""
     ledger, receipt = _paid_model(folder)
     digest = _forge(folder, lambda contents: contents["guarantee"].update(epsilon=0.001))
     _account(ledger).record_model(receipt, digest)
     return Finding(
-        "disk ledger: a promise that was not paid for is noticed", bool(_model_problems(folder))
+        "disk ledger: a guarantee that was not paid for is detected", bool(_model_problems(folder))
     )
 
 

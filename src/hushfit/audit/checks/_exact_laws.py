@@ -1,9 +1,9 @@
-"""Exact small cases: the law of one or two answers on a worst pair of tables, by quadrature,
-against what the price says of it.
+"""Exact small cases: the distribution of one or two answers on a worst pair of tables, by
+quadrature, compared with the accounted cost.
 
-Attacks see a claim through a few thousand trials. Here nothing is left to chance: the divergence of
-two laws is computed at several epsilons and must never exceed the price, and epsilon at a small
-delta must come as close to the price as is stated beside it.
+Attacks test a claim with a few thousand trials. These checks are not statistical: the hockey-stick
+divergence of two distributions is computed at several epsilons and must never exceed the cost, and
+epsilon at a small delta must come as close to the cost as each case states.
 """
 
 import math
@@ -42,22 +42,21 @@ from hushfit.privacy.accounting import StoppingRule, best_of_many, stopping_rule
 from hushfit.privacy.costs import MixtureGaussianCost
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
-# Quadrature is right to this share; a price that is below the truth by less is not told apart from
-# it.
+# Relative error of quadrature; a cost too small by less than this is not noticed.
 _ROUNDING = 1e-5
 _LEAST_DELTA = 1e-12
 _EPSILONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 _AT_DELTA = 1e-5
 _CURVE_AT: Vector = np.linspace(0.0, 12.0, 241)
-# Points of the integral over one normal variable, and how many deviations it reaches.
-_POINTS, _REACH = 12_001, 9.0
+# Points and half-width, in standard deviations, of the integral over a normal variable.
+_POINTS, _HALF_WIDTH = 12_001, 9.0
 _THRESHOLDS = 4001
 
 
 @dataclass(frozen=True, eq=False)
 class ExactLaws:
-    """Logarithms of the probabilities of all outcomes on two tables; of a continuous answer, of
-    its density times the cell.
+    """Log-probabilities of all outcomes on two tables; for a continuous answer, of its density
+    times the width of the cell.
     """
 
     first: Vector
@@ -68,14 +67,14 @@ class ExactLaws:
         return ExactLaws(self.second, self.first)
 
     def beside(self, other: "ExactLaws") -> "ExactLaws":
-        """Of two independent answers together."""
+        """The joint distributions of two independent answers."""
         return ExactLaws(
             np.add.outer(self.first, other.first).ravel(),
             np.add.outer(self.second, other.second).ravel(),
         )
 
     def delta(self, epsilon: float) -> float:
-        """Hockey-stick divergence of the first law from the second."""
+        """Hockey-stick divergence of the first distribution from the second."""
         with np.errstate(invalid="ignore"):
             gap = epsilon + self.second - self.first
         return float(
@@ -86,7 +85,7 @@ class ExactLaws:
         )
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon at which the divergence is ``delta``; 0 if it is less everywhere."""
+        """The epsilon at which the divergence is ``delta``; 0 if it is never larger."""
         if self.delta(0.0) <= delta:
             return 0.0
         high = 1.0
@@ -98,18 +97,18 @@ class ExactLaws:
 
 
 def worst_delta(pairs: Iterable[ExactLaws], epsilon: float) -> float:
-    """Largest divergence at an epsilon over pairs of laws, in either order."""
+    """Largest divergence at an epsilon over pairs of distributions, in either order."""
     return max(max(pair.delta(epsilon), pair.swapped.delta(epsilon)) for pair in pairs)
 
 
 def worst_epsilon(pairs: Iterable[ExactLaws], delta: float) -> float:
-    """Largest epsilon at a delta over pairs of laws, in either order."""
+    """Largest epsilon at a delta over pairs of distributions, in either order."""
     return max(max(pair.epsilon(delta), pair.swapped.epsilon(delta)) for pair in pairs)
 
 
 def curve_of(laws: ExactLaws) -> Curve:
-    """The whole trade-off between two laws, in either order, for an audit that knows them up to
-    the size of their noise.
+    """The trade-off curve of two distributions, in either order, for an audit that knows them up
+    to the size of their noise.
     """
     return Curve(
         _CURVE_AT, np.array([worst_delta([laws], float(epsilon)) for epsilon in _CURVE_AT])
@@ -122,7 +121,9 @@ def curve_of(laws: ExactLaws) -> Curve:
 def normals(*mixtures: Sequence[tuple[float, float]], points: int = _POINTS) -> list[Vector]:
     """Mixtures of unit normals on one grid, each given as shares and centres."""
     centres = [centre for mixture in mixtures for _, centre in mixture]
-    x, step = np.linspace(min(centres) - _REACH, max(centres) + _REACH, points, retstep=True)
+    x, step = np.linspace(
+        min(centres) - _HALF_WIDTH, max(centres) + _HALF_WIDTH, points, retstep=True
+    )
     cell = math.log(step / math.sqrt(2 * math.pi))
     return [
         cell
@@ -135,7 +136,7 @@ def normals(*mixtures: Sequence[tuple[float, float]], points: int = _POINTS) -> 
 
 
 def gaussian_laws(mu: float) -> ExactLaws:
-    """Gaussian noise on answers that are ``mu`` deviations apart."""
+    """Gaussian noise on answers that are ``mu`` standard deviations apart."""
     return ExactLaws(*normals([(1.0, mu)], [(1.0, 0.0)]))
 
 
@@ -151,20 +152,20 @@ def poisson_laws(mu: float, rate: float, relation: Relation, points: int = _POIN
 
 
 def fixed_size_laws(mu: float, rate: float) -> ExactLaws:
-    """The same for a batch of fixed size when all other records are like the second: without the
-    record, it is in there anyway.
+    """The same for a batch of fixed size when all other records equal the second one, so that every
+    batch holds copies of it.
     """
     return ExactLaws(*normals([(1 - rate, 0.0), (rate, mu)], [(1.0, 0.0)]))
 
 
 def mixture_laws(mu: float, rate: float, ratio: float) -> ExactLaws:
-    """A record that moves the answer a little always, and further if it is in the batch."""
+    """A record that always changes the answer a little, and more if it is in the batch."""
     return ExactLaws(*normals([(1 - rate, ratio * mu), (rate, mu)], [(1.0, 0.0)]))
 
 
 def permuted_laws(mu: float, shares: Sequence[float], ratios: Sequence[float]) -> list[ExactLaws]:
-    """The end of a run whose batches nobody knows: records that pull either way, one against
-    none, and batches that show.
+    """The last iterate of a run with secret batches: opposite records, one record against none, and
+    batches that other rows reveal.
     """
     parts = list(zip(shares, (mu * ratio for ratio in ratios), strict=True))
     either = normals(
@@ -172,8 +173,8 @@ def permuted_laws(mu: float, shares: Sequence[float], ratios: Sequence[float]) -
         [(share, -shift / 2) for share, shift in parts],
     )
     alone = normals(parts, [(1.0, 0.0)])
-    # Other rows may part the batches so far that everybody sees which one it was.
-    far = [(2 * _REACH + mu) * j for j in range(len(parts))]
+    # Other rows may separate the batches so far that the output reveals which one it was.
+    far = [(2 * _HALF_WIDTH + mu) * j for j in range(len(parts))]
     shown = [
         [(share, place + moved * shift) for (share, shift), place in zip(parts, far, strict=True)]
         for moved in (1.0, 0.0)
@@ -184,11 +185,11 @@ def permuted_laws(mu: float, shares: Sequence[float], ratios: Sequence[float]) -
 def best_of_gaussians(
     mu: float, rule: StoppingRule, unseen: float = 0.0, without: float = 0.0
 ) -> ExactLaws:
-    """The best of a random number of Gaussian trials, the score being the answer itself.
+    """The best of a random number of Gaussian trials, scored by the answer.
 
-    With probability ``unseen`` no trial has the record, and answers are around ``without``.
+    With probability ``unseen`` no trial has the record, and answers are centred at ``without``.
     """
-    x, step = np.linspace(-_REACH - 1, mu + _REACH + 1, _POINTS, retstep=True)
+    x, step = np.linspace(-_HALF_WIDTH - 1, mu + _HALF_WIDTH + 1, _POINTS, retstep=True)
 
     def best(centre: float) -> Vector:
         slope = rule.log_slope(np.exp(log_ndtr(x - centre)))
@@ -204,7 +205,7 @@ def best_of_gaussians(
 
 
 def log_tail(noise: str, x: Vector) -> Vector:
-    """Logarithm of the probability that noise of scale one is at least x."""
+    """Log-probability that noise of scale one is at least x."""
     if noise == "gaussian":
         return np.asarray(log_ndtr(-x))
     return np.where(
@@ -215,8 +216,8 @@ def log_tail(noise: str, x: Vector) -> Vector:
 def gate_law(
     noise: str, threshold: float, query: float, scores: Vector, points: int = _THRESHOLDS
 ) -> Vector:
-    """Logarithms of the probabilities of stopping at each score, and of never stopping; scales
-    of the two noises as given.
+    """Log-probabilities of stopping at each score, and of never stopping, for given noise scales of
+    threshold and scores.
     """
     reach = 10 if noise == "gaussian" else 40
     z = np.linspace(-reach * threshold, reach * threshold, points)
@@ -232,9 +233,7 @@ def gate_law(
 def gate_laws(
     noise: str, threshold: float, query: float, queries: int, moved: float = 1.0
 ) -> Iterator[ExactLaws]:
-    """A gate whose scores lie at one level and move together, in turn, or the last against the
-    others.
-    """
+    """A gate with equal scores that change together, alternately, or all against the last."""
     together = np.ones(queries)
     in_turn = np.resize([1.0, -1.0], queries)
     last = np.where(np.arange(queries) == queries - 1, -1.0, 1.0)
@@ -256,7 +255,7 @@ def gated_laws(
     ``rate``.
     """
     threshold, query = 2 / epsilon, 4 / epsilon
-    # Under replace-one either record is half of the sensitivity away from none.
+    # Under replace-one, half of the sensitivity lies between either record and none.
     sides = (0.5, -0.5) if replaces_one(relation) else (1.0, 0.0)
     for level in (-5.0, -3.0, -2.0, -1.0, 0.0, 2.0):
         absent = np.full(queries, level * query)
@@ -276,7 +275,7 @@ def gated_laws(
 
 
 def choice_law(scale: float, scores: Vector) -> Vector:
-    """Logarithms of the probabilities that each score is the largest after Laplace noise."""
+    """Log-probabilities that each score is the largest after Laplace noise."""
     t = np.unique(
         np.concatenate(
             [np.linspace(min(scores) - 40 * scale, max(scores) + 40 * scale, 20_001), scores]
@@ -293,7 +292,7 @@ def choice_law(scale: float, scores: Vector) -> Vector:
 
 
 def choice_laws(multiplier: float, candidates: int) -> Iterator[ExactLaws]:
-    """The first candidate moves one way and all others the other way, the first being behind."""
+    """The first candidate has the smaller score, and changes against all others."""
     moves = np.where(np.arange(candidates) == 0, 0.5, -0.5)
     for behind in (0.0, 2.0, 6.0, 12.0):
         scores = np.where(np.arange(candidates) == 0, -behind * multiplier, 0.0)
@@ -301,15 +300,15 @@ def choice_laws(multiplier: float, candidates: int) -> Iterator[ExactLaws]:
 
 
 def corner_laws(multiplier: float) -> Iterator[ExactLaws]:
-    """The exponential mechanism between two corners, of which the one is ahead."""
+    """The exponential mechanism between two vertices, one with a larger utility."""
     for ahead in np.linspace(-8.0, 8.0, 65):
         logs = [np.array([0.0, ahead + side / multiplier]) for side in (1.0, -1.0)]
         yield ExactLaws(*(log - logsumexp(log) for log in logs))
 
 
 def repeated_corner(multiplier: float, steps: int, ahead: float) -> ExactLaws:
-    """So many choices between two corners; the one is ahead by so many times what a record moves
-    it either way.
+    """Several choices between two vertices; ``ahead`` is the lead of one of them, in units of what
+    a record changes.
     """
     odds = [(ahead + side) / multiplier for side in (1.0, -1.0)]
     chosen = np.arange(steps + 1)
@@ -321,8 +320,8 @@ def repeated_corner(multiplier: float, steps: int, ahead: float) -> ExactLaws:
 
 
 def text_laws(multiplier: float, rare: float) -> Iterator[ExactLaws]:
-    """One column, replaced: a text loses the record and another, which nobody else has or which
-    is as common, gains it.
+    """One column under replace-one: a text loses the record, and another one, which is new or as
+    common, gains it.
     """
     scale = math.sqrt(2) * multiplier
     least = 1 - scale * float(ndtri(rare))
@@ -344,11 +343,9 @@ def text_laws(multiplier: float, rare: float) -> Iterator[ExactLaws]:
 
 def discrete_gaussian_laws(log2_variance: int, shift: int) -> ExactLaws:
     """Discrete Gaussian noise on two whole numbers."""
-    deviation = 2 ** (log2_variance / 2)
-    x = np.arange(
-        -math.ceil(40 * deviation), math.ceil(40 * deviation) + shift + 1, dtype=np.float64
-    )
-    logs = [-((x - centre) ** 2) / (2 * deviation**2) for centre in (shift, 0)]
+    std = 2 ** (log2_variance / 2)
+    x = np.arange(-math.ceil(40 * std), math.ceil(40 * std) + shift + 1, dtype=np.float64)
+    logs = [-((x - centre) ** 2) / (2 * std**2) for centre in (shift, 0)]
     return ExactLaws(*(log - logsumexp(log) for log in logs))
 
 
@@ -365,17 +362,17 @@ def discrete_laplace_laws(log2_scale: int, shift: int) -> ExactLaws:
 
 @dataclass(frozen=True, eq=False)
 class ExactCase:
-    """A price, and pairs of laws that it must cover.
+    """A cost, and pairs of distributions that it must cover.
 
     Parameters
     ----------
     name : str
     cost : Cost
     pairs : callable
-        To the laws on worst pairs of tables.
+        Returns the distributions on worst pairs of tables.
     relation : Relation
     close : float
-        Share of the claimed epsilon, at delta 1e-5, that the worst of the pairs attains at least.
+        Least share of the claimed epsilon, at delta 1e-5, that the worst pair attains.
     """
 
     name: str
@@ -386,7 +383,7 @@ class ExactCase:
 
 
 def exact_cases() -> list[ExactCase]:
-    """Every mechanism whose answers have a law that can be written down.
+    """Every mechanism whose answers have a distribution in closed form.
 
     Returns
     -------
@@ -514,7 +511,7 @@ def _gate_cost(noise: str, strength: float, queries: int) -> AboveThresholdCost:
 
 
 def _gate_scales(noise: str, strength: float) -> tuple[float, float]:
-    """The thesis' split of an epsilon, or of a rho."""
+    """Noise scales of threshold and scores, by the thesis' split of an epsilon, or of a rho."""
     return (
         (2 / strength, 4 / strength)
         if noise == "laplace"
@@ -527,7 +524,7 @@ def _gate_laws(noise: str, strength: float, queries: int) -> Iterator[ExactLaws]
 
 
 def check_exact(case: ExactCase) -> list[Finding]:
-    """Whether a price covers its worst pairs at every epsilon, and how close they come.
+    """Check that a cost covers its worst pairs at every epsilon, and how close they come.
 
     Parameters
     ----------
@@ -562,9 +559,7 @@ def check_exact(case: ExactCase) -> list[Finding]:
 
 
 def check_discrete_gaussian(log2_variance: int, shift: int) -> Finding:
-    """Whether discrete noise costs no more than continuous noise and the loss that is reserved
-    for it.
-    """
+    """Check that discrete noise costs at most continuous noise plus its reserved privacy loss."""
     pair, mu = discrete_gaussian_laws(log2_variance, shift), shift / 2 ** (log2_variance / 2)
     loss = discretisation_loss(1, log2_variance)
     worst = 0.0
@@ -584,7 +579,7 @@ def exact_findings(cases: Iterable[ExactCase] | None = None) -> list[Finding]:
     Parameters
     ----------
     cases : iterable of ExactCase, optional
-        Instead of `exact_cases`, which also leaves out noise on the grid.
+        Instead of `exact_cases`; discrete Gaussian noise is then left out.
 
     Returns
     -------

@@ -1,5 +1,5 @@
-"""One example of every query over rows of features, at random public values, for the
-deterministic audits.
+"""One example of every query over rows of features, at random public values, for deterministic
+audits.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ ROWS, COLUMNS = 12, 3
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A query, the table around the record that is exchanged, and what labels are admissible."""
+    """A query, the table around the replaced record, and admissible labels."""
 
     query: Any
     rows: Vector
@@ -59,7 +59,7 @@ def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Exampl
     ----------
     relation : Relation or str
     seed : int, default=0
-        Of the public values and the rows.
+        Seed of the public values and the rows.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Audits of the noise itself: its law, its scale, its grid, its covariance, and that no draw is
-ever used twice.
+"""Audits of the noise itself: distribution, scale, grid, covariance, and that no draw is used
+twice.
 
-Every check has a p-value or is exact; `Finding.passed` is a test at the given level. Laws are
-compared with the exact ones.
+Every check has a p-value or is exact; `Finding.passed` is a test at the given level. Distributions
+are compared with the exact ones.
 """
 
 import math
@@ -21,7 +21,7 @@ from hushfit.privacy import Relation, Sampler
 from hushfit.release import Entropy, NoiseGrid, gaussian_answer
 
 LEVEL = 1e-6
-# Exponents at which the exact law is summed, and the one that fits draw at.
+# Exponents at which the exact distribution is summed, and the one that fits use.
 _EXPONENTS = (0, 4, 8)
 _RELEASE_EXPONENT = 62
 _LEAST_EXPECTED = 30
@@ -29,14 +29,14 @@ _LEAST_EXPECTED = 30
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """Result of one check.
 
     Parameters
     ----------
     check : str
     passed : bool
     evidence : str
-        In numbers.
+        The measured numbers.
     """
 
     check: str
@@ -45,8 +45,8 @@ class Finding:
 
 
 def law_p_value(draws: IntVector, values: IntVector, probabilities: Vector) -> float:
-    """Chi-squared test of integer draws against an exact law, neighbouring values pooled where
-    few are expected.
+    """Chi-squared test of integer draws against an exact distribution; values with few expected
+    draws are pooled.
     """
     order = np.argsort(values)
     ends, masses, mass = [], [], 0.0
@@ -74,7 +74,7 @@ def gaussian_law(log2_variance: int) -> tuple[IntVector, Vector]:
 
 
 def laplace_law(log2_scale: int) -> tuple[IntVector, Vector]:
-    """Values and probabilities of the discrete Laplace law."""
+    """Values and probabilities of the discrete Laplace distribution."""
     reach = 60 * 2**log2_scale
     x = np.arange(-reach, reach + 1)
     weights = np.exp(-np.abs(x) / 2.0**log2_scale)
@@ -82,7 +82,7 @@ def laplace_law(log2_scale: int) -> tuple[IntVector, Vector]:
 
 
 def check_sampler(sampler: Sampler, size: int = 100_000, level: float = LEVEL) -> list[Finding]:
-    """Law, independence and freshness of a sampler.
+    """Check distribution, independence and freshness of a sampler.
 
     Parameters
     ----------
@@ -101,14 +101,16 @@ def check_sampler(sampler: Sampler, size: int = 100_000, level: float = LEVEL) -
 
 def _sampler_findings(sampler: Sampler, size: int, level: float) -> Iterator[Finding]:
     kind = type(sampler).__name__
-    # Seeded noise is a rounded normal: at small variances that is another law, and it says so.
+    # Seeded noise is a rounded normal, which is not discrete Gaussian at small variances.
     for exponent in _EXPONENTS if sampler.secure else ():
         for name, draw, law in (
             ("gaussian", sampler.gaussian, gaussian_law),
             ("laplace", sampler.laplace, laplace_law),
         ):
             p = law_p_value(draw(exponent, size), *law(exponent))
-            yield Finding(f"{kind}: law of {name}(2**{exponent})", p > level, f"p = {p:.3g}")
+            yield Finding(
+                f"{kind}: distribution of {name}(2**{exponent})", p > level, f"p = {p:.3g}"
+            )
     draws = sampler.gaussian(_RELEASE_EXPONENT, size).astype(np.float64) / 2.0 ** (
         _RELEASE_EXPONENT / 2
     )
@@ -129,13 +131,13 @@ def _normal_findings(kind: str, draws: Vector, level: float) -> Iterator[Finding
     )
     expected = len(draws) / cells
     p = float(chi2.sf(((counts - expected) ** 2 / expected).sum(), cells - 1))
-    yield Finding(f"{kind}: law at the grid of releases", p > level, f"p = {p:.3g}")
+    yield Finding(f"{kind}: distribution on the grid of releases", p > level, f"p = {p:.3g}")
     p = _scale_p_value(draws)
     yield Finding(f"{kind}: variance", p > level, f"ratio {draws.var():.5f}, p = {p:.3g}")
     for lag in (1, 2, 3):
         for name, values in (
             ("draws", draws),
-            ("their sizes", np.abs(draws) - np.abs(draws).mean()),
+            ("their absolute values", np.abs(draws) - np.abs(draws).mean()),
         ):
             p = _correlation_p_value(values[:-lag], values[lag:])
             yield Finding(f"{kind}: {name} are independent at lag {lag}", p > level, f"p = {p:.3g}")
@@ -151,8 +153,8 @@ def check_release_noise(
     level: float = LEVEL,
     coins: Coins | None = None,
 ) -> list[Finding]:
-    """What the boundary adds to an answer: the scale that was paid for, on a grid, in every
-    coordinate on its own, afresh each time.
+    """Check the noise that a curator adds to an answer: of the paid scale, on a grid, independent
+    between coordinates and releases.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ def noise_findings(
     relation: Relation,
     level: float = LEVEL,
 ) -> list[Finding]:
-    """The same for answers that were collected elsewhere, such as by a curator under test."""
+    """`check_release_noise` for answers collected elsewhere, such as by a curator under test."""
     paid = noise_multiplier * query.sensitivity(relation)
     weights = (
         np.ones(query.size) if query.doubled is None else np.where(query.doubled, math.sqrt(2), 1.0)
@@ -229,7 +231,7 @@ def noise_findings(
 
 @dataclass(frozen=True)
 class SteadySampler:
-    """In place of noise, so many deviations in every coordinate: what is left is rounding."""
+    """A fixed number of standard deviations in every coordinate instead of noise."""
 
     deviations: int
     secure: ClassVar[bool] = False
@@ -249,7 +251,7 @@ def steady_answers(
     relation: Relation,
     seed: int = 0,
 ) -> tuple[Vector, Vector]:
-    """What a mechanism answers where its noise is 0, and one deviation of its noise."""
+    """A mechanism's answer with zero noise, and one standard deviation of its noise."""
 
     def answer(deviations: int) -> Vector:
         entropy = Entropy(relation, SteadySampler(deviations), SeededCoins(seed))
@@ -269,7 +271,7 @@ def check_moves_on_grid(
     counted: float,
     seed: int = 0,
 ) -> Finding:
-    """Whether neighbours, rounded as they are released, are no further apart than the price counts.
+    """Check that neighbours, rounded as released, are within the accounted distance.
 
     Parameters
     ----------
@@ -280,9 +282,9 @@ def check_moves_on_grid(
     noise_multiplier : float
     relation : Relation
     counted : float
-        The distance that the price counts for these tables, over the sensitivity.
+        The accounted distance of these tables, divided by the sensitivity.
     seed : int, default=0
-        Of the coins: batches are the same on both tables.
+        Seed of the batches, which are the same on both tables.
 
     Returns
     -------
@@ -295,7 +297,7 @@ def check_moves_on_grid(
         moved = float(np.linalg.norm((one - other) / scale)) * noise_multiplier
         worst = max(worst, moved / counted)
     name = f"{type(query).__name__}: distance on the grid of the noise"
-    return Finding(name, worst <= 1 + 1e-9, f"{worst:.6f} of what is counted")
+    return Finding(name, worst <= 1 + 1e-9, f"{worst:.6f} of the accounted distance")
 
 
 def check_small_noise(
@@ -305,7 +307,7 @@ def check_small_noise(
     noise_multiplier: float,
     relation: Relation,
 ) -> Finding:
-    """Whether noise next to the smallest numbers has the scale that is paid for, or is refused."""
+    """Check that noise of a tiny sensitivity has the paid scale, or is refused."""
     name = f"{type(query).__name__}: noise of a tiny sensitivity"
     paid = noise_multiplier * query.sensitivity(relation)
     try:
@@ -314,11 +316,11 @@ def check_small_noise(
     except InvalidArgument as refusal:
         return Finding(name, True, str(refusal))
     least = float(np.abs(scale).min()) / paid
-    return Finding(name, least >= 1 - 1e-6, f"{least:.6f} of what is paid for")
+    return Finding(name, least >= 1 - 1e-6, f"{least:.6f} of the paid scale")
 
 
 def _scale_p_value(noise: Vector) -> float:
-    """That standardised noise has variance one, about a mean of zero; two-sided."""
+    """Two-sided test that standardised noise has mean square one."""
     total = float((noise**2).sum())
     return 2 * min(float(chi2.cdf(total, noise.size)), float(chi2.sf(total, noise.size)))
 
@@ -329,8 +331,8 @@ def _correlation_p_value(a: Vector, b: Vector) -> float:
 
 
 def _least_correlation_p_value(noise: Vector) -> float:
-    """Over all pairs of coordinates, in one release and in consecutive ones, corrected for their
-    number.
+    """Smallest p-value over all pairs of coordinates, in one release and in consecutive ones,
+    corrected for their number.
     """
     d = noise.shape[1]
     pairs = [(noise[:, i], noise[:, j]) for i in range(d) for j in range(i)]

@@ -1,11 +1,10 @@
-"""Audits of prices: what a mechanism costs, computed from its law on worst-case tables and nothing
-else.
+"""Audits of privacy costs, from the distributions of a mechanism on worst-case tables alone.
 
-Each mechanism says what it does (its rate, its noise, its number of queries) and what that costs.
-Here the law of its answers on two tables that differ as much as they may is written down once more,
-cut into cells, and composed; cutting only loses, so what comes out is a lower bound on delta at
-every epsilon, and no price may be below it. `check_choices` then asks whether mechanisms that
-choose have that law.
+Each mechanism declares what it does (rate, noise, number of queries) and its cost. Here the
+distribution of its answers on a worst-case pair of tables is derived independently, discretised
+into cells, and composed. Discretising only loses information, so the result is a lower bound on
+delta at every epsilon, and no cost may be below it. `check_choices` then tests that mechanisms that
+choose have that distribution.
 """
 
 import math
@@ -51,10 +50,11 @@ from hushfit.release import (
 )
 from hushfit.release.mechanisms import gate_multipliers
 
-# Cells of a Gaussian answer, in deviations, and of a loss.
-_CELL, _REACH = 0.02, 9.0
+# Width of a cell and half-width of the range of a Gaussian answer, in standard deviations; number
+# of cells of the privacy loss.
+_CELL, _HALF_WIDTH = 0.02, 9.0
 _LOSS_CELLS = 2**14
-# Integrals over a threshold err by this share, and prices by convolution of theirs.
+# Relative error of integrals over a threshold, and of costs by convolution.
 _SLACK = 2e-3
 _LEAST_DELTA = 1e-9
 _EPSILONS = np.array([0.0, 0.1, 0.3, 0.7, 1.5, 3.0, 5.0, 8.0])
@@ -62,9 +62,7 @@ _EPSILONS = np.array([0.0, 0.1, 0.3, 0.7, 1.5, 3.0, 5.0, 8.0])
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """Probabilities of the cells of one answer on two tables; ``count`` such answers are given,
-    each for itself.
-    """
+    """Probabilities of the cells of one answer on two tables, for ``count`` independent answers."""
 
     first: Vector
     second: Vector
@@ -82,8 +80,7 @@ class Laws:
 def worst_laws(
     mechanism: Any, noise_multiplier: float, count: int, relation: Relation, n_rows: int
 ) -> list[Laws]:
-    """Laws of ``count`` answers on pairs of tables that are as far apart as the mechanism allows;
-    none where nothing is known.
+    """Distributions of ``count`` answers on worst-case pairs of tables; empty if unknown.
 
     A new mechanism registers its own: ``@worst_laws.register``.
     """
@@ -91,17 +88,17 @@ def worst_laws(
 
 
 def least_deltas(laws: Sequence[Laws], epsilons: Vector) -> Vector:
-    """Delta at each epsilon of all these answers together, rounded down."""
+    """Lower bound on delta at each epsilon for all these answers together."""
     most = sum(one.count * _largest_loss(one) for one in laws)
     width = 2 * max(most, 1e-6) / _LOSS_CELLS
     total = np.zeros(_LOSS_CELLS)
     total[0] = 1.0
-    spectrum, shift, gone = np.fft.rfft(total), 0, 1.0
+    spectrum, shift, finite_loss = np.fft.rfft(total), 0, 1.0
     for one in laws:
-        cells, low, kept = _loss_cells(one, width)
+        cells, low, finite_share = _loss_cells(one, width)
         spectrum = spectrum * np.fft.rfft(cells, _LOSS_CELLS) ** one.count
         shift += one.count * low
-        gone *= kept**one.count
+        finite_loss *= finite_share**one.count
     mass = np.fft.irfft(spectrum, _LOSS_CELLS)
     losses = width * (shift + np.arange(_LOSS_CELLS))
     finite = np.array(
@@ -110,7 +107,7 @@ def least_deltas(laws: Sequence[Laws], epsilons: Vector) -> Vector:
             for epsilon in epsilons
         ]
     )
-    return np.clip(finite + (1 - gone), 0.0, 1.0)
+    return np.clip(finite + (1 - finite_loss), 0.0, 1.0)
 
 
 def _largest_loss(one: Laws) -> float:
@@ -119,8 +116,8 @@ def _largest_loss(one: Laws) -> float:
 
 
 def _loss_cells(one: Laws, width: float) -> tuple[Vector, int, float]:
-    """Probability of each cell of the loss under the first law, the number of the lowest, and
-    what is not lost for good.
+    """Probability of each cell of the privacy loss under the first distribution, the index of the
+    lowest cell, and the probability of a finite loss.
     """
     both = (one.first > 1e-18) & (one.second > 1e-18)
     losses = np.floor(np.log(one.first[both] / one.second[both]) / width).astype(np.int64)
@@ -132,14 +129,14 @@ def _loss_cells(one: Laws, width: float) -> tuple[Vector, int, float]:
 def check_price(
     cost: Cost, laws: Sequence[Sequence[Laws]], relation: Relation, name: str
 ) -> Finding:
-    """Whether a price is at least what answers with these laws reveal, at every epsilon.
+    """Check that a cost covers what answers with these distributions reveal, at every epsilon.
 
     Parameters
     ----------
     cost : Cost
-        What is claimed.
+        The claimed cost.
     laws : sequence of sequences of Laws
-        Alternatives; each is what is answered in all, on one pair of tables.
+        Alternatives; each holds all answers on one pair of tables.
     relation : Relation
     name : str
 
@@ -147,7 +144,7 @@ def check_price(
     -------
     Finding
     """
-    worst, told = 0.0, (0.0, 0.0, 0.0)
+    worst, at_worst = 0.0, (0.0, 0.0, 0.0)
     claimed = np.array([delta_of(cost, float(epsilon), relation) for epsilon in _EPSILONS])
     for answers in laws:
         for directed in (list(answers), [one.swapped for one in answers]):
@@ -156,11 +153,11 @@ def check_price(
             ratios = np.where(seen, least / np.maximum(claimed, 1e-300), 0.0)
             k = int(np.argmax(ratios))
             if ratios[k] > worst:
-                worst, told = (
+                worst, at_worst = (
                     float(ratios[k]),
                     (float(least[k]), float(claimed[k]), float(_EPSILONS[k])),
                 )
-    evidence = "delta at least {:.3g} where {:.3g} is claimed, at epsilon {:g}".format(*told)
+    evidence = "delta at least {:.3g} where {:.3g} is claimed, at epsilon {:g}".format(*at_worst)
     return Finding(f"{name} ({relation}): price", worst <= 1 + _SLACK, evidence)
 
 
@@ -174,7 +171,7 @@ def check_mechanism_price(
 ) -> Finding:
     """`check_price` of one mechanism by itself."""
     laws = worst_laws(mechanism, noise_multiplier, count, relation, n_rows)
-    assert laws, f"{type(mechanism).__name__} has no law here"
+    assert laws, f"{type(mechanism).__name__} has no distribution here"
     cost = mechanism.cost(noise_multiplier, count, n_rows)
     return check_price(cost, [[one] for one in laws], relation, name or type(mechanism).__name__)
 
@@ -182,13 +179,13 @@ def check_mechanism_price(
 def check_quote(
     quote: Quote, budget: Budget, n_rows: int, relation: Relation, name: str
 ) -> list[Finding]:
-    """Whether a whole plan, at the noise that was chosen for it, keeps its budget.
+    """Check that a whole plan, at its calibrated noise, stays within its budget.
 
     Parameters
     ----------
     quote : Quote
     budget : Budget
-        What it was asked for.
+        The budget it was calibrated to.
     n_rows : int
     relation : Relation
     name : str
@@ -196,14 +193,14 @@ def check_quote(
     Returns
     -------
     list of Finding
-        That the price covers what all parts reveal together, and that this is within the budget.
+        That the cost covers what all parts reveal together, and that this is within the budget.
     """
     parts = [
         worst_laws(part.sampling, quote.multipliers[part.name], part.count, relation, n_rows)
         for part in quote.plan.parts
     ]
-    # Pairs of one part need not go with those of another: on independent coordinates of one record
-    # they do.
+    # Any pair of one part can be combined with any of another, on different coordinates of one
+    # record.
     together = [
         [laws[min(k, len(laws) - 1)] for laws in parts if laws] for k in range(max(map(len, parts)))
     ]
@@ -211,18 +208,18 @@ def check_quote(
     if together and together[0]:
         found.append(check_price(quote.cost, together, relation, name))
         least = max(float(least_deltas(one, np.array([budget.epsilon]))[0]) for one in together)
-        kept = least <= budget.delta * (1 + _SLACK) + _LEAST_DELTA
+        within = least <= budget.delta * (1 + _SLACK) + _LEAST_DELTA
         found.append(
             Finding(
                 f"{name} ({relation}): budget",
-                kept,
+                within,
                 f"true delta at least {least:.3g} of {budget.delta:.3g}",
             )
         )
     claimed = delta_of(quote.cost, budget.epsilon, relation)
     found.append(
         Finding(
-            f"{name} ({relation}): its own price fits",
+            f"{name} ({relation}): its own cost fits",
             claimed <= budget.delta,
             f"delta {claimed:.6g} of {budget.delta:.3g}",
         )
@@ -230,17 +227,17 @@ def check_quote(
     return found
 
 
-# Laws
+# Distributions
 
 
 def _cells(mu: float = 0.0) -> Vector:
-    """Edges of the cells of a Gaussian answer, fine enough and far enough for shifts up to mu."""
-    return np.arange(-_REACH - abs(mu), _REACH + abs(mu), _CELL)
+    """Edges of the cells of a Gaussian answer, for shifts up to mu."""
+    return np.arange(-_HALF_WIDTH - abs(mu), _HALF_WIDTH + abs(mu), _CELL)
 
 
 def _normal(edges: Vector, centre: float) -> Vector:
     below = ndtr(edges - centre)
-    # From the nearer tail, so that small probabilities keep their digits.
+    # From the nearer tail, so that small probabilities are accurate.
     above = ndtr(centre - edges)
     inner = np.where(edges[:-1] > centre, above[:-1] - above[1:], below[1:] - below[:-1])
     return np.concatenate([[below[0]], inner, [above[-1]]])
@@ -279,7 +276,7 @@ def _(
 def _(
     mechanism: FixedSizeBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
 ) -> list[Laws]:
-    # All other rows are like the second record.
+    # All other rows equal the second record.
     mu, rate = 1 / noise_multiplier, mechanism.size / n_rows
     edges = _cells(mu)
     return [Laws(_mixed(edges, [(1 - rate, 0.0), (rate, mu)]), _normal(edges, 0.0), count)]
@@ -330,8 +327,7 @@ def _(
     mechanism: LaplaceInside, noise_multiplier: float, count: int, relation: Relation, n_rows: int
 ) -> list[Laws]:
     laws = _objective_laws(mechanism.kappa, noise_multiplier, relation, _laplace_cdf)
-    # Two weights and a shift between their axes, where the sum of absolute values exceeds the
-    # Euclidean length by the root of two.
+    # Two weights and a diagonal shift, whose L1 norm is sqrt(2) times its Euclidean norm.
     each = _objective_laws(
         mechanism.kappa,
         math.sqrt(2) * mechanism.stretch(2) * noise_multiplier,
@@ -344,8 +340,8 @@ def _(
 def _objective_laws(
     kappa: float, noise_multiplier: float, relation: Relation, cdf: Callable[[Vector], Vector]
 ) -> list[Laws]:
-    """One weight, one record: minimisers of mu w^2/2 + loss + noise w, the loss being parabola
-    or line; mu is 1 and the curvature kappa.
+    """One weight, one record: minimisers of mu w^2/2 + loss + noise w, with a quadratic or linear
+    loss; mu is 1 and the curvature kappa.
     """
     longest = by_relation(relation, replace_one=2.0, add_remove=1.0)
     found = []
@@ -356,12 +352,12 @@ def _objective_laws(
         def minimiser(
             label: float | None, w: Vector = w, slope: float = slope, scale: float = scale
         ) -> Vector:
-            # The noise that makes w the minimiser falls as w grows, so cells of w are cells of
+            # The noise that makes w the minimiser decreases in w, so cells of w are cells of
             # noise.
-            pull: Vector = (
+            gradient: Vector = (
                 np.zeros_like(w) if label is None else np.clip(kappa * (w - label), -slope, slope)
             )
-            return np.asarray(np.diff(cdf((w + pull) / scale), prepend=0.0, append=1.0))
+            return np.asarray(np.diff(cdf((w + gradient) / scale), prepend=0.0, append=1.0))
 
         far = 1e9 * slope
         curved = minimiser(0.0)
@@ -378,8 +374,8 @@ def _laplace_cdf(x: Vector) -> Vector:
 
 
 def _gate_scores(queries: int, scale: float) -> Iterable[tuple[Vector, Vector]]:
-    """Scores of a gate, and how a record moves them: all alike, or the last one against all
-    before it, which tells most.
+    """Scores of a gate and their changes by a record: all alike, or the last one against all
+    before it, which reveals most.
     """
     last = np.where(np.arange(queries) == queries - 1, 1.0, -1.0)
     for level in (-3.0, -1.0, 0.0, 1.0):
@@ -460,7 +456,7 @@ def _(
         ]
         for base in bases
     ]
-    # All others move the other way.
+    # All others change in the opposite direction.
     laws += [
         [
             np.exp(
@@ -492,9 +488,7 @@ def _(
 def _(
     mechanism: Thresholded, noise_multiplier: float, count: int, relation: Relation, n_rows: int
 ) -> list[Laws]:
-    """A count that both tables have, in every column; or a text that one record alone has, in
-    every column.
-    """
+    """In every column, a text on both tables, or a text that only one record has."""
     columns = mechanism.n_columns
     scale = noise_multiplier * math.sqrt(
         columns * by_relation(relation, replace_one=2, add_remove=1)
@@ -502,7 +496,7 @@ def _(
     named = float(ndtr((1 - mechanism.threshold(scale)) / scale))
     some = -math.expm1(columns * math.log1p(-named))
     common = _gaussian(noise_multiplier, 1)
-    # Replaced, a record takes half of the shift to a rare text.
+    # Under replace-one, half of the change goes to a rare text.
     return [common.times(count), Laws(np.array([some, 1 - some]), np.array([0.0, 1.0]), count)]
 
 
@@ -510,20 +504,20 @@ def _(
 def _(
     mechanism: AdaptiveRun, noise_multiplier: float, count: int, relation: Relation, n_rows: int
 ) -> list[Laws]:
-    """As many Gaussian releases as the run's own filter lets through."""
-    meter, one, made = (
+    """As many Gaussian releases as the run's own privacy filter accepts."""
+    privacy_filter, one, made = (
         mechanism.filter(noise_multiplier, relation),
         GaussianCost(3 * noise_multiplier),
         0,
     )
-    while made < 200 and meter.affords(one):
-        meter.charge(one)
+    while made < 200 and privacy_filter.affords(one):
+        privacy_filter.charge(one)
         made += 1
     return [_gaussian(one.noise_multiplier, made)] if made else []
 
 
 def check_search_price(rule: StoppingRule, mu: float, relation: Relation) -> Finding:
-    """Whether the best of a random number of Gaussian trials costs what it is priced at.
+    """Check the cost of the best of a random number of Gaussian trials.
 
     Parameters
     ----------
@@ -539,8 +533,8 @@ def check_search_price(rule: StoppingRule, mu: float, relation: Relation) -> Fin
     edges = _cells(mu)
     laws = []
     for centre in (mu, 0.0):
-        # The best of K is below t with probability f(q), f the generating function of K and q that
-        # of one.
+        # The best of K is below t with probability f(q), with the generating function f of K and
+        # the probability q of one trial.
         below = _generated(rule, ndtr(edges - centre))
         laws.append(np.diff(below, prepend=0.0, append=1.0))
     cost = best_of_many(GaussianCost(1 / mu), rule, relation)
@@ -559,18 +553,18 @@ def _generated(rule: StoppingRule, q: Vector) -> Vector:
     return total
 
 
-# Mechanisms that choose, against their laws
+# Mechanisms that choose, against their distributions
 
 
 def check_choices(
     draw: Callable[[], int], law: Vector, name: str, draws: int = 1500, level: float = LEVEL
 ) -> Finding:
-    """Whether a mechanism's choices have the law that its price is for.
+    """Check that a mechanism's choices have the distribution of its cost.
 
     Parameters
     ----------
     draw : callable
-        Makes one choice.
+        Draws one choice.
     law : array
         Probability of each.
     name : str
@@ -592,7 +586,7 @@ def check_choices(
             expected = number = 0.0
     if pooled and expected > 0:
         pooled[-1] = (pooled[-1][0] + number, pooled[-1][1] + expected)
-    got, meant = np.array(pooled).T
-    seen = float(((got - meant) ** 2 / meant).sum())
-    p = float(chi2.sf(seen, max(len(got) - 1, 1)))
-    return Finding(f"{name}: law of its choices", p > level, f"p = {p:.3g}")
+    observed, predicted = np.array(pooled).T
+    seen = float(((observed - predicted) ** 2 / predicted).sum())
+    p = float(chi2.sf(seen, max(len(observed) - 1, 1)))
+    return Finding(f"{name}: distribution of its choices", p > level, f"p = {p:.3g}")

@@ -1,5 +1,5 @@
-"""Audits of whole runs: the noise that a run really drew, owners held to what they released, and
-solvers that stop as early as they may.
+"""Audits of whole runs: the noise of a run, owners replayed from their releases, and solvers that
+stop as early as their certificate allows.
 """
 
 import math
@@ -14,7 +14,7 @@ from hushfit._typing import Vector
 from hushfit.audit._curators import seeded_curator
 from hushfit.audit._laws import inside_of
 from hushfit.audit.checks._boundary import null_table
-from hushfit.audit.checks._deterministic import NobodyHome
+from hushfit.audit.checks._deterministic import UnreadableSource
 from hushfit.audit.checks._noise import LEVEL, Finding
 from hushfit.data import DataSource
 from hushfit.federated import Algorithm, Seat
@@ -36,7 +36,7 @@ from hushfit.release import (
 from hushfit.release.mechanisms import perturbed_minimiser as minimisers
 from hushfit.solvers import Solver, run
 
-# Answers that are choices: their law is checked elsewhere.
+# Answers that are choices; their distribution is checked elsewhere.
 _CHOICES = (Gate, Choice, SteepestCorner, NormAbove, Vocabulary)
 
 
@@ -50,21 +50,20 @@ def check_run_noise(
     seed: int = 0,
     level: float = LEVEL,
 ) -> list[Finding]:
-    """Whether the noise of a run is as large as was paid for, afresh in every release, and of its
-    own in every coordinate.
+    """Check that the noise of a run has the paid scale and is independent between releases and
+    coordinates.
 
-    The run is made on a table of null records, where every answer is noise and nothing else,
-    whatever the batch.
+    The run is made on a table of null records, where every answer is pure noise for every batch.
 
     Parameters
     ----------
     solver : Solver
-        Settled.
+        Configured for the problem and the budget.
     problem : Problem
     source : DataSource
-        Whose size and kind the null table has.
+        Gives size and type of the null table.
     quote : Quote
-        With the noise that was paid for.
+        With the calibrated noise.
     name : str
     runs : int, default=40
     seed : int, default=0
@@ -76,26 +75,30 @@ def check_run_noise(
     list of Finding
         Empty for runs that only choose.
     """
-    nobody = null_table(source)
+    null_source = null_table(source)
     logs = []
     for k in range(runs):
-        curator = seeded_curator(nobody, quote, problem.relation, 1000 * seed + 2 * k)
+        curator = seeded_curator(null_source, quote, problem.relation, 1000 * seed + 2 * k)
         run(solver, problem, curator)
         logs.append(curator.transcript)
-    return run_noise_findings(logs, quote, nobody, problem.relation, name, level)
+    return run_noise_findings(logs, quote, null_source, problem.relation, name, level)
 
 
 def run_noise_findings(
     logs: Sequence[Sequence[Released]],
     quote: Quote,
-    nobody: DataSource,
+    null_source: DataSource,
     relation: Relation,
     name: str,
     level: float = LEVEL,
 ) -> list[Finding]:
-    """The same for logs of runs on a null table that were collected elsewhere."""
+    """`check_run_noise` for transcripts of runs on a null table that were collected elsewhere."""
     noise = [
-        [drawn for asked in log if (drawn := _noise_of(asked, quote, nobody, relation)) is not None]
+        [
+            drawn
+            for released in log
+            if (drawn := _noise_of(released, quote, null_source, relation)) is not None
+        ]
         for log in logs
     ]
     flat = (
@@ -105,13 +108,13 @@ def run_noise_findings(
     )
     if not flat.size:
         return []
-    # Standardised to normal, whatever its law was.
+    # All noise is standardised to normal.
     p = 2 * min(
         float(chi2.cdf((flat**2).sum(), flat.size)), float(chi2.sf((flat**2).sum(), flat.size))
     )
     found = [
         Finding(
-            f"{name}: noise of a run has its scale",
+            f"{name}: noise of a run has the paid scale",
             p > level,
             f"variance ratio {np.mean(flat**2):.4f}, p = {p:.3g}",
         )
@@ -122,7 +125,7 @@ def run_noise_findings(
         for drawn in [np.concatenate(of_run)]
     )
     # One pair may fall on the same point of the grid by chance, about once in a million audits;
-    # reuse repeats more than that.
+    # reused noise repeats more often.
     found.append(
         Finding(
             f"{name}: no noise is used twice in a run",
@@ -130,8 +133,8 @@ def run_noise_findings(
             f"{repeated} of {flat.size} draws repeated",
         )
     )
-    # Consecutive ones only: then each product is symmetric given all before it, which the test
-    # below needs.
+    # Only consecutive ones: each product is then symmetric given all before it, as the test below
+    # requires.
     between = [(a, b) for of_run in noise for a, b in pairwise(of_run) if len(a) == len(b)]
     within = [pair for of_run in noise for drawn in of_run for pair in pairwise(drawn)]
     for what, pairs in (
@@ -141,14 +144,14 @@ def run_noise_findings(
         if pairs:
             p = _correlation_p_value(*np.array(pairs).T)
             found.append(
-                Finding(f"{name}: {what} have noise of their own", p > level, f"p = {p:.3g}")
+                Finding(f"{name}: noise of {what} is independent", p > level, f"p = {p:.3g}")
             )
     return found
 
 
 def _correlation_p_value(a: Vector, b: Vector) -> float:
-    """Bound on the chance of so large a sum of symmetric products, in units of the root of their
-    squares (de la Pena, 1999).
+    """Bound on the probability of so large a sum of symmetric products, relative to the square root
+    of the sum of their squares (de la Pena, 1999).
     """
     products = a * b
     squares = float((products**2).sum())
@@ -158,25 +161,27 @@ def _correlation_p_value(a: Vector, b: Vector) -> float:
 
 
 def _noise_of(
-    asked: Released, quote: Quote, nobody: DataSource, relation: Relation
+    released: Released, quote: Quote, null_source: DataSource, relation: Relation
 ) -> Vector | None:
     """Standardised noise of one answer; None for a choice."""
-    query: Any = asked.query
-    multiplier, answer = quote.multipliers[asked.name], asked.answer
-    mechanism: Any = next(part.sampling for part in quote.plan.parts if part.name == asked.name)
+    query: Any = released.query
+    multiplier, answer = quote.multipliers[released.name], released.answer
+    mechanism: Any = next(part.sampling for part in quote.plan.parts if part.name == released.name)
     if isinstance(query, Priced):
         multiplier, query, mechanism = query.noise_multiplier, query.query, query.sampling
     if isinstance(query, _CHOICES):
         return None
     if isinstance(query, PerturbedMinimiser):
-        drawn = inside_of(query, answer, nobody)[0] / (multiplier * query.gradient_shift(relation))
+        drawn = inside_of(query, answer, null_source)[0] / (
+            multiplier * query.gradient_shift(relation)
+        )
         if not isinstance(mechanism, LaplaceInside):
             return drawn
         below = 0.5 * np.exp(-np.abs(drawn) / mechanism.stretch(query.size))
         return np.asarray(np.sign(drawn) * norm.isf(below))
     if isinstance(query, GatedStep):
         query, answer = query.gradient, answer[:-1]
-    drawn = (answer - query(nobody, None)) / (multiplier * query.sensitivity(relation))
+    drawn = (answer - query(null_source, None)) / (multiplier * query.sensitivity(relation))
     return np.asarray(
         drawn if query.doubled is None else drawn * np.where(query.doubled, np.sqrt(2), 1.0)
     )
@@ -193,8 +198,8 @@ def check_conversation(
     name: str,
     seed: int = 0,
 ) -> list[Finding]:
-    """Whether an owner's words are functions of its releases and of what it heard: said again
-    without any rows, they are the same.
+    """Check that an owner's messages are functions of its releases and of the messages it received:
+    replayed without any rows, they are the same.
 
     Parameters
     ----------
@@ -203,7 +208,7 @@ def check_conversation(
     source : DataSource
         The owner's rows.
     whisper : callable
-        Round to what every neighbour says.
+        Maps a round to the message of every neighbour.
     name : str
     seed : int, default=0
 
@@ -213,19 +218,19 @@ def check_conversation(
     """
     quote, relation = algorithm.plan(seat).quote(seat.problem, seat.budget), seat.problem.relation
     curator = seeded_curator(source, quote, relation, seed)
-    words, weights = _held(algorithm, seat, curator, whisper)
-    blind: Any = NobodyHome()
+    messages, weights = _replayed(algorithm, seat, curator, whisper)
+    no_rows: Any = UnreadableSource()
     try:
-        again, same = _held(
+        again, same = _replayed(
             algorithm,
             seat,
-            seeded_curator(blind, quote, relation, seed + 7, tuple(curator.transcript)),
+            seeded_curator(no_rows, quote, relation, seed + 7, tuple(curator.transcript)),
             whisper,
         )
     except AssertionError as error:
         return [Finding(f"{name}: replay of a conversation", False, str(error))]
-    repeated = len(words) == len(again) and all(
-        _equal(a, b) for a, b in zip(words, again, strict=True)
+    repeated = len(messages) == len(again) and all(
+        _equal(a, b) for a, b in zip(messages, again, strict=True)
     )
     made = {
         part.name: sum(released.name == part.name for released in curator.transcript)
@@ -233,7 +238,9 @@ def check_conversation(
     }
     declared = {part.name: part.count for part in quote.plan.parts}
     return [
-        Finding(f"{name}: words are functions of the releases", repeated, f"{len(words)} words"),
+        Finding(
+            f"{name}: messages are functions of the releases", repeated, f"{len(messages)} messages"
+        ),
         Finding(f"{name}: weights are functions of the releases", _equal(weights, same)),
         Finding(
             f"{name}: no release beyond the plan",
@@ -243,40 +250,39 @@ def check_conversation(
     ]
 
 
-def _held(
+def _replayed(
     algorithm: Algorithm, seat: Seat, curator: Any, whisper: Callable[[int], Vector]
 ) -> tuple[list[Vector | None], Vector | None]:
-    talk, words, k = algorithm.converse(seat, curator), [], 0
+    rounds, messages, k = algorithm.converse(seat, curator), [], 0
     try:
-        words.append(next(talk))
+        messages.append(next(rounds))
         while True:
             inbox: Mapping[str, Vector] = {name: whisper(k) for name in seat.neighbours}
-            words.append(talk.send(inbox))
+            messages.append(rounds.send(inbox))
             k += 1
     except StopIteration as end:
-        return words, end.value
+        return messages, end.value
 
 
 def _equal(a: Vector | None, b: Vector | None) -> bool:
     return a is b if a is None or b is None else bool(np.array_equal(a, b))
 
 
-# Minimisers that are only as good as their certificate
+# Minimisers that are only as accurate as their certificate
 
 
 def check_certificate(
     query: PerturbedMinimiser, source: DataSource, name: str, seed: int = 0
 ) -> list[Finding]:
-    """Whether the noise on a minimiser covers every solver that its certificate lets through, and
-    the noise inside every neighbour.
+    """Check that the noise on a minimiser covers every solver that its certificate accepts.
 
-    The solver is replaced by one that walks away from the minimum, in a direction of its own for
-    each table, until the gradient is as long as the certificate allows.
+    The solver is replaced by one that moves away from the minimum, in opposite directions on the
+    two tables, until the norm of the gradient is the largest that the certificate allows.
 
     Parameters
     ----------
     query : PerturbedMinimiser
-        With a tolerance that can be seen.
+        With a large tolerance.
     source : DataSource
     name : str
     seed : int, default=0
@@ -285,11 +291,11 @@ def check_certificate(
     -------
     list of Finding
     """
-    rng, honest = np.random.default_rng(seed), minimisers._minimise
+    rng, original = np.random.default_rng(seed), minimisers._minimise
     certified = minimisers.CertifiedMinimiser(query, np.zeros(query.size), 0.0, 0.0)
     answers: list[Vector] = []
 
-    def lazy(sign: float) -> Callable[..., Vector]:
+    def inaccurate(sign: float) -> Callable[..., Vector]:
         def minimise(
             problem: Problem,
             gradient: Callable[[Vector], Vector],
@@ -297,7 +303,7 @@ def check_certificate(
             smoothness: float,
             tolerance: float,
         ) -> Vector:
-            found = honest(problem, gradient, steps, smoothness, 1e-9)
+            found = original(problem, gradient, steps, smoothness, 1e-9)
             low, high = 0.0, 1e6
             for _ in range(60):
                 middle = (low + high) / 2
@@ -317,11 +323,11 @@ def check_certificate(
             direction /= np.linalg.norm(direction)
             answers = []
             for sign in (1.0, -1.0):
-                minimisers._minimise = lazy(sign)
+                minimisers._minimise = inaccurate(sign)
                 answers.append(certified(source, None))
             worst = max(worst, float(np.linalg.norm(answers[0] - answers[1])))
     finally:
-        minimisers._minimise = honest
+        minimisers._minimise = original
     bound = certified.sensitivity(query.problem.relation)
     return [
         Finding(
@@ -334,7 +340,7 @@ def check_certificate(
 
 class ObjectiveGradient:
     """The gradient of a perturbed objective at a point, as a query: its sensitivity is the shift
-    that the noise inside hides.
+    that the noise inside the objective hides.
     """
 
     doubled = None
@@ -352,13 +358,12 @@ class ObjectiveGradient:
         return self.asked.gradient_shift(Relation.ADD_REMOVE)
 
     def sensitivity(self, relation: Relation) -> float:
-        # Sums are rounded to a grid; the shift in the mean that this may add is covered by the
-        # slack of the certificate.
+        # Sums are rounded to a grid; the slack of the certificate covers the shift of the mean.
         return self.asked.gradient_shift(relation) * (1 + 1e-6)
 
 
 class Bare:
-    """A query without a problem, as one that the climb over neighbours can ask."""
+    """A query without a problem, in the form that `fuzz_sensitivity` takes."""
 
     def __init__(self, query: Any, fit_intercept: bool = False) -> None:
         self.query, self.doubled, self.size = query, query.doubled, query.size

@@ -1,21 +1,20 @@
-"""The whole audit, its fast selection, and the page about it.
+"""The whole audit, its fast selection, and the audit page.
 
-audit_page              Write a page about an audit
-ATTACK_LEVEL            False-alarm rate of one attack of the fast selection
-Check                   One entry of the trimmed audit
-trimmed_checks          The whole trimmed audit, by name
+audit_page              Write an HTML page about an audit
+ATTACK_LEVEL            False-alarm rate of one attack of the fast audit
+Check                   One entry of the fast audit
+trimmed_checks          The whole fast audit, by name
 Explanation             What was audited for a model's algorithm
 FALSE_ALARMS            False-alarm rate of the whole audit
-alarm_level             False-alarm rate of each attack, such that all together keep theirs
-attack_jobs             Every attack that the library has a guarantee for
+alarm_level             False-alarm rate of each attack, given that of all together
+attack_jobs             All attacks on algorithms with a guarantee
 deterministic_findings  Sensitivities of every query, replay of every algorithm, side channels of
                         the estimators, exact small cases
-explain                 Tell what was checked about the algorithm that made a model
-markdown_tables         Claimed and measured epsilon, one table for each relation
-measured_for            Those of one algorithm and its variants
-noise_findings_of_all   Both samplers and the reference, and the noise that the boundary adds to
-                        answers
-run_attack              One attack, as plain values
+explain                 State what was checked about the algorithm of a model
+markdown_tables         Claimed and measured epsilon, one table for each adjacency relation
+measured_for            Stored results of one algorithm and its variants
+noise_findings_of_all   Checks of all samplers, and of the noise that curators add to answers
+run_attack              Run one attack; return plain values
 """
 
 from hushfit.audit.suite._audit_page import audit_page

@@ -1,5 +1,5 @@
-"""One self-contained page about an audit: what the attacker saw, how well tables were told
-apart, and what the claim forbids.
+"""One self-contained page about an audit: what the attacker saw, how well it distinguished the
+tables, and what the claim forbids.
 """
 
 import math
@@ -24,22 +24,22 @@ svg .claimed { fill: var(--soft); opacity: .3; } svg .proved { fill: var(--one);
 .violated { background: var(--four); color: #fff; } .no { background: var(--warn-tint); color: var(--warn); border: 1px solid var(--warn); }
 """  # noqa: E501
 _MEANING = {
-    Verdict.CONSISTENT: "The attack came close to what is claimed and did not get past it.",
+    Verdict.CONSISTENT: "The attack came close to the claim and did not exceed it.",
     Verdict.VIOLATED: (
-        "The tables were told apart better than the claim allows. The guarantee is wrong."
+        "The tables were distinguished better than the claim allows. The guarantee is wrong."
     ),
     Verdict.NO_POWER: (
-        "The attack stayed so far below the claim that it proves little: neither a violation nor "
-        "comfort."
+        "The attack stayed so far below the claim that it proves little, neither for nor against "
+        "the claim."
     ),
 }
-_ABOUT_TABLES = "Made with artificial tables: nothing on this page tells about anybody."
-_CELLS = 60
+_ABOUT_TABLES = "Made with artificial tables: this page holds no private information."
+_BINS = 60
 _SIDE = 300.0
 
 
 def audit_page(audit: Audit) -> str:
-    """Write a page about an audit.
+    """Write an HTML page about an audit.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def audit_page(audit: Audit) -> str:
     Returns
     -------
     str
-        HTML that needs no other file and asks for none.
+        HTML that loads no other file.
     """
     css = files("hushfit.report").joinpath("page.css").read_text(encoding="utf-8")
     title = f"Audit of {audit.name}"
@@ -78,10 +78,10 @@ def _head(audit: Audit, title: str) -> str:
         f"<div><dt>{a}</dt><dd>{escape(b)}<small>{escape(c)}</small></dd></div>"
         for a, b, c in facts
     )
-    word = audit.verdict.split()[0]
+    css_class = audit.verdict.split()[0]
     return (
         f'<header><div><p class="eyebrow">hushfit audit</p><h1>{escape(title)}</h1>'
-        f'<p><span class="verdict {word}">{audit.verdict}</span></p><p '
+        f'<p><span class="verdict {css_class}">{audit.verdict}</span></p><p '
         f'class="lead">{_MEANING[audit.verdict]}</p>'
         f'<dl class="facts">{cells}</dl></div></header>'
     )
@@ -104,13 +104,14 @@ def _pictures(audit: Audit) -> str:
     right = (
         f"<figure>{_roc(audit, shown)}<figcaption>The ROC curve of the attack. A mechanism that "
         "keeps the claim can never get into the "
-        "shaded region, whatever the attacker does; the curve of a sample may stray by chance. The "
-        "box holds the true rates of the tested event, and is what counts.</figcaption></figure>"
+        "shaded region, for any attacker; the curve of a sample may do so by random error. The "
+        "box, a confidence region of the true rates of the tested event, is what counts."
+        "</figcaption></figure>"
     )
     bars = (
         f"<figure>{_bars(audit)}<figcaption>Lower bounds on epsilon. The first makes no "
-        "assumption. The second takes the law of the noise as "
-        "claimed and asks how large it can be.</figcaption></figure>"
+        "assumption. The second assumes the claimed distribution of the noise and bounds its "
+        "size.</figcaption></figure>"
     )
     return _section(
         "pictures", "What the attacker achieved", f'<div class="pair">{left}{right}</div>{bars}'
@@ -118,7 +119,7 @@ def _pictures(audit: Audit) -> str:
 
 
 def _shown_event(audit: Audit) -> Counted:
-    """The event that speaks loudest against the claim."""
+    """The event with the smallest p-value under the claim."""
     return min(audit.bound.events, key=lambda event: event.p_value(audit.claim.curve))
 
 
@@ -126,7 +127,7 @@ def _histogram(audit: Audit, event: Counted, label: str) -> str:
     both = np.concatenate([audit.first, audit.second])
     low, high = np.quantile(both, [0.001, 0.999])
     low, high = (low - 1.0, high + 1.0) if low == high else (low, high)
-    edges = np.linspace(low, high, _CELLS + 1)
+    edges = np.linspace(low, high, _BINS + 1)
     shares = [
         np.histogram(np.clip(scores, low, high), edges)[0] / len(scores)
         for scores in (audit.first, audit.second)
@@ -187,7 +188,7 @@ def _bars(audit: Audit) -> str:
         ("no assumption", audit.bound.direct, "proved"),
     ]
     if audit.bound.family is not None:
-        bars.append(("law of the noise as claimed", audit.bound.family, "assumed"))
+        bars.append(("noise distribution as claimed", audit.bound.family, "assumed"))
     widest = 1.1 * max(value for _, value, _ in bars) or 1.0
     parts = []
     for k, (name, value, css) in enumerate(bars):
@@ -237,10 +238,10 @@ def _reading(audit: Audit) -> str:
     items = [
         f"The two tables are neighbours under <b>{audit.claim.relation}</b>, made for this "
         "algorithm such that its accounted epsilon is attained or "
-        "nearly. A mistake that shows only on other tables is not seen here.",
+        "nearly. An error that shows only on other tables is not found here.",
         "A lower bound below the claim is no proof of the claim: proofs are in docs/proofs. A "
-        "lower bound above it is a proof that the claim is wrong, up "
-        "to the stated confidence.",
+        "lower bound above it proves that the claim is wrong, at "
+        "the stated confidence.",
         "The white-box attacker sees every noisy answer and knows all rows but one; the black-box "
         "attacker sees the final weights. The guarantee holds "
         "against both.",
@@ -289,23 +290,23 @@ class _Frame:
     def axes(self, below: str, beside: str, percent: bool = False) -> str:
         lines, low, high = [], self.y(self.bottom), self.y(self.top)
         for a in _ticks(self.left, self.right):
-            x, told = self.x(a), f"{a:.0%}" if percent else f"{a:g}"
+            x, text = self.x(a), f"{a:.0%}" if percent else f"{a:g}"
             lines.append(
                 f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>'
             )
             lines.append(
                 f'<text class="soft" x="{x:.1f}" y="{low + 20:.1f}" '
-                f'text-anchor="middle">{told}</text>'
+                f'text-anchor="middle">{text}</text>'
             )
         for b in _ticks(self.bottom, self.top):
-            y, told = self.y(b), f"{100 * b:.6g}%"
+            y, text = self.y(b), f"{100 * b:.6g}%"
             lines.append(
                 f'<line class="grid" x1="{self.x(self.left):.1f}" x2="{self.x(self.right):.1f}" '
                 f'y1="{y:.1f}" y2="{y:.1f}"/>'
             )
             lines.append(
                 f'<text class="soft" x="{self.margin - 8}" y="{y + 4:.1f}" '
-                f'text-anchor="end">{told}</text>'
+                f'text-anchor="end">{text}</text>'
             )
         middle = self.margin + _SIDE / 2
         lines.append(

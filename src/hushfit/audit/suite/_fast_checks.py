@@ -1,9 +1,9 @@
-"""The audit, trimmed: every algorithm attacked with few trials, and everything that needs no
-attack, in about a minute.
+"""The fast audit: attacks on every algorithm with few trials, and all checks that need no attack,
+in about a minute.
 
-``trimmed_checks`` lists it. Each entry has a name, a function of a seed, and the most that chance
-can raise a false alarm in it; all together stay below `FALSE_ALARMS`. `make test` runs the list on
-the library as it is, and those entries that should notice on the library with a bug planted in it.
+``trimmed_checks`` lists it. Each entry has a name, a function of a seed, and a bound on its
+false-alarm rate; all together stay below `FALSE_ALARMS`. `make test` runs the list on the library
+as it is, and the entries that should detect a planted bug on the library with that bug.
 """
 
 import base64
@@ -176,33 +176,33 @@ from hushfit.solvers import (
     finished,
 )
 
-# Of each attack, and of those that only hear what a whole mechanism says.
+# Trials of each attack.
 _TRIALS = 300
 _ATTACKS_ALLOWED = 100
 _MILD = Budget(1.0, 1e-6)
-# They choose and add no noise to anything, or name texts.
+# Algorithms that only choose, or name texts, and add no noise to an answer.
 _ONLY_CHOICES = ("frank-wolfe", "vocabulary")
 
-# Runs that deal rows into batches by their place in the table, which is public.
-_DEALT = ("run in batches", "run with restarts", "run in uneven batches")
+# Runs that partition rows into batches by their position in the table, which is public.
+_PARTITIONED = ("run in batches", "run with restarts", "run in uneven batches")
 
 ATTACK_LEVEL = FALSE_ALARMS / 2 / _ATTACKS_ALLOWED
-"""False-alarm rate of each attack of the trimmed audit."""
+"""False-alarm rate of each attack of the fast audit."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One entry of the trimmed audit.
+    """One entry of the fast audit.
 
     Parameters
     ----------
     name : str
     run : callable
-        Seed to findings.
+        Maps a seed to findings.
     attacks : int, default=0
-        How many of its findings rest on chance at `ATTACK_LEVEL`.
+        Number of its findings that are statistical tests at level `ATTACK_LEVEL`.
     tests : int, default=0
-        How many rest on chance at `LEVEL`.
+        Number of its findings that are statistical tests at level `LEVEL`.
     """
 
     name: str
@@ -212,7 +212,7 @@ class Check:
 
 
 def trimmed_checks() -> dict[str, Check]:
-    """The whole trimmed audit, by name.
+    """The whole fast audit, by name.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def trimmed_checks() -> dict[str, Check]:
 
 
 def alarms(checks: dict[str, Check], seed: int = 0) -> list[tuple[str, Finding]]:
-    """All findings of these checks that are alarms."""
+    """All failed findings of these checks."""
     return [
         (name, finding)
         for name, check in checks.items()
@@ -251,7 +251,7 @@ def alarms(checks: dict[str, Check], seed: int = 0) -> list[tuple[str, Finding]]
 
 def more_examples(relation: Relation, seed: int = 0) -> dict[str, Example]:
     """Queries at settings that `example_queries` leaves out: long steps, restarts, uneven
-    batches, visible tolerances.
+    batches, large tolerances.
     """
     rng, made = np.random.default_rng(seed), {}
 
@@ -269,11 +269,11 @@ def more_examples(relation: Relation, seed: int = 0) -> dict[str, Example]:
             draw,
         )
 
-    def coin(rng: np.random.Generator) -> float:
+    def random_sign(rng: np.random.Generator) -> float:
         return float(rng.choice([-1.0, 1.0]))
 
     def far(rng: np.random.Generator) -> float:
-        return 1e4 * coin(rng)
+        return 1e4 * random_sign(rng)
 
     def problem(loss: Any, columns: int = 3, rows: int = 12, intercept: bool = True) -> Problem:
         return Problem(loss, Zero(), rows, columns, relation, intercept)
@@ -284,13 +284,13 @@ def more_examples(relation: Relation, seed: int = 0) -> dict[str, Example]:
         "step of ADMM, long",
         AdmmStep(replace(p, penalty=L1(0.1)), AdmmState(w, 0.5 * w, -w), 8.0, 0.5, 0.5),
         3,
-        coin,
+        random_sign,
     )
-    add("minimiser, loosely solved", RegularisedMinimiser(p, 0.3, tolerance=0.02), 3, coin)
+    add("minimiser, loosely solved", RegularisedMinimiser(p, 0.3, tolerance=0.02), 3, random_sign)
     steep = PerturbedMinimiser(replace(p, loss=Squared(1.0)), 0.3)
     add("objective's gradient", ObjectiveGradient(steep, w), 3, far)
     add("norm of a gradient", GradientNorm(steep, w), 3, far)
-    add("histogram of columns", Bare(ColumnHistogram((np.linspace(-2, 2, 6),) * 3)), 3, coin)
+    add("histogram of columns", Bare(ColumnHistogram((np.linspace(-2, 2, 6),) * 3)), 3, random_sign)
     add("total of scores", Bare(TotalScore()), 1, lambda rng: float(10 * rng.normal()))
     if replaces_one(relation):
         line = problem(Squared(1.0), 1, 10, False)
@@ -309,7 +309,7 @@ def more_examples(relation: Relation, seed: int = 0) -> dict[str, Example]:
 def _sensitivities() -> Iterator[Check]:
     for relation in RELATIONS:
         for name in [*example_queries(relation), *more_examples(relation)]:
-            yield Check(f"sensitivity of {name} ({relation})", partial(_climb, name, relation))
+            yield Check(f"sensitivity of {name} ({relation})", partial(_hill_climb, name, relation))
     for name in example_queries(Relation.REPLACE_ONE):
         yield Check(f"sensitivity of {name} after writing into it", partial(_overwritten, name))
     sampled = [
@@ -321,7 +321,7 @@ def _sensitivities() -> Iterator[Check]:
         yield Check(f"sensitivity of {name} in batches", partial(_in_batches, name))
     for relation in RELATIONS:
         for name in [*example_queries(relation), *more_examples(relation)]:
-            if name not in _DEALT:
+            if name not in _PARTITIONED:
                 yield Check(
                     f"order of rows for {name} ({relation})", partial(_in_order, name, relation)
                 )
@@ -331,9 +331,9 @@ def _examples(relation: Relation, seed: int) -> dict[str, Example]:
     return {**example_queries(relation, seed), **more_examples(relation, seed)}
 
 
-def _climb(name: str, relation: Relation, seed: int) -> list[Finding]:
+def _hill_climb(name: str, relation: Relation, seed: int) -> list[Finding]:
     example = _examples(relation, seed)[name]
-    # Where the place of a row matters, so does the one that is exchanged.
+    # Where the position of a row matters, several positions of the replaced row are tried.
     places = (0, 6, len(example.rows) - 1) if isinstance(example.query, PermutedRun) else (0,)
     search: dict[str, Any] = {
         "draw_label": example.draw_label,
@@ -365,8 +365,8 @@ def _overwritten(name: str, seed: int) -> list[Finding]:
 
 
 def _in_order(name: str, relation: Relation, seed: int) -> list[Finding]:
-    # Always the same rows: among others, one in a hundred thousand lies half way between two
-    # steps of its grid.
+    # Always the same rows: with random ones, about one in a hundred thousand lies half way
+    # between two steps of its grid.
     example = _examples(relation, 0)[name]
     return [check_order(name, example.query, relation, example.rows, example.labels)]
 
@@ -416,8 +416,8 @@ def _drop(problem: Problem) -> LossDrop:
     return LossDrop(problem, np.stack([w, w[::-1].copy()]), mixes, np.array([0.5, 1.0, 1.0]))
 
 
-def _gate(problem: Problem, asked: float = 0.0) -> Gate:
-    return Gate(_drop(problem), np.full(3, asked))
+def _gate(problem: Problem, required: float = 0.0) -> Gate:
+    return Gate(_drop(problem), np.full(3, required))
 
 
 def _gated(problem: Problem) -> GatedStep:
@@ -436,7 +436,7 @@ def _ordered(problem: Problem) -> tuple[Any, Any]:
 
 
 def _variants() -> dict[str, tuple[Solver, Problem, DataSource]]:
-    """Runs that no canary is made for: several outputs, epochs that restart."""
+    """Runs without a canary: several outputs, epochs that restart."""
     rng = np.random.default_rng(3)
     found: dict[str, tuple[Solver, Problem, DataSource]] = {}
     for name, loss in (("softmax", Softmax(3)), ("one against the rest", OneVsRest(Logistic(), 3))):
@@ -459,7 +459,7 @@ def _variants() -> dict[str, tuple[Solver, Problem, DataSource]]:
 
 @cache
 def _target(name: str, relation: Relation) -> Attack:
-    """An attack, kept with its quote: calibrating sampled batches takes longer than most checks."""
+    """An attack, cached with its quote: calibrating sampled batches is slower than most checks."""
     return attack_on(name, relation)
 
 
@@ -556,8 +556,8 @@ def _price(name: str, relation: Relation, seed: int) -> list[Finding]:
 
 
 def _mechanisms() -> dict[str, tuple[Any, float, int, Relation]]:
-    """Mechanism, noise multiplier, number of answers, relation: where curvature, sampling or
-    rare events count most.
+    """Mechanism, noise multiplier, number of answers and relation, at settings where curvature,
+    sampling or rare events matter most.
     """
     replacing, removing = Relation.REPLACE_ONE, Relation.ADD_REMOVE
     return {
@@ -597,17 +597,17 @@ def _search_price(rule: str, seed: int) -> list[Finding]:
     ]
 
 
-# Laws of choices
+# Distributions of choices
 
 
 def _laws() -> Iterator[Check]:
     for name in ("laplace", "gaussian"):
-        yield Check(f"law of gates, {name}", partial(_gate_law, name), tests=1)
-    yield Check("law of gates with their gradient", _gated_law, tests=1)
-    yield Check("law of gates that restart", _restarted_law, tests=1)
-    yield Check("law of choices", _choice_law, tests=1)
-    yield Check("law of corners", _corner_law, tests=1)
-    yield Check("law of vocabularies", _vocabulary_law, tests=1)
+        yield Check(f"distribution of gates, {name}", partial(_gate_law, name), tests=1)
+    yield Check("distribution of gates with their gradient", _gated_law, tests=1)
+    yield Check("distribution of gates that restart", _restarted_law, tests=1)
+    yield Check("distribution of choices", _choice_law, tests=1)
+    yield Check("distribution of corners", _corner_law, tests=1)
+    yield Check("distribution of vocabularies", _vocabulary_law, tests=1)
 
 
 def _small(seed: int, columns: int = 2) -> tuple[Problem, DataSource]:
@@ -633,18 +633,17 @@ def _gate_law(noise: str, seed: int) -> list[Finding]:
 
 
 def _gated_law(seed: int) -> list[Finding]:
-    """Given the noisy gradient that is released, a gate stops where one on candidates made of it
-    would.
-    """
+    """Check that a gate stops as one whose candidates are computed from the released gradient."""
     problem, source = _small(seed)
     step, mechanism, entropy = (
         _gated(problem),
         GatedBatch(1.0, gate=60.0, queries=3),
         _entropy(seed),
     )
-    # A noisy gradient and a sharp gate: candidates of the exact gradient would do much better.
+    # Much noise on the gradient, little in the gate: candidates of the exact gradient would stop
+    # much earlier.
     threshold, query = mechanism.gate_multipliers(3.0)
-    surplus = spread = 0.0
+    surplus = variance = 0.0
     for _ in range(300):
         answer = mechanism.answer(step, source, 3.0, entropy)
         gate = step.gate(answer[:-1])
@@ -658,19 +657,19 @@ def _gated_law(seed: int) -> list[Finding]:
         )
         places = np.arange(len(law))
         surplus += float(answer[-1] - law @ places)
-        spread += float(law @ places**2 - (law @ places) ** 2)
-    p = 2 * float(ndtr(-abs(surplus) / math.sqrt(spread)))
+        variance += float(law @ places**2 - (law @ places) ** 2)
+    p = 2 * float(ndtr(-abs(surplus) / math.sqrt(variance)))
     return [
         Finding(
-            "gate with its gradient: law of its choices",
+            "gate with its gradient: distribution of its choices",
             p > LEVEL,
-            f"{surplus / math.sqrt(spread):.2f} deviations, p = {p:.3g}",
+            f"{surplus / math.sqrt(variance):.2f} standard deviations, p = {p:.3g}",
         )
     ]
 
 
 def _restarted_law(seed: int) -> list[Finding]:
-    """One segment of at most so many rounds; then, that segments are no more than were priced."""
+    """Check the distribution of one segment, and that segments are no more than were paid for."""
     problem, source = _small(seed)
     rounds, mechanism = 12, RestartedGate(2)
     norm = GradientNorm(PerturbedMinimiser(problem, 0.3), np.zeros(problem.shape))
@@ -694,7 +693,7 @@ def _restarted_law(seed: int) -> list[Finding]:
     return [
         check_choices(draw, law, "gate that restarts"),
         Finding(
-            "gate that restarts: no more segments than were priced",
+            "gate that restarts: no more segments than were paid for",
             opened <= sum(part.count for part in priced.entries()),
             f"{opened} segments",
         ),
@@ -735,11 +734,11 @@ def _corner_law(seed: int) -> list[Finding]:
 
 
 def _vocabulary_law(seed: int) -> list[Finding]:
-    """A text that one record alone has is named as seldom as was priced."""
+    """Check that a text of a single record is named with the accounted probability."""
     mechanism, query, entropy = Thresholded(0.05, 2), Vocabulary(2), _entropy(seed)
     source: Any = TextColumns((("common",) * 20, (*("common",) * 19, "rare")))
     scale = query.sensitivity(Relation.REPLACE_ONE)
-    # One column has a rare text, and each column may spend half of what is lost.
+    # One column has a rare text, and each column has half of the failure probability.
     named = 0.05 / 2
 
     def draw() -> int:
@@ -780,9 +779,7 @@ def _attack(name: str, relation: Relation, seed: int) -> list[Finding]:
 
 
 def _attack_texts(seed: int) -> list[Finding]:
-    """Two texts about as common as each other: which of them has one record more, seen from the
-    list of what is named.
-    """
+    """Two texts with about equal counts: does the list of names show which has one record more?"""
     texts = [("b",) * 300 + ("a",) * 300 + (odd,) for odd in ("a", "b")]
     plan = Plan((Planned("vocabulary", Vocabulary, 1, sampling=Thresholded(1e-6, 1)),))
 
@@ -791,18 +788,18 @@ def _attack_texts(seed: int) -> list[Finding]:
         quote = Quote.at(plan, {"vocabulary": 1.0}, source.n_rows)
         door = seeded_curator(source, quote, Relation.REPLACE_ONE, seed)
         answer = np.zeros(40)
-        said = door.release("vocabulary", Vocabulary(1))[:40]
-        answer[: len(said)] = said
+        named = door.release("vocabulary", Vocabulary(1))[:40]
+        answer[: len(named)] = named
         return answer
 
     return _attacked(mechanism, Claim.gaussian(5.0, 1e-5), "lists of texts", seed)
 
 
-# What estimators let out
+# Outputs of estimators
 
 
 def _estimators() -> dict[str, Callable[[Any, int], Any]]:
-    """Ledger and seed to estimator, all at the same mild budget."""
+    """Maps from ledger and seed to an estimator, all at the same budget."""
 
     def terms(ledger: Any, seed: int) -> dict[str, Any]:
         return {
@@ -896,24 +893,24 @@ def _side_channel(name: str, seed: int) -> list[Finding]:
 
 
 def _sealed_scaler(seed: int) -> list[Finding]:
-    """Rows that a public scaler hands on: one exchanged, the others stay."""
+    """Check that replacing a row changes no other row of a public scaler's output."""
     scaled = [BoundedScaler(bounds=(-3.0, 3.0)).fit(X).transform(X) for X, _ in _tables()]
     others = np.arange(60) != 7
     moved = max(int((one[others] != scaled[0][others]).any(axis=1).sum()) for one in scaled)
     return [
         Finding(
-            "bounded scaler: exchanging a row moves no other",
+            "bounded scaler: replacing a row changes no other",
             moved == 0,
-            f"{moved} other rows moved",
+            f"{moved} other rows changed",
         )
     ]
 
 
 def _sealed_encoder(seed: int) -> list[Finding]:
-    words = np.random.default_rng(1).choice(["a", "b"], 400)
+    texts = np.random.default_rng(1).choice(["a", "b"], 400)
     tables = []
     for odd in ("a", "b", "rare", None):
-        column = [*words.tolist(), odd]
+        column = [*texts.tolist(), odd]
         tables.append(({"text": column}, None))
 
     def make() -> Any:
@@ -923,7 +920,7 @@ def _sealed_encoder(seed: int) -> list[Finding]:
 
 
 def _cells_alone(seed: int) -> list[Finding]:
-    """Cells that a schema reads: one exchanged, the others stay."""
+    """Check that replacing a cell changes no other cell that a schema reads."""
 
     def read(column: Any, cells: Any) -> Any:
         return encode({column.name: cells}, Schema((column,)))[0]
@@ -936,7 +933,7 @@ def _schema() -> Schema:
 
 
 class _Known:
-    """An encoder that is fitted on a table with a public column beside the texts."""
+    """An encoder fitted on a table with a public column next to the texts."""
 
     def __init__(self, encoder: SchemaEncoder) -> None:
         self._encoder = encoder
@@ -950,7 +947,7 @@ class _Known:
 
 
 def _secure_fits(seed: int) -> list[Finding]:
-    """Two fits without a seed share no noise, and say that it is secure."""
+    """Check that two fits without a seed share no noise and report secure noise."""
     X, y = _tables()[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -961,7 +958,7 @@ def _secure_fits(seed: int) -> list[Finding]:
     same = np.array_equal(fits[0].coef_, fits[1].coef_)
     return [
         Finding("secure fits: two share no noise", not same),
-        Finding("secure fits: they say so", all(fit.privacy_.secure for fit in fits)),
+        Finding("secure fits: they report secure noise", all(fit.privacy_.secure for fit in fits)),
     ]
 
 
@@ -993,7 +990,7 @@ def _seat(relation: Relation, columns: int = 2) -> Seat:
     )
 
 
-def _loud(k: int) -> Vector:
+def _alternating_message(k: int) -> Vector:
     return np.full(2, 0.1 * (-1) ** k)
 
 
@@ -1008,14 +1005,16 @@ def _federated() -> Iterator[Check]:
             )
     for name in ("dvp", "r-admm", "dp-admm"):
         yield Check(f"attack on owner, {name}", partial(_other_owner, name), attacks=1)
-    yield Check("books of an owner", _owner_books)
+    yield Check("payments and journal of an owner", _owner_books)
     yield Check("consent of an owner", _owner_consent)
 
 
 def _conversation(name: str, seed: int) -> list[Finding]:
     relation = Relation.REPLACE_ONE
     source = Canary().neighbours(relation).first
-    return check_conversation(_algorithms()[name], _seat(relation), source, _loud, name, seed)
+    return check_conversation(
+        _algorithms()[name], _seat(relation), source, _alternating_message, name, seed
+    )
 
 
 def _owner_price(name: str, seed: int) -> list[Finding]:
@@ -1046,14 +1045,18 @@ def _other_owner(name: str, seed: int) -> list[Finding]:
     relation = Relation.REPLACE_ONE
     neighbours = _diagonal(relation)
     attack = OwnerAttack(
-        _algorithms()[name], _seat(relation), neighbours, _loud, gaussian=name == "dp-admm"
+        _algorithms()[name],
+        _seat(relation),
+        neighbours,
+        _alternating_message,
+        gaussian=name == "dp-admm",
     )
     return _attacked(attack.white_box, attack.claim, f"owner, {name}", seed)
 
 
 def _owner_books(seed: int) -> list[Finding]:
-    """An owner pays once, before it speaks, and says the same again after its process was
-    started anew.
+    """Check that an owner pays once, before its first message, and repeats its messages after a
+    restart.
     """
     source = Canary().neighbours(Relation.REPLACE_ONE).first
     ledger = Ledger(100.0, USUAL_BUDGET.delta)
@@ -1062,11 +1065,11 @@ def _owner_books(seed: int) -> list[Finding]:
         warnings.simplefilter("ignore")
         owner = Owner(source, seat, Run("audit", algorithm), ledger, folder)
         paid_first = len(ledger.entries) == 1
-        heard: dict[str, Vector] = {}
-        words = []
+        received: dict[str, Vector] = {}
+        messages = []
         for k in range(2):
-            words.append(owner.turn(k, heard))
-            heard = {"other": _loud(k)}
+            messages.append(owner.turn(k, received))
+            received = {"other": _alternating_message(k)}
         owner.close()
         again = Owner(source, seat, Run("audit", algorithm), ledger, folder)
         repeated = [again.turn(k, {}) for k in range(2)]
@@ -1074,25 +1077,27 @@ def _owner_books(seed: int) -> list[Finding]:
         again.close()
     same = all(
         a is not None and b is not None and np.array_equal(a, b)
-        for a, b in zip(words, repeated, strict=True)
+        for a, b in zip(messages, repeated, strict=True)
     )
-    kept = len(rewritten) == 2 and all(
-        a is not None and np.array_equal(a, b) for a, b in zip(words, rewritten, strict=True)
+    same_journal = len(rewritten) == 2 and all(
+        a is not None and np.array_equal(a, b) for a, b in zip(messages, rewritten, strict=True)
     )
     return [
-        Finding("owner: pays before it speaks", paid_first, f"{len(ledger.entries)} entries"),
+        Finding(
+            "owner: pays before its first message", paid_first, f"{len(ledger.entries)} entries"
+        ),
         Finding("owner: pays once", len(ledger.entries) == 1, f"{len(ledger.entries)} entries"),
         Finding(
-            "owner: repeats itself word for word",
-            same and kept,
-            "" if same and kept else "another word for the same round",
+            "owner: repeats its messages after a restart",
+            same and same_journal,
+            "" if same and same_journal else "another message for the same round",
         ),
         _old_journal(source, seat, algorithm),
     ]
 
 
 def _old_journal(source: DataSource, seat: Seat, algorithm: Algorithm) -> Finding:
-    """An owner whose journal was restored from a backup does not go on from there."""
+    """Check that an owner does not continue from a journal restored from a backup."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ledger = Ledger.create(Path(folder) / "ledger.db", "audit", 100.0, USUAL_BUDGET.delta)
@@ -1100,21 +1105,25 @@ def _old_journal(source: DataSource, seat: Seat, algorithm: Algorithm) -> Findin
         journal = Path(folder) / "audit.journal"
         owner.turn(0, {})
         if not journal.exists():
-            return Finding("owner: goes on from no old journal", False, "it keeps no journal")
+            return Finding(
+                "owner: does not continue from an old journal", False, "it writes no journal"
+            )
         backup = journal.read_bytes()
-        owner.turn(1, {"other": _loud(0)})
+        owner.turn(1, {"other": _alternating_message(0)})
         owner.close()
         journal.write_bytes(backup)
         try:
             Owner(source, seat, Run("audit", algorithm), ledger, folder).close()
         except LedgerError:
-            return Finding("owner: goes on from no old journal", True)
-    return Finding("owner: goes on from no old journal", False, "it would draw a round again")
+            return Finding("owner: does not continue from an old journal", True)
+    return Finding(
+        "owner: does not continue from an old journal", False, "it would draw a round again"
+    )
 
 
 def _owner_consent(seed: int) -> list[Finding]:
-    """An owner takes part in what it has approved, and tells nobody what came with a run that it
-    refuses.
+    """Check that an owner takes part only in approved runs, and that a refusal reveals nothing of
+    the run's description.
     """
     schema = parse_schema(_CONSENT_SCHEMA).schema
     names = ("victim", "other")
@@ -1139,9 +1148,9 @@ def _owner_consent(seed: int) -> list[Finding]:
         alone = _refusal(lambda: owner.consider(spec)) is not None
         other = _refusal(lambda: agreed.consider(replace(spec, settings={"steps": 4}))) is not None
         willing = _refusal(lambda: agreed.consider(spec)) is None
-    asked = json.dumps({**spec.to_dict(), "algorithm": _MARK})
-    told = [
-        _refusal(partial(deployment.RunSpec.unpacked, _coded(asked, code)))
+    packed = json.dumps({**spec.to_dict(), "algorithm": _MARK})
+    refusals = [
+        _refusal(partial(deployment.RunSpec.unpacked, _coded(packed, code)))
         for code in ("utf-8", "utf-16", "utf-32")
     ]
     foreign = _refusal(
@@ -1155,8 +1164,8 @@ def _owner_consent(seed: int) -> list[Finding]:
         ),
         Finding("owner: reads no other encoding than UTF-8", foreign is not None),
         Finding(
-            "owner: quotes nothing that came with a run",
-            not any(_MARK in str(text) for text in told),
+            "owner: a refusal quotes nothing of the run",
+            not any(_MARK in str(text) for text in refusals),
         ),
     ]
 
@@ -1179,7 +1188,7 @@ def _coded(text: str, encoding: str) -> str:
 
 
 def _refusal(act: Callable[[], Any]) -> str | None:
-    """What others are told if it is refused."""
+    """The message sent to others if it is refused, else None."""
     try:
         act()
     except HushfitError as error:
@@ -1212,9 +1221,7 @@ def _refusals(seed: int) -> list[Finding]:
 
 
 def _by_name(seed: int) -> list[Finding]:
-    """A relation may come as its name, from a setting or a file: sensitivities and prices are
-    the same.
-    """
+    """Check that sensitivities and costs are the same for a relation given by its name."""
     found = []
     for relation in RELATIONS:
         name: Any = relation.value
@@ -1229,22 +1236,22 @@ def _by_name(seed: int) -> list[Finding]:
             )
         )
         for cost in (PoissonGaussianCost(1.0, 0.1, 5), compose([GaussianCost(2.0), PureCost(0.5)])):
-            said = [
+            ratios = [
                 epsilon(cost, 1e-6, name) / epsilon(cost, 1e-6, relation)
                 for epsilon in (rdp_epsilon, epsilon_of)
             ]
             found.append(
                 Finding(
                     f"relation by name: price under {name}",
-                    said == [1.0, 1.0],
-                    f"{min(said):.2f} of the price",
+                    ratios == [1.0, 1.0],
+                    f"{min(ratios):.2f} of the price",
                 )
             )
     return found
 
 
 def _same_sensitivity(query: Any, relation: Relation, name: str) -> bool:
-    """A relation that is refused by its name alone is not the same either."""
+    """Whether sensitivities are equal; refusing a relation given by its name counts as unequal."""
     try:
         return bool(query.sensitivity(name) == query.sensitivity(relation))
     except UnsupportedRelation:
@@ -1252,7 +1259,7 @@ def _same_sensitivity(query: Any, relation: Relation, name: str) -> bool:
 
 
 def _outside(seed: int) -> list[Finding]:
-    """Next to no record is in the batch; each moves the answer by some hundred steps."""
+    """Almost no record is in the batch; each changes the answer by some hundred grid steps."""
     columns, rate = 60, 1e-6
     problem = Problem(Logistic(), Zero(), 6, columns, Relation.ADD_REMOVE)
     rng = np.random.default_rng(seed)
@@ -1264,8 +1271,8 @@ def _outside(seed: int) -> list[Finding]:
         return as_source(X, y), as_source(without, y)
 
     batch = anchored_batch(problem, rate)
-    nought = np.zeros(problem.shape)
-    query = VarianceReducedGradient(problem, nought, Snapshot(nought, 0.5), rate)
+    zero = np.zeros(problem.shape)
+    query = VarianceReducedGradient(problem, zero, Snapshot(zero, 0.5), rate)
     tables = [neighbours() for _ in range(20)]
     return [check_moves_on_grid(batch, query, tables, 20.0, problem.relation, batch.ratio, seed)]
 

@@ -49,12 +49,12 @@ from hushfit.privacy import OpenDPSampler, Relation, Sampler, SecureSampler, See
 from hushfit.solvers import SOLVERS, ProximalGradient
 
 FALSE_ALARMS = 1e-3
-"""Chance that the whole audit, run on correct code, raises any alarm: half for attacks, half for
-tests of noise.
+"""Probability that the whole audit, run on correct code, raises any alarm: half for attacks, half
+for tests of noise.
 """
 
 _ONE_RUNS = ("one run, proximal-gd",)
-_NOISE_CHECKS_ALLOWED = 400  # times LEVEL: less than half of the false alarms
+_NOISE_CHECKS_ALLOWED = 400  # times LEVEL: less than half of FALSE_ALARMS
 _ADDITIVE = (
     "gradient, logistic",
     "gradient, softmax",
@@ -64,15 +64,17 @@ _ADDITIVE = (
     "step of ADMM",
 )
 _MEASURED = "measured.json"
-# Queries that are attacked by themselves, and as what.
+# Queries that are attacked by themselves, and the names of their targets.
 _ATTACKED_AS = {
     "ColumnHistogram": "quantiles",
     "Vocabulary": "vocabulary",
     "MarginHistogram": "recalibrated",
 }
-# How a search names its one release.
+# Name of the one release of a search.
 _SEARCHED = "best of a random number of trials"
-_BY_CURVE = "the best of many trials is priced by a Renyi curve; 0.82 of the claim is the most"
+_BY_CURVE = (
+    "the best of many trials is accounted by a Renyi curve; at most 0.82 of the claim is attained"
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Job:
 
 
 def attack_jobs() -> list[Job]:
-    """Every attack that the library has a guarantee for."""
+    """All attacks on algorithms with a guarantee."""
     jobs = [
         Job(name, relation, WHITE)
         for name in TARGETS
@@ -101,12 +103,12 @@ def attack_jobs() -> list[Job]:
 
 
 def alarm_level(jobs: Sequence[Job]) -> float:
-    """False-alarm rate of each attack, such that all together keep theirs."""
+    """False-alarm rate of each attack, given that of all together."""
     return FALSE_ALARMS / 2 / max(len(jobs), 1)
 
 
 def run_attack(job: Job, trials: int, alarm: float, seed: int = 0) -> dict[str, Any]:
-    """One attack, as plain values."""
+    """Run one attack; return plain values."""
     if job.view == "one run":
         return _one_run(job, alarm, seed)
     if job.name in SEARCHES:
@@ -116,11 +118,11 @@ def run_attack(job: Job, trials: int, alarm: float, seed: int = 0) -> dict[str, 
         )
         return {**found.to_dict(), "goal": 0.5, "note": _BY_CURVE}
     if job.name not in TARGETS:
-        # What is measured of an owner lies near the goal: more trials, less chance.
+        # The measured share is close to the goal: more trials reduce random error.
         return {**_owner(job, 4 * trials, alarm, seed).to_dict(), "goal": 0.8, "note": ""}
     target = TARGETS[job.name]
     goal = target.goal_under(job.relation) if job.view == WHITE else 0.0
-    # What black-box attacks measure is told, not required: half the trials do.
+    # Black-box results are reported but have no goal: half the trials are enough.
     trials = target.repeats * trials if job.view == WHITE else trials // 2
     found = audit_solver(
         job.name, job.relation, USUAL_BUDGET, job.view, trials, seed=seed, alarm=alarm
@@ -185,7 +187,7 @@ def deterministic_findings(seed: int = 0, climbs: int = 120) -> list[Finding]:
 
 
 def sensitivity_findings(seed: int = 0, climbs: int = 120) -> list[Finding]:
-    """Hill-climbing over neighbours of every query."""
+    """Sensitivity of every query, by hill climbing over neighbours."""
     found = []
     for relation in RELATIONS:
         for name, example in example_queries(relation, seed).items():
@@ -205,7 +207,7 @@ def sensitivity_findings(seed: int = 0, climbs: int = 120) -> list[Finding]:
 
 
 def replay_findings(seed: int = 0, names: Iterable[str] = tuple(TARGETS)) -> list[Finding]:
-    """Every algorithm as a function of its releases."""
+    """Replay of every algorithm from its releases."""
     found = []
     for name in names:
         relation = next(relation for relation in RELATIONS if proved(name, relation))
@@ -217,7 +219,7 @@ def replay_findings(seed: int = 0, names: Iterable[str] = tuple(TARGETS)) -> lis
 
 
 def side_channel_findings() -> list[Finding]:
-    """What a fit lets out beside its numbers, on tables that differ in one odd row."""
+    """Side channels of the estimators, on tables that differ in one unusual row."""
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(60, 3)), np.tile([0, 1], 30)
     tables = [(X, y)]
@@ -252,7 +254,7 @@ def side_channel_findings() -> list[Finding]:
 def noise_findings_of_all(
     size: int = 100_000, releases: int = 400, level: float = LEVEL
 ) -> list[Finding]:
-    """Both samplers and the reference, and the noise that the boundary adds to answers."""
+    """Checks of all samplers, and of the noise that curators add to answers."""
     samplers: list[tuple[Sampler, int]] = [
         (SecureSampler(), size),
         (SeededSampler(1), size),
@@ -276,18 +278,18 @@ def noise_findings_of_all(
     return found
 
 
-# What was measured, for those who ask about a model
+# Stored results, for the report about a model
 
 
 @cache
 def measured() -> tuple[dict[str, Any], ...]:
-    """Results of the last whole audit that was kept with the library."""
+    """Results of the last whole audit stored with the library."""
     file = files("hushfit.audit").joinpath(_MEASURED)
     return tuple(json.loads(file.read_text(encoding="utf-8"))["attacks"]) if file.is_file() else ()
 
 
 def measured_for(name: str) -> list[dict[str, Any]]:
-    """Those of one algorithm and its variants."""
+    """Stored results of one algorithm and its variants."""
     return [
         line for line in measured() if line["name"] == name or line["name"].startswith(f"{name},")
     ]
@@ -302,7 +304,7 @@ class Explanation:
     summary : str
     releases : tuple of (release, query, proof, checks)
     measured : tuple of dict
-        Attacks on the algorithm, under the model's own relation first.
+        Attacks on the algorithm, those under the model's own adjacency relation first.
     """
 
     summary: str
@@ -315,7 +317,7 @@ class Explanation:
 
 
 def explain(model: Model) -> Explanation:
-    """Tell what was checked about the algorithm that made a model.
+    """State what was checked about the algorithm of a model.
 
     Parameters
     ----------
@@ -326,7 +328,7 @@ def explain(model: Model) -> Explanation:
     Explanation
     """
     guarantee = model.guarantee
-    # A part of a pipeline puts its own name before those of its releases.
+    # A part of a pipeline prefixes its releases with its own name.
     made = {(release.name.rpartition(": ")[2], release.query) for release in guarantee.releases}
     names = _algorithms_of(getattr(model.estimator, "solver", "auto"), made)
     lines = sorted(
@@ -334,10 +336,10 @@ def explain(model: Model) -> Explanation:
         key=lambda line: line["relation"] != str(guarantee.relation),
     )
     if guarantee.nonprivate:
-        summary = "The model makes no promise (epsilon is infinite), so there is nothing to audit."
+        summary = "The model has no guarantee (epsilon is infinite), so there is nothing to audit."
     elif not lines:
         summary = (
-            "No attack is kept for this combination of releases. Its queries have proofs and the "
+            "No attack is stored for this combination of releases. Its queries have the proofs and "
             "checks listed below."
         )
     else:
@@ -345,7 +347,7 @@ def explain(model: Model) -> Explanation:
         best = max((line["ratio"] for line in own), default=math.nan)
         broken = [line for line in lines if line["verdict"] == str(Verdict.VIOLATED)]
         summary = (
-            f"Promised: epsilon {guarantee.epsilon:.4g} at delta {guarantee.delta:.3g}, "
+            f"Guarantee: epsilon {guarantee.epsilon:.4g} at delta {guarantee.delta:.3g}, "
             f"{guarantee.relation}. The algorithm ({', '.join(names)}) was "
             f"attacked on artificial tables made to attain its accounted epsilon. "
             + (
@@ -373,13 +375,13 @@ def explain(model: Model) -> Explanation:
 
 
 def _algorithms_of(solver: Any, made: set[tuple[str, str]]) -> list[str]:
-    """Names of what was attacked among all that a model was made with."""
+    """Names of the attacked targets that match a model's releases."""
     queries = {query for _, query in made}
-    beside = [name for query, name in _ATTACKED_AS.items() if query in queries]
+    extra = [name for query, name in _ATTACKED_AS.items() if query in queries]
     if any(name == _SEARCHED for name, _ in made):
-        beside += list(SEARCHES)
+        extra += list(SEARCHES)
     if isinstance(solver, str) and solver in TARGETS:
-        return [solver, *beside]
+        return [solver, *extra]
     found = []
     for name in (name for name in SOLVERS if name in TARGETS):
         relation = next(relation for relation in RELATIONS if proved(name, relation))
@@ -388,12 +390,12 @@ def _algorithms_of(solver: Any, made: set[tuple[str, str]]) -> list[str]:
             (part.name, part.query.__name__) for part in attack.solver.plan(attack.problem).parts
         } <= made:
             found.append(name)
-    # A second moment is more telling than a gradient, which many algorithms ask for.
-    return [*found[:2], *beside]
+    # A second moment identifies an algorithm better than a gradient, which many release.
+    return [*found[:2], *extra]
 
 
 def proof_of(query: str, release: str = "") -> str:
-    """The page of docs/proofs that the query's module cites, or that of private model selection."""
+    """The page of docs/proofs that the query's module cites, or the page of model selection."""
     kind = getattr(import_module("hushfit.release"), query, None)
     module = (
         "hushfit.model_selection"
@@ -408,7 +410,7 @@ def proof_of(query: str, release: str = "") -> str:
 def _checks_of(query: str, release: str) -> str:
     if release.rpartition(": ")[2] == _SEARCHED:
         return (
-            "exact law of the best of several trials; one payment, at the price that was quoted; "
+            "exact distribution of the best of several trials; one payment, of the quoted cost; "
             "side channels"
         )
     fuzzed = any(
@@ -417,12 +419,12 @@ def _checks_of(query: str, release: str) -> str:
         for example in example_queries(relation).values()
     )
     return (
-        "sensitivity by hill-climbing; " if fuzzed else ""
-    ) + "noise law, scale and freshness; replay from releases; side channels"
+        "sensitivity by hill climbing; " if fuzzed else ""
+    ) + "distribution, scale and freshness of noise; replay from releases; side channels"
 
 
 def markdown_tables(lines: Sequence[dict[str, Any]]) -> str:
-    """Claimed and measured epsilon, one table for each relation."""
+    """Claimed and measured epsilon, one table for each adjacency relation."""
     parts = []
     for relation in RELATIONS:
         own = [line for line in lines if line["relation"] == str(relation)]
