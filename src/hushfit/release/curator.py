@@ -1,5 +1,5 @@
-"""The curator: the only code that adds noise to answers about rows, and the only way to release
-them. Proof: docs/proofs/noise.md and composition.md.
+"""The curator: the only object that holds both rows and noise, and the only way to release answers.
+Proof: docs/proofs/noise.md and composition.md.
 """
 
 import math

@@ -151,7 +151,7 @@ class NoiseGrid:
         The norm of an answer is at most ``n_rows`` sensitivities; ``stretch`` is the largest ratio
         of the norm that the noise is measured in to the Euclidean one. The standard deviation is at
         most ``2**finest`` steps. ``least_move`` is the smallest distance between answers that the
-        cost assumes, as a share of the sensitivity: it includes rounding as well.
+        cost assumes, as a share of the sensitivity: rounding is included in that one as well.
         """
         twice = 0 if query.doubled is None else int(query.doubled.sum())
         sensitivity = query.sensitivity(relation)

@@ -25,7 +25,7 @@ from hushfit.release.query import Query, three_weight_arrays
 # Relative to the clipping norm. A bound may go to zero as the weights converge; the grid of the
 # sums need not.
 _MIN_RELATIVE_BOUND = 2.0**-40
-# The smallest bound for which the grid is within the range of floating point.
+# Smallest bound, which keeps the grid well within the range of floating point.
 _MIN_BOUND = 2.0**-800
 _UNIT_ROUNDOFF = 2.0**-53
 

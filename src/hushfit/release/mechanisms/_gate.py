@@ -35,8 +35,8 @@ from hushfit.release.mechanisms._batches import _subsampled_multiplier
 from hushfit.release.queries import ClippedGradient, with_intercept
 from hushfit.release.query import Query
 
-# Largest log2 of the standard deviation in grid steps. Noise on a query has twice the scale of that
-# on the threshold, or for Gaussian noise twice its variance: both are exact on one grid.
+# Largest log2 of the threshold's noise scale in grid steps. Noise on a query has twice the scale of
+# that on the threshold, or for Gaussian noise twice its variance: both are exact on one grid.
 _MAX_LOG2_DEVIATION = 30
 # Smallest bound of a candidate: decreases are divided by it, also if a candidate equals the
 # iterate.

@@ -29,8 +29,8 @@ _PROX_ERROR = 1e-13
 # In units of the slope bound: public parts of the gradient are clipped to it, so that all rounding
 # errors have one bound.
 _MAX_PUBLIC_NORM = 100.0
-# Largest log2 of the standard deviation in grid steps. Noise on an answer has twice the scale of
-# that on the threshold: both are exact on one grid.
+# Largest log2 of the threshold's noise scale in grid steps. Noise on an answer has twice the scale
+# of that on the threshold: both are exact on one grid.
 _MAX_LOG2_DEVIATION = 30
 
 
