@@ -1,4 +1,4 @@
-"""Estimators: the minimum without privacy, the guarantee with it, and nothing beside it."""
+"""Estimators: the minimum without privacy, the guarantee with it, and no side channels."""
 
 import json
 import math
