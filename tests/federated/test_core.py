@@ -182,8 +182,8 @@ def test_without_noise_a_shared_solver_is_the_solver():
 )
 @pytest.mark.parametrize("stop", [0, 1, 3])
 def test_a_run_goes_on_after_a_crash_as_if_nothing_had_happened(tmp_path, algorithm, stop):
-    """One owner's process dies after some rounds; it comes back with its journal, and its noise
-    of these rounds stays.
+    """One owner's process is killed after some rounds and restarted with its journal; the noise of
+    these rounds stays the same.
     """
     folders = {name: tmp_path / name for name in NAMES}
     ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
@@ -224,7 +224,7 @@ def test_a_lost_journal_is_refused(tmp_path):
         owner.turn(0, {})
         owner.close()
     os.remove(folders["north"] / "a-run.journal")
-    for _ in range(3):  # however often it is tried
+    for _ in range(3):  # at every attempt
         with pytest.raises(LedgerError, match="journal is gone"):
             owners(folders=folders, ledgers=ledgers)
     elsewhere = {name: tmp_path / "other" / name for name in NAMES}
@@ -259,7 +259,7 @@ def test_a_crash_between_paying_and_the_first_word_costs_nothing(tmp_path, monke
 def test_a_journal_that_failed_to_pay_does_not_speak_on_what_another_paid(
     tmp_path, monkeypatch, failure
 ):
-    """Both would draw noise of their own, and together tell more than one payment covers."""
+    """Both would draw their own noise, and together reveal more than one payment covers."""
     first, second = (
         {name: tmp_path / place / name for name in NAMES} for place in ("first", "second")
     )
@@ -291,7 +291,7 @@ def test_journals_that_race_pay_each_for_itself(tmp_path, monkeypatch):
             waiting.append(self)
             for owner in owners(
                 folders=second, ledgers=ledgers
-            ):  # pays between the other's look at the ledger and its charge
+            ):  # pays after the other has read the ledger and before it is charged
                 owner.turn(0, {})
                 owner.close()
         return honest(self)
@@ -402,7 +402,7 @@ def test_hostile_words_are_made_harmless(hostile):
 
 def test_the_first_word_depends_on_no_other_owner():
     """privacy_B 7, test 11: changing one owner's rows changes nothing at the others before they
-    have heard of it.
+    receive its message.
     """
     first, second = owners(n=60), owners(n=60)
     X, y = tables(60)["south"]
@@ -523,7 +523,7 @@ def test_secure_noise_is_the_default():
 
 @dataclass(frozen=True)
 class FailsAfterLooking:
-    """Releases a gradient, then fails: whoever sees that has learnt something of the release."""
+    """Releases a gradient, then fails: whoever sees that has learnt something about the release."""
 
     def plan(self, seat):
         return Plan((Planned("gradient", ClippedGradient, 1),))

@@ -1,5 +1,5 @@
-"""Builders that the tests of the decentralised algorithms share: owners' tables, seats,
-curators, and a talk held step by step.
+"""Shared by the tests of the decentralised algorithms: owners' tables, seats, curators, and a run
+in lockstep.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def seats(network=RING, epsilon=1.0, parts=None, **settings):
 
 
 def held(algorithm, places, curators):
-    """All conversations, in step; what was said in each round, and the results."""
+    """Run all conversations in lockstep; the messages of each round, and the results."""
     talks = {who: algorithm.converse(seat, curators[who]) for who, (seat, _) in places.items()}
     said, results = [{who: next(talk) for who, talk in talks.items()}], {}
     while not results:

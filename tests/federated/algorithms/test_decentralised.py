@@ -1,7 +1,6 @@
 """The decentralised algorithms: without noise they find the minimum of all rows, with noise they
-say nothing that was not paid for.
-
-Tests 5 and 11 of the errata of the source text, with the fault put back to see that it is caught.
+send nothing that was not paid for. Tests 5 and 11 of the errata of the source text; each fault is
+put back and must be detected.
 """
 
 import math
@@ -152,19 +151,19 @@ def test_settings_out_of_range_are_refused():
 
 
 def test_defaults_are_public_and_the_same_for_all_owners():
-    from hushfit.federated.algorithms._subproblem import usual_eta
+    from hushfit.federated.algorithms._subproblem import default_eta
 
-    etas = {who: usual_eta(seat, 10) for who, (seat, _) in seats().items()}
+    etas = {who: default_eta(seat, 10) for who, (seat, _) in seats().items()}
     assert len(set(etas.values())) == 1
     seat = seats()["north"][0]
     larger = replace(seat, sizes={who: 100 * n for who, n in seat.sizes.items()})
-    assert usual_eta(larger, 10) < usual_eta(seat, 10) < usual_eta(seat, 20)
-    assert usual_eta(
+    assert default_eta(larger, 10) < default_eta(seat, 10) < default_eta(seat, 20)
+    assert default_eta(
         replace(seat, budgets=dict.fromkeys(NAMES, Budget(0.1, 1e-5))), 10
-    ) > usual_eta(seat, 10)
+    ) > default_eta(seat, 10)
 
 
-# Test 5: everything said is a function of what was released
+# Test 5: every message is a function of the releases
 
 
 def words_of(said):
@@ -172,9 +171,7 @@ def words_of(said):
 
 
 def replayed_alike(algorithm):
-    """Hold a run, then again over OTHER rows with the released answers given back: is every word
-    the same, bit for bit?
-    """
+    """Run, then replay the releases over OTHER rows: is every message the same, bit for bit?"""
     places = seats(epsilon=4.0)
     first = curators_for(algorithm, places)
     said, results = held(algorithm, places, first)
@@ -209,8 +206,8 @@ def test_everything_said_is_a_function_of_what_was_released(algorithm):
 
 @dataclass(frozen=True)
 class TrueGradient(RADMM):
-    """R-ADMM with the fault: the gradient of an even round is taken at the rows, not read off
-    the released minimiser.
+    """R-ADMM with the fault: the gradient of an even round is computed on the rows, not from the
+    released minimiser.
     """
 
     def converse(self, seat, curator):
@@ -240,8 +237,8 @@ def test_a_true_gradient_in_the_place_of_a_recycled_one_is_caught():
 
 @pytest.mark.parametrize("algorithm", [PPADMM(steps=4), RADMM(steps=5)], ids=["pp-admm", "r-admm"])
 def test_duals_and_recycled_steps_can_be_computed_by_anyone_who_listens(algorithm):
-    """An eavesdropper with nothing but the words finds the linear terms asked of each curator,
-    and R-ADMM's even words.
+    """An eavesdropper with the messages only can compute the linear terms of each query, and
+    R-ADMM's even messages.
     """
     places = seats(epsilon=4.0)
     curators, asked = curators_for(algorithm, places), {who: [] for who in NAMES}
@@ -266,7 +263,7 @@ def test_duals_and_recycled_steps_can_be_computed_by_anyone_who_listens(algorith
                 apart = sum((own - other for other in theirs.values()), start=np.zeros_like(own))
                 step = gradient + 2 * dual + subproblem.eta * apart
                 expected = own - step / (
-                    subproblem.pull + seat.weight * seat.problem.loss.smoothness
+                    subproblem.coupling + seat.weight * seat.problem.loss.smoothness
                 )
                 np.testing.assert_array_equal(spoken[who], expected)
             own, theirs = spoken[who], {name: spoken[name] for name in seat.neighbours}

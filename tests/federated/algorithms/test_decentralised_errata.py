@@ -1,10 +1,8 @@
-"""What the errata of the source text count on: canaries, sensitivities, certificates, isolation of
-rows.
-
-Tests 2, 8, 9 and 11 there, each with the fault put back to see that it is caught.
+"""Claims of the errata of the source text: canaries, sensitivities, certificates, isolation of
+rows. Tests 2, 8, 9 and 11 there; each fault is put back and must be detected.
 
 False alarms: statistical checks have fixed seeds; with fresh ones each would reject at five
-deviations, below 1e-6.
+standard deviations, below 1e-6.
 """
 
 import math
@@ -45,13 +43,13 @@ def recovered_noise(query, X, y, released):
 
 
 def separation(one, other):
-    """mu of two normal samples: the distance of their means in deviations."""
+    """mu of two normal samples: the distance of their means in standard deviations."""
     return abs(np.mean(one) - np.mean(other)) / math.sqrt((np.var(one) + np.var(other)) / 2)
 
 
 def far_canary(runs, multiplier):
-    """Two records that lean against a far point and pull apart: their gradients differ by as
-    much as is accounted for.
+    """Two records whose gradients at a far point are opposite: they differ by as much as is
+    accounted for.
     """
     n, lean = 5, 0.05
     high = math.sqrt(1 - lean**2)
@@ -75,7 +73,7 @@ def far_canary(runs, multiplier):
 
 
 def test_the_strongest_canary_reaches_what_is_accounted_and_halved_noise_exceeds_it():
-    """n = 5 and noise of one sensitivity: accounted 1.0, measured .967 by the errata; five
+    """n = 5 and noise of one sensitivity: accounted 1.0, measured .967 by the errata; five standard
     deviations are .41 here.
     """
     runs = 300
@@ -155,7 +153,7 @@ def test_a_label_flip_is_seen_as_clearly_as_predicted_over_a_whole_run():
 
 
 def climbed(apart, rng, climbs=400):
-    """The largest value that random moves over two records reach."""
+    """The largest value that a random search over two records finds."""
     best, here = None, -1.0
     for _ in range(climbs):
         fresh = best is None or rng.random() < 0.2
@@ -201,7 +199,7 @@ def mean_loss(Z, y, w, clip=math.inf):
 
 
 def test_gradients_minimisers_and_qualities_move_no_further_than_proved():
-    """(2), (8), (11) and (12) of the errata, climbed over neighbours."""
+    """(2), (8), (11) and (12) of the errata, by hill climbing over neighbours."""
     rng, n, mu, C = np.random.default_rng(0), 6, 0.3, 0.4
     pair = Pair(records_of(rng.normal(size=(n, 2)), False), rng.choice([-1.0, 1.0], n))
     linear, at = np.array([0.2, -0.1]), np.array([0.5, 1.5])
@@ -254,7 +252,7 @@ def test_the_published_sensitivity_of_the_quality_forgets_that_the_candidate_mov
 
     moved = n * abs(quality(y, here) - quality(other, there))
     assert moved == pytest.approx(0.862, abs=0.005)
-    assert moved > 2 * C  # what the source text has, even with its 1/n put back
+    assert moved > 2 * C  # the bound of the source text, even with its 1/n put back
     assert moved <= n * (2 * C / n + 2 / (n * mu))
 
 
@@ -279,7 +277,7 @@ def test_a_solver_that_gives_up_releases_nothing(monkeypatch):
     source = source_of(X, y)
     certified = CertifiedMinimiser(query, np.zeros(query.size), 0.0, 0.0)
     assert gradient_at(query, X, y, certified(source, None)) <= certified.gradient_norm
-    # The fault: what one step leads to, released as it is.
+    # The fault: the result of one step, released without a certificate.
     g = (
         ClippedGradient(query.problem, np.zeros(query.size), 1.0)(source, None) / len(y)
         + query.linear

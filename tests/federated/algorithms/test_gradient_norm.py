@@ -1,8 +1,8 @@
-"""No record moves a gradient norm further than its query says; a gate keeps its threshold, and the
-published one does not.
+"""No record changes a gradient norm by more than the sensitivity of its query; a gate has one
+threshold per segment, and the published one does not.
 
 False alarms: statistical checks have fixed seeds; with fresh ones each would reject at five
-deviations, below 1e-6.
+standard deviations, below 1e-6.
 """
 
 import math
@@ -47,8 +47,8 @@ def answer(query, X, y):
 
 
 def furthest(query, relation, rng, climbs=300):
-    """Climb over neighbouring tables to the pair whose norms are furthest apart; the other rows
-    all pull one way.
+    """Hill climbing over neighbouring tables for the pair with the largest difference of norms; the
+    gradients of the other rows all point one way.
     """
     X = np.tile(3.0 * rng.normal(size=D), (N, 1))
     y = np.ones(N) if query.problem.outputs == 1 else np.zeros(N)
@@ -97,11 +97,11 @@ def test_no_record_moves_the_norm_further_than_the_query_says(loss, outputs, pen
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_nothing_less_could_be_promised(relation):
-    """Far out every slope is one, and the two records lie along and against the gradient of the
-    rest.
+    """Far out every slope is one, and the two records are parallel and antiparallel to the gradient
+    of the rest.
     """
     at = np.zeros(D + 1)
-    at[1] = 200.0  # all records lean a little against it, so that all margins are negative
+    at[1] = 200.0  # all records have a small component against it, so that all margins are negative
     query = GradientNorm(
         PerturbedMinimiser(problem_for(np.empty((N, D)), HuberHinge(), relation=relation), 1e-5), at
     )
@@ -215,7 +215,7 @@ TAU, ROUNDS, EPSILON = (
 
 
 def law(value, rounds, redraw):
-    """Exact chances of opening first at 0, 1, ..., or never."""
+    """Exact probabilities that it opens first at 0, 1, ..., or never."""
     t = np.linspace(-40, 40, 8_001) / EPSILON
     weight = laplace.pdf(t, scale=1 / EPSILON) * (t[1] - t[0])
     stay = laplace.cdf(TAU + t - value, scale=2 / EPSILON)
@@ -245,8 +245,8 @@ def test_a_kept_threshold_costs_no_more_with_every_answer_and_a_redrawn_one_does
 
 
 def test_the_gate_of_the_library_keeps_its_threshold():
-    """Its law is the exact one; that of the published gate, put back here, is told apart by the
-    same check.
+    """Its distribution is the exact one; that of the published gate, put back here, is rejected by
+    the same check.
     """
     gate, runs = RestartedGate(1), 1200
     assert gate.cost(1 / EPSILON, ROUNDS, N) == PureCost(2 * EPSILON, 1)
@@ -295,7 +295,7 @@ def test_a_gate_is_asked_in_order_and_opens_so_often_only():
 
 
 def test_a_lost_threshold_is_not_drawn_again():
-    """A new process in the middle of a segment says 0 from then on, even where every norm is far
+    """A new process in the middle of a segment answers 0 from then on, even if every norm is far
     above the threshold.
     """
     X, y = table(N, D), np.ones(N)

@@ -1,5 +1,5 @@
-"""IPP-ADMM asks before it solves, speaks so many times and never again; what the source text does
-instead is seen to leak.
+"""IPP-ADMM tests before it solves and sends at most c messages; the algorithm of the source text is
+shown to leak.
 
 Tests 6 and 7 of its errata. False alarms: statistical checks have fixed seeds; with fresh ones each
 would reject below 1e-6.
@@ -33,9 +33,7 @@ def questions(curator):
 
 @pytest.mark.parametrize("gate", GATES)
 def test_an_owner_speaks_so_many_times_and_is_silent_for_ever_after(gate):
-    """A threshold that is always reached: c broadcasts, c questions, then nothing is asked and
-    nothing is said.
-    """
+    """A threshold that is always reached: c tests, c broadcasts, then no query and no message."""
     algorithm = IPPADMM(steps=9, broadcasts=4, gate=gate, threshold=-math.inf)
     places = seats()
     curators = curators_for(algorithm, places)
@@ -46,8 +44,8 @@ def test_an_owner_speaks_so_many_times_and_is_silent_for_ever_after(gate):
 
 
 def published_questions(rounds, c, passes):
-    """The published lines 9 and 10: count, and abort when the count EXCEEDS c; how many
-    successes does the world learn of?
+    """The published lines 9 and 10: count, and abort when the count EXCEEDS c; how many successes
+    are revealed?
     """
     count = 0
     for _ in range(rounds):
@@ -77,8 +75,8 @@ def test_an_owner_with_nothing_to_say_says_nothing(gate):
 
 
 def test_a_silent_neighbour_keeps_its_last_word():
-    """Without noise the gate opens only where the last word is off: fewer words than rounds, and
-    the common minimum all the same.
+    """Without noise the gate opens only if the last message is off: fewer messages than rounds, and
+    still the common minimum.
     """
     algorithm = IPPADMM(
         steps=120, broadcasts=120, threshold=2e-5, eta=0.02, ridge=0.05, average_last=0.0
@@ -162,8 +160,8 @@ def test_releasing_the_candidate_that_was_tested_costs_far_more_than_c_releases(
 
 
 def first_noise(algorithm, seed, X, y, candidate_first=False):
-    """The noise of an owner's first release, in deviations, or None if it was silent; with the
-    fault, of a tested candidate.
+    """The noise of an owner's first release, in standard deviations, or None if it sent nothing;
+    with the fault, of a tested candidate.
     """
     names = ("a", "b")
     problem = problem_for(X, fit_intercept=False)
@@ -187,15 +185,15 @@ def first_noise(algorithm, seed, X, y, candidate_first=False):
     if word is None:
         return None
     Z = records_of(X, False)
-    if candidate_first and np.linalg.norm(word) < 4.0:  # the published gate looks at the candidate
+    if candidate_first and np.linalg.norm(word) < 4.0:  # the published gate tests the candidate
         return None
     noise = -(-(y * expit(-y * (Z @ word))) @ Z / len(y) + query.mu * word)
     return noise[0] / (2.0 * query.gradient_shift(Relation.REPLACE_ONE))
 
 
 def test_the_noise_of_a_release_does_not_depend_on_the_gate():
-    """Read off the optimality condition: normal with a gate before it; not normal when the
-    candidate itself was tested.
+    """From the optimality condition: normal with a gate before it; not normal if the candidate
+    itself was tested.
     """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(6, 2)), rng.choice([-1.0, 1.0], 6)
@@ -221,8 +219,8 @@ def test_the_noise_of_a_release_does_not_depend_on_the_gate():
 
 @pytest.mark.parametrize("gate", GATES)
 def test_a_run_goes_on_after_a_crash_and_a_lost_threshold_means_silence(tmp_path, gate):
-    """All owners die while they are silent. A Gaussian gate goes on; a kept threshold is gone,
-    and is not drawn again.
+    """All owners are killed while they are silent. A Gaussian gate continues; a persistent
+    threshold is lost, and is not drawn again.
     """
     algorithm = IPPADMM(steps=8, broadcasts=4, gate=gate, threshold=0.1, eta=0.05)
 

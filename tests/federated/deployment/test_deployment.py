@@ -1,6 +1,4 @@
-"""Real runs without an engine: owners and clock around a table of tests, with everything that
-can go wrong on the way.
-"""
+"""Real runs without an engine: owners and clock in this process, with faults and attacks."""
 
 import json
 import shutil
@@ -43,8 +41,8 @@ def configs(kits, tmp_path):
 
 
 class Room:
-    """Carries messages between participants in this process; `gone` do not answer, `meddle` may
-    change what passes.
+    """Delivers messages between participants in this process; `gone` do not answer, `meddle` may
+    change messages.
     """
 
     def __init__(self, configs, spec, meddle=None):
@@ -113,7 +111,7 @@ def test_a_led_run_is_the_run_in_one_process(configs, tmp_path, algorithm):
 
 
 def stopping_after(room, rounds, name):
-    """A watch that makes an owner disappear after some rounds."""
+    """A watch that removes an owner after some rounds."""
 
     def watch(progress):
         if progress.rounds >= rounds:
@@ -145,7 +143,7 @@ def test_a_run_goes_on_from_the_last_round_that_everybody_answered(configs, tmp_
 
 
 def test_an_old_copy_of_a_journal_is_noticed(configs):
-    """It would draw again what it has released; the others remember that it was further."""
+    """It would draw released noise again; the others have recorded that it was further."""
     spec = a_run(settings={"steps": 6})
     room = Room(configs, spec)
     room.lead(spec, stopping_after(room, 4, "south"))
@@ -171,7 +169,7 @@ def test_the_rest_go_on_without_an_owner_that_is_dropped(configs):
 def test_who_can_be_dropped_depends_on_network_and_algorithm():
     ring, path = a_run(), replace(a_run(), network=Network(NAMES, list(pairwise(NAMES))))
     assert why_not_without(ring, "south") is None
-    assert "falls apart" in why_not_without(path, "south")
+    assert "not connected" in why_not_without(path, "south")
     assert "fewer than two" in why_not_without(replace(ring, dropped=("north", "west")), "east")
     shared = replace(ring, algorithm="shared", settings={})
     assert "pass through north" in why_not_without(shared, "north")
@@ -179,7 +177,7 @@ def test_who_can_be_dropped_depends_on_network_and_algorithm():
 
 
 def test_the_coordinator_sees_neither_words_nor_can_it_forge_them(configs):
-    """Every word is closed: its numbers are nowhere in what passes, and a changed byte is
+    """Every message is encrypted: its numbers appear nowhere in transit, and a changed byte is
     refused.
     """
     spec = a_run()
@@ -206,7 +204,7 @@ def test_the_coordinator_sees_neither_words_nor_can_it_forge_them(configs):
     other = a_run("forged")
     progress = Room(configs, other, flip).lead(other)
     assert progress.state == "lost"
-    assert any("was not closed by it" in why for why in refusals(configs["east"]))
+    assert any("was not encrypted by it" in why for why in refusals(configs["east"]))
 
 
 def test_duplicates_are_harmless(configs, tmp_path):
@@ -218,7 +216,7 @@ def test_duplicates_are_harmless(configs, tmp_path):
 
 
 def met(configs, spec):
-    """A room whose owners have agreed, greeted and opened."""
+    """A room whose owners have agreed, exchanged greetings and opened."""
     room = Room(configs, spec)
     for topic in ("consider", "read", "open"):
         assert not any("refused" in reply for reply in room.ask(NAMES, topic, {}, 1.0).values())
@@ -307,7 +305,7 @@ def test_an_old_greeting_or_a_strangers_is_refused(configs, kits, tmp_path):
     )["certificate"]
     assert (
         east.received(HELLO, json.dumps(claimed).encode()) == b""
-    )  # a name with somebody else's signature
+    )  # a name with another's signature
     why = refusals(configs["east"])
     for words in (
         "old greeting",
@@ -321,8 +319,8 @@ def test_an_old_greeting_or_a_strangers_is_refused(configs, kits, tmp_path):
 
 
 def test_a_pinned_fingerprint_guards_against_the_authority_itself(kits, tmp_path):
-    """Whoever holds the authority can issue a second certificate for north; east has been told
-    which one is right.
+    """Whoever holds the authority can issue a second certificate for north; east has pinned the
+    right one.
     """
     folder, invitation = kits
     me = Identity.read("north", folder / "north" / "kit" / "startup")
@@ -345,7 +343,7 @@ def test_a_pinned_fingerprint_guards_against_the_authority_itself(kits, tmp_path
 def refused_run(configs, spec):
     progress = Room(configs, spec).lead(spec)
     assert progress.state == "refused"
-    assert all(not config.open_ledger().entries for config in configs.values())  # nobody paid
+    assert all(not config.open_ledger().entries for config in configs.values())  # no one paid
     return progress.reasons
 
 
@@ -377,7 +375,7 @@ def test_a_draft_schema_is_refused(configs):
 
 def test_a_wrong_number_of_rows_is_refused(configs):
     reasons = refused_run(configs, replace(a_run(), rows={**ROWS, "east": 10}))
-    assert reasons["east"] == "it has 97 rows, and the run counts on another number."
+    assert reasons["east"] == "it has 97 rows, and the run states another number."
 
 
 def test_an_owners_paths_are_not_told_to_others(configs, tmp_path):
@@ -486,7 +484,7 @@ def test_a_faulty_owner_file_is_refused(tmp_path):
 
 
 def test_a_name_is_approved_once(kits, tmp_path):
-    """Somebody else's request for north is refused until north confirms it."""
+    """Another party's request for north is refused until north confirms it."""
     folder, invitation = kits
     claim = _kits.request(tmp_path, invitation, "north").read_bytes()
     with pytest.raises(InvalidArgument, match="somebody else may claim the name"):
