@@ -1,6 +1,4 @@
-"""Damaged Arrow and Parquet files: read in processes of their own, so that one that dies is
-counted.
-"""
+"""Damaged Arrow and Parquet files, read in separate processes, so that crashes are counted."""
 
 import json
 import random
@@ -15,8 +13,8 @@ from conftest_cli import SCHEMA, make_rows, write_csv
 
 from hushfit import Ledger
 
-# One process fits many files, since starting one takes longer than a fit. It says each code as soon
-# as it has it.
+# One process fits many files, since starting one takes longer than a fit. It prints each code
+# immediately.
 BATCH = """
 import sys
 from pathlib import Path
@@ -80,7 +78,7 @@ def damaged(generator, raw):
 
 
 def campaign(folder, mutations, batch=50):
-    """Fit damaged files; returns how often each code came, and how many processes died."""
+    """Fit damaged files; returns the counts of exit codes and of crashed processes."""
     generator = random.Random(13)
     (folder / "schema.toml").write_text(SCHEMA)
     ledger = Ledger.create(folder / "ledger.db", "people", 1e6, 1e-5)

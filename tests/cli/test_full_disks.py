@@ -1,5 +1,6 @@
 """Disks that are full, or cannot be written, before and after a fit was paid for: no model is lost,
-and rows go nowhere else."""
+and rows are written nowhere else.
+"""
 
 import os
 import shutil
@@ -20,7 +21,7 @@ ACCOUNT = ("--ledger", "books/ledger.db", "--dataset", "people")
 
 @pytest.fixture
 def account(hushfit, folder):
-    """A ledger in a folder of its own, and another folder for models."""
+    """A ledger in a separate folder, and another folder for models."""
     (folder / "books").mkdir()
     (folder / "out").mkdir()
     return Ledger.create(folder / "books" / "ledger.db", "people", 5.0, 1e-5)
@@ -31,7 +32,7 @@ def full(*given, **more):
 
 
 def test_a_fit_that_could_not_be_saved_is_not_paid_for(hushfit, account, monkeypatch):
-    monkeypatch.setattr(_files.os, "urandom", full)  # whoever reserves room fails
+    monkeypatch.setattr(_files.os, "urandom", full)  # reserving space fails
     told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
     assert told.code == 2
     assert "No space left on device" in told.err
@@ -68,7 +69,7 @@ def test_a_model_whose_place_fills_up_after_payment_is_kept_beside_the_ledger(
     assert told.code == 2
     assert "No space left on device" in told.err
     (kept,) = (folder / "books").glob("model.json.*.rescued")
-    assert f"kept as books/{kept.name}" in told.err
+    assert f"saved as books/{kept.name}" in told.err
     assert load_model(kept).receipt.number == 1
     monkeypatch.undo()
     assert hushfit("ledger", "verify", folder / "books" / "ledger.db", "--model", kept).code == 0
@@ -97,7 +98,7 @@ def test_if_no_place_takes_the_model_that_is_said(hushfit, account, folder, monk
     assert len(account.entries) == 1
 
 
-# A disk of its own for the output, with less room than a model takes; then a fit onto it.
+# A separate disk for the output, smaller than a model; then a fit that writes to it.
 SMALL_DISK = 'set -e; mount -t tmpfs -o size=40k tmpfs out; exec "$@"'
 RUN = "import sys; from hushfit.cli import run; sys.exit(run(sys.argv[1:]))"
 
@@ -127,8 +128,7 @@ def test_a_full_disk_is_refused_before_payment(account, folder):
 def test_rows_go_nowhere_else_if_the_scratch_folder_cannot_be_used(
     hushfit, account, folder, monkeypatch, variable, place
 ):
-    """Python alone would take another folder without a word, perhaps on a disk that is not
-    encrypted."""
+    """Python alone would silently use another folder, perhaps on a disk that is not encrypted."""
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, str(folder / place))

@@ -86,7 +86,7 @@ FILES = ("schema.toml", "train.csv", "model.json")
 
 
 def fuzz(hushfit, inputs, files=FILES):
-    """Feed mangled inputs to the verbs that read them; returns how often each exit code came."""
+    """Pass mangled inputs to the verbs that read them; returns the counts of exit codes."""
     generator = random.Random(0)
     write_csv("train.csv", make_rows(60))
     Path("schema.toml").write_text(SCHEMA)

@@ -1,4 +1,4 @@
-"""Each verb does what its help says, and nothing behind the user's back."""
+"""Each verb does what its help says, and nothing else."""
 
 import io
 import json
@@ -20,7 +20,7 @@ from hushfit.cli.verbs.predict import without_formula
 from hushfit.privacy.ledger._verify import verify_ledger
 
 DOCS = Path(__file__).parents[2] / "docs"
-# Verbs that are made of commands. `owner run` stays in the foreground and speaks to a person.
+# Verbs that consist of commands. `owner run` stays in the foreground and prints for a person.
 GROUPS = {
     "ledger": ("init", "show"),
     "federate": ("init", "join", "approve", "run", "status"),
@@ -41,7 +41,7 @@ def test_help_has_examples_and_every_verb_speaks_json(hushfit, verb):
 
 
 def test_help_loads_no_library():
-    """The first impression must not wait for numpy."""
+    """Help must not wait for numpy."""
     code = (
         "import sys\nfrom hushfit.cli import run\nrun(['--help'])\n"
         "assert not {'numpy', 'sklearn', 'pyarrow', 'rich'} & set(sys.modules)"
@@ -181,7 +181,7 @@ def test_fit_tells_what_to_do_next(hushfit, folder):
     told = hushfit(*FIT, "-o", "model.json")
     assert "Differentially private with epsilon=2" in told.out
     assert "hushfit report model.json" in told.out
-    assert "nobody keeps count" in told.err
+    assert "is not recorded" in told.err
 
 
 def same_numbers(first, second):
@@ -564,7 +564,7 @@ def test_a_model_pins_the_history_of_its_ledger(hushfit, model):
 
 
 def test_codes_are_those_of_the_manual():
-    codes = (_app.OK, _app.UNEXPECTED, _app.BAD_INPUT, _app.OVER_BUDGET, _app.LEDGER_TROUBLE)
+    codes = (_app.OK, _app.UNEXPECTED, _app.BAD_INPUT, _app.OVER_BUDGET, _app.LEDGER_FAULT)
     assert codes == (0, 1, 2, 3, 4)
     assert (
         "0 done; 1 unexpected error; 2 bad input; 3 over budget;" in (DOCS / "cli.md").read_text()

@@ -1,4 +1,4 @@
-"""Simulated tables follow the designs of their papers and can be repeated."""
+"""Simulated tables follow the designs of their papers and are reproducible."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""NVIDIA FLARE as the transport of a real run: the only module that uses it, imported by name since
-it needs ``hushfit[federated]``.
+"""NVIDIA FLARE as the transport of a real run; imported by name, since it needs
+``hushfit[federated]``.
 
 It is transport only. Its jobs are two JSON files that name the two classes below, which every party
 loads from its own installed library; one argument describes the run and is checked by `RunSpec`.

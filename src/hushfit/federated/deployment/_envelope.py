@@ -197,7 +197,7 @@ class Envelopes:
         if (fields["run"], fields["attempt"]) != (self.run, self.attempt):
             raise InvalidArgument(
                 f"the greeting of {name} is for run {fields['run']!r}, attempt "
-                f"{fields['attempt']!r}: it is old. It was refused."
+                f"{fields['attempt']!r}: it is an old greeting. It was refused."
             )
         if fields["to"] != self.me.name:
             raise InvalidArgument(f"the greeting of {name} is for another owner. It was refused.")
