@@ -114,8 +114,8 @@ def race(folder, processes, fits):
         for k in range(processes)
     ]
     for child in children:
-        _, told = child.communicate()
-        assert child.returncode == 0, told
+        _, result = child.communicate()
+        assert child.returncode == 0, result
     seconds = time.perf_counter() - start
     codes = [
         int(code) for k in range(processes) for code in (folder / f"p{k}.codes").read_text().split()

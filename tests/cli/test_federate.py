@@ -76,8 +76,8 @@ def test_an_owner_joins_in_two_steps(hushfit, federation):
 
 
 def test_a_wrong_authority_is_noticed_before_a_key_is_made(hushfit, federation):
-    told = json.loads((federation / "fed" / "invitation.json").read_text())
-    assert "BEGIN CERTIFICATE" in told["authority"]
+    result = json.loads((federation / "fed" / "invitation.json").read_text())
+    assert "BEGIN CERTIFICATE" in result["authority"]
     refused = hushfit(
         "federate",
         "join",

@@ -33,9 +33,9 @@ def full(*given, **more):
 
 def test_a_fit_that_could_not_be_saved_is_not_paid_for(hushfit, account, monkeypatch):
     monkeypatch.setattr(_files.os, "urandom", full)  # reserving space fails
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 2
-    assert "No space left on device" in told.err
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 2
+    assert "No space left on device" in result.err
     monkeypatch.undo()
     assert account.entries == ()
 
@@ -65,11 +65,11 @@ def test_a_model_whose_place_fills_up_after_payment_is_kept_beside_the_ledger(
         )
 
     monkeypatch.setattr(_file.tempfile, "mkstemp", mkstemp)
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 2
-    assert "No space left on device" in told.err
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 2
+    assert "No space left on device" in result.err
     (kept,) = (folder / "books").glob("model.json.*.rescued")
-    assert f"saved as books/{kept.name}" in told.err
+    assert f"saved as books/{kept.name}" in result.err
     assert load_model(kept).receipt.number == 1
     monkeypatch.undo()
     assert hushfit("ledger", "verify", folder / "books" / "ledger.db", "--model", kept).code == 0
@@ -82,18 +82,18 @@ def test_a_model_that_cannot_be_recorded_is_kept_too(hushfit, account, folder, m
         raise LedgerError("the disk is full.")
 
     monkeypatch.setattr(DiskAccount, "record_model", record_model)
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 4
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 4
     (kept,) = (folder / "out").iterdir()
-    assert kept.name in told.err
+    assert kept.name in result.err
     assert load_model(kept).receipt.number == 1
 
 
 def test_if_no_place_takes_the_model_that_is_said(hushfit, account, folder, monkeypatch):
     monkeypatch.setattr(_file.tempfile, "mkstemp", full)
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 2
-    assert "the model is lost; its payment stays" in told.err
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 2
+    assert "the model is lost; its payment stays" in result.err
     monkeypatch.undo()
     assert len(account.entries) == 1
 
@@ -132,10 +132,10 @@ def test_rows_go_nowhere_else_if_the_scratch_folder_cannot_be_used(
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, str(folder / place))
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 2
-    assert str(folder / place) in told.err
-    assert "Set TMPDIR" in told.err
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 2
+    assert str(folder / place) in result.err
+    assert "Set TMPDIR" in result.err
     assert account.entries == ()
 
 

@@ -123,13 +123,13 @@ def fuzz(hushfit, inputs, files=FILES):
         if k % 200 == 0:  # a ledger of thousands of payments would only make the test slow
             Path("ledger.db").write_bytes(empty)
         paid = len(ledger.entries)
-        told = hushfit(*verb)
-        codes[told.code] += 1
-        assert told.code in (0, 2), (verb, told)
+        result = hushfit(*verb)
+        codes[result.code] += 1
+        assert result.code in (0, 2), (verb, result)
         assert set(os.listdir()) - before == {"bad"} | (
-            {"out"} if told.code == 0 and "out" in verb else set()
+            {"out"} if result.code == 0 and "out" in verb else set()
         )
-        assert (told.code == 0 and verb[0] == "fit") or len(ledger.entries) == paid
+        assert (result.code == 0 and verb[0] == "fit") or len(ledger.entries) == paid
         Path("out").unlink(missing_ok=True)
     print(f"\n{inputs} inputs: {codes}")
     return codes

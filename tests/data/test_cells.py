@@ -121,9 +121,11 @@ def others_moved(make, values, odd, place):
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_cell_changes_how_another_is_read(layout, kind):
-    told = {repr(odd)[:20]: others_moved(LAYOUTS[layout], VALUES[kind], odd, 2) for odd in PLANTED}
-    assert {odd: moved for odd, moved in told.items() if moved} == {}
-    assert any(moved == 0 for moved in told.values())
+    changes = {
+        repr(odd)[:20]: others_moved(LAYOUTS[layout], VALUES[kind], odd, 2) for odd in PLANTED
+    }
+    assert {odd: moved for odd, moved in changes.items() if moved} == {}
+    assert any(moved == 0 for moved in changes.values())
 
 
 @pytest.mark.parametrize("name", NUMPY_TYPES)

@@ -110,15 +110,15 @@ def test_sums_reach_every_owner(network):
         )
         for who in NAMES
     }
-    said, totals = {who: next(talk) for who, talk in talks.items()}, {}
+    sent, totals = {who: next(talk) for who, talk in talks.items()}, {}
     while len(totals) < len(NAMES):
-        heard = {
-            who: {n: said[n] for n in network.neighbours(who) if said[n] is not None}
+        inboxes = {
+            who: {n: sent[n] for n in network.neighbours(who) if sent[n] is not None}
             for who in NAMES
         }
         for who, talk in talks.items():
             try:
-                said[who] = talk.send(heard[who])
+                sent[who] = talk.send(inboxes[who])
             except StopIteration as end:
                 totals[who] = end.value
     for total in totals.values():
@@ -188,30 +188,33 @@ def test_a_run_goes_on_after_a_crash_as_if_nothing_had_happened(tmp_path, algori
     folders = {name: tmp_path / name for name in NAMES}
     ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
     first = owners(algorithm, folders=folders, ledgers=ledgers, seed=None)
-    said, mail = [], {name: {} for name in NAMES}
+    sent, mail = [], {name: {} for name in NAMES}
     for number in range(stop):
-        words = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
+        round_messages = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
         mail = {
-            o.name: {n: words[n] for n in o.seat.neighbours if words[n] is not None} for o in first
+            o.name: {
+                n: round_messages[n] for n in o.seat.neighbours if round_messages[n] is not None
+            }
+            for o in first
         }
-        said.append(words)
+        sent.append(round_messages)
     for owner in first:
         owner.close()
     second = owners(algorithm, folders=folders, ledgers=ledgers, seed=None)
     assert [owner.turns_taken for owner in second] == [stop] * 4
     talk = simulate(second)
-    for number, words in enumerate(said):
-        for name, word in words.items():
-            assert (word is None) == (name not in talk.said[number])
-            if word is not None:
-                np.testing.assert_array_equal(talk.said[number][name], word)
+    for number, round_messages in enumerate(sent):
+        for name, message in round_messages.items():
+            assert (message is None) == (name not in talk.said[number])
+            if message is not None:
+                np.testing.assert_array_equal(talk.said[number][name], message)
     assert all(len(ledger.entries) == 1 for ledger in ledgers.values())  # paid once
 
 
 def test_a_round_is_answered_once_and_in_order():
     owner = owners()[0]
-    word = owner.turn(0, {})
-    np.testing.assert_array_equal(owner.turn(0, {"east": np.full(5, 9.0)}), word)
+    message = owner.turn(0, {})
+    np.testing.assert_array_equal(owner.turn(0, {"east": np.full(5, 9.0)}), message)
     for number in (2, -1, 7):
         with pytest.raises(InvalidArgument, match="is at round 1"):
             owner.turn(number, {})
@@ -355,10 +358,10 @@ def test_other_settings_under_a_paid_name_are_refused(tmp_path):
 
 def test_two_processes_cannot_hold_one_journal(tmp_path):
     folders = {name: tmp_path / name for name in NAMES}
-    kept = owners(folders=folders)
+    resumed = owners(folders=folders)
     with pytest.raises(InvalidArgument, match="running already"):
         owners(folders=folders)
-    for owner in kept:
+    for owner in resumed:
         owner.close()
 
 
@@ -370,8 +373,8 @@ def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path):
     path = folders["north"] / "a-run.journal"
     with path.open("a") as file:
         file.write('{"heard": {}, "rel')
-    kept = owners(folders=folders)
-    assert kept[0].turns_taken == 1
+    resumed = owners(folders=folders)
+    assert resumed[0].turns_taken == 1
     assert json.loads(path.read_text().splitlines()[-1])["said"] is not None
 
 
@@ -391,9 +394,9 @@ def test_an_empty_ledger_stops_an_owner_before_its_first_word(tmp_path):
 )
 def test_hostile_words_are_made_harmless(hostile):
     default = np.ones(5)
-    heard = received({"east": hostile}, "east", default, 10.0)
-    assert heard.shape == (5,)
-    assert np.linalg.norm(heard) <= 10.0 * (1 + 1e-12)
+    message = received({"east": hostile}, "east", default, 10.0)
+    assert message.shape == (5,)
+    assert np.linalg.norm(message) <= 10.0 * (1 + 1e-12)
     np.testing.assert_array_equal(received({}, "east", default, 10.0), default)
     owner = owners(PPADMM(steps=3))[0]
     owner.turn(0, {})

@@ -166,19 +166,23 @@ def test_defaults_are_public_and_the_same_for_all_owners():
 # Test 5: every message is a function of the releases
 
 
-def words_of(said):
-    return [None if word is None else word.tobytes() for spoken in said for word in spoken.values()]
+def bytes_of(messages):
+    return [
+        None if message is None else message.tobytes()
+        for sent in messages
+        for message in sent.values()
+    ]
 
 
 def replayed_alike(algorithm):
     """Run, then replay the releases over OTHER rows: is every message the same, bit for bit?"""
     places = seats(epsilon=4.0)
     first = curators_for(algorithm, places)
-    said, results = held(algorithm, places, first)
+    messages, results = held(algorithm, places, first)
     others = {who: source for who, (_, source) in seats(epsilon=4.0, parts=_other_rows()).items()}
     replays = {who: list(curator.transcript) for who, curator in first.items()}
     again, same = held(algorithm, places, curators_for(algorithm, places, replays, others))
-    return words_of(said) == words_of(again) and all(
+    return bytes_of(messages) == bytes_of(again) and all(
         np.array_equal(results[who], same[who]) for who in results
     )
 
@@ -223,12 +227,12 @@ class TrueGradient(RADMM):
         while True:
             r_admm.recycled = peeked
             try:
-                word = talk.send(inbox)
+                message = talk.send(inbox)
             except StopIteration as end:
                 return end.value
             finally:
                 r_admm.recycled = released
-            inbox = yield word
+            inbox = yield message
 
 
 def test_a_true_gradient_in_the_place_of_a_recycled_one_is_caught():
@@ -241,32 +245,34 @@ def test_duals_and_recycled_steps_can_be_computed_by_anyone_who_listens(algorith
     R-ADMM's even messages.
     """
     places = seats(epsilon=4.0)
-    curators, asked = curators_for(algorithm, places), {who: [] for who in NAMES}
+    curators, queries = curators_for(algorithm, places), {who: [] for who in NAMES}
     for who, curator in curators.items():
         release = curator.release
         curator.release = lambda name, query, who=who, release=release: (
-            asked[who].append(query),
+            queries[who].append(query),
             release(name, query),
         )[1]
-    said, _ = held(algorithm, places, curators)
+    messages, _ = held(algorithm, places, curators)
     for who, (seat, _) in places.items():
         subproblem = algorithm._subproblem(seat)
         own = dual = gradient = np.zeros(seat.problem.shape)
         theirs = dict.fromkeys(seat.neighbours, own)
-        linears = iter(query.linear for query in asked[who])
-        for t, spoken in enumerate(said):
+        linears = iter(query.linear for query in queries[who])
+        for t, sent in enumerate(messages):
             if isinstance(algorithm, PPADMM) or t % 2 == 0:
                 linear = subproblem.linear(own, theirs, dual)
                 np.testing.assert_array_equal(next(linears), linear / seat.weight)
-                gradient = r_admm.recycled(subproblem, linear, spoken[who])
+                gradient = r_admm.recycled(subproblem, linear, sent[who])
             else:
-                apart = sum((own - other for other in theirs.values()), start=np.zeros_like(own))
-                step = gradient + 2 * dual + subproblem.eta * apart
+                differences = sum(
+                    (own - other for other in theirs.values()), start=np.zeros_like(own)
+                )
+                step = gradient + 2 * dual + subproblem.eta * differences
                 expected = own - step / (
                     subproblem.coupling + seat.weight * seat.problem.loss.smoothness
                 )
-                np.testing.assert_array_equal(spoken[who], expected)
-            own, theirs = spoken[who], {name: spoken[name] for name in seat.neighbours}
+                np.testing.assert_array_equal(sent[who], expected)
+            own, theirs = sent[who], {name: sent[name] for name in seat.neighbours}
             dual = dual + subproblem.eta / 2 * sum(
                 (own - other for other in theirs.values()), start=np.zeros_like(own)
             )
@@ -281,10 +287,10 @@ def test_an_owners_rows_do_not_touch_what_others_say_before_they_hear_of_it(algo
     other = seats(parts={**tables(), "south": _other_rows()["south"]})
     first, second = curators_for(algorithm, places), curators_for(algorithm, other)
     for who in ("north", "east", "west"):
-        words = [
+        first_messages = [
             next(algorithm.converse(given[who][0], made[who]))
             for given, made in ((places, first), (other, second))
         ]
-        assert words_of([{who: word} for word in words[:1]]) == words_of(
-            [{who: word} for word in words[1:]]
+        assert bytes_of([{who: message} for message in first_messages[:1]]) == bytes_of(
+            [{who: message} for message in first_messages[1:]]
         )

@@ -108,7 +108,7 @@ def flipped_pp_admm(runs, multiplier):
         totals = []
         sources = {"a": source_of(X["a"], labels, False), "b": source_of(X["b"], y["b"], False)}
         for run in range(runs):
-            curators, asked = {}, []
+            curators, queries = {}, []
             for place, who in enumerate(("a", "b")):
                 sampler = SeededSampler(10_000 * number + 2 * run + place)
                 plan = algorithm.plan(places[who])
@@ -122,15 +122,15 @@ def flipped_pp_admm(runs, multiplier):
                 )
             release = curators["a"].release
 
-            def spy(name, query, asked=asked, release=release):
-                asked.append(query)
+            def spy(name, query, queries=queries, release=release):
+                queries.append(query)
                 return release(name, query)
 
             curators["a"].release = spy
-            said, _ = held(algorithm, {who: (places[who], None) for who in X}, curators)
+            messages, _ = held(algorithm, {who: (places[who], None) for who in X}, curators)
             noises = [
-                recovered_noise(query, X["a"], y["a"], spoken["a"]) @ x
-                for query, spoken in zip(asked, said, strict=True)
+                recovered_noise(query, X["a"], y["a"], sent["a"]) @ x
+                for query, sent in zip(queries, messages, strict=True)
             ]
             totals.append(sum(noises))
         found.append(totals)
@@ -152,7 +152,7 @@ def test_a_label_flip_is_seen_as_clearly_as_predicted_over_a_whole_run():
 # Test 8: sensitivities
 
 
-def climbed(apart, rng, climbs=400):
+def climbed(difference, rng, climbs=400):
     """The largest value that a random search over two records finds."""
     best, here = None, -1.0
     for _ in range(climbs):
@@ -162,7 +162,7 @@ def climbed(apart, rng, climbs=400):
             if fresh
             else [(x + 10 ** rng.uniform(-2, 0) * rng.normal(size=2), label) for x, label in best]
         )
-        there = apart(*pair)
+        there = difference(*pair)
         if there > here:
             best, here = pair, there
     return here
@@ -219,7 +219,7 @@ def test_gradients_minimisers_and_qualities_move_no_further_than_proved():
     def fall(Z, y):  # (12)
         return objective(Z, y, at) - objective(Z, y, solved(Z, y, mu, linear))
 
-    def apart(f):
+    def difference(f):
         return lambda one, other: float(
             np.linalg.norm(np.subtract(*(f(Z, y) for Z, y in pair.tables(one, other))))
         )
@@ -233,7 +233,7 @@ def test_gradients_minimisers_and_qualities_move_no_further_than_proved():
         fall: (2 / n) * (1 + public) / mu,
     }
     for f, bound in bounds.items():
-        assert 0 < climbed(apart(f), rng, 60) <= bound * (1 + 1e-9)
+        assert 0 < climbed(difference(f), rng, 60) <= bound * (1 + 1e-9)
 
 
 def test_the_published_sensitivity_of_the_quality_forgets_that_the_candidate_moves():

@@ -53,7 +53,7 @@ def furthest(query, relation, rng, climbs=300):
     X = np.tile(3.0 * rng.normal(size=D), (N, 1))
     y = np.ones(N) if query.problem.outputs == 1 else np.zeros(N)
 
-    def apart(pair):
+    def difference(pair):
         found = []
         for record, label in pair:
             A, b = X.copy(), y.copy()
@@ -73,7 +73,7 @@ def furthest(query, relation, rng, climbs=300):
             pair = [(x + 10 ** rng.uniform(-2, 1) * rng.normal(size=D), label) for x, label in best]
         if relation is Relation.ADD_REMOVE:
             pair[1] = (nobody, pair[1][1])
-        there = apart(pair)
+        there = difference(pair)
         if there > here:
             best, here = pair, there
     return here
@@ -214,33 +214,36 @@ TAU, ROUNDS, EPSILON = (
 )  # in sensitivities; epsilon for the threshold and for the queries
 
 
-def law(value, rounds, redraw):
+def distribution(value, rounds, redraw):
     """Exact probabilities that it opens first at 0, 1, ..., or never."""
     t = np.linspace(-40, 40, 8_001) / EPSILON
     weight = laplace.pdf(t, scale=1 / EPSILON) * (t[1] - t[0])
     stay = laplace.cdf(TAU + t - value, scale=2 / EPSILON)
     if redraw:
-        chance = float(weight @ stay)
-        return np.append(chance ** np.arange(rounds) * (1 - chance), chance**rounds)
+        probability = float(weight @ stay)
+        return np.append(probability ** np.arange(rounds) * (1 - probability), probability**rounds)
     powers = stay[None, :] ** np.arange(rounds + 1)[:, None]
     return np.append((powers[:-1] * (1 - stay)) @ weight, powers[-1] @ weight)
 
 
 def worst_ratio(rounds, redraw):
-    return float(np.abs(np.log(law(0.0, rounds, redraw) / law(1.0, rounds, redraw))).max())
+    return float(
+        np.abs(np.log(distribution(0.0, rounds, redraw) / distribution(1.0, rounds, redraw))).max()
+    )
 
 
 def test_a_kept_threshold_costs_no_more_with_every_answer_and_a_redrawn_one_does():
     assert worst_ratio(ROUNDS, redraw=False) == pytest.approx(0.50, abs=0.005)
     assert worst_ratio(300, redraw=False) <= 2 * EPSILON
     never = [
-        math.log(law(0.0, rounds, True)[-1] / law(1.0, rounds, True)[-1]) for rounds in (30, 300)
+        math.log(distribution(0.0, rounds, True)[-1] / distribution(1.0, rounds, True)[-1])
+        for rounds in (30, 300)
     ]
     assert never == pytest.approx([2.50, 25.0], rel=0.01)
-    P, Q = law(0.0, ROUNDS, True), law(1.0, ROUNDS, True)
+    P, Q = distribution(0.0, ROUNDS, True), distribution(1.0, ROUNDS, True)
     delta = max(np.maximum(P - math.e * Q, 0).sum(), np.maximum(Q - math.e * P, 0).sum())
     assert delta == pytest.approx(3.0e-3, rel=0.05)
-    P, Q = law(0.0, ROUNDS, False), law(1.0, ROUNDS, False)
+    P, Q = distribution(0.0, ROUNDS, False), distribution(1.0, ROUNDS, False)
     assert max(np.maximum(P - math.e * Q, 0).max(), np.maximum(Q - math.e * P, 0).max()) == 0
 
 
@@ -253,9 +256,11 @@ def test_the_gate_of_the_library_keeps_its_threshold():
 
     def deviations(value, redraw):
         run = GateRun(gate, 1 / EPSILON, SeededSampler(7))
-        quiet = np.mean([run.opens_at(value, TAU, ROUNDS, redraw) == ROUNDS for _ in range(runs)])
-        exact = law(value, ROUNDS, redraw=False)[-1]
-        return abs(quiet - exact) / math.sqrt(exact * (1 - exact) / runs)
+        never_opened = np.mean(
+            [run.opens_at(value, TAU, ROUNDS, redraw) == ROUNDS for _ in range(runs)]
+        )
+        exact = distribution(value, ROUNDS, redraw=False)[-1]
+        return abs(never_opened - exact) / math.sqrt(exact * (1 - exact) / runs)
 
     assert deviations(0.0, redraw=False) < 5
     assert deviations(1.0, redraw=False) < 5
@@ -264,12 +269,12 @@ def test_the_gate_of_the_library_keeps_its_threshold():
 
 def test_half_of_a_gates_noise_is_seen():
     runs = 1200
-    exact = law(1.0, ROUNDS, redraw=False)[-1]
+    exact = distribution(1.0, ROUNDS, redraw=False)[-1]
 
     def deviations(multiplier):
         run = GateRun(RestartedGate(1), multiplier, SeededSampler(8))
-        quiet = np.mean([run.opens_at(1.0, TAU, ROUNDS) == ROUNDS for _ in range(runs)])
-        return abs(quiet - exact) / math.sqrt(exact * (1 - exact) / runs)
+        never_opened = np.mean([run.opens_at(1.0, TAU, ROUNDS) == ROUNDS for _ in range(runs)])
+        return abs(never_opened - exact) / math.sqrt(exact * (1 - exact) / runs)
 
     assert deviations(1 / EPSILON) < 5 < deviations(0.5 / EPSILON)
 

@@ -37,9 +37,9 @@ def test_an_owner_speaks_so_many_times_and_is_silent_for_ever_after(gate):
     algorithm = IPPADMM(steps=9, broadcasts=4, gate=gate, threshold=-math.inf)
     places = seats()
     curators = curators_for(algorithm, places)
-    said, _ = held(algorithm, places, curators)
+    messages, _ = held(algorithm, places, curators)
     for who in NAMES:
-        assert [spoken[who] is not None for spoken in said] == [True] * 4 + [False] * 5
+        assert [sent[who] is not None for sent in messages] == [True] * 4 + [False] * 5
         assert questions(curators[who]) == ["gate", "primal step"] * 4
 
 
@@ -141,9 +141,9 @@ def selected(T, c, z, shift, epsilon, runs=200_000):
     accepted = (tries <= T).sum(axis=1)
     rejected = np.where(accepted == c, tries[:, -1], T) - accepted
     values = norm.isf(rng.uniform(size=(runs, c)) * norm.sf(z))
-    told = np.arange(c)[None, :] < accepted[:, None]
+    revealed = np.arange(c)[None, :] < accepted[:, None]
     loss = rejected * (norm.logcdf(z) - norm.logcdf(z - shift)) + np.sum(
-        told * (shift**2 / 2 - shift * values), axis=1
+        revealed * (shift**2 / 2 - shift * values), axis=1
     )
     return float(loss.mean()), float(np.mean(np.maximum(1 - np.exp(epsilon - loss), 0)))
 
@@ -177,17 +177,17 @@ def first_noise(algorithm, seed, X, y, candidate_first=False):
         SeededSampler(seed),
         SeededCoins(0),
     )
-    word = (
+    message = (
         next(algorithm.converse(seat, curator))
         if not candidate_first
         else curator.release("primal step", query)
     )
-    if word is None:
+    if message is None:
         return None
     Z = records_of(X, False)
-    if candidate_first and np.linalg.norm(word) < 4.0:  # the published gate tests the candidate
+    if candidate_first and np.linalg.norm(message) < 4.0:  # the published gate tests the candidate
         return None
-    noise = -(-(y * expit(-y * (Z @ word))) @ Z / len(y) + query.mu * word)
+    noise = -(-(y * expit(-y * (Z @ message))) @ Z / len(y) + query.mu * message)
     return noise[0] / (2.0 * query.gradient_shift(Relation.REPLACE_ONE))
 
 
@@ -231,25 +231,28 @@ def test_a_run_goes_on_after_a_crash_and_a_lost_threshold_means_silence(tmp_path
         ]
 
     first = owners()
-    said, mail = [], {who: {} for who in NAMES}
+    messages, mail = [], {who: {} for who in NAMES}
     for number in range(5):
-        words = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
+        round_messages = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
         mail = {
-            o.name: {n: words[n] for n in o.seat.neighbours if words[n] is not None} for o in first
+            o.name: {
+                n: round_messages[n] for n in o.seat.neighbours if round_messages[n] is not None
+            }
+            for o in first
         }
-        said.append(words)
+        messages.append(round_messages)
     for owner in first:
         owner.close()
     second = owners()
     talk = simulate(second)
-    for number, words in enumerate(said):
-        for who, word in words.items():
-            assert (word is None) == (who not in talk.said[number])
-            if word is not None:
-                np.testing.assert_array_equal(talk.said[number][who], word)
-    quiet = [who for who in NAMES if said[-1][who] is None]
-    assert quiet
+    for number, round_messages in enumerate(messages):
+        for who, message in round_messages.items():
+            assert (message is None) == (who not in talk.said[number])
+            if message is not None:
+                np.testing.assert_array_equal(talk.said[number][who], message)
+    silent = [who for who in NAMES if messages[-1][who] is None]
+    assert silent
     if gate == "laplace":
-        assert not any(who in spoken for who in quiet for spoken in talk.said[5:])
+        assert not any(who in sent for who in silent for sent in talk.said[5:])
     for owner in second:
         owner.close()

@@ -131,13 +131,13 @@ def in_one_process(configs, spec, folder, interruptions=()):
         owners = opened()
         mail = {name: {} for name in owners}
         for number in range(max(taken.values())):
-            words = {
+            messages = {
                 name: owner.turn(number, mail[name])
                 for name, owner in owners.items()
                 if number < taken[name]
             }
             mail = {
-                name: {n: words[n] for n in owner.seat.neighbours if words.get(n) is not None}
+                name: {n: messages[n] for n in owner.seat.neighbours if messages.get(n) is not None}
                 for name, owner in owners.items()
             }
         for owner in owners.values():

@@ -188,11 +188,11 @@ def test_the_coordinator_sees_neither_words_nor_can_it_forge_them(configs):
         for line in (configs["north"].state / "first.journal").read_text().splitlines()
     ]
     word = unpacked(next(line["said"] for line in journal if "said" in line)).tobytes()
-    said = [
+    envelopes = [
         message for sender, _, topic, message in room.passed if topic == WORD and sender == "north"
     ]
-    assert len(said) == 8
-    assert all(word not in message for message in said)
+    assert len(envelopes) == 8
+    assert all(word not in message for message in envelopes)
 
     def flip(sender, to, topic, message):
         return (
@@ -279,29 +279,33 @@ def test_an_old_greeting_or_a_strangers_is_refused(configs, kits, tmp_path):
     room = met(configs, spec)
     folder, _ = kits
     me = Identity.read("north", folder / "north" / "kit" / "startup")
-    east, told = room.people["east"], spec.attempt_fingerprint
+    east, settings = room.people["east"], spec.attempt_fingerprint
     assert (
-        east.received(HELLO, Envelopes(me, "first", 7, ("east",), settings=told).hello("east"))
+        east.received(HELLO, Envelopes(me, "first", 7, ("east",), settings=settings).hello("east"))
         == b""
     )  # of another attempt
     assert (
-        east.received(HELLO, Envelopes(me, "other", 1, ("east",), settings=told).hello("east"))
+        east.received(HELLO, Envelopes(me, "other", 1, ("east",), settings=settings).hello("east"))
         == b""
     )
     found(tmp_path / "foreign", "trial", owners=["north"])
     foreign = Identity.read("north", tmp_path / "foreign" / "north" / "kit" / "startup")
     assert (
-        east.received(HELLO, Envelopes(foreign, "first", 1, ("east",), settings=told).hello("east"))
+        east.received(
+            HELLO, Envelopes(foreign, "first", 1, ("east",), settings=settings).hello("east")
+        )
         == b""
     )
     west = Identity.read("west", folder / "west" / "kit" / "startup")
     assert (
-        east.received(HELLO, Envelopes(west, "first", 1, ("east",), settings=told).hello("east"))
+        east.received(
+            HELLO, Envelopes(west, "first", 1, ("east",), settings=settings).hello("east")
+        )
         == b""
     )  # no neighbour of east
-    claimed = json.loads(Envelopes(west, "first", 1, ("east",), settings=told).hello("east"))
+    claimed = json.loads(Envelopes(west, "first", 1, ("east",), settings=settings).hello("east"))
     claimed["certificate"] = json.loads(
-        Envelopes(me, "first", 1, ("east",), settings=told).hello("east")
+        Envelopes(me, "first", 1, ("east",), settings=settings).hello("east")
     )["certificate"]
     assert (
         east.received(HELLO, json.dumps(claimed).encode()) == b""
@@ -472,7 +476,7 @@ def test_a_faulty_owner_file_is_refused(tmp_path):
     for broken, words in (
         (good.replace('kit = "kit"\n', ""), "kit is missing"),
         ("colour = 3\n" + good, "colour is missing or unknown"),
-        (good.replace('"kit"', "3"), "paths are texts"),
+        (good.replace('"kit"', "3"), "paths must be strings"),
         (good.replace("delta = 1e-5", ""), "needs epsilon and delta"),
         ("= 3", "not valid TOML"),
     ):

@@ -216,9 +216,9 @@ def books(place):
 
 def assert_refused(place, what, reply):
     assert not let_in(reply), what
-    told = json.dumps(reply)
+    reply_text = json.dumps(reply)
     for leak in (SECRET, "PRIVATE KEY", str(place.folder), "os.system", "total 4"):
-        assert leak not in told, (what, leak)
+        assert leak not in reply_text, (what, leak)
 
 
 def hocon(place, encoding="utf-16-le"):

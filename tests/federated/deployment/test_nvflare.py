@@ -320,17 +320,17 @@ def test_a_second_copy_on_another_machine_is_noticed(tmp_path):
 
 
 def test_an_owner_that_stays_away_is_dropped_only_if_that_was_said():
-    told = []
+    reports = []
     spec = a_run()
     with pytest.raises(engine.RunStopped, match="the policy is to stop"):
-        engine._dropping(spec, ["south"], engine.Patience("stop", 5.0), told.append)
+        engine._dropping(spec, ["south"], engine.Patience("stop", 5.0), reports.append)
     assert engine._dropping(
-        spec, ["south"], engine.Patience("go-on", 5.0), told.append
+        spec, ["south"], engine.Patience("go-on", 5.0), reports.append
     ).dropped == ("south",)
-    assert told == ["south did not connect within 5 s and is dropped; the rest continue"]
+    assert reports == ["south did not connect within 5 s and is dropped; the rest continue"]
     with pytest.raises(engine.RunStopped, match="fewer than two owners"):
         engine._dropping(
-            spec, ["south", "east", "west"], engine.Patience("go-on", 5.0), told.append
+            spec, ["south", "east", "west"], engine.Patience("go-on", 5.0), reports.append
         )
     with pytest.raises(InvalidArgument, match="'stop' or 'go-on'"):
         engine.Patience("perhaps")
