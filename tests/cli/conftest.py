@@ -1,6 +1,4 @@
-"""Fixtures of the command line's tests; their makers are in ``conftest_cli``, where tests can
-import them.
-"""
+"""Fixtures of the tests of the command line, from ``conftest_cli``, which tests can import."""
 
 from conftest_cli import folder, hushfit, model
 

@@ -31,7 +31,7 @@ categories = ["Bern", "Zug, upper", "Ulm"]
 
 @dataclass
 class Outcome:
-    """What a command line printed and how it ended."""
+    """Output and exit code of a command line."""
 
     code: int
     out: str
@@ -72,7 +72,7 @@ def write_csv(path, columns, delimiter=","):
 
 @pytest.fixture
 def hushfit(tmp_path, monkeypatch, capsys):
-    """Runs the program in an empty folder and tells how it went."""
+    """Runs the program in an empty folder; returns output and exit code."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):

@@ -1,4 +1,4 @@
-"""Kills and races of whole fits: never a model without its charge, never more than the budget."""
+"""Killed and concurrent fits: never a model without its charge, never more than the budget."""
 
 import json
 import os
@@ -53,8 +53,8 @@ def check(folder):
     return len(models), len(charges)
 
 
-# Loads everything, rehearses once without a ledger, says so, then fits in earnest: so kills hit the
-# fit and not the imports.
+# Loads everything, fits once without a ledger, prints a line, then fits with the ledger: so kills
+# hit the fit and not the imports.
 REHEARSED = """
 import sys, time
 from hushfit.cli import run
@@ -114,8 +114,8 @@ def race(folder, processes, fits):
         for k in range(processes)
     ]
     for child in children:
-        _, told = child.communicate()
-        assert child.returncode == 0, told
+        _, result = child.communicate()
+        assert child.returncode == 0, result
     seconds = time.perf_counter() - start
     codes = [
         int(code) for k in range(processes) for code in (folder / f"p{k}.codes").read_text().split()
@@ -150,9 +150,7 @@ def test_sixteen_processes_times_twenty_fits(tmp_path):
 
 
 def test_a_crash_between_payment_and_model_leaves_the_charge(tmp_path):
-    """The moment that matters most, hit exactly: the process dies when the curator answers for
-    the first time.
-    """
+    """The critical moment: the process is killed when the curator answers for the first time."""
     ledger = prepare(tmp_path, 1.0)
     die = (
         "import os, signal, sys\nfrom hushfit.release.curator import Curator\n"

@@ -1,6 +1,4 @@
-"""Damaged Arrow and Parquet files: read in processes of their own, so that one that dies is
-counted.
-"""
+"""Damaged Arrow and Parquet files, read in separate processes, so that crashes are counted."""
 
 import json
 import random
@@ -15,8 +13,8 @@ from conftest_cli import SCHEMA, make_rows, write_csv
 
 from hushfit import Ledger
 
-# One process fits many files, since starting one takes longer than a fit. It says each code as soon
-# as it has it.
+# One process fits many files, since starting one takes longer than a fit. It prints each code
+# immediately.
 BATCH = """
 import sys
 from pathlib import Path
@@ -80,7 +78,7 @@ def damaged(generator, raw):
 
 
 def campaign(folder, mutations, batch=50):
-    """Fit damaged files; returns how often each code came, and how many processes died."""
+    """Fit damaged files; returns the counts of exit codes and of crashed processes."""
     generator = random.Random(13)
     (folder / "schema.toml").write_text(SCHEMA)
     ledger = Ledger.create(folder / "ledger.db", "people", 1e6, 1e-5)
@@ -102,12 +100,12 @@ def campaign(folder, mutations, batch=50):
             check=False,
             timeout=600,
         )
-        told = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("code ")]
+        result = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("code ")]
         died += done.returncode != 0
-        for code, written in told:
+        for code, written in result:
             codes[int(code)] += 1
             assert (code == "0") == (written == "True")
-        assert len(ledger.entries) - paid == sum(code == "0" for code, _ in told)
+        assert len(ledger.entries) - paid == sum(code == "0" for code, _ in result)
         assert "Traceback" not in done.stderr
         for path in folder.glob("bad-*"):
             path.unlink()
@@ -173,9 +171,9 @@ def test_an_open_quotation_mark_in_a_packed_table_ends_cleanly(tmp_path, packing
         "m.json",
         "--json",
     )
-    told = run_in_process(tmp_path, *fit)
-    assert told.returncode == 2, told.stderr[-300:]
-    assert json.loads(told.stdout)["error"]["kind"] == "bad input"
+    result = run_in_process(tmp_path, *fit)
+    assert result.returncode == 2, result.stderr[-300:]
+    assert json.loads(result.stdout)["error"]["kind"] == "bad input"
     assert not Path(tmp_path / "m.json").exists()
 
 
@@ -196,9 +194,9 @@ def test_a_ragged_row_that_is_not_utf8_shows_none_of_its_bytes(tmp_path):
         "-o",
         "m.json",
     )
-    told = run_in_process(tmp_path, *fit)
-    assert told.returncode == 2
-    assert "6 cells" in told.stderr
+    result = run_in_process(tmp_path, *fit)
+    assert result.returncode == 2
+    assert "6 cells" in result.stderr
     assert not {
-        word for word in ("0xe9", "secret", "Exception ignored", "\ufffd") if word in told.stderr
+        word for word in ("0xe9", "secret", "Exception ignored", "\ufffd") if word in result.stderr
     }

@@ -18,7 +18,7 @@ OWNERS = ("north", "south")
 
 @pytest.fixture(scope="module")
 def joined(tmp_path_factory):
-    """A federation of two owners that have joined, made once: keys take a while."""
+    """A federation of two owners that have joined, created once: keys take a while."""
     made = tmp_path_factory.mktemp("joined")
     lines = [f"federate init {made}/fed --owners {','.join(OWNERS)} --port 19999"]
     for name in OWNERS:
@@ -35,7 +35,7 @@ def joined(tmp_path_factory):
 
 @pytest.fixture
 def federation(joined, hushfit, folder):
-    """The same in a folder of its own, with rows, schemas and ledgers."""
+    """The same in a separate folder, with rows, schemas and ledgers."""
     shutil.copytree(joined, folder, dirs_exist_ok=True)
     for name in OWNERS:
         for file in ("train.csv", "schema.toml"):
@@ -76,8 +76,8 @@ def test_an_owner_joins_in_two_steps(hushfit, federation):
 
 
 def test_a_wrong_authority_is_noticed_before_a_key_is_made(hushfit, federation):
-    told = json.loads((federation / "fed" / "invitation.json").read_text())
-    assert "BEGIN CERTIFICATE" in told["authority"]
+    result = json.loads((federation / "fed" / "invitation.json").read_text())
+    assert "BEGIN CERTIFICATE" in result["authority"]
     refused = hushfit(
         "federate",
         "join",
@@ -187,7 +187,7 @@ def test_status_shows_rounds_and_who_is_silent(hushfit, federation):
     "ignore::hushfit.errors.InsecureNoiseWarning", "ignore::hushfit.errors.WeakGuaranteeWarning"
 )
 def test_a_finished_run_becomes_a_model_with_its_papers(hushfit, federation):
-    """Owners and clock in this process; then `owner run` would do what is done here."""
+    """Owners and clock in this process, in place of `owner run`."""
     from hushfit.cli.verbs.federate import read_run
     from hushfit.cli.verbs.owner import write_model
     from hushfit.federated.deployment._coordinator import Clock

@@ -1,5 +1,6 @@
 """Disks that are full, or cannot be written, before and after a fit was paid for: no model is lost,
-and rows go nowhere else."""
+and rows are written nowhere else.
+"""
 
 import os
 import shutil
@@ -20,7 +21,7 @@ ACCOUNT = ("--ledger", "books/ledger.db", "--dataset", "people")
 
 @pytest.fixture
 def account(hushfit, folder):
-    """A ledger in a folder of its own, and another folder for models."""
+    """A ledger in a separate folder, and another folder for models."""
     (folder / "books").mkdir()
     (folder / "out").mkdir()
     return Ledger.create(folder / "books" / "ledger.db", "people", 5.0, 1e-5)
@@ -31,10 +32,10 @@ def full(*given, **more):
 
 
 def test_a_fit_that_could_not_be_saved_is_not_paid_for(hushfit, account, monkeypatch):
-    monkeypatch.setattr(_files.os, "urandom", full)  # whoever reserves room fails
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 2
-    assert "No space left on device" in told.err
+    monkeypatch.setattr(_files.os, "urandom", full)  # reserving space fails
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 2
+    assert "No space left on device" in result.err
     monkeypatch.undo()
     assert account.entries == ()
 
@@ -64,11 +65,11 @@ def test_a_model_whose_place_fills_up_after_payment_is_kept_beside_the_ledger(
         )
 
     monkeypatch.setattr(_file.tempfile, "mkstemp", mkstemp)
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 2
-    assert "No space left on device" in told.err
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 2
+    assert "No space left on device" in result.err
     (kept,) = (folder / "books").glob("model.json.*.rescued")
-    assert f"kept as books/{kept.name}" in told.err
+    assert f"saved as books/{kept.name}" in result.err
     assert load_model(kept).receipt.number == 1
     monkeypatch.undo()
     assert hushfit("ledger", "verify", folder / "books" / "ledger.db", "--model", kept).code == 0
@@ -81,23 +82,23 @@ def test_a_model_that_cannot_be_recorded_is_kept_too(hushfit, account, folder, m
         raise LedgerError("the disk is full.")
 
     monkeypatch.setattr(DiskAccount, "record_model", record_model)
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 4
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 4
     (kept,) = (folder / "out").iterdir()
-    assert kept.name in told.err
+    assert kept.name in result.err
     assert load_model(kept).receipt.number == 1
 
 
 def test_if_no_place_takes_the_model_that_is_said(hushfit, account, folder, monkeypatch):
     monkeypatch.setattr(_file.tempfile, "mkstemp", full)
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 2
-    assert "the model is lost; its payment stays" in told.err
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 2
+    assert "the model is lost; its payment stays" in result.err
     monkeypatch.undo()
     assert len(account.entries) == 1
 
 
-# A disk of its own for the output, with less room than a model takes; then a fit onto it.
+# A separate disk for the output, smaller than a model; then a fit that writes to it.
 SMALL_DISK = 'set -e; mount -t tmpfs -o size=40k tmpfs out; exec "$@"'
 RUN = "import sys; from hushfit.cli import run; sys.exit(run(sys.argv[1:]))"
 
@@ -127,15 +128,14 @@ def test_a_full_disk_is_refused_before_payment(account, folder):
 def test_rows_go_nowhere_else_if_the_scratch_folder_cannot_be_used(
     hushfit, account, folder, monkeypatch, variable, place
 ):
-    """Python alone would take another folder without a word, perhaps on a disk that is not
-    encrypted."""
+    """Python alone would silently use another folder, perhaps on a disk that is not encrypted."""
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, str(folder / place))
-    told = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
-    assert told.code == 2
-    assert str(folder / place) in told.err
-    assert "Set TMPDIR" in told.err
+    result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
+    assert result.code == 2
+    assert str(folder / place) in result.err
+    assert "Set TMPDIR" in result.err
     assert account.entries == ()
 
 

@@ -86,7 +86,7 @@ FILES = ("schema.toml", "train.csv", "model.json")
 
 
 def fuzz(hushfit, inputs, files=FILES):
-    """Feed mangled inputs to the verbs that read them; returns how often each exit code came."""
+    """Pass mangled inputs to the verbs that read them; returns the counts of exit codes."""
     generator = random.Random(0)
     write_csv("train.csv", make_rows(60))
     Path("schema.toml").write_text(SCHEMA)
@@ -123,13 +123,13 @@ def fuzz(hushfit, inputs, files=FILES):
         if k % 200 == 0:  # a ledger of thousands of payments would only make the test slow
             Path("ledger.db").write_bytes(empty)
         paid = len(ledger.entries)
-        told = hushfit(*verb)
-        codes[told.code] += 1
-        assert told.code in (0, 2), (verb, told)
+        result = hushfit(*verb)
+        codes[result.code] += 1
+        assert result.code in (0, 2), (verb, result)
         assert set(os.listdir()) - before == {"bad"} | (
-            {"out"} if told.code == 0 and "out" in verb else set()
+            {"out"} if result.code == 0 and "out" in verb else set()
         )
-        assert (told.code == 0 and verb[0] == "fit") or len(ledger.entries) == paid
+        assert (result.code == 0 and verb[0] == "fit") or len(ledger.entries) == paid
         Path("out").unlink(missing_ok=True)
     print(f"\n{inputs} inputs: {codes}")
     return codes

@@ -1,4 +1,4 @@
-"""Tables larger than memory: resident memory stays flat, and the rate is told beside that of
+"""Tables larger than memory: resident memory stays flat; the rate is printed next to that of
 parsing alone.
 """
 
@@ -22,9 +22,7 @@ RUN = (
 
 
 def make_large(path, size):
-    """The Adult table again and again until the file is large enough; returns the number of
-    rows.
-    """
+    """Repeat the Adult table until the file is large enough; returns the number of rows."""
     adult = load_adult()
     table = pa.table({**adult.columns, "income": adult.target})
     shuffled = table.take(np.random.default_rng(0).permutation(len(table)))
@@ -43,7 +41,7 @@ def parse_only(path):
 
 
 def fit_large(folder, size):
-    """Fit a large file in a process of its own; returns its peak of resident memory in bytes."""
+    """Fit a large file in a separate process; returns its peak resident memory in bytes."""
     path = folder / "large.csv"
     rows = make_large(path, size)
     (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(ADULT_SCHEMA)))

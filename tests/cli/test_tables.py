@@ -1,4 +1,4 @@
-"""Tables as sources: packed rows answer every question as the encoded matrix would, one row at a
+"""Tables as sources: packed rows answer every query as the encoded matrix does, one row at a
 time.
 """
 
@@ -96,7 +96,7 @@ def test_a_sample_of_packed_rows_is_that_sample(rows):
 
 
 def test_a_row_is_packed_by_itself(columns):
-    """Whatever else is in a batch: a row alone gives the same bytes."""
+    """For all other rows in a batch: a row alone gives the same bytes."""
     codec = RowCodec(PUBLIC)
     few = {name: cells[:200] for name, cells in columns.items()}
     together = codec.pack(pa.record_batch(few), np.ones(200))
@@ -219,9 +219,7 @@ def test_a_deeply_nested_schema_is_refused(line):
 
 
 def test_a_header_of_many_columns_is_looked_through_once(tmp_path):
-    """Names are counted and looked up, not compared pair by pair: forty thousand would take
-    minutes.
-    """
+    """Names are counted by hash, not compared pair by pair: forty thousand would take minutes."""
     names = [f"c{k}" for k in range(40_000)]
     path = tmp_path / "wide.csv"
     path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")

@@ -1,4 +1,4 @@
-"""Each verb does what its help says, and nothing behind the user's back."""
+"""Each verb does what its help says, and nothing else."""
 
 import io
 import json
@@ -20,7 +20,7 @@ from hushfit.cli.verbs.predict import without_formula
 from hushfit.privacy.ledger._verify import verify_ledger
 
 DOCS = Path(__file__).parents[2] / "docs"
-# Verbs that are made of commands. `owner run` stays in the foreground and speaks to a person.
+# Verbs that consist of commands. `owner run` stays in the foreground and prints for a person.
 GROUPS = {
     "ledger": ("init", "show"),
     "federate": ("init", "join", "approve", "run", "status"),
@@ -30,18 +30,18 @@ GROUPS = {
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_has_examples_and_every_verb_speaks_json(hushfit, verb):
-    told = hushfit(verb, "--help")
-    assert told.code == 0
-    assert "Example" in told.out
+    result = hushfit(verb, "--help")
+    assert result.code == 0
+    assert "Example" in result.out
     if verb in GROUPS:
         for command in GROUPS[verb]:
             assert "--json" in hushfit(verb, command, "--help").out, command
     elif verb != "completion":
-        assert "--json" in told.out
+        assert "--json" in result.out
 
 
 def test_help_loads_no_library():
-    """The first impression must not wait for numpy."""
+    """Help must not wait for numpy."""
     code = (
         "import sys\nfrom hushfit.cli import run\nrun(['--help'])\n"
         "assert not {'numpy', 'sklearn', 'pyarrow', 'rich'} & set(sys.modules)"
@@ -58,18 +58,18 @@ def test_the_manual_page_is_up_to_date():
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_script(hushfit, shell):
-    told = hushfit("completion", shell)
-    assert told.code == 0
-    assert "_HUSHFIT_COMPLETE" in told.out
+    result = hushfit("completion", shell)
+    assert result.code == 0
+    assert "_HUSHFIT_COMPLETE" in result.out
 
 
 # --- schema
 
 
 def test_a_draft_is_marked_and_refused_until_it_is_confirmed(hushfit, folder):
-    told = hushfit("schema", "train.csv", "--target", "ill", "-o", "draft.toml")
-    assert told.code == 0
-    assert "NOT private" in told.err
+    result = hushfit("schema", "train.csv", "--target", "ill", "-o", "draft.toml")
+    assert result.code == 0
+    assert "NOT private" in result.err
     assert "NOT private" in Path("draft.toml").read_text()
     assert (
         "name"
@@ -123,9 +123,9 @@ def test_a_unit_other_than_a_row_is_refused_and_never_promised(hushfit, folder):
     assert refused.code == 2
     assert "protects one row" in refused.err
     assert not Path("draft.toml").exists()
-    told = hushfit(*FIT, "-o", "model.json")  # its schema says unit = "person"
-    assert "label only: the guarantee protects one row" in told.err
-    assert "one person" not in told.out
+    result = hushfit(*FIT, "-o", "model.json")  # its schema says unit = "person"
+    assert "label only: the guarantee protects one row" in result.err
+    assert "one person" not in result.out
 
 
 def test_check_tells_what_a_fit_could_not_use(hushfit, folder):
@@ -140,9 +140,9 @@ def test_check_tells_what_a_fit_could_not_use(hushfit, folder):
     described += "[columns.name]\nkind = 'categorical'\ncategories = ['x']\n"
     Path("other.toml").write_text(described)
     before = sorted(os.listdir())
-    told = hushfit("schema", "--check", "train.csv", "schema.toml", "--json").json
-    assert told["private"] is False
-    target, age, city = told["columns"]
+    result = hushfit("schema", "--check", "train.csv", "schema.toml", "--json").json
+    assert result["private"] is False
+    target, age, city = result["columns"]
     rows = make_rows(200)
     assert target["unused"] == ["never"]
     assert target["unlisted"] == sum(label != "yes" for label in rows["ill"])
@@ -178,10 +178,10 @@ def test_fit_leaves_a_model_a_receipt_and_a_guarantee(hushfit, model):
 
 
 def test_fit_tells_what_to_do_next(hushfit, folder):
-    told = hushfit(*FIT, "-o", "model.json")
-    assert "Differentially private with epsilon=2" in told.out
-    assert "hushfit report model.json" in told.out
-    assert "nobody keeps count" in told.err
+    result = hushfit(*FIT, "-o", "model.json")
+    assert "Differentially private with epsilon=2" in result.out
+    assert "hushfit report model.json" in result.out
+    assert "is not recorded" in result.err
 
 
 def same_numbers(first, second):
@@ -208,8 +208,8 @@ def test_every_format_gives_the_same_model(hushfit, folder, monkeypatch):
     seeded = ("--schema", "schema.toml", "--epsilon", 2, "--delta", 1e-5, "--seed", 3)
     assert hushfit("fit", "train.csv", *seeded, "-o", "first.json").code == 0
     for source in ("copy.csv.gz", "copy.tsv", "copy.parquet", "copy.arrow", "part-*.csv"):
-        told = hushfit("fit", source, *seeded, "-o", "other.json", "--overwrite")
-        assert told.code == 0, told.err
+        result = hushfit("fit", source, *seeded, "-o", "other.json", "--overwrite")
+        assert result.code == 0, result.err
         assert same_numbers("first.json", "other.json"), source
     stdin = io.TextIOWrapper(io.BytesIO(Path("train.csv").read_bytes()))
     monkeypatch.setattr(sys, "stdin", stdin)
@@ -315,8 +315,8 @@ def test_bad_input_is_code_2_and_leaves_nothing(hushfit, folder, arguments):
 
 
 def test_errors_are_json_when_json_is_asked_for(hushfit, folder):
-    told = hushfit(*FIT, "--ledger", "none.db", "-o", "m.json", "--json")
-    assert told.json["error"]["exit_code"] == told.code == 4
+    result = hushfit(*FIT, "--ledger", "none.db", "-o", "m.json", "--json")
+    assert result.json["error"]["exit_code"] == result.code == 4
 
 
 def test_an_unexpected_error_is_code_1_and_quotes_nothing(hushfit, folder, monkeypatch):
@@ -324,32 +324,32 @@ def test_an_unexpected_error_is_code_1_and_quotes_nothing(hushfit, folder, monke
         raise RuntimeError("row 17: Jane Doe")
 
     monkeypatch.setattr("hushfit.data.tables._encoded_rows.CodedRows.from_tables", broken)
-    told = hushfit(*FIT, "-o", "m.json")
-    assert told.code == 1
-    assert "RuntimeError" in told.err
-    assert "Jane" not in told.err
+    result = hushfit(*FIT, "-o", "m.json")
+    assert result.code == 1
+    assert "RuntimeError" in result.err
+    assert "Jane" not in result.err
 
 
 def test_a_ragged_row_is_named_but_not_quoted(hushfit, folder):
     with open("train.csv", "a") as file:
         file.write("1,2,secret words,4,5,6\n")
-    told = hushfit(*FIT, "-o", "m.json")
-    assert told.code == 2
-    assert "6 cells" in told.err
-    assert "secret" not in told.err
+    result = hushfit(*FIT, "-o", "m.json")
+    assert result.code == 2
+    assert "6 cells" in result.err
+    assert "secret" not in result.err
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])
 def test_a_file_under_two_names_is_counted_once(hushfit, folder, link):
     link("train.csv", "again.csv")
     for tables in (("train.csv", "again.csv"), ("*a*n.csv",), ("-", "again.csv")):
-        told = (
+        result = (
             hushfit("fit", *tables, *FIT[2:], "-o", "m.json")
             if "-" not in tables
             else piped(hushfit, tables)
         )
-        assert told.code == 2, tables
-        assert "are the same file" in told.err
+        assert result.code == 2, tables
+        assert "are the same file" in result.err
         assert not Path("m.json").exists()
 
 
@@ -438,39 +438,41 @@ def test_predict_needs_no_target(hushfit, model):
 def test_evaluate_agrees_with_scikit_learn(hushfit, model):
     from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
-    told = hushfit("evaluate", "model.json", "test.csv", "--json").json
+    result = hushfit("evaluate", "model.json", "test.csv", "--json").json
     rows, stored = make_rows(500, seed=1), load_model(model)
     known = [k for k, label in enumerate(rows["ill"]) if label != "maybe"]
     truth = np.array(rows["ill"])[known]
     proba = stored.predict_proba(rows)[known]
-    assert told["rows"] == 499
-    assert told["skipped"] == 1
-    assert told["accuracy"] == pytest.approx(accuracy_score(truth, stored.predict(rows)[known]))
-    assert told["auc"] == pytest.approx(roc_auc_score(truth == "yes", proba[:, 1]), abs=1e-6)
-    assert told["log_loss"] == pytest.approx(log_loss(truth, proba, labels=["no", "yes"]), rel=1e-5)
-    assert sum(cell["rows"] for cell in told["calibration"]) == 499
+    assert result["rows"] == 499
+    assert result["skipped"] == 1
+    assert result["accuracy"] == pytest.approx(accuracy_score(truth, stored.predict(rows)[known]))
+    assert result["auc"] == pytest.approx(roc_auc_score(truth == "yes", proba[:, 1]), abs=1e-6)
+    assert result["log_loss"] == pytest.approx(
+        log_loss(truth, proba, labels=["no", "yes"]), rel=1e-5
+    )
+    assert sum(cell["rows"] for cell in result["calibration"]) == 499
     assert "held out" in hushfit("evaluate", "model.json", "test.csv").err
 
 
 def test_a_support_vector_machine_has_labels_only(hushfit, folder):
     assert hushfit(*FIT, "--model", "svm", "-o", "svm.json").code == 0
     assert hushfit("predict", "svm.json", "test.csv").out.startswith("prediction\n")
-    told = hushfit("evaluate", "svm.json", "test.csv", "--json").json
-    assert told["auc"] is None
-    assert told["accuracy"] > told["majority"]
+    result = hushfit("evaluate", "svm.json", "test.csv", "--json").json
+    assert result["auc"] is None
+    assert result["accuracy"] > result["majority"]
 
 
 # --- plan
 
 
 def test_plan_promises_less_loss_for_more_budget(hushfit):
-    told = hushfit(
+    result = hushfit(
         "plan", "--rows", 50_000, "--columns", 100, "--epsilon-range", ".05:4", "--json"
     ).json
-    losses = [plan["loss"] for plan in told["plans"]]
+    losses = [plan["loss"] for plan in result["plans"]]
     assert losses == sorted(losses, reverse=True)
-    assert all(plan["loss_low"] < plan["loss"] < plan["loss_high"] for plan in told["plans"])
-    noise = [plan["noise"][0]["releases"][0][2] for plan in told["plans"]]
+    assert all(plan["loss_low"] < plan["loss"] < plan["loss_high"] for plan in result["plans"])
+    noise = [plan["noise"][0]["releases"][0][2] for plan in result["plans"]]
     assert noise == sorted(noise, reverse=True)
 
 
@@ -484,10 +486,12 @@ def test_rows_needed_and_expected_loss_are_one_rule():
 
 
 def test_plan_noise_is_what_fit_uses(hushfit, model):
-    told = hushfit(
+    result = hushfit(
         "plan", "--rows", 1500, "--columns", 5, "--epsilon-range", "2:2", "--delta", 1e-5, "--json"
     ).json
-    planned = {n["solver"]: {r[0]: r[2] for r in n["releases"]} for n in told["plans"][0]["noise"]}
+    planned = {
+        n["solver"]: {r[0]: r[2] for r in n["releases"]} for n in result["plans"][0]["noise"]
+    }
     hushfit(*FIT, "--solver", "prox-newton", "-o", "second.json")
     used = {r.name: r.noise_multiplier for r in load_model("second.json").guarantee.releases}
     assert planned["prox-newton"] == pytest.approx(used)
@@ -548,9 +552,9 @@ def test_verify_finds_a_removed_payment(hushfit, model):
     with sqlite3.connect("ledger.db") as connection:
         connection.execute("DELETE FROM hushfit_entries WHERE number = 2")
     connection.close()
-    told = hushfit("ledger", "verify", "ledger.db")
-    assert told.code == 4
-    assert "removed" in told.err
+    result = hushfit("ledger", "verify", "ledger.db")
+    assert result.code == 4
+    assert "removed" in result.err
 
 
 def test_a_model_pins_the_history_of_its_ledger(hushfit, model):
@@ -558,13 +562,13 @@ def test_a_model_pins_the_history_of_its_ledger(hushfit, model):
     os.rename("ledger.db", "old.db")
     hushfit("ledger", "init", "ledger.db", "--dataset", "people", "--epsilon", 3, "--delta", 1e-5)
     assert verify_ledger("ledger.db") == {"people": []}
-    told = hushfit("ledger", "verify", "ledger.db", "--model", "model.json")
-    assert told.code == 4
-    assert "not in the ledger any more" in told.err
+    result = hushfit("ledger", "verify", "ledger.db", "--model", "model.json")
+    assert result.code == 4
+    assert "not in the ledger any more" in result.err
 
 
 def test_codes_are_those_of_the_manual():
-    codes = (_app.OK, _app.UNEXPECTED, _app.BAD_INPUT, _app.OVER_BUDGET, _app.LEDGER_TROUBLE)
+    codes = (_app.OK, _app.UNEXPECTED, _app.BAD_INPUT, _app.OVER_BUDGET, _app.LEDGER_FAULT)
     assert codes == (0, 1, 2, 3, 4)
     assert (
         "0 done; 1 unexpected error; 2 bad input; 3 over budget;" in (DOCS / "cli.md").read_text()

@@ -1,5 +1,5 @@
-"""No cell changes how another one is read, whatever library holds the column and whatever type
-it then has.
+"""No cell changes how another one is read, for every library that holds the column and every type
+that it then has.
 """
 
 import datetime
@@ -22,8 +22,8 @@ BIG = 2**53 + 1
 
 
 def lenient_polars(values):
-    """Numbers, truth values and texts as polars mixes them; it mixes dates only by giving up
-    what they are.
+    """Numbers, truth values and texts as polars mixes them; it mixes dates only by dropping their
+    type.
     """
     return pl.Series(
         values,
@@ -107,7 +107,7 @@ def others_moved(make, values, odd, place):
     mixed = [*values[:place], odd, *values[place + 1 :]]
     try:
         columns = make(values), make(mixed)
-    except Exception:  # a library that refuses the mixture makes no table: nothing to read
+    except Exception:  # a library that refuses the mixture gives no table: nothing to read
         return None
     before, after = (codes(column, vocabulary(values)) for column in columns)
     return sum(
@@ -121,9 +121,11 @@ def others_moved(make, values, odd, place):
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_cell_changes_how_another_is_read(layout, kind):
-    told = {repr(odd)[:20]: others_moved(LAYOUTS[layout], VALUES[kind], odd, 2) for odd in PLANTED}
-    assert {odd: moved for odd, moved in told.items() if moved} == {}
-    assert any(moved == 0 for moved in told.values())
+    changes = {
+        repr(odd)[:20]: others_moved(LAYOUTS[layout], VALUES[kind], odd, 2) for odd in PLANTED
+    }
+    assert {odd: moved for odd, moved in changes.items() if moved} == {}
+    assert any(moved == 0 for moved in changes.values())
 
 
 @pytest.mark.parametrize("name", NUMPY_TYPES)

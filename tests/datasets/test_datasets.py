@@ -88,7 +88,7 @@ def test_unlisted_and_missing_categories_share_the_last_feature():
 
 def test_an_integer_category_is_the_same_beside_a_missing_value():
     """pandas stores integers as floats as soon as one is missing; the other rows must not
-    notice.
+    change.
     """
     column = CategoricalColumn("code", ("1", "2"))
     assert column.codes(np.array([1, 2])).tolist() == [0, 1]
@@ -252,7 +252,7 @@ def test_adult_education_and_its_number_say_the_same(adult):
 
 
 def test_adult_lies_within_its_public_ranges(adult):
-    """Nothing is clipped away: only '?' falls outside what the documentation promises."""
+    """Nothing is clipped: only '?' is outside the documented ranges and vocabularies."""
     for column in adult.schema.columns:
         values = adult.columns[column.name]
         if isinstance(column, NumericColumn):

@@ -1,4 +1,4 @@
-"""The four hospitals: read as UCI publishes them, or invented."""
+"""The four hospitals: read as UCI publishes them, or simulated."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_files_in_the_form_of_uci_are_read(tmp_path):
     )
     assert np.isnan(
         [first["resting-pressure"], first["cholesterol"], first["max-heart-rate"]]
-    ).all()  # "?" and 0 were not taken
+    ).all()  # "?" and 0 were not measured
     assert set(heart.target) == {"present"}
     X, names = encode(heart.columns, HEART_SCHEMA)
     pressure = next(column for column in HEART_SCHEMA.columns if column.name == "resting-pressure")

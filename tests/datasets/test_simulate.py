@@ -1,4 +1,4 @@
-"""Simulated tables follow the designs of their papers and can be repeated."""
+"""Simulated tables follow the designs of their papers and are reproducible."""
 
 import numpy as np
 import pytest
@@ -55,8 +55,8 @@ def test_labels_of_the_correlated_design_are_drawn_with_their_chance():
     margin, nodes = X @ coef, np.polynomial.hermite_e.hermegauss(60)
     for low in range(-6, 6):
         band = (margin >= low) & (margin < low + 1)
-        chance = 1 / (1 + np.exp(-(margin[band][:, None] + nodes[0])))
-        expected = (chance @ nodes[1] / nodes[1].sum()).mean()
+        probability = 1 / (1 + np.exp(-(margin[band][:, None] + nodes[0])))
+        expected = (probability @ nodes[1] / nodes[1].sum()).mean()
         assert np.mean(y[band] == 1) == pytest.approx(expected, abs=5 * np.sqrt(0.25 / band.sum()))
     assert np.mean(y == 1) == pytest.approx(0.5, abs=5 * 0.0025)
 

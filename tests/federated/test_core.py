@@ -110,15 +110,15 @@ def test_sums_reach_every_owner(network):
         )
         for who in NAMES
     }
-    said, totals = {who: next(talk) for who, talk in talks.items()}, {}
+    sent, totals = {who: next(talk) for who, talk in talks.items()}, {}
     while len(totals) < len(NAMES):
-        heard = {
-            who: {n: said[n] for n in network.neighbours(who) if said[n] is not None}
+        inboxes = {
+            who: {n: sent[n] for n in network.neighbours(who) if sent[n] is not None}
             for who in NAMES
         }
         for who, talk in talks.items():
             try:
-                said[who] = talk.send(heard[who])
+                sent[who] = talk.send(inboxes[who])
             except StopIteration as end:
                 totals[who] = end.value
     for total in totals.values():
@@ -182,36 +182,39 @@ def test_without_noise_a_shared_solver_is_the_solver():
 )
 @pytest.mark.parametrize("stop", [0, 1, 3])
 def test_a_run_goes_on_after_a_crash_as_if_nothing_had_happened(tmp_path, algorithm, stop):
-    """One owner's process dies after some rounds; it comes back with its journal, and its noise
-    of these rounds stays.
+    """One owner's process is killed after some rounds and restarted with its journal; the noise of
+    these rounds stays the same.
     """
     folders = {name: tmp_path / name for name in NAMES}
     ledgers = {name: Ledger(1.0, 1e-5) for name in NAMES}
     first = owners(algorithm, folders=folders, ledgers=ledgers, seed=None)
-    said, mail = [], {name: {} for name in NAMES}
+    sent, mail = [], {name: {} for name in NAMES}
     for number in range(stop):
-        words = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
+        round_messages = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
         mail = {
-            o.name: {n: words[n] for n in o.seat.neighbours if words[n] is not None} for o in first
+            o.name: {
+                n: round_messages[n] for n in o.seat.neighbours if round_messages[n] is not None
+            }
+            for o in first
         }
-        said.append(words)
+        sent.append(round_messages)
     for owner in first:
         owner.close()
     second = owners(algorithm, folders=folders, ledgers=ledgers, seed=None)
     assert [owner.turns_taken for owner in second] == [stop] * 4
     talk = simulate(second)
-    for number, words in enumerate(said):
-        for name, word in words.items():
-            assert (word is None) == (name not in talk.said[number])
-            if word is not None:
-                np.testing.assert_array_equal(talk.said[number][name], word)
+    for number, round_messages in enumerate(sent):
+        for name, message in round_messages.items():
+            assert (message is None) == (name not in talk.said[number])
+            if message is not None:
+                np.testing.assert_array_equal(talk.said[number][name], message)
     assert all(len(ledger.entries) == 1 for ledger in ledgers.values())  # paid once
 
 
 def test_a_round_is_answered_once_and_in_order():
     owner = owners()[0]
-    word = owner.turn(0, {})
-    np.testing.assert_array_equal(owner.turn(0, {"east": np.full(5, 9.0)}), word)
+    message = owner.turn(0, {})
+    np.testing.assert_array_equal(owner.turn(0, {"east": np.full(5, 9.0)}), message)
     for number in (2, -1, 7):
         with pytest.raises(InvalidArgument, match="is at round 1"):
             owner.turn(number, {})
@@ -224,7 +227,7 @@ def test_a_lost_journal_is_refused(tmp_path):
         owner.turn(0, {})
         owner.close()
     os.remove(folders["north"] / "a-run.journal")
-    for _ in range(3):  # however often it is tried
+    for _ in range(3):  # at every attempt
         with pytest.raises(LedgerError, match="journal is gone"):
             owners(folders=folders, ledgers=ledgers)
     elsewhere = {name: tmp_path / "other" / name for name in NAMES}
@@ -259,7 +262,7 @@ def test_a_crash_between_paying_and_the_first_word_costs_nothing(tmp_path, monke
 def test_a_journal_that_failed_to_pay_does_not_speak_on_what_another_paid(
     tmp_path, monkeypatch, failure
 ):
-    """Both would draw noise of their own, and together tell more than one payment covers."""
+    """Both would draw their own noise, and together reveal more than one payment covers."""
     first, second = (
         {name: tmp_path / place / name for name in NAMES} for place in ("first", "second")
     )
@@ -291,7 +294,7 @@ def test_journals_that_race_pay_each_for_itself(tmp_path, monkeypatch):
             waiting.append(self)
             for owner in owners(
                 folders=second, ledgers=ledgers
-            ):  # pays between the other's look at the ledger and its charge
+            ):  # pays after the other has read the ledger and before it is charged
                 owner.turn(0, {})
                 owner.close()
         return honest(self)
@@ -355,10 +358,10 @@ def test_other_settings_under_a_paid_name_are_refused(tmp_path):
 
 def test_two_processes_cannot_hold_one_journal(tmp_path):
     folders = {name: tmp_path / name for name in NAMES}
-    kept = owners(folders=folders)
+    resumed = owners(folders=folders)
     with pytest.raises(InvalidArgument, match="running already"):
         owners(folders=folders)
-    for owner in kept:
+    for owner in resumed:
         owner.close()
 
 
@@ -370,8 +373,8 @@ def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path):
     path = folders["north"] / "a-run.journal"
     with path.open("a") as file:
         file.write('{"heard": {}, "rel')
-    kept = owners(folders=folders)
-    assert kept[0].turns_taken == 1
+    resumed = owners(folders=folders)
+    assert resumed[0].turns_taken == 1
     assert json.loads(path.read_text().splitlines()[-1])["said"] is not None
 
 
@@ -391,9 +394,9 @@ def test_an_empty_ledger_stops_an_owner_before_its_first_word(tmp_path):
 )
 def test_hostile_words_are_made_harmless(hostile):
     default = np.ones(5)
-    heard = received({"east": hostile}, "east", default, 10.0)
-    assert heard.shape == (5,)
-    assert np.linalg.norm(heard) <= 10.0 * (1 + 1e-12)
+    message = received({"east": hostile}, "east", default, 10.0)
+    assert message.shape == (5,)
+    assert np.linalg.norm(message) <= 10.0 * (1 + 1e-12)
     np.testing.assert_array_equal(received({}, "east", default, 10.0), default)
     owner = owners(PPADMM(steps=3))[0]
     owner.turn(0, {})
@@ -402,7 +405,7 @@ def test_hostile_words_are_made_harmless(hostile):
 
 def test_the_first_word_depends_on_no_other_owner():
     """privacy_B 7, test 11: changing one owner's rows changes nothing at the others before they
-    have heard of it.
+    receive its message.
     """
     first, second = owners(n=60), owners(n=60)
     X, y = tables(60)["south"]
@@ -523,7 +526,7 @@ def test_secure_noise_is_the_default():
 
 @dataclass(frozen=True)
 class FailsAfterLooking:
-    """Releases a gradient, then fails: whoever sees that has learnt something of the release."""
+    """Releases a gradient, then fails: whoever sees that has learnt something about the release."""
 
     def plan(self, seat):
         return Plan((Planned("gradient", ClippedGradient, 1),))

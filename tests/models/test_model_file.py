@@ -1,4 +1,4 @@
-"""Model files: what is written is what is read, and what was changed is refused."""
+"""Model files: a round trip is exact, and a changed file is refused."""
 
 import copy
 import hashlib
@@ -19,7 +19,7 @@ from hushfit.errors import InsecureNoiseWarning, InvalidArgument
 from hushfit.estimators import Fit, private_fit
 from hushfit.losses import Logistic
 from hushfit.models import Model, PaidReceipt, Provenance, model_json
-from hushfit.models._standard_errors import noise_spread
+from hushfit.models._standard_errors import noise_standard_errors
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Guarantee, Relation, ReleaseRecord
 from hushfit.problem import Problem
@@ -247,8 +247,8 @@ def test_onnx_gives_the_same_margins_and_probabilities(case, tmp_path):
 
 @pytest.mark.parametrize("solver", ["whitened-gd", "proximal-gd"])
 def test_standard_errors_are_the_spread_of_real_fits(solver):
-    """Against 16 fits of the same rows with other noise, whose own spread is known to about 18
-    %.
+    """Against 16 fits of the same rows with other noise, whose standard deviation is known to about
+    18 %.
     """
     generator = np.random.default_rng(5)
     X = generator.uniform(0, 1, (12_000, 6))
@@ -262,7 +262,7 @@ def test_standard_errors_are_the_spread_of_real_fits(solver):
             fit = private_fit(source, problem, solver, Terms(budget, "test", Randomness.of(seed)))
             weights.append(fit.result.w)
             if seed < 4:
-                claimed.append(noise_spread(fit, problem)[0])
+                claimed.append(noise_standard_errors(fit, problem)[0])
     ratio = np.mean(claimed, axis=0) / np.std(weights, axis=0, ddof=1)
     assert 0.5 < np.median(ratio) < 2.0
     assert (ratio > 0.25).all()
@@ -277,5 +277,8 @@ def test_no_standard_errors_are_claimed_where_noise_is_not_added():
         guarantee = Guarantee(1.0, 1e-5, Relation.REPLACE_ONE, releases=(record,))
         return Fit(solver, result, guarantee, None, transcript)
 
-    assert noise_spread(fit(0.0, ()), problem) is None
-    assert noise_spread(fit(3.0, [Released("gradient", np.zeros(5), object())]), problem) is None
+    assert noise_standard_errors(fit(0.0, ()), problem) is None
+    assert (
+        noise_standard_errors(fit(3.0, [Released("gradient", np.zeros(5), object())]), problem)
+        is None
+    )

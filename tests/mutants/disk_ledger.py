@@ -39,7 +39,7 @@ def the_receipt_is_enough():
 
 
 def the_promise_is_believed():
-    return swapped(model_checks, _promise_problems=lambda model, charge, opening: iter(()))
+    return swapped(model_checks, _guarantee_problems=lambda model, charge, opening: iter(()))
 
 
 _CHECK = ("ledger on disk",)

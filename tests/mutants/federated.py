@@ -11,7 +11,7 @@ from hushfit.federated.algorithms import _ipp_admm as ipp_admm
 from hushfit.federated.algorithms import _pp_admm as pp_admm
 from hushfit.federated.algorithms import _r_admm as r_admm
 from hushfit.federated.algorithms import _shared as shared
-from hushfit.federated.algorithms._subproblem import Words, dual_step
+from hushfit.federated.algorithms._subproblem import MessageHistory, dual_step
 from hushfit.federated.deployment import _run_spec as deployment
 
 from ._mutant import Mutant, swapped, together
@@ -20,13 +20,13 @@ from .solvers import exact_gradient, rows_behind
 
 def exact_minimiser_sent():
     def alternate(subproblem, settings, curator):
-        words = Words(subproblem.seat, settings.bound)
+        words = MessageHistory(subproblem.seat, settings.bound)
         own = dual = np.zeros(subproblem.seat.problem.shape)
         for _ in range(settings.steps):
             query = subproblem.query(own, words.last, dual)
             own = curator.release(pp_admm.NAME, query).reshape(dual.shape)
             exact = query(rows_behind(curator), None).reshape(dual.shape)
-            words.hear((yield exact.ravel()), own)
+            words.record((yield exact.ravel()), own)
             dual = dual_step(subproblem.eta, own, words.last, dual)
         return words.average(settings.average_last)
 

@@ -1,4 +1,4 @@
-"""The page about a model: everything on it, nothing from elsewhere, and it works in a browser."""
+"""The page about a model: it is complete, loads nothing else, and works in a browser."""
 
 import itertools
 import json
@@ -117,7 +117,7 @@ def test_the_page_has_all_its_parts():
 
 
 def test_a_label_in_the_schema_promises_nothing_to_persons():
-    """The schema of these models says that a row is a person; nobody has counted rows."""
+    """The schema of these models says that a row is a person; this is not checked."""
     model, scores = MODELS["binary"]
     assert model.schema.unit == "person"
     page = report_page(model, "", scores)
@@ -149,9 +149,7 @@ def test_a_page_without_promise_says_so():
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
 @pytest.mark.parametrize("prior", [0.01, 0.5, 0.9])
 def test_beliefs_move_by_at_most_the_factor(prior, epsilon):
-    """Against the best attacker there is: randomised response reaches the bound and never passes
-    it.
-    """
+    """Against the optimal attacker: randomised response reaches the bound and never exceeds it."""
     low, high = posterior(prior, epsilon, 0.0)
     truth = np.exp(epsilon) / (1 + np.exp(epsilon))
     assert high == pytest.approx(prior * truth / (prior * truth + (1 - prior) * (1 - truth)))
@@ -179,7 +177,7 @@ FLAGS = [
 
 
 class Browser:
-    """Speaks the DevTools protocol through two pipes, so that no driver is needed."""
+    """Uses the DevTools protocol through two pipes, so that no driver is needed."""
 
     def __init__(self, program, profile):
         to_read, self._write = os.pipe()

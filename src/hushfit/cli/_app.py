@@ -1,4 +1,4 @@
-"""The door of the command line: finds the verb, runs it, and turns every error into one sentence
+"""Entry point of the command line: finds the verb, runs it, and turns every error into one sentence
 and an exit code.
 """
 
@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from hushfit._version import __version__
-from hushfit.cli._printing import complain, print_json
+from hushfit.cli._printing import print_json, print_message
 from hushfit.errors import BudgetExceeded, HushfitError, LedgerError
 
-OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_TROUBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 # Verb: module and one line of help, so that `hushfit --help` imports none of them.
 VERBS = {
@@ -23,10 +23,10 @@ VERBS = {
     "fit": "Fit a model with a privacy guarantee, paying first.",
     "predict": "Label new rows.",
     "evaluate": "Score a model on rows it has not seen.",
-    "report": "Write one page about a model: promise, budget, coefficients.",
-    "plan": "Tell what a fit would cost and yield, before reading a row.",
-    "ledger": "Keep the budget of data sets.",
-    "audit": "Attack an algorithm, or tell how a model's algorithm was attacked.",
+    "report": "Write one page about a model: guarantee, budget, coefficients.",
+    "plan": "Estimate cost and accuracy of a fit, before reading a row.",
+    "ledger": "Manage the budget of data sets.",
+    "audit": "Attack an algorithm, or show how a model's algorithm was attacked.",
     "federate": "Fit one model with owners who do not pool their rows.",
     "owner": "Take part in a federation with your own rows.",
     "completion": "Print the shell completion script.",
@@ -34,7 +34,7 @@ VERBS = {
 
 EPILOG = """\b
 Exit codes: 0 done; 1 unexpected error; 2 bad input; 3 over budget;
-            4 ledger trouble; 130 interrupted.
+            4 ledger error; 130 interrupted.
 A non-zero code from `fit` means that the output was not written. Code 3 also
 means that nothing was spent.
 
@@ -80,7 +80,7 @@ def main() -> None:
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has left; a second complaint at exit helps nobody
+    except BrokenPipeError:  # the reader is gone; a second error at exit is of no use
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
@@ -96,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
     Returns
     -------
     int
-        The exit code. No exception leaves.
+        The exit code. No exception is raised.
     """
     as_json = "--json" in arguments
     with warnings.catch_warnings():
@@ -115,7 +115,7 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         return int(stop.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return _refused(
-            "interrupted", "Interrupted. What had been paid stays paid.", INTERRUPTED, as_json
+            "interrupted", "Interrupted. Payments that were made stay.", INTERRUPTED, as_json
         )
     except click.ClickException as error:
         return _refused(
@@ -124,11 +124,11 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
     except BudgetExceeded as error:
         return _refused("over budget", str(error), OVER_BUDGET, as_json)
     except LedgerError as error:
-        # Texts may travel, for instance to a coordinator; notes name servers and roles, and are for
-        # whoever sits here.
+        # Messages may be sent on, for instance to a coordinator; notes name servers and roles, and
+        # are for the local user only.
         for note in getattr(error, "__notes__", ()):
-            complain(note, word="note")
-        return _refused("ledger", str(error), LEDGER_TROUBLE, as_json)
+            print_message(note, word="note")
+        return _refused("ledger", str(error), LEDGER_FAULT, as_json)
     except HushfitError as error:
         return _refused("bad input", str(error), BAD_INPUT, as_json)
     except BrokenPipeError:
@@ -149,7 +149,7 @@ def _refused(kind: str, text: str, code: int, as_json: bool) -> int:
     if as_json:
         print_json({"error": {"kind": kind, "message": text, "exit_code": code}})
     else:
-        complain(text)
+        print_message(text)
     return code
 
 
@@ -165,4 +165,4 @@ def _own_warnings() -> list[type[Warning]]:
 
 def _show_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
     if category in _own_warnings():
-        complain(str(message), word="warning")
+        print_message(str(message), word="warning")

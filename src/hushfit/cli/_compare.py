@@ -1,5 +1,5 @@
-"""How a schema suits the rows of a table, counted exactly. Not private, and said to be so
-wherever its result goes.
+"""How well a schema matches the rows of a table, by exact counts. Not private, and marked so in
+every output.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from hushfit.data.tables import Table, codes_of, numbers_of, table_batches
 
 @dataclass(frozen=True)
 class ColumnCounts:
-    """Cells of one column against what the schema says about it.
+    """Counts of the cells of one column that do not match the schema.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ class ColumnCounts:
 
     @property
     def remarks(self) -> list[str]:
-        """What may be wrong, in words."""
-        said = ["every cell is missing"] if self.rows and self.missing == self.rows else []
+        """What may be wrong, as text."""
+        texts = ["every cell is missing"] if self.rows and self.missing == self.rows else []
         for count, what in (
             (self.unreadable, "are no number"),
             (self.outside, "lie outside the range"),
             (self.unlisted, "have a label that is not listed"),
         ):
-            said += [f"{count} of {self.rows} cells {what}"] if count else []
-        return said + ([f"no row has {', '.join(map(repr, self.unused))}"] if self.unused else [])
+            texts += [f"{count} of {self.rows} cells {what}"] if count else []
+        return texts + ([f"no row has {', '.join(map(repr, self.unused))}"] if self.unused else [])
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "remarks": self.remarks}
@@ -57,7 +57,7 @@ class ColumnCounts:
 
 @dataclass
 class _Tally:
-    """What has been counted of one column so far."""
+    """Counts of one column so far."""
 
     column: Column
     counts: dict[str, int] = field(
@@ -67,7 +67,7 @@ class _Tally:
     )
     seen: set[int] = field(default_factory=set)
 
-    def see(self, cells: Any) -> None:
+    def add(self, cells: Any) -> None:
         missing = _missing(cells)
         self._add(rows=len(cells), missing=int(missing.sum()))
         if isinstance(self.column, NumericColumn):
@@ -124,5 +124,5 @@ def compare(tables: Sequence[Table], schema: Schema, watch: Any = None) -> list[
     for table in tables:
         for batch in table_batches(table, [column.name for column in columns], watch):
             for tally in tallies:
-                tally.see(batch.column(tally.column.name))
+                tally.add(batch.column(tally.column.name))
     return [tally.result() for tally in tallies]

@@ -25,7 +25,7 @@ def demo(folder: Path) -> int:
         _write_adult(split)
     for old in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
         Path(old).unlink(missing_ok=True)
-    # What a person would write after looking at the draft and at the survey's documentation.
+    # What a person would write from the draft and the survey's documentation.
     Path("schema.toml").write_text(schema_to_toml(SchemaFile(ADULT_SCHEMA)), encoding="utf-8")
     steps = [
         "schema train.csv --target income --unit person -o draft.toml --overwrite",

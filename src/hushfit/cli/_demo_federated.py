@@ -2,7 +2,7 @@
 hushfit.cli._demo_federated FOLDER [HEART]``.
 
 HEART is a folder with the four files of the UCI heart-disease data. Without it, the patients are
-invented.
+simulated.
 """
 
 import csv
@@ -24,7 +24,7 @@ _COMMAND = [sys.executable, "-m", "hushfit.cli._demo_federated", "--verb"]
 
 
 def demo(folder: Path, heart: str | None) -> int:
-    """Found, join, run and compare; returns the first exit code that is not 0."""
+    """Create a federation, join, run and compare; returns the first exit code that is not 0."""
     from hushfit.datasets import load_heart, simulate_heart
 
     shutil.rmtree(folder, ignore_errors=True)
@@ -35,7 +35,7 @@ def demo(folder: Path, heart: str | None) -> int:
         + (
             f"UCI heart disease, from {heart}"
             if heart
-            else "INVENTED; `make demo-federated HEART=folder` takes the UCI files"
+            else "SIMULATED; `make demo-federated HEART=folder` uses the UCI files"
         )
     )
     parts = {
@@ -81,7 +81,7 @@ def _write(path: Path, patients: Any) -> None:
 
 
 def _prepare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> int:
-    """Everything before the run: each line is what a person would type, on the machine that it
+    """All steps before the run: each line is what a person would type on the machine that it
     names.
     """
     from hushfit.cli.verbs.federate import read_run
@@ -124,7 +124,7 @@ def _prepare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> int:
             .replace("epsilon = 1.0", f"epsilon = {EPSILON}")
             .replace("delta = 1e-6", f"delta = {DELTA}")
         )
-        # Each hospital has read run.toml, computed its fingerprint, and agrees.
+        # Each hospital has read run.toml, computed its fingerprint, and approves.
         settings.write_text(f"{text}{read_run(folder / 'run.toml').approval}\n", encoding="utf-8")
     return _verb(f"federate fingerprint {folder}/run.toml")
 
@@ -149,17 +149,17 @@ def _free_port() -> int:
 
 
 def _compare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> None:
-    """The federated model beside what pooled rows, and each hospital alone, would have given at
-    the same budget.
+    """Compare the federated model with models of pooled rows and of each hospital alone, at the
+    same budget.
     """
     from hushfit.cli._printing import print_table
     from hushfit.models import load_model
 
-    held = {name: test for name, (_, test) in parts.items()}
+    held_out = {name: test for name, (_, test) in parts.items()}
     together = load_model(folder / next(iter(parts)) / "state" / "heart.model.json")
 
     def accuracy(predict: Any) -> list[str]:
-        right = {name: predict(test.columns) == test.target for name, test in held.items()}
+        right = {name: predict(test.columns) == test.target for name, test in held_out.items()}
         return [
             f"{np.mean(np.concatenate(list(right.values()))):.3f}",
             *(f"{np.mean(hits):.3f}" for hits in right.values()),
@@ -182,10 +182,10 @@ def _compare(folder: Path, parts: dict[str, tuple[Any, Any]]) -> None:
     ]
     click.echo()
     title = f"Accuracy on held-out patients, epsilon={EPSILON:g}, delta={DELTA:g}, replace-one"
-    print_table(title, ["model", "all", *held], rows)
+    print_table(title, ["model", "all", *held_out], rows)
     click.echo(
         f"What each hospital saw is in {folder}/*/owner.txt; `hushfit owner show --config "
-        f"{folder}/cleveland/owner.toml` tells what was asked."
+        f"{folder}/cleveland/owner.toml` shows what was requested."
     )
 
 
@@ -194,8 +194,8 @@ def _mean(rows: list[list[str]]) -> list[str]:
 
 
 def _fitted(trains: list[Any], seed: int | None) -> Any:
-    """A private model of some hospitals' pooled rows; without a seed, one without privacy. The
-    seed makes this table repeatable.
+    """A private model of some hospitals' pooled rows; without a seed, one without privacy. The seed
+    makes this table reproducible.
     """
     import warnings
 

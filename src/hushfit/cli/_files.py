@@ -1,5 +1,6 @@
-"""Output files: what is checked before anything is paid for, and what is done if writing fails
-afterwards."""
+"""Output files: checks before anything is paid for, and what is done if writing fails
+afterwards.
+"""
 
 import os
 import tempfile
@@ -11,24 +12,21 @@ from hushfit.errors import InvalidArgument
 
 
 def refuse_to_overwrite(output: str, allowed: bool) -> None:
-    """Nothing that was paid for is replaced by accident, and no fit is paid for that could not
-    be saved.
-    """
+    """Refuse an output that exists or cannot be written, before a fit is paid for."""
     path = Path(output)
     if path.exists() and not allowed:
-        raise InvalidArgument(f"{output} exists. Choose another name, or say --overwrite.")
-    with reserved_room(output, 0):
+        raise InvalidArgument(f"{output} exists. Choose another name, or use --overwrite.")
+    with reserved_space(output, 0):
         pass
 
 
 @contextmanager
-def reserved_room(output: str, size: int) -> Iterator[None]:
-    """Keep so many bytes free where a file will be written; the room is given up just before
-    that."""
+def reserved_space(output: str, size: int) -> Iterator[None]:
+    """Reserve bytes on the disk where a file will be written; they are freed just before that."""
     with ExitStack() as held:
         try:
-            # The file has no name: it is gone when the process is. Random bytes, because zeros
-            # might be stored as nothing.
+            # The file has no name: it is removed with the process. Random bytes, since a disk may
+            # not store zeros.
             reserve = held.enter_context(tempfile.TemporaryFile(dir=Path(output).parent))
             reserve.write(os.urandom(size))
             reserve.flush()
@@ -41,8 +39,8 @@ def reserved_room(output: str, size: int) -> Iterator[None]:
         yield
 
 
-def kept_elsewhere(name: str, text: str, folders: Iterable[Path]) -> Path | None:
-    """Save what was paid for in the first folder that takes it; None if none does."""
+def saved_elsewhere(name: str, text: str, folders: Iterable[Path]) -> Path | None:
+    """Save what was paid for in the first folder that can be written; None if there is none."""
     from hushfit.models import write_whole
 
     for folder in folders:

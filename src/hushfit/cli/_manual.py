@@ -1,4 +1,4 @@
-"""The manual page, made from the same texts as ``--help``."""
+"""The manual page, generated from the texts of ``--help``."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from hushfit.cli._app import VERBS, app
 
 _HEAD = """# The `hushfit` command
 
-This page is made from the program's own help texts (`python -m hushfit.cli._manual > docs/cli.md`).
-[The tutorial](tutorial.md) walks through the verbs with real output.
+This page is generated from the program's help texts (`python -m hushfit.cli._manual >
+docs/cli.md`). [The tutorial](tutorial.md) shows the verbs with real output.
 """
 
 _PLAN = """
@@ -18,11 +18,11 @@ _PLAN = """
 With `x = s * sqrt(d + 1) / (n * mu)`, where n is the number of rows, d of encoded columns, s is 2
 for replace-one and 1 for add-remove, and mu is the Gaussian parameter of (epsilon, delta), the
 default solver is expected to lose `0.24 * x**0.69` of accuracy against a fit without privacy, and
-nine cases in ten lie within a factor of 2.7 of that. The rule is a least-squares line, in
+nine cases in ten are within a factor of 2.7 of that. The rule is a least-squares line, in
 logarithms, through 61 measurements: eight tables of 6,500 to 80,000 rows and 33 to 301 columns,
-epsilon from 0.05 to 1.6 at delta 1e-8, both relations on three of them. It knows nothing about your
-labels: a rare class or a very easy problem can lie outside. The noise that `plan` prints is not a
-rule but the exact calibration.
+epsilon from 0.05 to 1.6 at delta 1e-8, both relations on three of them. It does not depend on your
+labels: a rare class or a very easy problem can be outside. The noise that `plan` prints is not an
+estimate but the exact calibration.
 """
 
 

@@ -1,4 +1,4 @@
-"""What people and scripts get to see. Results go to standard output, everything else to standard
+"""Output for people and scripts. Results go to standard output, everything else to standard
 error.
 """
 
@@ -17,19 +17,19 @@ json_option = click.option(
 )
 
 
-def complain(text: str, word: str = "error") -> None:
-    """One sentence on standard error."""
+def print_message(text: str, word: str = "error") -> None:
+    """Print one sentence on standard error."""
     colour = {"error": "red", "warning": "yellow", "note": "cyan"}[word]
     click.echo(f"{click.style(word + ':', fg=colour, bold=True)} {text}", err=True)
 
 
 def print_json(value: Any) -> None:
-    """Strict JSON on standard output."""
+    """Print strict JSON on standard output."""
     click.echo(json.dumps(_without_infinity(value), indent=2, allow_nan=False, default=str))
 
 
 def _without_infinity(value: Any) -> Any:
-    """Strict JSON has no infinity: write it as a word, as guarantees do."""
+    """Strict JSON has no infinity: write it as a string, as guarantees do."""
     if isinstance(value, dict):
         return {key: _without_infinity(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -41,12 +41,12 @@ def console() -> Any:
     """A rich console; imported here because drawing is not needed for help texts."""
     from rich.console import Console
 
-    # Nobody wraps lines in a pipe, so there a fixed, wide page is best.
+    # Lines in a pipe are not wrapped, so a fixed, large width is best there.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A small table; numbers, which start with a digit, sign or dot, to the right."""
+    """Print a small table; numbers, which start with a digit, sign or dot, are aligned right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -61,7 +61,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def print_panel(title: str, text: str) -> None:
-    """A framed paragraph."""
+    """Print a framed paragraph."""
     from rich.panel import Panel
     from rich.text import Text
 
@@ -79,7 +79,7 @@ def print_panel(title: str, text: str) -> None:
 
 @contextmanager
 def reading_bar(paths: Sequence[str], shown: bool) -> Iterator[Callable[[int], None] | None]:
-    """A bar over the bytes of some files, on standard error."""
+    """A progress bar over the bytes of some files, on standard error."""
     if not shown:
         yield None
         return
@@ -95,5 +95,5 @@ def reading_bar(paths: Sequence[str], shown: bool) -> Iterator[Callable[[int], N
 
 
 def at_terminal(as_json: bool) -> bool:
-    """Whether somebody is watching."""
+    """Whether standard error is a terminal that shows progress."""
     return sys.stderr.isatty() and not as_json

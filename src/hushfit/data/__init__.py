@@ -1,8 +1,8 @@
-"""Private rows and the secret coins that choose among them.
+"""Private rows, and the secret random bits that sample them.
 
-rows/    Rows in memory, in blocks, and the secret coins that choose among them
+rows/    Rows in memory, in blocks, and the secret random bits that sample them
 schema/  The public description of a table
-tables/  Tables in files: read in record batches, encoded by a schema, kept small
+tables/  Tables in files: read in record batches, encoded by a schema, stored compactly
 """
 
 from hushfit.data.rows import (

@@ -7,11 +7,10 @@ load_adult                  Load the Adult census table that comes with the libr
 HEART_SCHEMA                Codes as the UCI page explains them
 Heart                       The patients of one hospital
 load_heart                  Read the four hospitals from the files of the UCI page
-simulate_heart              Invent four hospitals with the columns and sizes of the heart-disease
-                            data
-SparseClassification        Simulated rows and the truth about them
-make_sparse_classification  Simulate two classes of which a few features tell everything there is
-                            to tell
+simulate_heart              Simulate four hospitals with the columns and sizes of the
+                            heart-disease data
+SparseClassification        Simulated rows and their true coefficients
+make_sparse_classification  Simulate two classes that depend on a few features only
 """
 
 from hushfit.datasets._adult import ADULT_SCHEMA, Adult, load_adult

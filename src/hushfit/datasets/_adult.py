@@ -1,7 +1,7 @@
 """The Adult census table: 48,842 people from the 1994 Current Population Survey (Becker and Kohavi,
 1996; CC BY 4.0).
 
-The attribution is in ``adult.txt`` beside the data, the choice of ranges in
+The attribution is in ``adult.txt`` next to the data, the choice of ranges in
 ``docs/adr/0003-bundled-adult.md``.
 """
 
@@ -22,8 +22,8 @@ TRAIN_ROWS = 32_561
 # Vocabularies as printed in the documentation of the UCI data set, in its order. Ranges: age is
 # top-coded at 90 and hours has two digits in the survey; education-num numbers the 16 levels of
 # schooling; capital-gain has five digits, 99999 being the top code. No bound of capital-loss is
-# documented, so it gets a round one. fnlwgt is not there: it says how many people of the population
-# a row stands for, a property of the sampling plan and not of the person.
+# documented, so it gets a round one. fnlwgt is left out: it is the number of people of the
+# population that a row stands for, a property of the sampling plan and not of the person.
 ADULT_SCHEMA = Schema(
     columns=(
         NumericColumn("age", low=17, high=90),

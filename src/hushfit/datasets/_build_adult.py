@@ -34,11 +34,11 @@ def compress(column: Column, cells: list[str]) -> AnyArray:
     """Category codes as bytes, numbers as the smallest integers that hold the public range."""
     if isinstance(column, CategoricalColumn):
         codes = column.codes(np.array(cells))
-        strangers = {
-            c for c, k in zip(cells, codes, strict=True) if k == len(column.categories)
-        } - {UNKNOWN}
-        if strangers:
-            raise SystemExit(f"{column.name}: {sorted(strangers)} not in the documented vocabulary")
+        unknown = {c for c, k in zip(cells, codes, strict=True) if k == len(column.categories)} - {
+            UNKNOWN
+        }
+        if unknown:
+            raise SystemExit(f"{column.name}: {sorted(unknown)} not in the documented vocabulary")
         return codes.astype(np.uint8)
     return np.array(cells, dtype=np.int64).astype(np.min_scalar_type(int(column.high)))
 

@@ -2,7 +2,8 @@
 4.0): a natural case of several owners.
 
 The rows are not bundled. `load_heart` reads the four files of the UCI page from a folder;
-`simulate_heart` invents patients of the same columns and numbers for demonstrations without them.
+`simulate_heart` simulates patients with the same columns and numbers of rows, for demonstrations
+without them.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.errors import InvalidArgument
 
 # Codes as the UCI page explains them. It gives no ranges, so these are round numbers from clinical
-# practice, none from the rows; the middle of a range stands in for a value that was not taken.
+# practice, none from the rows; the middle of a range replaces a value that was not measured.
 HEART_SCHEMA = Schema(
     columns=(
         NumericColumn("age", low=20, high=90),
@@ -94,7 +95,7 @@ def load_heart(folder: str | Path) -> dict[str, Heart]:
     Notes
     -----
     The columns slope, ca and thal are left out: three of the hospitals hardly ever recorded them. A
-    cholesterol or pressure of 0 is a value that was not taken.
+    cholesterol or pressure of 0 is a value that was not measured.
 
     References
     ----------
@@ -133,8 +134,8 @@ def _decoded(column: CategoricalColumn | NumericColumn, values: AnyArray) -> Any
 
 
 def simulate_heart(seed: int = 0) -> dict[str, Heart]:
-    """Invent four hospitals with the columns and sizes of the heart-disease data; nobody in them
-    exists.
+    """Simulate four hospitals with the columns and sizes of the heart-disease data; no patient is
+    real.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def simulate_heart(seed: int = 0) -> dict[str, Heart]:
 
 
 def _invented(rng: np.random.Generator, rows: int, severity: float) -> Heart:
-    """Patients around one hidden number each, that of their illness."""
+    """Patients whose columns depend on one latent number each, the severity of their illness."""
     ill = rng.normal(severity, 1.2, rows)
 
     def number(centre: float, slope: float, spread: float) -> AnyArray:

@@ -2,7 +2,7 @@
 measured.
 
 Rows are Gaussian with covariance ``0.5**|i - j|`` in both. The designs differ in the true
-coefficients and in the labels. Nothing here is private: whoever simulates knows the truth.
+coefficients and in the labels. Nothing here is private: the truth is known.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ CORRELATION = 0.5
 
 
 class SparseClassification(NamedTuple):
-    """Simulated rows and the truth about them.
+    """Simulated rows and their true coefficients.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ def make_sparse_classification(
     n_informative: int | None = None,
     random_state: int | None = None,
 ) -> SparseClassification:
-    """Simulate two classes of which a few features tell everything there is to tell.
+    """Simulate two classes that depend on a few features only.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def make_sparse_classification(
         ``"correlated"``, the second half being minus the first, and spread those of ``"threshold"``
         evenly from 10 to 4 before the last one.
     random_state : int, optional
-        Seed. None draws from the operating system and cannot be repeated.
+        Seed. None draws from the operating system and is not reproducible.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def make_sparse_classification(
 
     Notes
     -----
-    The second paper speaks of a standard normal error but prints a formula without it, and lets the
+    The second paper mentions a standard normal error but prints a formula without it, and lets the
     indices of the covariance run to n. Here the error is added to ``x'w``, as in the first paper,
     which follows the second; and the indices run over features. Both papers then scale the table,
     columns to [0, 1] or rows to norm at most 1. That is not done here: the estimators scale rows by
@@ -112,7 +112,7 @@ def make_sparse_classification(
 
 @dataclass(frozen=True)
 class _Design:
-    """What one of the papers chose; ``labels`` takes x'w + e and says who is positive."""
+    """Design of one of the papers; ``labels`` takes x'w + e and returns which rows are positive."""
 
     n_rows: int
     n_informative: int
@@ -132,7 +132,7 @@ def _falling_then_small(count: int) -> Vector:
 
 
 _DESIGNS = {
-    # The sign of e is immaterial: it is symmetric.
+    # The sign of e does not matter: its distribution is symmetric.
     "correlated": _Design(
         40_000, 20, _rising_then_opposite, lambda t, coins: _uniform(len(t), coins) < expit(t)
     ),
@@ -162,7 +162,7 @@ def _normal(count: int, coins: Coins) -> Vector:
 
 
 def _check_sizes(n_rows: int, n_features: int, n_informative: int) -> None:
-    """Refuse tables without rows and truths that do not fit."""
+    """Refuse sizes that do not fit."""
     if n_rows < 1:
         raise InvalidArgument(f"n_rows={n_rows} leaves no table. Give at least 1.")
     if not 1 <= n_informative <= n_features:

@@ -1,5 +1,5 @@
-"""Several data owners, no pooled rows: each answers with its own noise, pays from its own ledger,
-and talks with its neighbours.
+"""Federated fits: several data owners, no pooled rows. Each adds its own noise, pays from its own
+ledger, and exchanges messages with its neighbours.
 
 algorithms/   The algorithms that several owners can run together
 deployment/   Real runs over a network, without the transport
@@ -7,14 +7,14 @@ Agreement     A public description of the table and the model, in plain JSON val
 unpacked      The inverse of `packed`
 Network       Owners and the edges along which they send each other messages
 Owner         One owner of rows in a run
-Run           What the owners are about to do together
-Algorithm     One way for owners to fit a model together
-Conversation  The generator that an owner's part of an algorithm is
-Inbox         The words of the neighbours, by owner
-Seat          An owner's place at the table
-Talk          What came of a run
-simulate      Hold a run among owners in this process, along the edges of their network only
-Together      A model that several owners made
+Run           Name and algorithm of a run
+Algorithm     A federated algorithm
+Conversation  Generator that runs an owner's part of an algorithm
+Inbox         Messages of the neighbours, by owner
+Seat          What an owner knows before the first message, all public
+Talk          Weights and messages of a run
+simulate      Run owners in this process; messages follow the edges of their network
+Together      A model that several owners fitted
 fit_together  Fit one model on the rows of several owners, all in this process
 """
 

@@ -1,5 +1,5 @@
-"""What owners must agree on before the first word: columns, ranges, classes, model. Compared by
-hash, explained by difference.
+"""What owners must agree on before the first message: columns, ranges, classes, model. Compared by
+hash; differences are listed.
 """
 
 import hashlib
@@ -28,17 +28,17 @@ class Agreement:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for equal terms, whoever computes it; the order of columns counts."""
+        """SHA-256 of the terms; the order of columns counts."""
         return hashlib.sha256(
             json.dumps(self.terms, separators=(",", ":"), allow_nan=False).encode()
         ).hexdigest()
 
     def require_same(self, mine: str, theirs: "Agreement", other: str) -> None:
-        """Refuse terms that differ, naming the first places and both values."""
+        """Refuse terms that differ; the message has the first differences with both values."""
         if self.fingerprint == theirs.fingerprint:
             return
         found = list(_differences("", self.terms, theirs.terms)) or ["the order of the columns"]
-        shown = "; ".join(_told(difference, mine, other) for difference in found[:3])
+        shown = "; ".join(_described(difference, mine, other) for difference in found[:3])
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         raise InvalidArgument(
             f"The owners do not agree on the table: {shown}{more}. Give all of them the same "
@@ -46,14 +46,14 @@ class Agreement:
         )
 
     def own_differences(self, theirs: "Agreement") -> list[tuple[str, str]]:
-        """Places of these terms that differ in the others, with the values here: nothing of the
+        """Entries of these terms that differ from the others, with the values here; no value of the
         others is in them.
         """
         found = _differences("", self.terms, theirs.terms)
         return [(where, own) for where, own, _ in found if own != _MISSING]
 
 
-def _told(difference: Any, mine: str, other: str) -> str:
+def _described(difference: Any, mine: str, other: str) -> str:
     if isinstance(difference, str):
         return difference
     where, a, b = difference

@@ -1,11 +1,10 @@
-"""An owner's memory of a run on its own disk, so that a run goes on after a crash without a second
-draw of anything.
+"""An owner's journal of a run on its own disk, so that a run resumes after a crash and no noise is
+drawn twice.
 
-A journal holds what was released and what was heard: both public, so the file holds nothing
-private. A release is on the disk before anything is made of it: if the rest of its turn fails,
-whoever sees the failure has learnt something of it, and a second draw would tell more. A word is on
-the disk before it leaves the owner. Holding the conversation again from the journal gives the same
-words. Proof: docs/proofs/federated.md.
+A journal holds releases and received messages. Both are public, so the file holds nothing private.
+A release is on disk before it is used: if the rest of its turn fails, whoever sees the failure has
+learnt something about it, and a second draw would reveal more. A message is on disk before it is
+sent. Replaying the journal gives the same messages. Proof: docs/proofs/federated.md.
 """
 
 import base64
@@ -30,46 +29,46 @@ _FORMAT = "hushfit-journal-3"
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """One round of one owner: what it heard before it, what it released in it, what it said."""
+    """One round of one owner: messages received before it, releases in it, and the message sent."""
 
-    heard: Mapping[str, Vector]
+    received: Mapping[str, Vector]
     released: tuple[Released, ...]
-    said: Vector | None
+    sent: Vector | None
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a journal has come.
+    """Position of a journal in its run.
 
     Parameters
     ----------
     turns : int
         Rounds that its owner has answered.
-    heard : mapping from name to int
-        The last round of which a neighbour's word is in the journal.
+    last_received : mapping from name to int
+        The last round of which a neighbour's message is in the journal.
     """
 
     turns: int = 0
-    heard: Mapping[str, int] = field(default_factory=dict)
+    last_received: Mapping[str, int] = field(default_factory=dict)
 
-    def heard_from(self, name: str) -> int:
-        """The last round in which a neighbour was heard; -1 if never."""
-        return self.heard.get(name, -1)
+    def last_received_from(self, name: str) -> int:
+        """The last round in which a message of a neighbour was received; -1 if none."""
+        return self.last_received.get(name, -1)
 
 
 @dataclass(eq=False)
 class Journal:
-    """The turns of a run, in memory and, with a path, in a file that is only ever appended to.
+    """The turns of a run, in memory and, with a path, in an append-only file.
 
     While it is open no other process can open it: two of them would draw different noise for the
-    same statistic. It also says how far its owner's payment has come: an owner that has paid, but
-    whose journal does not know of it, must have lost the journal in which it spoke.
+    same query. It also records the state of its owner's payment: an owner that has paid, but whose
+    journal has no record of it, must have lost the journal of what it sent.
     """
 
     run: str
     path: Path | None = None
     turns: list[Turn] = field(default_factory=list)
-    begun: list[Released] = field(default_factory=list)
+    pending: list[Released] = field(default_factory=list)
     token: str | None = None
     receipt: int | None = None
     lock: IO[bytes] | None = field(default=None, repr=False)
@@ -78,8 +77,8 @@ class Journal:
     def open(
         cls, run: str, folder: str | os.PathLike[str] | None, terms: Mapping[str, Any]
     ) -> "Journal":
-        """The journal of a run on given terms: its own file in the folder, read if it is there;
-        in memory without a folder.
+        """The journal of a run on given terms: a file in the folder, read if it exists; in memory
+        without a folder.
         """
         if folder is None:
             return cls(run)
@@ -101,49 +100,49 @@ class Journal:
                 )
             elif lines[0] != header:
                 raise InvalidArgument(
-                    f"Run {run} was begun with other settings or another budget. Start a run with "
-                    "a new name."
+                    f"Run {run} was started with other settings or another budget. Start a run "
+                    "with a new name."
                 )
             journal = cls(run, path, lock=lock)
             for line in lines[1:]:
-                journal._take_in(line)
+                journal._read_line(line)
         except (KeyError, TypeError, AttributeError) as error:
             lock.close()
-            raise _changed(path) from error
+            raise _edited(path) from error
         except BaseException:
             lock.close()
             raise
         return journal
 
-    def _take_in(self, line: Mapping[str, Any]) -> None:
+    def _read_line(self, line: Mapping[str, Any]) -> None:
         if "paying" in line:
             self.token = line["paying"]
         elif "receipt" in line:
             self.receipt = line["receipt"]
         elif "release" in line:
             name, answer = line["release"]
-            self.begun.append(Released(name, unpacked(answer)))
+            self.pending.append(Released(name, unpacked(answer)))
         else:
             self._close_turn(*_turn(line))
 
-    def _close_turn(self, heard: Mapping[str, Vector], said: Vector | None) -> Turn:
-        self.turns.append(Turn(heard, tuple(self.begun), said))
-        self.begun.clear()
+    def _close_turn(self, received: Mapping[str, Vector], sent: Vector | None) -> Turn:
+        self.turns.append(Turn(received, tuple(self.pending), sent))
+        self.pending.clear()
         return self.turns[-1]
 
     @property
     def standing(self) -> Standing:
-        """How far it has come."""
-        return _standing([turn.heard for turn in self.turns])
+        """Its position."""
+        return _standing([turn.received for turn in self.turns])
 
     @property
     def releases(self) -> list[Released]:
-        """All that was released, of the turn that was begun last too."""
-        return [released for turn in self.turns for released in turn.released] + self.begun
+        """All releases, those of the unfinished turn included."""
+        return [released for turn in self.turns for released in turn.released] + self.pending
 
     def note_paying(self) -> str:
-        """About to pay: nothing has been released yet. The token tells its payment from that of
-        any other journal.
+        """Record that a payment is about to be made; nothing has been released yet. The token
+        distinguishes it from the payment of any other journal.
         """
         token = secrets.token_hex(8)
         self._write({"paying": token})
@@ -151,7 +150,7 @@ class Journal:
         return token
 
     def note_receipt(self, number: int) -> None:
-        """Paid; turns may follow."""
+        """Record that the payment was made; turns may follow."""
         self._write({"receipt": number})
         self.receipt = number
 
@@ -161,17 +160,17 @@ class Journal:
             self.lock.close()
 
     def note_release(self, released: Released) -> None:
-        """Remember an answer of the turn that is being taken; on disk, before this returns."""
+        """Record a release of the current turn; it is on disk before this returns."""
         self._write({"release": [released.name, packed(released.answer)]})
-        self.begun.append(released)
+        self.pending.append(released)
 
-    def note_turn(self, heard: Mapping[str, Vector], said: Vector | None) -> None:
-        """Remember what was heard and said in the turn whose releases were noted; on disk,
-        before this returns.
+    def note_turn(self, received: Mapping[str, Vector], sent: Vector | None) -> None:
+        """Record the messages of the turn whose releases were recorded; on disk before this
+        returns.
         """
-        words = {name: packed(vector) for name, vector in heard.items()}
-        self._write({"heard": words, "said": None if said is None else packed(said)})
-        self._close_turn(heard, said)
+        messages = {name: packed(vector) for name, vector in received.items()}
+        self._write({"heard": messages, "said": None if sent is None else packed(sent)})
+        self._close_turn(received, sent)
 
     def _write(self, line: Mapping[str, Any]) -> None:
         if self.path is not None:
@@ -179,8 +178,8 @@ class Journal:
 
 
 def standing_on_disk(run: str, folder: str | os.PathLike[str]) -> Standing:
-    """How far the journal of a run in a folder has come, whether or not a process has it open;
-    nothing is written.
+    """Position of the journal of a run in a folder, whether or not a process has it open; nothing
+    is written.
     """
     path = _path(run, folder)
     lines = list(_parsed(path, _whole(path.read_bytes()))) if path.exists() else []
@@ -191,14 +190,14 @@ def _path(run: str, folder: str | os.PathLike[str]) -> Path:
     return Path(folder) / f"{run}.journal"
 
 
-def _standing(heard: Sequence[Mapping[str, Any]]) -> Standing:
-    # What was heard before a turn was said in the round before it.
-    last = {name: place - 1 for place, words in enumerate(heard) for name in words}
-    return Standing(len(heard), last)
+def _standing(received: Sequence[Mapping[str, Any]]) -> Standing:
+    # What was received before a turn was sent in the round before it.
+    last = {name: place - 1 for place, inbox in enumerate(received) for name in inbox}
+    return Standing(len(received), last)
 
 
 def _locked(path: Path, run: str) -> IO[bytes]:
-    """A file that this process holds until it closes it or ends."""
+    """A file locked by this process until it closes it or ends."""
     file = path.open("ab")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -219,9 +218,7 @@ def _append(path: Path, line: Mapping[str, Any]) -> None:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Whole lines only: a last one that a crash cut short was never acted upon, and is taken
-    away.
-    """
+    """Complete lines only: a last line that a crash cut short was never used, and is removed."""
     content = path.read_bytes()
     whole = _whole(content)
     if len(whole) < len(content):
@@ -243,19 +240,18 @@ def _parsed(path: Path, lines: bytes) -> Iterator[dict[str, Any]]:
                 raise ValueError
             yield parsed
     except (ValueError, RecursionError):
-        raise _changed(path) from None
+        raise _edited(path) from None
 
 
-def _changed(path: Path) -> InvalidArgument:
+def _edited(path: Path) -> InvalidArgument:
     return InvalidArgument(
-        f"{path.name} has a line that no owner has written. It was changed by hand: start a new "
-        "run."
+        f"{path.name} has a line that no owner has written: it was edited. Start a new run."
     )
 
 
 def _turn(line: Mapping[str, Any]) -> tuple[dict[str, Vector], Vector | None]:
-    heard = {name: unpacked(text) for name, text in line["heard"].items()}
-    return heard, None if line["said"] is None else unpacked(line["said"])
+    received = {name: unpacked(text) for name, text in line["heard"].items()}
+    return received, None if line["said"] is None else unpacked(line["said"])
 
 
 def digest_of(releases: Sequence[Released]) -> str:

@@ -1,4 +1,4 @@
-"""Who talks with whom: a connected undirected graph of data owners, public."""
+"""The communication network: a connected undirected graph of data owners, public."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,31 +40,30 @@ class Network:
         if unreached:
             raise InvalidArgument(
                 f"The network is not connected: {', '.join(sorted(unreached))} cannot be reached "
-                f"from {self.root}. Add edges until "
-                "it is one piece."
+                f"from {self.root}. Add edges until it is connected."
             )
 
     @classmethod
     def ring(cls, names: Sequence[str]) -> "Network":
-        """Each owner beside the next one, and the last beside the first."""
+        """Edges from each owner to the next, and from the last to the first."""
         return cls(
             names, [(a, b) for a, b in zip(names, [*names[1:], names[0]], strict=True) if a != b]
         )
 
     @classmethod
     def star(cls, names: Sequence[str]) -> "Network":
-        """Every owner beside the first one."""
+        """Edges from the first owner to every other."""
         return cls(names, [(names[0], name) for name in names[1:]])
 
     @classmethod
     def complete(cls, names: Sequence[str]) -> "Network":
-        """Every owner beside every other."""
+        """Edges between all owners."""
         return cls(names, [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])
 
     @classmethod
     def random(cls, names: Sequence[str], mean_degree: float = 4.0, seed: int = 0) -> "Network":
-        """A random tree, so that it is connected, and further random edges up to a mean degree.
-        The seed is public.
+        """A random tree, so that it is connected, plus random edges up to a mean degree. The seed
+        is public.
         """
         rng = np.random.default_rng(seed)
         order = [names[i] for i in rng.permutation(len(names))]
@@ -77,9 +76,7 @@ class Network:
 
     @classmethod
     def parse(cls, shape: Any, names: Sequence[str]) -> "Network":
-        """What a user's argument stands for: a `Network`, the name of a shape, or a list of
-        edges.
-        """
+        """The network that a user gives: a `Network`, the name of a shape, or a list of edges."""
         if isinstance(shape, Network):
             if set(shape.names) != set(names):
                 raise InvalidArgument(
@@ -98,16 +95,16 @@ class Network:
         return cls(names, shape)
 
     @cached_property
-    def _beside(self) -> dict[str, tuple[str, ...]]:
-        beside: dict[str, set[str]] = {name: set() for name in self.names}
+    def _adjacent(self) -> dict[str, tuple[str, ...]]:
+        adjacent: dict[str, set[str]] = {name: set() for name in self.names}
         for a, b in self.edges:
-            beside[a].add(b)
-            beside[b].add(a)
-        return {name: tuple(sorted(others)) for name, others in beside.items()}
+            adjacent[a].add(b)
+            adjacent[b].add(a)
+        return {name: tuple(sorted(others)) for name, others in adjacent.items()}
 
     def neighbours(self, name: str) -> tuple[str, ...]:
         """The owners that share an edge with this one, in alphabetical order."""
-        return self._beside[name]
+        return self._adjacent[name]
 
     @property
     def root(self) -> str:
@@ -121,7 +118,7 @@ class Network:
         queue = deque([self.root])
         while queue:
             at = queue.popleft()
-            for name in self._beside[at]:
+            for name in self._adjacent[at]:
                 if name not in parents:
                     parents[name] = at
                     queue.append(name)
@@ -158,7 +155,7 @@ def _sorted(a: str, b: str) -> tuple[str, str]:
 def _checked_names(names: Iterable[str]) -> tuple[str, ...]:
     checked = tuple(names)
     if not checked or not all(isinstance(name, str) and name for name in checked):
-        raise InvalidArgument(f"names={checked!r} must be one or more words. Name each owner.")
+        raise InvalidArgument(f"names={checked!r} must be one or more names. Name each owner.")
     if len(set(checked)) < len(checked):
         raise InvalidArgument(f"names={list(checked)} has a name twice. Name each owner once.")
     return checked

@@ -1,9 +1,9 @@
-"""A data owner: rows, ledger and journal of its own; it pays before it speaks, and never says
-anything twice in two ways.
+"""A data owner with its own rows, ledger and journal. It pays before it sends anything, and never
+sends two different messages in one round.
 
-It knows nothing of how messages travel. Whatever calls `Owner.turn` may be broken or hostile: a
-round is answered once, a repeated question gets the recorded answer, and any other question is
-refused. Proof: docs/proofs/federated.md.
+It does not depend on the transport. The caller of `Owner.turn` may be broken or hostile: a round is
+answered once, a repeated request gets the recorded answer, and any other request is refused. Proof:
+docs/proofs/federated.md.
 """
 
 import os
@@ -27,7 +27,7 @@ _LONGEST_NAME = 100  # it becomes part of file names
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What the owners are about to do together; public, the same for all.
+    """Name and algorithm of a run; public, the same for all owners.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class Run:
 
     @property
     def label(self) -> str:
-        """How its line in a ledger begins."""
+        """Prefix of its entry in a ledger."""
         return f"federated run {self.name}"
 
     def paid_as(self, token: str) -> str:
-        """Its line in a ledger, when the journal with this token pays."""
+        """Its entry in a ledger if the journal with this token pays."""
         return f"{self.label} (journal {token})"
 
     def is_paid_by(self, receipt: Receipt) -> bool:
@@ -70,14 +70,14 @@ class Owner:
     Parameters
     ----------
     source : DataSource
-        Its rows. Nobody else sees them.
+        Its rows. No one else sees them.
     seat : Seat
-        Its place among the others; public.
+        Public facts about the run and the other owners.
     run : Run
     ledger : Ledger or None
-        Charged once for the whole run, before the first word.
+        Charged once for the whole run, before the first message.
     folder : path or None
-        Where the journal is kept; None forgets it with the process.
+        Where the journal is stored; None keeps it in memory only.
     random_state : int or None
         None is secure; an int is for tests and simulations.
     """
@@ -97,9 +97,9 @@ class Owner:
             or self.seat.sizes[self.seat.name] != self.source.n_rows
         ):
             raise InvalidArgument(
-                f"{self.seat.name} has {self.source.n_rows} rows, but the run counts on "
-                f"{self.seat.sizes[self.seat.name]}. The number "
-                "of rows is public: state it correctly."
+                f"{self.seat.name} has {self.source.n_rows} rows, but the run states "
+                f"{self.seat.sizes[self.seat.name]}. The number of rows is public: state it "
+                "correctly."
             )
         self._quote = self.run.algorithm.plan(self.seat).quote(self.seat.problem, self.seat.budget)
         terms = {"cost": self._quote.cost.to_dict(), "relation": self.seat.problem.relation.value}
@@ -123,7 +123,7 @@ class Owner:
 
     @property
     def standing(self) -> Standing:
-        """How far its journal has come."""
+        """Position of its journal."""
         return self._journal.standing
 
     @property
@@ -133,11 +133,13 @@ class Owner:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What this owner's rows are promised, whatever the other owners do with what they hear."""
+        """Guarantee for this owner's rows, whatever the other owners do with what they receive."""
         return self._contract.guarantee
 
     def _signed(self) -> Contract:
-        """Promise, pay once for the whole run, and open the rows; released answers are replayed."""
+        """State the guarantee, pay once for the whole run, and open the rows; recorded releases are
+        replayed.
+        """
         payer = None if self.ledger is None else _PaidOnce(self, self.ledger)
         return Contract.signed(
             self.source,
@@ -145,11 +147,11 @@ class Owner:
             self.seat.problem.relation,
             _terms(self.seat, self.run, payer, self.random_state),
             replay=self._journal.releases,
-            keep=self._keep,
+            keep=self._record_release,
         )
 
     def _pay(self, ledger: Ledger) -> Receipt:
-        """Once for a run, however often its process is started."""
+        """Pay once for a run, however often its process is started."""
         journal, paid = (
             self._journal,
             [receipt for receipt in ledger.entries if self.run.is_paid_by(receipt)],
@@ -158,8 +160,8 @@ class Owner:
             label = self.run.paid_as(journal.note_paying())
             paid = [ledger.charge(self._quote.cost, label, self.seat.problem.relation)]
             journal.note_receipt(paid[0].number)
-        # What another journal paid for, that one may have released: only a payment that carries
-        # this journal's token is its own.
+        # Another journal may have released what it paid for: only a payment with this journal's
+        # token is its own.
         own = [
             receipt
             for receipt in paid
@@ -168,13 +170,12 @@ class Owner:
         if own and journal.receipt is None and not journal.releases:
             journal.note_receipt(
                 own[0].number
-            )  # it crashed between paying and saying so, before its first word
+            )  # it crashed between the payment and its record, before the first release
         if not own or journal.receipt != own[0].number:
             raise LedgerError(
-                f"The ledger has paid for run {self.run.name}, but its journal is gone: what it "
-                "released may be out, and drawing it "
-                "again would not be paid for. Bring the journal back, or start a run with a new "
-                "name."
+                f"The ledger has paid for run {self.run.name}, but its journal is gone: its "
+                "releases may be known to others, and drawing them again would not be paid for. "
+                "Restore the journal, or start a run with a new name."
             )
         if [receipt.cost for receipt in own] != [self._quote.cost]:
             raise LedgerError(
@@ -186,8 +187,8 @@ class Owner:
         return own[0]
 
     def _refuse_old_journal(self) -> None:
-        """What was released after an old copy of the journal was made, or by another copy, would
-        be drawn again.
+        """Refuse a copy of a journal: what was released after it was made, or by another copy,
+        would be drawn again.
         """
         account, here = self._account(), self._journal.releases
         if account is None or self._paid is None:
@@ -196,27 +197,26 @@ class Owner:
         if len(here) < recorded:
             raise OldJournal(
                 f"The journal of run {self.run.name} holds {len(here)} releases, but the ledger "
-                "has recorded "
-                f"{recorded}: it is an old copy. Bring the last one back, or start a run with a "
-                "new name."
+                f"has recorded {recorded}: it is an old copy. Restore the latest one, or start a "
+                "run with a new name."
             )
         if recorded and digest_of(here[:recorded]) != digest:
             raise OldJournal(
                 f"The journal of run {self.run.name} holds other releases than the ledger has "
-                "recorded: another "
-                "copy of it has spoken. Bring that one back, or start a run with a new name."
+                "recorded: another copy of it has released them. Restore that one, or start a run "
+                "with a new name."
             )
 
     def _account(self) -> DiskAccount | None:
-        """Where releases are counted beside the payment; an account in memory does not outlive
-        the process.
+        """The account that counts the releases of a payment, if it is on disk; one in memory does
+        not outlive the process.
         """
         account = None if self.ledger is None else self.ledger.account
         return account if isinstance(account, DiskAccount) else None
 
-    def _keep(self, released: Released) -> None:
-        """In the journal first, then in the ledger: a crash between the two leaves no journal
-        that seems old.
+    def _record_release(self, released: Released) -> None:
+        """Record a release in the journal first, then in the ledger: after a crash in between, the
+        journal does not look old.
         """
         self._journal.note_release(released)
         account = self._account()
@@ -225,19 +225,21 @@ class Owner:
             account.record_releases(self._paid, len(releases), digest_of(releases))
 
     def _start(self) -> None:
-        """Hold the conversation again as far as the journal goes."""
+        """Replay the journal."""
         past = list(self._journal.turns)
-        self._talk: Conversation = self.run.algorithm.converse(self.seat, self._contract.curator)
+        self._conversation: Conversation = self.run.algorithm.converse(
+            self.seat, self._contract.curator
+        )
         for place, turn in enumerate(past):
-            said = self._advance(turn.heard, first=place == 0)
-            if not _same(said, turn.said):
+            sent = self._advance(turn.received, first=place == 0)
+            if not _equal(sent, turn.sent):
                 raise InvalidArgument(
                     f"The journal of run {self.run.name} does not fit its settings. Start a new "
                     "run."
                 )
 
     def turn(self, number: int, heard: Mapping[str, Vector]) -> Vector | None:
-        """What this owner says in a round, given what its neighbours said in the round before.
+        """The message of this owner in a round, given those of its neighbours in the round before.
 
         Parameters
         ----------
@@ -249,19 +251,19 @@ class Owner:
         Returns
         -------
         array or None
-            None is silence. After the last round there is one more turn, which is silent and leaves
-            ``weights``.
+            None if nothing is sent. After the last round there is one more turn, which sends
+            nothing and sets ``weights``.
         """
         taken = self.turns_taken
         if 0 <= number < taken:
-            return self._journal.turns[number].said
+            return self._journal.turns[number].sent
         if number != taken or self.weights is not None:
             raise InvalidArgument(
-                f"{self.name} is asked for round {number} but is at round {taken}. Ask in order."
+                f"{self.name} was asked for round {number} but is at round {taken}. Ask in order."
             )
         if self._broken:
             raise InvalidArgument(
-                f"{self.name} failed in round {number}. Start its process again: it will go on "
+                f"{self.name} failed in round {number}. Start its process again: it will resume "
                 "from its journal."
             )
         heard = {
@@ -270,33 +272,33 @@ class Owner:
             if name in heard
         }
         self._broken = (
-            True  # until the turn is in the journal: it cannot be taken again from the middle
+            True  # until the turn is in the journal: it cannot be repeated from the middle
         )
-        said = self._advance(heard, first=number == 0)
-        self._journal.note_turn(heard, said)
+        sent = self._advance(heard, first=number == 0)
+        self._journal.note_turn(heard, sent)
         self._broken = False
-        return said
+        return sent
 
     def close(self) -> None:
-        """Let go of the journal, so that another process may go on."""
-        self._talk.close()
+        """Close the journal, so that another process may resume the run."""
+        self._conversation.close()
         self._journal.close()
 
-    def _advance(self, heard: Mapping[str, Vector], first: bool) -> Vector | None:
+    def _advance(self, received: Mapping[str, Vector], first: bool) -> Vector | None:
         try:
-            return next(self._talk) if first else self._talk.send(heard)
+            return next(self._conversation) if first else self._conversation.send(received)
         except StopIteration as end:
             self.weights = end.value
             return None
 
 
-def _same(a: Vector | None, b: Vector | None) -> bool:
+def _equal(a: Vector | None, b: Vector | None) -> bool:
     return a is b if a is None or b is None else np.array_equal(a, b)
 
 
 @dataclass(frozen=True, eq=False)
 class _PaidOnce:
-    """Whoever pays for an owner: its ledger, once for a run, however often its process starts."""
+    """Payer of an owner: its ledger, once for a run, however often its process starts."""
 
     owner: Owner
     ledger: Ledger

@@ -1,10 +1,9 @@
-"""What an algorithm for several owners is: a conversation that each of them holds with its
-neighbours.
+"""Interface of a federated algorithm: what each owner sends to its neighbours, round by round.
 
-A conversation is a generator. It yields what its owner says to all its neighbours in this round, or
-None to be silent, and is sent what they said. Whatever it says must be a function of the curator's
-answers and of what it was sent, so it needs no privacy proof of its own; and from the journal of
-both it can be held again, word for word, after a crash. Proof: docs/proofs/federated.md.
+A conversation is a generator. It yields the message of its owner to all neighbours in this round,
+or None to send nothing, and is sent their messages. Every message must be a function of the
+curator's answers and of the received messages: it is post-processing and needs no separate privacy
+proof, and after a crash the journal of both reproduces it exactly. Proof: docs/proofs/federated.md.
 """
 
 from collections.abc import Generator, Mapping
@@ -20,16 +19,15 @@ from hushfit.problem import Problem
 from hushfit.release import Door, Plan
 
 Inbox: TypeAlias = Mapping[str, Vector]
-"""What the neighbours said in a round; who was silent is missing."""
+"""Messages of the neighbours in a round; an owner that sent nothing is missing."""
 
 Conversation: TypeAlias = Generator[Vector | None, Inbox, Vector]
-"""Yields messages, is sent inboxes, and returns the weights at its end."""
+"""Yields messages, is sent inboxes, and returns the weights."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """An owner's place at the table: all that it may know before the first word, and all of it
-    public.
+    """What an owner knows before the first message; all of it is public.
 
     Parameters
     ----------
@@ -40,7 +38,7 @@ class Seat:
     sizes : mapping from name to int
         Rows of every owner.
     budgets : mapping from name to Budget
-        What every owner will spend on its own rows.
+        Privacy budget of every owner, for its own rows.
     """
 
     name: str
@@ -59,57 +57,53 @@ class Seat:
 
     @property
     def n_total(self) -> int:
-        """Rows of all owners together."""
+        """Total number of rows of all owners."""
         return sum(self.sizes.values())
 
     @property
     def pooled(self) -> Problem:
-        """The problem that they solve together."""
+        """The problem on the rows of all owners."""
         return replace(self.problem, n_rows=self.n_total)
 
     @property
     def weight(self) -> float:
-        """How much this owner's mean loss counts, so that every row counts the same; 1 on
-        average.
-        """
+        """Weight of this owner's mean loss, such that every row counts the same; 1 on average."""
         return len(self.sizes) * self.problem.n_rows / self.n_total
 
 
 class Algorithm(Protocol):
-    """One way for owners to fit a model together; a frozen dataclass of settings that all owners
-    share.
-    """
+    """A federated algorithm: a frozen dataclass of settings, the same for all owners."""
 
     def plan(self, seat: Seat) -> Plan:
-        """All releases that an owner will make, whatever it hears."""
+        """All releases that an owner will make, whatever it receives."""
 
     def rounds(self, seat: Seat) -> int:
-        """How many rounds of messages there are."""
+        """Number of rounds of messages."""
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        """An owner's side of the talk."""
+        """The owner's part of the run, as a generator of messages."""
 
 
 def received(inbox: Inbox, name: str, default: Vector, bound: float) -> Vector:
-    """What a neighbour said, made harmless: the default if it was silent or not finite, and no
-    longer than a bound.
+    """The message of a neighbour, sanitised: the default if it is missing or not finite, and
+    clipped to a norm of ``bound``.
 
-    Privacy does not depend on it: whatever a neighbour sends is public. The bound keeps the owner's
-    own arithmetic sound.
+    Privacy does not depend on it: messages are public. The bound prevents overflow in the owner's
+    own arithmetic.
     """
-    said = inbox.get(name)
-    if said is None or said.shape != (default.size,) or not np.all(np.isfinite(said)):
+    message = inbox.get(name)
+    if message is None or message.shape != (default.size,) or not np.all(np.isfinite(message)):
         return default
-    said = np.clip(said, -bound, bound)  # so that the square of its length is finite
-    length = float(np.linalg.norm(said))
-    return (said if length <= bound else said * (bound / length)).reshape(default.shape)
+    message = np.clip(message, -bound, bound)  # so that the square of its length is finite
+    length = float(np.linalg.norm(message))
+    return (message if length <= bound else message * (bound / length)).reshape(default.shape)
 
 
 def sum_over_owners(
     seat: Seat, own: Vector, bound: float
 ) -> Generator[Vector | None, Inbox, Vector]:
-    """Sum of one vector per owner, up a tree to the root and down again; every owner gets the
-    same sum.
+    """Sum of one vector per owner: added up along a tree to the root, then sent down; every owner
+    gets the same sum.
     """
     network, name = seat.network, seat.name
     depth, total = network.depth(name), own

@@ -1,4 +1,6 @@
-"""All owners in one process: for research, for tests, and for trying settings before a real run."""
+"""Simulation with all owners in one process: for research, tests, and choosing settings before a
+real run.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +13,12 @@ from hushfit.federated._owner import Owner
 
 @dataclass(frozen=True, eq=False)
 class Talk:
-    """What came of a run.
+    """Weights and messages of a run.
 
     Parameters
     ----------
     weights : mapping from name to array
-        Each owner's own result; equal where the algorithm ends in agreement.
+        Result of each owner; equal if the algorithm ends in consensus.
     said : list of mappings from name to array
         Every message of every round, as an eavesdropper has them.
     """
@@ -31,67 +33,67 @@ class Talk:
 
     @property
     def broadcasts(self) -> int:
-        """How often an owner spoke."""
-        return sum(len(words) for words in self.said)
+        """Number of broadcasts of all owners."""
+        return sum(len(sent) for sent in self.said)
 
     @property
     def messages(self) -> int:
-        """One for each neighbour that hears it."""
-        return sum(self.edges_of[name] for words in self.said for name in words)
+        """Number of messages: one per broadcast and neighbour."""
+        return sum(self.edges_of[name] for sent in self.said for name in sent)
 
     @property
     def bytes(self) -> int:
-        """Of the vectors, each counted along every edge that it travels."""
+        """Size of the vectors, each counted for every edge on which it is sent."""
         return sum(
             self.edges_of[name] * vector.nbytes
-            for words in self.said
-            for name, vector in words.items()
+            for sent in self.said
+            for name, vector in sent.items()
         )
 
 
 def simulate(
     owners: Sequence[Owner], watch: Callable[[int], None] | None = None, workers: int = 2
 ) -> Talk:
-    """Hold a run among owners in this process, along the edges of their network only.
+    """Run owners in this process; messages follow the edges of their network only.
 
     Parameters
     ----------
     owners : sequence of Owner
-        Of one run, each with its own rows, ledger and journal. Some may have taken turns already:
-        they repeat themselves.
+        Of one run, each with its own rows, ledger and journal. Turns that were taken already are
+        replayed.
     watch : callable, optional
         Called after each round with the number of rounds done.
     workers : int, default=2
-        Owners that think at the same time.
+        Owners that compute at the same time.
 
     Returns
     -------
     Talk
     """
-    said: list[dict[str, Vector]] = []
+    rounds: list[dict[str, Vector]] = []
     mail: dict[str, dict[str, Vector]] = {owner.name: {} for owner in owners}
     with ThreadPoolExecutor(workers) as pool:
         while any(owner.weights is None for owner in owners):
-            number = len(said)
-            words = list(
+            number = len(rounds)
+            messages = list(
                 pool.map(_take_turn, owners, repeat(number), [mail[owner.name] for owner in owners])
             )
-            spoken = {
-                owner.name: word
-                for owner, word in zip(owners, words, strict=True)
-                if word is not None
+            sent = {
+                owner.name: message
+                for owner, message in zip(owners, messages, strict=True)
+                if message is not None
             }
             mail = {
-                owner.name: {n: spoken[n] for n in owner.seat.neighbours if n in spoken}
+                owner.name: {n: sent[n] for n in owner.seat.neighbours if n in sent}
                 for owner in owners
             }
-            said.append(spoken)
+            rounds.append(sent)
             if watch is not None:
-                watch(len(said))
-    said.pop()  # the turn after the last round is silent
+                watch(len(rounds))
+    rounds.pop()  # nothing is sent in the turn after the last round
     weights = {owner.name: owner.weights for owner in owners if owner.weights is not None}
-    return Talk(weights, said, {owner.name: len(owner.seat.neighbours) for owner in owners})
+    return Talk(weights, rounds, {owner.name: len(owner.seat.neighbours) for owner in owners})
 
 
-def _take_turn(owner: Owner, number: int, heard: Mapping[str, Vector]) -> Vector | None:
-    return owner.turn(number, heard)
+def _take_turn(owner: Owner, number: int, received: Mapping[str, Vector]) -> Vector | None:
+    return owner.turn(number, received)

@@ -20,14 +20,14 @@ from hushfit.solvers import Result
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """A model that several owners made.
+    """A model that several owners fitted.
 
     Parameters
     ----------
     models : mapping from name to estimator
-        Each owner's own result, fitted and ready to predict.
+        Each owner's result, fitted and ready to predict.
     guarantees : mapping from name to Guarantee
-        What each owner's rows are promised.
+        Guarantee for the rows of each owner.
     talk : Talk
         Every message, and how many there were.
     """
@@ -42,7 +42,7 @@ class Together:
         return next(iter(self.models.values()))
 
     def epsilon(self, person_in_one_table: bool = True) -> float:
-        """For a person in one owner's table the largest epsilon; for one who may be in all of
+        """Epsilon of a person in one owner's table, the largest; or of one who may be in all of
         them, the sum.
         """
         epsilons = [guarantee.epsilon for guarantee in self.guarantees.values()]
@@ -63,14 +63,14 @@ def fit_together(
     random_state: int | None = None,
     watch: Callable[[int], None] | None = None,
 ) -> Together:
-    """Fit one model on the rows of several owners, all in this process; only noisy messages pass
-    between them.
+    """Fit one model on the rows of several owners, all in this process; they exchange noisy
+    messages only.
 
     Parameters
     ----------
     estimator : PrivateLogisticRegression or PrivateLinearSVC
-        Not fitted: the model, its public classes and ranges, and the budget of an owner that states
-        none of its own.
+        Not fitted: the model, its public classes and ranges, and the budget of owners without a
+        separate one.
     tables : mapping from name to (X, y)
         Each owner's rows.
     network : {"complete", "ring", "star", "random"}, Network, or list of edges, default="complete"
@@ -81,9 +81,9 @@ def fit_together(
     ledgers : mapping from name to Ledger, optional
         Each charged once for the run.
     folders : mapping from name to path, optional
-        Where each owner keeps its journal, so that a run can go on after a crash.
+        Where each owner stores its journal, so that a run can resume after a crash.
     name : str, optional
-        Of the run; give the same again to go on with it.
+        Name of the run; give the same name again to resume it.
     random_state : int, optional
         None is secure; an int is for tests and simulations.
     watch : callable, optional
@@ -109,7 +109,7 @@ def fit_together(
     if not tables:
         raise InvalidArgument("tables is empty. Give at least one owner's rows, as {name: (X, y)}.")
     epsilons, deltas = epsilons or {}, deltas or {}
-    _refuse_strangers(
+    _refuse_unknown_owners(
         tables, epsilons=epsilons, deltas=deltas, ledgers=ledgers or {}, folders=folders or {}
     )
     run = Run(name or secrets.token_hex(8), algorithm_from(algorithm))
@@ -149,7 +149,7 @@ def fit_together(
 
 
 def algorithm_from(algorithm: Any) -> Algorithm:
-    """What a user's argument stands for: a name, or an object with settings."""
+    """The algorithm that a user gives: a name, or an object with settings."""
     if isinstance(algorithm, str):
         if algorithm not in ALGORITHMS:
             raise UnknownName(
@@ -165,11 +165,10 @@ def algorithm_from(algorithm: Any) -> Algorithm:
     return chosen
 
 
-def _refuse_strangers(tables: Mapping[str, Any], **given: Mapping[str, Any]) -> None:
+def _refuse_unknown_owners(tables: Mapping[str, Any], **given: Mapping[str, Any]) -> None:
     for argument, values in given.items():
-        strangers = sorted(set(values) - set(tables))
-        if strangers:
+        unknown = sorted(set(values) - set(tables))
+        if unknown:
             raise InvalidArgument(
-                f"{argument} names {strangers}, but the owners are {list(tables)}. Name owners "
-                "only."
+                f"{argument} names {unknown}, but the owners are {list(tables)}. Name owners only."
             )

@@ -1,11 +1,11 @@
-"""NVIDIA FLARE carries the messages of a real run: the one door to it, imported by name since it
-needs ``hushfit[federated]``.
+"""NVIDIA FLARE as the transport of a real run; imported by name, since it needs
+``hushfit[federated]``.
 
 It is transport only. Its jobs are two JSON files that name the two classes below, which every party
-takes from its own installed library; one argument describes the run and is checked by `RunSpec`.
-Words travel owner to owner in closed envelopes; the coordinator relays them and says which round it
-is. When an owner is gone the job ends, and another one goes on from the last round that everybody
-has answered.
+loads from its own installed library; one argument describes the run and is checked by `RunSpec`.
+Messages between owners are end-to-end encrypted; the coordinator relays them and announces the
+round. If an owner is gone the job ends, and another one resumes from the last round that all have
+answered.
 """
 
 import fcntl
@@ -69,34 +69,31 @@ from hushfit.federated.deployment.kits import (
 )
 
 FEDERATION_FOLDER = "HUSHFIT_FEDERATION_FOLDER"
-_COORDINATOR_SITE = "server"  # what the engine calls it in addresses
-# What the engine's processes see of the environment they are started in: nothing that may be a
-# secret.
-_SEEN = re.compile(
-    "PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_.*|TZ|TMPDIR|XDG_CACHE_HOME|VIRTUAL_ENV|LD_LIBRARY_PATH|PYTHONPATH|"
-    "HUSHFIT_LEDGER_KEY_FILE|NUMBA_.*|OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|MKL_NUM_THREADS"
+_COORDINATOR_SITE = "server"  # its name in the engine's addresses
+# Environment variables that the engine's processes can see: none that may be a secret.
+_VISIBLE = re.compile(
+    "PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_.*|TZ|TMPDIR|XDG_CACHE_HOME|VIRTUAL_ENV|LD_LIBRARY_PATH|PYTHONPATH|HUSHFIT_LEDGER_KEY_FILE|NUMBA_.*|OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|MKL_NUM_THREADS"
 )
-_SEEN_WITH_DATABASE = re.compile(
+_VISIBLE_WITH_DATABASE = re.compile(
     "PG.*"
-)  # how the client library of PostgreSQL finds its server and password
+)  # server and password for the client library of PostgreSQL
 _OWNER_PROCESS = ("hushfit.federated.deployment._owner_processes", "site")
 _COORDINATOR_PROCESS = ("nvflare.private.fed.app.server.server_train",)
 _PREFIX = "hushfit."
-_QUESTIONS = ("consider", "read", "open", "turn")
-_TROUBLE = (InternalError, NoConnection, NoReply, SessionClosed, SessionExpired)
+_TOPICS = ("consider", "read", "open", "turn")
+_ENGINE_ERRORS = (InternalError, NoConnection, NoReply, SessionClosed, SessionExpired)
 _BODY = "body"
-_START_SECONDS, _END_SECONDS = 120.0, 20.0  # what the engine may take to begin and to end a job
+_START_SECONDS, _END_SECONDS = 120.0, 20.0  # time limits of the engine to start and to end a job
 _HEARTBEATS_SECONDS = 35.0  # the engine's owners send one every 10 s
 
 
 class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
-    """The owner's side of a job. Data, schema, ledger and ceiling come from the file that the
-    owner's own process named.
+    """The owner's part of a job. Data, schema, ledger and ceiling come from the owner's own file.
 
     Parameters
     ----------
     spec : str
-        The run, as `RunSpec.packed` wrote it. It comes from the coordinator, and is not trusted.
+        The run, as `RunSpec.packed` wrote it. It comes from the coordinator and is not trusted.
     """
 
     def __init__(self, spec: str) -> None:
@@ -124,28 +121,28 @@ class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
             )
         self._engine = fl_ctx.get_engine()
         self._participant = Participant(config, self._spec, self._post)
-        for topic in _QUESTIONS:
-            self._engine.register_aux_message_handler(_PREFIX + topic, self._asked)
+        for topic in _TOPICS:
+            self._engine.register_aux_message_handler(_PREFIX + topic, self._handle_request)
         for topic in (HELLO, WORD):
             self._engine.register_aux_message_handler(_PREFIX + topic, self._received)
 
     def _post(self, name: str, topic: str, message: bytes, seconds: float) -> bytes | None:
-        """To a neighbour. The envelope is closed already; the engine's end-to-end mode closes it
-        once more.
+        """Send a message to a neighbour. It is encrypted already; the engine's end-to-end mode
+        encrypts it again.
         """
         with self._engine.new_context() as context:
-            letter = _letter(message)
+            packet = _packet(message)
             replies = self._engine.send_aux_request(
-                [name], _PREFIX + topic, letter, seconds, context, secure=True
+                [name], _PREFIX + topic, packet, seconds, context, secure=True
             )
             return _opened((replies or {}).get(name))
 
-    def _asked(self, topic: str, request: Any, fl_ctx: Any) -> Any:
+    def _handle_request(self, topic: str, request: Any, fl_ctx: Any) -> Any:
         assert self._participant is not None
-        sender, question = request.get_header(SENDER), topic.removeprefix(_PREFIX)
+        sender, request_topic = request.get_header(SENDER), topic.removeprefix(_PREFIX)
         if sender != _COORDINATOR_SITE:
             self._participant.refuse_message(
-                question, f"a question did not come from the coordinator, but from {sender!r}."
+                request_topic, f"a request did not come from the coordinator, but from {sender!r}."
             )
             return make_reply(ReturnCode.BAD_REQUEST_DATA)
         body = _opened(request)
@@ -153,20 +150,20 @@ class OwnerExecutor(Executor):  # type: ignore[misc]  # the engine has no types
             parsed = json.loads(body) if body is not None and len(body) < 1 << 16 else None
         except (ValueError, RecursionError):
             parsed = None
-        answer = self._participant.answer(question, parsed if isinstance(parsed, dict) else {})
-        return _letter(json.dumps(answer).encode())
+        answer = self._participant.answer(request_topic, parsed if isinstance(parsed, dict) else {})
+        return _packet(json.dumps(answer).encode())
 
     def _received(self, topic: str, request: Any, fl_ctx: Any) -> Any:
         assert self._participant is not None
-        return _letter(self._participant.received(topic.removeprefix(_PREFIX), _opened(request)))
+        return _packet(self._participant.received(topic.removeprefix(_PREFIX), _opened(request)))
 
     def execute(self, task_name: str, shareable: Any, fl_ctx: Any, abort_signal: Any) -> Any:
-        """Tasks are no part of a run."""
+        """Refuse tasks: a run has none."""
         return make_reply(ReturnCode.TASK_UNKNOWN)
 
 
 class CoordinatorController(Controller):  # type: ignore[misc]  # the engine has no types
-    """The coordinator's side of a job: a clock. It writes the progress, and nothing else, into the
+    """The coordinator's part of a job: a clock. It writes the progress, and nothing else, to the
     federation's folder.
 
     Parameters
@@ -198,8 +195,8 @@ class CoordinatorController(Controller):  # type: ignore[misc]  # the engine has
             name: str, topic: str, body: Mapping[str, Any], timeout: float
         ) -> dict[str, Any] | None:
             with engine.new_context() as context:
-                letter = _letter(json.dumps(body).encode())
-                replies = engine.send_aux_request([name], _PREFIX + topic, letter, timeout, context)
+                packet = _packet(json.dumps(body).encode())
+                replies = engine.send_aux_request([name], _PREFIX + topic, packet, timeout, context)
             answer = _opened((replies or {}).get(name))
             return None if answer is None else _object(answer)
 
@@ -217,20 +214,22 @@ class CoordinatorController(Controller):  # type: ignore[misc]  # the engine has
 
 
 class _Aborted(Exception):
-    """The engine ends the job."""
+    """The engine has ended the job."""
 
 
-def _letter(body: bytes) -> Any:
-    letter = Shareable()
-    letter[_BODY] = body
-    return letter
+def _packet(body: bytes) -> Any:
+    packet = Shareable()
+    packet[_BODY] = body
+    return packet
 
 
-def _opened(letter: Any) -> bytes | None:
-    """The bytes of a letter that arrived; None for none, for a failure, and for anything else."""
-    if not isinstance(letter, Shareable) or letter.get_return_code(ReturnCode.OK) != ReturnCode.OK:
+def _opened(packet: Any) -> bytes | None:
+    """The bytes of a received `Shareable`; None if there is none, or for a failure or anything
+    else.
+    """
+    if not isinstance(packet, Shareable) or packet.get_return_code(ReturnCode.OK) != ReturnCode.OK:
         return None
-    body = letter.get(_BODY)
+    body = packet.get(_BODY)
     return body if isinstance(body, bytes) else None
 
 
@@ -243,12 +242,12 @@ def _object(raw: bytes) -> dict[str, Any] | None:
 
 
 def progress_path(folder: Path, run: str) -> Path:
-    """Where the coordinator keeps a run's progress."""
+    """Path of a run's progress at the coordinator."""
     return folder / "runs" / f"{run}.json"
 
 
 def write_progress(folder: Path, progress: Progress) -> None:
-    """All of it or nothing: somebody may be reading."""
+    """Write the progress atomically: it may be read at any time."""
     path = progress_path(folder, progress.run)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -290,8 +289,8 @@ def _spawn(
         )
 
 
-def seen_environment(also: Sequence[str] = (), database: bool = False) -> dict[str, str]:
-    """What the engine's processes may see of this one's environment.
+def visible_environment(also: Sequence[str] = (), database: bool = False) -> dict[str, str]:
+    """The environment variables that the engine's processes may see.
 
     Parameters
     ----------
@@ -303,16 +302,16 @@ def seen_environment(also: Sequence[str] = (), database: bool = False) -> dict[s
     seen = {
         name: value
         for name, value in os.environ.items()
-        if _SEEN.fullmatch(name)
+        if _VISIBLE.fullmatch(name)
         or name in also
-        or (database and _SEEN_WITH_DATABASE.fullmatch(name))
+        or (database and _VISIBLE_WITH_DATABASE.fullmatch(name))
     }
-    # No module is imported from the folder that a process runs in.
+    # Import no module from the working directory.
     return {**seen, "PYTHONSAFEPATH": "1", "NVFLARE_NO_UPDATE_CHECK": "1"}
 
 
 def end_process(process: "subprocess.Popen[bytes]", seconds: float = 8.0) -> None:
-    """Ask a process to end; insist if it does not."""
+    """Terminate a process; kill it if it does not end."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:
@@ -324,10 +323,10 @@ def end_process(process: "subprocess.Popen[bytes]", seconds: float = 8.0) -> Non
 
 @contextmanager
 def kit_in_use(kit: Path) -> Iterator[int]:
-    """Hold a kit; a second process with the same kit on this machine is refused.
+    """Lock a kit; a second process with the same kit on this machine is refused.
 
-    What it yields is handed to the engine's processes, which hold the kit too, should they outlive
-    this one.
+    It yields a file descriptor, which is passed to the engine's processes: they hold the lock too,
+    should they outlive this one.
     """
     kit.mkdir(parents=True, exist_ok=True)
     file: IO[bytes] = (kit / "in-use.lock").open("ab")
@@ -336,7 +335,7 @@ def kit_in_use(kit: Path) -> Iterator[int]:
     except OSError:
         file.close()
         raise InvalidArgument(
-            f"the kit {kit} is in use by another process. One process per kit: end the other one "
+            f"the kit {kit} is in use by another process. One process per kit: stop the other one "
             "first."
         ) from None
     try:
@@ -348,7 +347,7 @@ def kit_in_use(kit: Path) -> Iterator[int]:
 def start_owner(
     config: OwnerConfig, path: Path, held: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
-    """The engine's process of an owner; it dials out and waits for runs.
+    """Start the engine's process of an owner; it connects to the coordinator and waits for runs.
 
     Parameters
     ----------
@@ -364,16 +363,16 @@ def start_owner(
     """
     Identity.read(config.name, config.kit / "startup")
     more = [f"uid={config.name}", f"org={config.name}"]
-    environment = seen_environment(config.environment, database="://" in config.ledger)
-    # An owner's engine tells the coordinator no more than the kind of an error.
+    environment = visible_environment(config.environment, database="://" in config.ledger)
+    # An owner's engine reports only the type of an error to the coordinator.
     environment |= {OWNER_FILE: str(path.resolve()), "NVFLARE_SECURE_LOGGING": "1"}
     return _spawn(_OWNER_PROCESS, config.kit, "fed_client.json", more, environment, held)
 
 
 def try_connection(config: OwnerConfig, timeout: float = 5.0) -> str | None:
-    """Why an owner cannot reach its coordinator, in words; None if it can.
+    """Why an owner cannot reach its coordinator; None if it can.
 
-    The engine retries for ever without a message, so this looks first.
+    The engine retries for ever without a message, so this is checked first.
     """
     settings = json.loads((config.kit / "startup" / "fed_client.json").read_text(encoding="utf-8"))
     host, port = settings["servers"][0]["service"]["target"].rsplit(":", 1)
@@ -389,17 +388,17 @@ def try_connection(config: OwnerConfig, timeout: float = 5.0) -> str | None:
         plain = socket.create_connection((host, int(port)), timeout)
     except OSError as error:
         return (
-            f"nobody answers at {host}:{port} ({error.strerror or type(error).__name__}). The "
+            f"no answer at {host}:{port} ({error.strerror or type(error).__name__}). The "
             "coordinator may not be up yet."
         )
     try:
         with plain, context.wrap_socket(plain, server_hostname=host) as secured:
             secured.settimeout(timeout)
             secured.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
-            return None if secured.recv(9) else refused  # a refused certificate shows only now
+            return None if secured.recv(9) else refused  # a certificate is refused only now
     except ssl.SSLCertVerificationError as error:
         return (
-            f"the coordinator at {host}:{port} is not of this federation, or its certificate is "
+            f"the coordinator at {host}:{port} is not in this federation, or its certificate is "
             f"not valid ({error.verify_message})."
         )
     except OSError:
@@ -407,7 +406,7 @@ def try_connection(config: OwnerConfig, timeout: float = 5.0) -> str | None:
 
 
 def start_coordinator(folder: str | Path, timeout: float = 60.0) -> "subprocess.Popen[bytes]":
-    """The engine's process of the coordinator; returns when it listens.
+    """Start the engine's process of the coordinator; returns when it listens.
 
     Parameters
     ----------
@@ -423,15 +422,15 @@ def start_coordinator(folder: str | Path, timeout: float = 60.0) -> "subprocess.
     invitation = Invitation.read(folder / "invitation.json")
     if _listens(invitation.host, invitation.port):
         raise InvalidArgument(
-            f"{invitation.host}:{invitation.port} is taken by another process. End it, or found "
-            "with another --port."
+            f"{invitation.host}:{invitation.port} is used by another process. Stop it, or create "
+            "the federation with another --port."
         )
     process = _spawn(
         _COORDINATOR_PROCESS,
         folder / COORDINATOR,
         "fed_server.json",
         [f"org={COORDINATOR}"],
-        {**seen_environment(), FEDERATION_FOLDER: str(folder)},
+        {**visible_environment(), FEDERATION_FOLDER: str(folder)},
     )
     until = time.monotonic() + timeout
     while not _listens(invitation.host, invitation.port):
@@ -454,8 +453,8 @@ def _listens(host: str, port: int) -> bool:
 
 @contextmanager
 def conductor(folder: str | Path, timeout: float = 30.0) -> Iterator[Session]:
-    """A session of the conductor, who may submit runs."""
-    with redirect_stdout(io.StringIO()):  # it greets
+    """A session of the conductor, which may submit runs."""
+    with redirect_stdout(io.StringIO()):  # it prints a greeting
         session = new_secure_session(
             CONDUCTOR, str(Path(folder).resolve() / "conductor"), timeout=timeout
         )
@@ -469,7 +468,7 @@ def conductor(folder: str | Path, timeout: float = 30.0) -> Iterator[Session]:
 
 
 def write_job(folder: Path, spec: RunSpec) -> Path:
-    """A run as a job of the engine: JSON that names classes of the installed library, and no
+    """Write a run as a job of the engine: JSON that names classes of the installed library, no
     code.
     """
     job = folder / "jobs" / f"{spec.run}-{spec.attempt}"
@@ -500,17 +499,17 @@ def write_job(folder: Path, spec: RunSpec) -> Path:
 
 @dataclass(frozen=True)
 class Patience:
-    """When to give up.
+    """What to do if an owner is gone, and when.
 
     Parameters
     ----------
     on_lost : {"stop", "go-on"}, default="stop"
-        What to do when an owner has been gone for too long: end the run, which can be resumed; or
-        drop it, and let the rest go on.
+        If an owner has been gone for too long: stop the run, which can be resumed; or drop the
+        owner and continue with the rest.
     seconds : float, default=300
-        How long is too long.
+        Time to wait for an owner.
     attempts : int, default=10
-        Jobs for one run.
+        Largest number of jobs for one run.
     """
 
     on_lost: str = "stop"
@@ -525,8 +524,8 @@ class Patience:
 
 
 class RunStopped(HushfitError):
-    """A run ended before its time; the message says why. It can be resumed under its name unless
-    an owner refused.
+    """A run stopped early; the message says why. It can be resumed under its name unless an owner
+    refused.
     """
 
 
@@ -536,7 +535,7 @@ def conduct(
     patience: Patience | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Lead a run to its end over a coordinator that is up, through as many jobs as it takes.
+    """Run to the end with a coordinator that is up, through as many jobs as it takes.
 
     Parameters
     ----------
@@ -545,7 +544,7 @@ def conduct(
     spec : RunSpec
     patience : Patience, optional
     watch : callable, optional
-        Told in words what happens.
+        Called with a text on every event.
 
     Returns
     -------
@@ -556,175 +555,178 @@ def conduct(
     ------
     RunStopped
     """
-    folder, patience, tell = (
+    folder, patience, report = (
         Path(folder).resolve(),
         patience or Patience(),
         watch or (lambda text: None),
     )
     gone: dict[str, float] = {}
-    with _trouble_in_words(), conductor(folder) as session:
+    with _engine_errors_translated(), conductor(folder) as session:
         for _ in range(patience.attempts):
-            spec = _assembled(session, spec, gone, patience, tell)
-            progress = _one_job(session, folder, spec, tell)
+            spec = _with_connected_owners(session, spec, gone, patience, report)
+            progress = _one_job(session, folder, spec, report)
             if progress["state"] == FINISHED:
                 return progress
             if progress["state"] == REFUSED:
                 raise RunStopped(
                     "; ".join(f"{name} refused: {why}" for name, why in progress["reasons"].items())
                 )
-            tell(
+            report(
                 f"attempt {spec.attempt} ended after round {progress['rounds']}: "
                 f"{', '.join(progress['lost']) or 'a process'} is gone"
             )
             gone = dict.fromkeys(progress["lost"], progress["at"])
             spec = replace(spec, attempt=spec.attempt + 1)
     raise RunStopped(
-        f"run {spec.run} did not finish in {patience.attempts} attempts. Look after the owners, "
-        "then resume it by its name."
+        f"run {spec.run} did not finish in {patience.attempts} attempts. Check the owners, then "
+        "resume it by its name."
     )
 
 
 @contextmanager
-def _trouble_in_words() -> Iterator[None]:
-    """The engine's own complaints, as one of ours."""
+def _engine_errors_translated() -> Iterator[None]:
+    """Raise the engine's errors as `RunStopped`."""
     try:
         yield
-    except _TROUBLE as error:
+    except _ENGINE_ERRORS as error:
         raise RunStopped(
             f"the coordinator does not answer ({type(error).__name__}). Start it again, then "
             "resume the run."
         ) from error
 
 
-def _assembled(
+def _with_connected_owners(
     session: Session,
     spec: RunSpec,
     gone: Mapping[str, float],
     patience: Patience,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> RunSpec:
-    """Wait until every owner is connected, again if it was gone; who does not come is dropped if
-    policy and algorithm allow it.
+    """Wait until every owner is connected, again if it was gone; one that does not connect is
+    dropped if policy and algorithm allow it.
     """
-    until, told = time.monotonic() + patience.seconds, False
+    until, reported = time.monotonic() + patience.seconds, False
     while missing := [name for name in spec.active if name not in connected(session, gone)]:
-        if not told:
-            tell(f"waiting for {', '.join(missing)}")
-            told = True
+        if not reported:
+            report(f"waiting for {', '.join(missing)}")
+            reported = True
         if time.monotonic() > until:
-            spec = _without(spec, missing, patience, tell)
+            spec = _dropping(spec, missing, patience, report)
             continue
         time.sleep(0.5)
     return spec
 
 
-def _without(
-    spec: RunSpec, missing: Sequence[str], patience: Patience, tell: Callable[[str], None]
+def _dropping(
+    spec: RunSpec, missing: Sequence[str], patience: Patience, report: Callable[[str], None]
 ) -> RunSpec:
     for name in missing:
         why = "the policy is to stop" if patience.on_lost == "stop" else why_not_without(spec, name)
         if why is not None:
             raise RunStopped(
-                f"{name} did not come within {patience.seconds:g} s, and {why}. Run {spec.run} has "
-                "stopped; nothing is lost, and it goes "
-                "on under its name when everybody is back."
+                f"{name} did not connect within {patience.seconds:g} s, and {why}. Run {spec.run} "
+                "has stopped; nothing is lost, and it can be resumed under its name when all are "
+                "back."
             )
-        tell(f"{name} did not come within {patience.seconds:g} s and is dropped; the rest go on")
+        report(
+            f"{name} did not connect within {patience.seconds:g} s and is dropped; the rest "
+            "continue"
+        )
         spec = replace(spec, dropped=(*spec.dropped, name))
     return spec
 
 
 def connected(session: Session, since: Mapping[str, float] | None = None) -> list[str]:
-    """Owners that the coordinator has heard from within the last heartbeats, and after a moment
-    of their own.
-    """
+    """Owners with a recent heartbeat at the coordinator, later than their time in ``since``."""
     recent = time.time() - _HEARTBEATS_SECONDS
     clients = {
         client.name: float(client.last_connect_time)
         for client in session.get_connected_client_list()
     }
     return [
-        name for name, heard in clients.items() if heard > max(recent, (since or {}).get(name, 0.0))
+        name
+        for name, last_seen in clients.items()
+        if last_seen > max(recent, (since or {}).get(name, 0.0))
     ]
 
 
 def _one_job(
-    session: Session, folder: Path, spec: RunSpec, tell: Callable[[str], None]
+    session: Session, folder: Path, spec: RunSpec, report: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Submit one job and follow it to its end. One that stands still is ended: a process that is
+    """Submit one job and follow it to its end. A job without progress is aborted: a process that is
     gone cannot report its end.
     """
     progress_path(folder, spec.run).unlink(missing_ok=True)
     job = session.submit_job(str(write_job(folder, spec)))
-    tell(f"attempt {spec.attempt} submitted to {', '.join(spec.active)}")
-    seen, moved, aborted = (None, -1), time.monotonic(), False
-    copies = _Copies(folder / COORDINATOR / "log.txt")
+    report(f"attempt {spec.attempt} submitted to {', '.join(spec.active)}")
+    seen, last_change, aborted = (None, -1), time.monotonic(), False
+    duplicates = _DuplicateOwners(folder / COORDINATOR / "log.txt")
     while True:
         progress, status = read_progress(folder, spec.run), str(session.get_job_status(job))
         if status.startswith("FINISHED"):
-            return _closed(progress, spec, status, session.get_job_meta(job))
+            return _final_progress(progress, spec, status, session.get_job_meta(job))
         state, rounds = (
             (progress["state"], progress["rounds"]) if progress is not None else (None, -1)
         )
         if (state, rounds) != seen:
-            seen, moved = (state, rounds), time.monotonic()
+            seen, last_change = (state, rounds), time.monotonic()
             if progress is not None and state == RUNNING:
-                tell(
+                report(
                     f"round {rounds}"
                     + (f" (silent: {', '.join(progress['silent'])})" if progress["silent"] else "")
                 )
-        for name in copies.seen():
-            tell(
+        for name in duplicates.seen():
+            report(
                 f"WARNING: a second process has connected as {name}: its kit is in use twice. Ask "
-                f"{name}; end one of them"
+                f"{name}; stop one of them"
             )
         limit = (
             _END_SECONDS
             if aborted or state not in (None, RUNNING)
             else _START_SECONDS + 2 * spec.turn_timeout
         )
-        if time.monotonic() - moved > limit:
+        if time.monotonic() - last_change > limit:
             if aborted:
                 raise RunStopped(
                     f"the engine does not end its job for run {spec.run}. Start the coordinator "
                     "again, then resume the run."
                 )
             session.abort_job(job)
-            moved, aborted = time.monotonic(), True
+            last_change, aborted = time.monotonic(), True
         time.sleep(0.3)
 
 
-class _Copies:
-    """Watches the engine's log for owners that push each other out; the engine lets the newcomer
-    in and says nothing.
+class _DuplicateOwners:
+    """Finds owners in the engine's log that evict each other; the engine accepts the new one
+    without a message.
     """
 
     _PATTERN = re.compile(r"is evicted for \S+ from endpoint ([a-z][a-z0-9-]*) for exceeding")
 
     def __init__(self, log: Path) -> None:
-        self._log, self._place, self._told = (
+        self._log, self._place, self._reported = (
             log,
             log.stat().st_size if log.exists() else 0,
             set[str](),
         )
 
     def seen(self) -> list[str]:
-        """Names that have turned up since the last look, each once."""
+        """Names found since the last call, each once."""
         if not self._log.exists():
             return []
         with self._log.open("rb") as file:
             file.seek(self._place if self._log.stat().st_size >= self._place else 0)
             text = file.read()
             self._place = file.tell()
-        found = sorted(set(self._PATTERN.findall(text.decode(errors="replace"))) - self._told)
-        self._told |= set(found)
+        found = sorted(set(self._PATTERN.findall(text.decode(errors="replace"))) - self._reported)
+        self._reported |= set(found)
         return found
 
 
-def _closed(
+def _final_progress(
     progress: dict[str, Any] | None, spec: RunSpec, status: str, meta: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """How a job ended, from its own last word if it had one."""
+    """How a job ended, from its own last progress if there is one."""
     if progress is not None and progress["state"] != RUNNING:
         return progress
     if "COMPLETED" not in status and progress is None:
@@ -740,15 +742,19 @@ def _closed(
 
 
 def _why_not_deployed(meta: Mapping[str, Any]) -> str:
-    """What the owners answered when the job was deployed, without what could upset a terminal."""
-    said = [str(detail) for detail in meta.get("job_deploy_detail") or []]
+    """Answers of the owners to the deployment of the job, without characters that are not
+    printable.
+    """
+    details = [str(detail) for detail in meta.get("job_deploy_detail") or []]
     refused = [
         detail.replace("NVFLARE_ERROR: ", "")
-        for detail in said
+        for detail in details
         if not detail.rstrip().endswith("OK")
     ]
     shown = "; ".join(refused)[:2000] or "an owner's or the coordinator's policy refused the job"
-    return "".join(letter if letter.isprintable() else " " for letter in shown).rstrip(". ")
+    return "".join(character if character.isprintable() else " " for character in shown).rstrip(
+        ". "
+    )
 
 
 __all__ = [

@@ -1,18 +1,16 @@
-"""Fitted models as files: JSON that a program of any language can read, and that runs no code when
-opened.
+"""Fitted models as files: JSON that any language can read, and that runs no code.
 
 load_model           Read a model from a file
 model_json           A model as JSON, and its hash
 parse_model          Read a model from the bytes of its file
 save_model           Write a model to a file
-write_whole          Replace a file so that a reader, or a crash, sees the old one or the new one
-                     and nothing between
+write_whole          Replace a file atomically
 fit_rows             Fit an estimator to packed rows, paying first
-with_sorted_classes  The schema with its classes in the order that estimators keep them
-Model                A fitted estimator and its papers
-PaidReceipt          Which entry of which ledger paid for a model
-Provenance           Where a model came from
-model_problems       What is wrong between a model file and the ledger that paid for it
+with_sorted_classes  The schema with its classes in the order that estimators use
+Model                A fitted estimator with schema, guarantee, receipt and provenance
+PaidReceipt          The ledger entry that paid for a model
+Provenance           How and when a model was fitted
+model_problems       Differences between a model file and the ledger that paid for it
 """
 
 from hushfit.models._file import load_model, model_json, parse_model, save_model, write_whole

@@ -1,4 +1,4 @@
-"""Model files: strict JSON under a hash, written whole or not at all, read with suspicion."""
+"""Model files: strict JSON with a hash, written atomically, validated when read."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _SETTINGS = (
     *("epsilon", "delta", "adjacency", "penalty", "alpha", "l1_ratio", "solver"),
     *("feature_bounds", "fit_intercept", "nonfinite"),
 )
-# What a setting may be in a file: objects were described in words when it was written.
+# Types of a setting in a file; objects were replaced by their description when it was written.
 _SETTING_TYPES: dict[str, Any] = {
     "penalty": str | None,
     "alpha": int | float | str,
@@ -52,11 +52,11 @@ _FIELDS = (
     ),
     *("steps", "schema", "guarantee", "receipt", "provenance", "hash"),
 )
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> str:
-    """Write a model to a file: all of it or nothing.
+    """Write a model to a file, atomically.
 
     Parameters
     ----------
@@ -107,10 +107,9 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Model, str]:
-    """Read a model and the hash of its contents, which the file states and which has been
-    checked."""
+    """Read a model and the verified hash of its contents."""
     try:
-        if os.stat(path).st_size > _MOST_BYTES:
+        if os.stat(path).st_size > _MAX_BYTES:
             raise InvalidArgument(
                 f"{os.fspath(path)} is larger than any model file. Check the path."
             )
@@ -118,9 +117,9 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Model, str]:
     except InvalidArgument as error:
         raise InvalidArgument(f"{os.fspath(path)}: {error}") from None
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or type(error).__name__
+        reason = getattr(error, "strerror", None) or type(error).__name__
         raise InvalidArgument(
-            f"the model {os.fspath(path)} cannot be read ({said}). Check the path."
+            f"the model {os.fspath(path)} cannot be read ({reason}). Check the path."
         ) from None
 
 
@@ -216,9 +215,7 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
 
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
-    """Replace a file so that a reader, or a crash, sees the old one or the new one and nothing
-    between.
-    """
+    """Replace a file atomically: readers see the old one or the new one, also after a crash."""
     try:
         handle, temporary = tempfile.mkstemp(
             dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
@@ -243,7 +240,7 @@ def write_whole(path: Path, text: str | Iterable[str]) -> None:
 
 def _unwritable(path: Path, error: OSError) -> InvalidArgument:
     return InvalidArgument(
-        f"{path} cannot be written ({error.strerror}). Choose another place with -o."
+        f"{path} cannot be written ({error.strerror}). Choose another path with -o."
     )
 
 
@@ -267,8 +264,8 @@ def _digest(contents: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON has it; an object is described, and a model that is read back cannot be
-    refitted with it.
+    """A setting as a JSON value; an object becomes its description, and a model that is read back
+    cannot be refitted with it.
     """
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(item) for item in np.asarray(value).tolist()]
@@ -398,7 +395,9 @@ def _provenance(value: Any) -> Provenance:
 
 
 def _is_unicode(contents: Any) -> bool:
-    """JSON can spell halves of letters, which no file, page or terminal takes."""
+    """Whether all text is valid Unicode: JSON can contain lone surrogates, which cannot be
+    written.
+    """
     try:
         json.dumps(contents, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -407,8 +406,7 @@ def _is_unicode(contents: Any) -> bool:
 
 
 def _whole(digits: str) -> int:
-    """No count, label or class in a model needs more than 64 bits, and larger ones break arithmetic
-    far from here."""
+    """Refuse integers beyond 64 bits: no model needs them, and they break arithmetic elsewhere."""
     if len(digits) > 20 or not -(2**63) <= (number := int(digits)) < 2**63:
         raise InvalidArgument(
             f"{digits[:20]}... is too large a number for a model file. Use what save_model wrote."

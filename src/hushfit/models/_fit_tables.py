@@ -11,17 +11,17 @@ from hushfit.data.tables import CodedRows
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import Prepared, private_fit
 from hushfit.models._model import Model, PaidReceipt, Provenance
-from hushfit.models._standard_errors import noise_spread
+from hushfit.models._standard_errors import noise_standard_errors
 from hushfit.privacy import Budget, Ledger
 from hushfit.privacy.ledger import DiskAccount
 from hushfit.release import Randomness, Terms
 
 
 def with_sorted_classes(schema: Schema) -> Schema:
-    """The schema with its classes in the order that estimators keep them."""
+    """The schema with its classes in the order that estimators use."""
     if not isinstance(schema.target, CategoricalColumn):
         raise InvalidArgument(
-            "the schema needs a categorical [target]: the classes to tell apart. Write it."
+            "the schema needs a categorical [target]: the classes to predict. Add it."
         )
     return replace(
         schema, target=replace(schema.target, categories=tuple(sorted(schema.target.categories)))
@@ -40,13 +40,13 @@ def fit_rows(
     Parameters
     ----------
     estimator : PrivateLogisticRegression or PrivateLinearSVC
-        Not fitted; its settings decide.
+        Not fitted; its settings are used.
     rows : CodedRows
         Packed with the schema of ``file``.
     file : SchemaFile
-        What it leaves unconfirmed is recorded in the guarantee.
+        Its unconfirmed values are recorded in the guarantee.
     ledger : Ledger, optional
-        Charged before any row is looked at.
+        Charged before any row is read.
     command : str, default=""
         For the provenance.
 
@@ -54,7 +54,7 @@ def fit_rows(
     -------
     model : Model
     record : callable
-        Takes the hash of the model file and notes it in the ledger.
+        Takes the hash of the model file and records it in the ledger.
     """
     schema, classes = file.schema, list(rows.target.categories)
     problem = estimator.problem(rows.n_rows, rows.n_features, len(classes))
@@ -69,7 +69,7 @@ def fit_rows(
     if fit.receipt is not None and isinstance(account, DiskAccount):
         paid = PaidReceipt(account.name, fit.receipt.number, account.hash_of(fit.receipt))
     provenance = Provenance.now(command, schema_hash(schema))
-    model = Model(estimator, schema, noise_spread(fit, problem), paid, provenance)
+    model = Model(estimator, schema, noise_standard_errors(fit, problem), paid, provenance)
 
     def record(digest: str) -> None:
         if fit.receipt is not None and isinstance(account, DiskAccount):

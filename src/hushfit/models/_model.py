@@ -1,6 +1,4 @@
-"""A fitted model with everything that belongs to it: what it was told, what it promises, and who
-paid.
-"""
+"""A fitted model with its schema, its guarantee, and the receipt of its payment."""
 
 import platform
 from dataclasses import dataclass, field
@@ -19,7 +17,7 @@ from hushfit.privacy import Guarantee
 
 @dataclass(frozen=True)
 class PaidReceipt:
-    """Which entry of which ledger paid for a model.
+    """The ledger entry that paid for a model.
 
     Parameters
     ----------
@@ -38,16 +36,16 @@ class PaidReceipt:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a model came from.
+    """How and when a model was fitted.
 
     Parameters
     ----------
     command : str
-        How it was made, without passwords.
+        The command, without passwords.
     created : str
-        When, in UTC.
+        Time in UTC.
     versions : dict of str to str
-        Of the libraries that took part.
+        Versions of the libraries used.
     schema_hash : str
         SHA-256 of the schema, empty without one.
     """
@@ -59,7 +57,7 @@ class Provenance:
 
     @classmethod
     def now(cls, command: str = "", schema_hash: str = "") -> "Provenance":
-        """The provenance of something made at this moment.
+        """The provenance of a model fitted now.
 
         Parameters
         ----------
@@ -77,7 +75,7 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A fitted estimator and its papers.
+    """A fitted estimator with schema, guarantee, receipt and provenance.
 
     Parameters
     ----------
@@ -86,7 +84,7 @@ class Model:
     schema : Schema, optional
         How tables are encoded; without one, the model takes arrays only.
     standard_error : array of shape (n_outputs, n_features + 1), optional
-        Spread of each coefficient, and last of the intercept, that the privacy noise implies.
+        Standard error of each coefficient, and last of the intercept, due to the privacy noise.
     receipt : PaidReceipt, optional
     provenance : Provenance
     """
@@ -99,13 +97,13 @@ class Model:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised."""
+        """The privacy guarantee."""
         guarantee: Guarantee = self.estimator.privacy_
         return guarantee
 
     @property
     def classes(self) -> list[Any]:
-        """The labels it tells apart."""
+        """The classes that it predicts."""
         classes: list[Any] = self.estimator.classes_.tolist()
         return classes
 

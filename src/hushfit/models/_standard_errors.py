@@ -1,10 +1,11 @@
-"""How far the privacy noise may have moved each weight: the run replayed with fresh noise on its
-released answers.
+"""Standard errors of the weights due to the privacy noise, from replays of the run with fresh noise
+on its released answers.
 
-A replay hands the solver the answers it was given, moved by what the released second moment says a
-gradient changes when the weights do, plus noise of the size that was paid for. The spread of the
-weights over replays is the standard error. No row is read, so this is post-processing. Sampling
-error (that other people might have been asked) is not in it.
+A replay gives the solver its released answers again, plus the change of the gradient with the
+weights that the released second moment predicts, plus noise with the noise multiplier of the
+release. The standard deviation of the weights over replays is the standard error. No row is read,
+so this is post-processing. Sampling error (other people might have been in the table) is not
+included.
 """
 
 import math
@@ -34,21 +35,21 @@ from hushfit.solvers import run
 
 REPLAYS: Final = 24
 _MOMENT: Final = "second moment"
-_HIDDEN: Final = (
-    0.5  # of the largest eigenvalue of the noise: eigenvalues below are taken for noise
+_NOISE_LEVEL: Final = (
+    0.5  # of the largest eigenvalue of the noise: eigenvalues below count as noise
 )
 # Queries whose answer is a statistic plus noise; a perturbed minimiser, for one, is not.
 _ADDITIVE: Final = (ClippedGradient, MarginHistogram, SecondMoment)
 
 
 def _is_additive(query: Query | None) -> bool:
-    together = isinstance(query, GradientWithMoment) and isinstance(query.moment, SecondMoment)
-    return together or isinstance(query, _ADDITIVE)
+    joint = isinstance(query, GradientWithMoment) and isinstance(query.moment, SecondMoment)
+    return joint or isinstance(query, _ADDITIVE)
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Stands in for the curator of a finished run: its answers again, with fresh noise."""
+    """A `Door` that replays the answers of a finished run with fresh noise."""
 
     problem: Problem
     log: Sequence[Released]
@@ -70,14 +71,14 @@ class Replay:
 
     def release(self, name: str, query: Query) -> Vector:
         before = self.log[len(self.transcript)]
-        moved = self.shares[name] * self._moved(before.query, query)
-        answer = before.answer + moved + self._noise(name, query)
+        change = self.shares[name] * self._change(before.query, query)
+        answer = before.answer + change + self._noise(name, query)
         self.transcript.append(Released(name, answer, query))
         return answer
 
-    def _moved(self, before: Query | None, now: Query) -> Vector | float:
-        """What the answer changes because the replay asks at other weights; the second moment is
-        not asked again.
+    def _change(self, before: Query | None, now: Query) -> Vector | float:
+        """Change of the answer because the replay is at other weights; the second moment is not
+        released again.
         """
         if not isinstance(before, ClippedGradient) or not isinstance(now, ClippedGradient):
             return 0.0
@@ -87,7 +88,7 @@ class Replay:
     def _noise(self, name: str, query: Query) -> Vector | float:
         if isinstance(
             query, SecondMoment
-        ):  # its noise is in the answer already, and in everything that followed
+        ):  # its noise is in the answer already, and in all later ones
             return 0.0
         scale = self.multipliers[name] * query.sensitivity(self.problem.relation)
         noise: Vector = scale * self.generator.standard_normal(query.size)
@@ -96,9 +97,9 @@ class Replay:
         return noise
 
 
-def noise_spread(fit: Fit, problem: Problem) -> Matrix | None:
-    """Standard error of each weight that the noise implies; None without noise, or where it is not
-    simply added.
+def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
+    """Standard error of each weight due to the noise; None without noise, or if it is not
+    additive.
 
     Parameters
     ----------
@@ -123,14 +124,14 @@ def noise_spread(fit: Fit, problem: Problem) -> Matrix | None:
         Replay(problem, log, multipliers, shares, curvature, np.random.default_rng(k))
         for k in range(REPLAYS)
     ]
-    with threadpool_limits(1):  # matrices this small only lose by being shared between threads
+    with threadpool_limits(1):  # matrices this small are slower with several threads
         weights = [run(fit.solver, problem, replay).w for replay in replays]
-    spread = np.atleast_2d(np.std(weights, axis=0, ddof=1))
-    return spread if problem.fit_intercept else np.column_stack([spread, np.zeros(len(spread))])
+    errors = np.atleast_2d(np.std(weights, axis=0, ddof=1))
+    return errors if problem.fit_intercept else np.column_stack([errors, np.zeros(len(errors))])
 
 
 def _largest_noise_eigenvalue(problem: Problem, multiplier: float) -> float:
-    """Edge of the semicircle that the eigenvalues of the noise fill."""
+    """Edge of the semicircle distribution of the eigenvalues of the noise."""
     return (
         multiplier
         * SecondMoment(problem).sensitivity(problem.relation)
@@ -141,33 +142,35 @@ def _largest_noise_eigenvalue(problem: Problem, multiplier: float) -> float:
 def _curvature(
     problem: Problem, log: Sequence[Released], multipliers: dict[str, float], w: Vector
 ) -> Matrix:
-    """What a sum of gradients changes per change of the weights: second moment times the mean
-    curvature of the loss.
+    """Derivative of a sum of gradients with respect to the weights: second moment times the mean
+    second derivative of the loss.
     """
     moment = next((released for released in log if released.name == _MOMENT), None)
     d = problem.dimension
-    # Records are unit vectors, so without a release the best guess is round with trace one.
+    # Records are unit vectors, so without a release the best guess is isotropic with trace one.
     M = (
         np.eye(d) * problem.n_rows / d
         if moment is None
         else SecondMoment(problem).matrix(moment.answer)
     )
     values, vectors = np.linalg.eigh(M)
-    # Where noise hides the second moment there may be no row at all to pull a weight back: no
-    # curvature is the safe guess.
-    hidden = (
+    # Where noise hides the second moment there may be no curvature at all: zero is the conservative
+    # guess.
+    noise_level = (
         0.0
         if moment is None
-        else _HIDDEN * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
+        else _NOISE_LEVEL * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
     )
-    M = (vectors * np.where(values > hidden, values, 0.0)) @ vectors.T
-    bend = _mean_slope_of_slope(problem, log, M / problem.n_rows, np.atleast_2d(w))
-    return np.asarray(bend * M)
+    M = (vectors * np.where(values > noise_level, values, 0.0)) @ vectors.T
+    second_derivative = _mean_second_derivative(problem, log, M / problem.n_rows, np.atleast_2d(w))
+    return np.asarray(second_derivative * M)
 
 
-def _mean_slope_of_slope(problem: Problem, log: Sequence[Released], M: Matrix, w: Matrix) -> float:
-    """Mean second derivative of the logistic loss over margins of the released size; a clipped
-    record has none.
+def _mean_second_derivative(
+    problem: Problem, log: Sequence[Released], M: Matrix, w: Matrix
+) -> float:
+    """Mean second derivative of the logistic loss over margins of the estimated size; zero for a
+    clipped record.
     """
     largest = float(np.sqrt(np.einsum("kj,ji,ki->k", w, M, w).max()))
     slopes = expit(largest * np.random.default_rng(0).standard_normal(2_000))

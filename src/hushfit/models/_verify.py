@@ -1,4 +1,4 @@
-"""Whether a model file is the one that its ledger recorded, at the price that was paid."""
+"""Checks that a model file is the one that its ledger recorded, at the cost that was paid."""
 
 import os
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from hushfit.privacy.ledger import RESERVED_SHARE, Entry, Verdict
 
 
 def model_problems(path: str | os.PathLike[str], verdict: Verdict) -> list[str]:
-    """What is wrong between a model file and the ledger that paid for it.
+    """Differences between a model file and the ledger that paid for it.
 
     The hash in a model file has no key: whoever changes the file can make it match. The ledger's
-    line about the model cannot be changed in this way.
+    entry of the model cannot be changed in this way.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ def model_problems(path: str | os.PathLike[str], verdict: Verdict) -> list[str]:
     Returns
     -------
     list of str
-        Empty if the ledger has the payment, the model's own hash, and the very cost that the model
-        claims.
+        Empty if the ledger has the payment, the model's own hash, and exactly the cost that the
+        model claims.
     """
     model, digest = read_model(path)
     return [f"{os.fspath(path)}: {text}" for text in _problems(model, digest, verdict)]
@@ -52,7 +52,7 @@ def _problems(model: Model, digest: str, verdict: Verdict) -> Iterator[str]:
             f"the ledger does not know it: payment {receipt.number} led to another file than this "
             f"one, whose hash is {digest[:12]}..."
         )
-    yield from _promise_problems(model, charge, chain[0])
+    yield from _guarantee_problems(model, charge, chain[0])
 
 
 def _recorded(chain: tuple[Entry, ...], number: int) -> set[str]:
@@ -63,18 +63,18 @@ def _recorded(chain: tuple[Entry, ...], number: int) -> set[str]:
     }
 
 
-def _promise_problems(model: Model, charge: Entry, opening: Entry) -> Iterator[str]:
-    """Whether what the file promises is what was paid for."""
-    promise = model.guarantee
+def _guarantee_problems(model: Model, charge: Entry, opening: Entry) -> Iterator[str]:
+    """Whether the guarantee of the file is what was paid for."""
+    guarantee = model.guarantee
     if (
-        promise.cost.to_dict() != charge.body["cost"]
-        or str(promise.relation) != opening.body["relation"]
+        guarantee.cost.to_dict() != charge.body["cost"]
+        or str(guarantee.relation) != opening.body["relation"]
     ):
         yield f"its guarantee is for other releases than payment {charge.body['receipt']} was for"
         return
-    needed = epsilon_of(promise.cost, promise.delta, promise.relation)
-    if not needed <= promise.epsilon * (1 + RESERVED_SHARE):
+    needed = epsilon_of(guarantee.cost, guarantee.delta, guarantee.relation)
+    if not needed <= guarantee.epsilon * (1 + RESERVED_SHARE):
         yield (
-            f"its guarantee says epsilon={promise.epsilon:g}, what was paid for is "
-            f"epsilon={needed:g} at delta={promise.delta:g}"
+            f"its guarantee says epsilon={guarantee.epsilon:g}, what was paid for is "
+            f"epsilon={needed:g} at delta={guarantee.delta:g}"
         )

@@ -30,7 +30,7 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
     -----
     The input ``X`` has one float column for each of ``model.feature_names``. The outputs are
     ``margins`` of shape (n, 1) for two classes or (n, classes), and for a model with probabilities
-    ``probabilities`` of shape (n, classes). The guarantee goes along as metadata.
+    ``probabilities`` of shape (n, classes). The guarantee is stored as metadata.
     """
     fitted = model.estimator
     nodes, constants = _margins(fitted)
@@ -53,19 +53,19 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
         ],
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=9)
-    papers = {
+    metadata = {
         "guarantee": model.guarantee.to_json(),
         "classes": repr(model.classes),
         "features": repr(model.feature_names),
     }
-    helper.set_model_props(made, papers)
+    helper.set_model_props(made, metadata)
     onnx.checker.check_model(made)
     Path(path).write_bytes(made.SerializeToString())
 
 
 def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
-    """The margin of a record of length one: scaled features, a product, and a division by the
-    record's length.
+    """The margin of a record of unit length: scaled features, a product, and a division by the
+    record's norm.
     """
     coef, intercept = fitted.coef_, fitted.intercept_
     nodes, record = [], "X"

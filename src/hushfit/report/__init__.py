@@ -1,14 +1,14 @@
-"""Reading results: scores on held-out rows, what a budget buys, and a page about a model.
+"""Reports: scores on held-out rows, expected accuracy for a budget, and a page about a model.
 
-CalibrationCell  Rows whose predicted probability falls into one range, and how often it came true
+CalibrationCell  Rows with a predicted probability in one range, and their observed frequency
 Evaluation       Scores on held-out rows
 evaluate_model   Score a model on held-out tables
 scored_batches   Predict batch by batch
-table_model      Load a model that knows how to encode tables
+table_model      Load a model with a schema, which can encode tables
 plan_figure      Expected loss of accuracy against epsilon, both logarithmic, with its range
-Forecast         What to expect of a budget
-forecast         What a fit would add in noise and lose in accuracy
-rows_needed      How many rows bring the loss of accuracy down to a target
+Forecast         Expected accuracy and noise for a budget
+forecast         Expected noise and loss of accuracy of a fit
+rows_needed      Number of rows for a given loss of accuracy
 report_page      Write a page about a model
 """
 

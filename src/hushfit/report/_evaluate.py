@@ -1,5 +1,5 @@
-"""Scores of a model on rows that were held out. They carry no noise, so they must not be the
-training rows.
+"""Scores of a model on held-out rows. They have no noise, so these must not be the training
+rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from hushfit.data.tables import RowCodec, Table, codes_of, table_batches
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.models import Model, load_model
 
-_CELLS = 10
+_BINS = 10
 _SMALLEST_PROBABILITY = 1e-15
 
 
 @dataclass(frozen=True)
 class CalibrationCell:
-    """Rows whose predicted probability falls into one range, and how often it came true."""
+    """Rows with a predicted probability in one range, and their observed frequency."""
 
     low: float
     high: float
@@ -42,7 +42,7 @@ class Evaluation:
         Rows with another label, or none.
     accuracy : float
     majority : float
-        Accuracy of always saying the most frequent label.
+        Accuracy of always predicting the most frequent label.
     log_loss, auc, calibration_error : float or None
         None where the model gives no probabilities, or only one label occurs.
     positive : str
@@ -66,12 +66,12 @@ class Evaluation:
 
     def lines(self) -> list[list[str]]:
         """Name, value and meaning of each score."""
-        spread = (self.accuracy * (1 - self.accuracy) / self.rows) ** 0.5
+        standard_error = (self.accuracy * (1 - self.accuracy) / self.rows) ** 0.5
         lines = [
             [
                 "accuracy",
                 f"{self.accuracy:.4f}",
-                f"+- {spread:.4f}; the most frequent label alone: {self.majority:.4f}",
+                f"+- {standard_error:.4f}; the most frequent label alone: {self.majority:.4f}",
             ]
         ]
         if self.auc is not None:
@@ -96,7 +96,7 @@ class Evaluation:
 
 
 def table_model(path: str) -> Model:
-    """Load a model that knows how to encode tables.
+    """Load a model with a schema, which can encode tables.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def scored_batches(
         With a schema.
     tables : sequence of Table
     columns : sequence of str, default=()
-        Further columns to read along.
+        Further columns to read.
     watch : callable, optional
         Called with the number of bytes read since the last call.
 
@@ -180,7 +180,8 @@ def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> 
     target = None if model.schema is None else model.schema.target
     if not isinstance(target, CategoricalColumn):
         raise InvalidArgument(
-            "the model's schema names no categorical target, so there is nothing to compare with."
+            "the model's schema names no categorical target, so there is nothing to compare with. "
+            "Add a target."
         )
     truth: list[IntVector] = []
     scores: list[Matrix] = []
@@ -232,7 +233,7 @@ def _log_loss(p: Matrix, y: IntVector) -> float:
 
 
 def _mean_auc(p: Matrix, y: IntVector, counts: IntVector) -> float | None:
-    """Area under the ROC curve: of the second class for two, the mean over one against the rest
+    """Area under the ROC curve: of the second class for two classes, the mean over one-versus-rest
     for more.
     """
     classes = [1] if p.shape[1] == 2 else range(p.shape[1])
@@ -247,16 +248,16 @@ def _auc(score: Vector, positive: AnyArray) -> float:
     return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(score) - count)))
 
 
-def _calibration(p: Vector, came_true: AnyArray) -> tuple[CalibrationCell, ...]:
-    place = np.minimum((p * _CELLS).astype(int), _CELLS - 1)
+def _calibration(p: Vector, outcome: AnyArray) -> tuple[CalibrationCell, ...]:
+    bins = np.minimum((p * _BINS).astype(int), _BINS - 1)
     return tuple(
         CalibrationCell(
-            k / _CELLS,
-            (k + 1) / _CELLS,
+            k / _BINS,
+            (k + 1) / _BINS,
             int(own.sum()),
             float(p[own].mean()),
-            float(np.mean(came_true[own])),
+            float(np.mean(outcome[own])),
         )
-        for k in range(_CELLS)
-        if (own := place == k).any()
+        for k in range(_BINS)
+        if (own := bins == k).any()
     )

@@ -1,5 +1,5 @@
-"""Figures as SVG text. Colours come from the page, words are in the reader's font, and each
-figure says in words what it shows.
+"""Figures as SVG text. Colours come from the page, text is in the reader's font, and each figure
+has a text description.
 """
 
 import math
@@ -21,17 +21,17 @@ _STANDALONE = (
 
 
 def posterior(prior: float, epsilon: float, delta: float) -> tuple[float, float]:
-    """Least and greatest belief an attacker can hold afterwards, except with probability about
+    """Smallest and largest posterior probability of an attacker, except with probability about
     delta.
     """
-    # By exp(-epsilon) alone: exp(epsilon) is beyond all floats from 710 on.
+    # By exp(-epsilon) alone: exp(epsilon) overflows from 710 on.
     odds, shrunk = prior / (1 - prior), math.exp(-epsilon)
     low, high = odds * shrunk / (1 + odds * shrunk), odds / (odds + shrunk)
     return max(low - delta, 0.0), min(high + delta, 1.0)
 
 
 def odds_figure(epsilon: float, delta: float) -> str:
-    """What an attacker may believe after seeing the model, against what they believed before."""
+    """Posterior against prior belief of an attacker who sees the model."""
     box = _Square(280)
     priors = [k / 50 for k in range(1, 50)]
     bounds = [posterior(prior, epsilon, delta) for prior in priors]
@@ -54,12 +54,12 @@ def odds_figure(epsilon: float, delta: float) -> str:
         box.dot(0.5, high, f"{high:.0%}", "end", -10),
         box.dot(0.5, low, f"{low:.0%}", "start", 10),
     ]
-    words = (
+    description = (
         "An attacker who believed something about one row with probability 50 percent believes it "
         f"with {low:.0%} to {high:.0%} "
         "after seeing the model. The shaded band shows the same for every starting belief."
     )
-    return box.svg("What the model can change in an attacker's belief", words, parts)
+    return box.svg("What the model can change in an attacker's belief", description, parts)
 
 
 def calibration_figure(cells: Sequence[CalibrationCell]) -> str:
@@ -74,11 +74,13 @@ def calibration_figure(cells: Sequence[CalibrationCell]) -> str:
         for c in cells
     ]
     line = f'<path class="curve" d="{box.path([(c.predicted, c.observed) for c in cells])}"/>'
-    words = "; ".join(f"predicted {c.predicted:.0%}, observed {c.observed:.0%}" for c in cells)
+    description = "; ".join(
+        f"predicted {c.predicted:.0%}, observed {c.observed:.0%}" for c in cells
+    )
     even = f'<path class="even" d="{box.path([(0, 0), (1, 1)])}"/>'
     return box.svg(
         "Calibration on the held-out rows",
-        words,
+        description,
         [box.frame("predicted", "observed"), even, line, *dots],
     )
 
@@ -118,27 +120,27 @@ def plan_figure(forecasts: Sequence[Forecast], standalone: bool = False) -> str:
         f'<text class="soft" x="{(left + width) / 2:.0f}" y="{height - 2}" '
         'text-anchor="middle">epsilon</text>',
     ]
-    words = "; ".join(f"epsilon {f.epsilon:g}: {100 * f.loss:.2f} points" for f in forecasts)
+    description = "; ".join(f"epsilon {f.epsilon:g}: {100 * f.loss:.2f} points" for f in forecasts)
     return _svg(
         width,
         height,
         "Expected loss of accuracy",
-        words,
+        description,
         [_STANDALONE if standalone else "", *parts],
     )
 
 
 def forest_row(name: str, value: float, error: float | None, reach: float) -> str:
-    """One coefficient: its place on the scale from -reach to reach, and two standard errors to
+    """One coefficient: its position on the scale from -reach to reach, and two standard errors to
     each side.
     """
     margin = 2 * (error or 0.0)
     clear = abs(value) > margin
     ratio = abs(value) / error if error else math.inf
-    said = f"{value:.3g}" + (f", plus or minus {margin:.3g}" if error else "")
+    label = f"{value:.3g}" + (f", plus or minus {margin:.3g}" if error else "")
     start, stop = _share(value - margin, reach), _share(value + margin, reach)
     track = (
-        f'<span class="track" role="img" aria-label="{said}">'
+        f'<span class="track" role="img" aria-label="{label}">'
         f'<i class="reach" style="left:{start:.2f}%;width:{stop - start:.2f}%"></i>'
         f'<i class="point{"" if clear else " faint"}" style="left:{_share(value, reach):.2f}%"></i>'
         "</span>"
@@ -212,17 +214,21 @@ class _Square:
             f'class="strong" {at}>{label}</text>'
         )
 
-    def svg(self, title: str, words: str, parts: Sequence[str]) -> str:
-        return _svg(self.side + self.left + 22, self.side + self.top + 46, title, words, parts)
+    def svg(self, title: str, description: str, parts: Sequence[str]) -> str:
+        return _svg(
+            self.side + self.left + 22, self.side + self.top + 46, title, description, parts
+        )
 
 
 def _line(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
-def _svg(width: float, height: float, title: str, words: str, parts: Sequence[Any]) -> str:
-    key = f"f{zlib.crc32((title + words).encode()):08x}"
-    head = f'<title id="{key}t">{escape(title)}</title><desc id="{key}d">{escape(words)}</desc>'
+def _svg(width: float, height: float, title: str, description: str, parts: Sequence[Any]) -> str:
+    key = f"f{zlib.crc32((title + description).encode()):08x}"
+    head = (
+        f'<title id="{key}t">{escape(title)}</title><desc id="{key}d">{escape(description)}</desc>'
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" '
         f'aria-labelledby="{key}t {key}d">'

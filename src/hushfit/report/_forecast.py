@@ -1,10 +1,10 @@
-r"""What a budget buys, before a row is read.
+r"""Expected accuracy and noise for a budget, before a row is read.
 
 The rule for accuracy: with ``x = s * sqrt(d) / (n * mu)``, the noise on a mean of unit vectors in d
 columns (s is 2 for replace-one, 1 for add-remove; mu is the Gaussian parameter of epsilon and
 delta), the default solver loses about ``0.24 * x**0.69`` of accuracy against a fit without privacy.
 It was fitted to 61 measurements on eight tables (6,500 to 80,000 rows, 33 to 301 columns, epsilon
-.05 to 1.6); nine in ten of them lie within a factor of 2.7 of it. docs/cli.md has the table.
+.05 to 1.6); nine in ten of them are within a factor of 2.7 of it. docs/cli.md has the table.
 """
 
 import math
@@ -21,12 +21,12 @@ from hushfit.solvers import SOLVERS, solver_from
 SIZE: Final = 0.24
 POWER: Final = 0.69
 FACTOR: Final = 2.7
-_WORST: Final = 0.5  # guessing
+_WORST: Final = 0.5  # loss of guessing
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What one algorithm would release, and with how much noise.
+    """The releases of one algorithm and their noise multipliers.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What to expect of a budget.
+    """Expected accuracy and noise for a budget.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def forecast(
     adjacency: str = "replace-one",
     penalty: str | None = None,
 ) -> Forecast:
-    """What a fit would add in noise and lose in accuracy.
+    """Expected noise and loss of accuracy of a fit.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def forecast(
 def rows_needed(
     loss: float, columns: int, epsilon: float, delta: float, adjacency: str = "replace-one"
 ) -> tuple[int, int, int]:
-    """How many rows bring the loss of accuracy down to a target.
+    """Number of rows for a given loss of accuracy.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _loss(noise: float) -> float:
 
 
 def _noise_of(name: str, problem: Problem, budget: Budget) -> Noise:
-    """Plan and calibrate one algorithm; nothing here needs rows."""
+    """Plan and calibrate one algorithm; this needs no rows."""
     n = problem.n_rows
     try:
         plan = solver_from(name, problem, budget).plan(problem)

@@ -39,18 +39,18 @@ def report_page(model: Model, digest: str = "", evaluation: Evaluation | None = 
     Returns
     -------
     str
-        HTML that needs no other file and asks for none.
+        HTML that loads no other file.
     """
     here = files(__package__)
     title = f"{_KINDS[type(model.estimator).__name__]} of {_target(model)}"
     sections = [
-        _promise(model.guarantee),
+        _guarantee_section(model.guarantee),
         _odds(model.guarantee),
         _budget(model.guarantee),
         _coefficients(model),
         "" if evaluation is None else _evaluation(evaluation),
         _public(model),
-        _papers(model, digest),
+        _provenance(model, digest),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -61,10 +61,10 @@ def report_page(model: Model, digest: str = "", evaluation: Evaluation | None = 
         f"<style>{here.joinpath('page.css').read_text(encoding='utf-8')}</style></head><body>"
         f'<a class="skip" href="#content">Skip to the content</a>{_head(model, title, evaluation)}'
         f'<main id="content">{"".join(sections)}</main>'
-        "<footer><div>Everything on this page follows from released, noisy numbers"
-        f"{' or from the held-out rows named above' if evaluation else ''}; looking at it costs no "
-        "further privacy.</div></footer>"
-        f"<script>{here.joinpath('page.js').read_text(encoding='utf-8')}</script></body></html>\n"
+        "<footer><div>Everything on this page follows from released, noisy "
+        f"numbers{' or from the held-out rows named above' if evaluation else ''}; reading it "
+        "costs no further "
+        f"privacy.</div></footer><script>{here.joinpath('page.js').read_text(encoding='utf-8')}</script></body></html>\n"
     )
 
 
@@ -82,9 +82,9 @@ def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
         (
             "epsilon",
             "∞" if g.nonprivate else f"{g.epsilon:.4g}",
-            "no promise" if g.nonprivate else "privacy loss of this model",
+            "no guarantee" if g.nonprivate else "privacy loss of this model",
         ),
-        ("delta", f"{g.delta:.3g}", "chance of exceeding it"),
+        ("delta", f"{g.delta:.3g}", "probability of exceeding it"),
         ("protects", ONE_ROW, str(g.relation)),
         ("columns", f"{len(model.feature_names)}", f"{len(model.classes)} classes"),
     ]
@@ -110,7 +110,7 @@ def _section(key: str, title: str, body: str, long: bool = False) -> str:
     )
 
 
-def _promise(g: Guarantee) -> str:
+def _guarantee_section(g: Guarantee) -> str:
     paragraphs = [
         f"<p>{escape(sentence)}</p>"
         for sentence in str(g).replace("\n", " ").split("Taken as public:")[:1]
@@ -134,7 +134,7 @@ def _promise(g: Guarantee) -> str:
         )
     )
     secure = f'<p class="{"note" if g.secure else "warning"}">{noise}</p>'
-    return _section("promise", "The promise", "".join([*paragraphs, secure, *warnings, *notes]))
+    return _section("promise", "The guarantee", "".join([*paragraphs, secure, *warnings, *notes]))
 
 
 def _odds(g: Guarantee) -> str:
@@ -145,7 +145,7 @@ def _odds(g: Guarantee) -> str:
         )
         return _section("odds", _ODDS, body)
     about = (
-        "whether one row is a certain person's or somebody else's"
+        "whether one row is a certain person's or another's"
         if replaces_one(g.relation)
         else "whether one certain row was used"
     )
@@ -196,10 +196,9 @@ def _budget(g: Guarantee) -> str:
         'class="n">noise</th><th>rows read</th></tr>'
     )
     intro = (
-        "<p>Everything that was computed from the rows and left the curator. Noise is told as a "
-        "multiple of the most that one "
-        "record can change the answer; shares are of the budget in the accountant's unit, which "
-        "adds up.</p>"
+        "<p>Everything that was computed from the rows and left the curator. Noise is a multiple "
+        "of the sensitivity, the most that one record can change the answer (the noise "
+        "multiplier); shares are of the budget in the accountant's unit, which adds up.</p>"
     )
     body = (
         f'{intro}<div class="budget" role="img" aria-label="Shares of the budget. '
@@ -216,25 +215,21 @@ def _coefficients(model: Model) -> str:
     binary = len(coef) == 1
     tables = []
     for k, own in enumerate(coef):
-        speaks_for = model.classes[1] if binary else model.classes[k]
+        label = model.classes[1] if binary else model.classes[k]
         values = np.append(own, intercept[k])
         errors = None if model.standard_error is None else model.standard_error[k]
-        tables.append(_forest(names, values, errors, str(speaks_for)))
+        tables.append(_forest(names, values, errors, str(label)))
     how = (
-        "The whiskers reach two standard errors to each side: how far the privacy noise alone may "
-        "have moved the weight, from "
-        "replaying the fit with fresh noise on its released answers (an estimate, usually good to "
-        "a factor of two). A hollow dot means that zero is "
-        "within reach. Sampling error comes on top."
+        "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
+        "on the weight, estimated by replaying the fit with fresh noise on its released answers "
+        "(usually good to a factor of two). A hollow dot means that zero is within two standard "
+        "errors. Sampling error is not included."
         if model.standard_error is not None
-        else (
-            "No standard errors are known for this solver: its noise is not simply added to "
-            "an answer."
-        )
+        else ("No standard errors are known for this solver: its noise is not additive.")
     )
     scale = (
-        "Numbers run from 0 at their lowest to 1 at their highest public value, labels are 0 or 1; "
-        "rows are scaled to unit length."
+        "Numbers are scaled from 0 at their lowest to 1 at their highest public value, labels are "
+        "0 or 1; rows are scaled to unit length."
     )
     return _section(
         "coefficients",
@@ -244,7 +239,7 @@ def _coefficients(model: Model) -> str:
     )
 
 
-def _forest(names: list[str], values: Any, errors: Any, speaks_for: str) -> str:
+def _forest(names: list[str], values: Any, errors: Any, label: str) -> str:
     margins = np.zeros(len(values)) if errors is None else 2 * errors
     reach = float(np.max(np.abs(values) + np.minimum(margins, np.abs(values).max() or 1.0))) or 1.0
     order = np.argsort(-np.abs(values))
@@ -271,7 +266,7 @@ def _forest(names: list[str], values: Any, errors: Any, speaks_for: str) -> str:
         f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
     )
     return (
-        f"<div data-forest><h3>Towards {escape(speaks_for)}</h3>"
+        f"<div data-forest><h3>Towards {escape(label)}</h3>"
         '<div class="bar" hidden><input type="search" placeholder="Find a feature" '
         'aria-label="Find a feature">'
         '<button type="button" data-more aria-expanded="false">Show all</button></div>'
@@ -292,7 +287,7 @@ def _evaluation(e: Evaluation) -> str:
         f"<tbody>{rows}</tbody></table>"
     )
     warning = (
-        f'<p class="warning">Computed without noise from {e.rows:,} rows that were said to be held '
+        f'<p class="warning">Computed without noise from {e.rows:,} rows declared as held '
         "out of training. Scores on training "
         "rows would not be covered by the guarantee.</p>"
     )
@@ -303,7 +298,7 @@ def _evaluation(e: Evaluation) -> str:
     )
     caption = (
         f"Calibration of {escape(what)}: dots on the dashed line are right on average; their size "
-        "tells how many rows."
+        "shows the number of rows."
     )
     figure = (
         f"<figure>{calibration_figure(e.calibration)}<figcaption>{caption}</figcaption></figure>"
@@ -319,8 +314,8 @@ def _evaluation(e: Evaluation) -> str:
 def _public(model: Model) -> str:
     items = "".join(f"<li>{escape(text)}</li>" for text in model.guarantee.public)
     body = (
-        "<p>The guarantee takes these as known to everybody. If one of them was learnt from the "
-        f"rows, it leaked.</p><ul>{items}</ul>"
+        "<p>The guarantee assumes that these are public. If one of them was learnt from the rows, "
+        f"it was leaked.</p><ul>{items}</ul>"
     )
     if model.schema is not None:
         rows = "".join(
@@ -348,7 +343,7 @@ def _stated(column: NumericColumn | CategoricalColumn) -> str:
     return f"{column.low:g} to {column.high:g}{shape}{fill}"
 
 
-def _papers(model: Model, digest: str) -> str:
+def _provenance(model: Model, digest: str) -> str:
     made = model.provenance
     pairs = [
         ("Model", digest and f"sha256 {digest}"),

@@ -1,5 +1,5 @@
-"""Builders that the tests of the decentralised algorithms share: owners' tables, seats,
-curators, and a talk held step by step.
+"""Shared by the tests of the decentralised algorithms: owners' tables, seats, curators, and a run
+in lockstep.
 """
 
 import numpy as np
@@ -41,25 +41,32 @@ def seats(network=RING, epsilon=1.0, parts=None, **settings):
 
 
 def held(algorithm, places, curators):
-    """All conversations, in step; what was said in each round, and the results."""
-    talks = {who: algorithm.converse(seat, curators[who]) for who, (seat, _) in places.items()}
-    said, results = [{who: next(talk) for who, talk in talks.items()}], {}
+    """Run all conversations in lockstep; the messages of each round, and the results."""
+    conversations = {
+        who: algorithm.converse(seat, curators[who]) for who, (seat, _) in places.items()
+    }
+    messages, results = (
+        [{who: next(conversation) for who, conversation in conversations.items()}],
+        {},
+    )
     while not results:
         mail = {
             who: {
-                n: said[-1][n].copy() for n in places[who][0].neighbours if said[-1][n] is not None
+                n: messages[-1][n].copy()
+                for n in places[who][0].neighbours
+                if messages[-1][n] is not None
             }
-            for who in talks
+            for who in conversations
         }
-        spoken = {}
-        for who, talk in talks.items():
+        sent = {}
+        for who, conversation in conversations.items():
             try:
-                spoken[who] = talk.send(mail[who])
+                sent[who] = conversation.send(mail[who])
             except StopIteration as end:
                 results[who] = end.value
-        if spoken:
-            said.append(spoken)
-    return said, results
+        if sent:
+            messages.append(sent)
+    return messages, results
 
 
 def curators_for(algorithm, places, replays=None, sources=None):

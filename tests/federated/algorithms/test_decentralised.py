@@ -1,7 +1,6 @@
 """The decentralised algorithms: without noise they find the minimum of all rows, with noise they
-say nothing that was not paid for.
-
-Tests 5 and 11 of the errata of the source text, with the fault put back to see that it is caught.
+send nothing that was not paid for. Tests 5 and 11 of the errata of the source text; each fault is
+put back and must be detected.
 """
 
 import math
@@ -152,36 +151,38 @@ def test_settings_out_of_range_are_refused():
 
 
 def test_defaults_are_public_and_the_same_for_all_owners():
-    from hushfit.federated.algorithms._subproblem import usual_eta
+    from hushfit.federated.algorithms._subproblem import default_eta
 
-    etas = {who: usual_eta(seat, 10) for who, (seat, _) in seats().items()}
+    etas = {who: default_eta(seat, 10) for who, (seat, _) in seats().items()}
     assert len(set(etas.values())) == 1
     seat = seats()["north"][0]
     larger = replace(seat, sizes={who: 100 * n for who, n in seat.sizes.items()})
-    assert usual_eta(larger, 10) < usual_eta(seat, 10) < usual_eta(seat, 20)
-    assert usual_eta(
+    assert default_eta(larger, 10) < default_eta(seat, 10) < default_eta(seat, 20)
+    assert default_eta(
         replace(seat, budgets=dict.fromkeys(NAMES, Budget(0.1, 1e-5))), 10
-    ) > usual_eta(seat, 10)
+    ) > default_eta(seat, 10)
 
 
-# Test 5: everything said is a function of what was released
+# Test 5: every message is a function of the releases
 
 
-def words_of(said):
-    return [None if word is None else word.tobytes() for spoken in said for word in spoken.values()]
+def bytes_of(messages):
+    return [
+        None if message is None else message.tobytes()
+        for sent in messages
+        for message in sent.values()
+    ]
 
 
 def replayed_alike(algorithm):
-    """Hold a run, then again over OTHER rows with the released answers given back: is every word
-    the same, bit for bit?
-    """
+    """Run, then replay the releases over OTHER rows: is every message the same, bit for bit?"""
     places = seats(epsilon=4.0)
     first = curators_for(algorithm, places)
-    said, results = held(algorithm, places, first)
+    messages, results = held(algorithm, places, first)
     others = {who: source for who, (_, source) in seats(epsilon=4.0, parts=_other_rows()).items()}
     replays = {who: list(curator.transcript) for who, curator in first.items()}
     again, same = held(algorithm, places, curators_for(algorithm, places, replays, others))
-    return words_of(said) == words_of(again) and all(
+    return bytes_of(messages) == bytes_of(again) and all(
         np.array_equal(results[who], same[who]) for who in results
     )
 
@@ -209,8 +210,8 @@ def test_everything_said_is_a_function_of_what_was_released(algorithm):
 
 @dataclass(frozen=True)
 class TrueGradient(RADMM):
-    """R-ADMM with the fault: the gradient of an even round is taken at the rows, not read off
-    the released minimiser.
+    """R-ADMM with the fault: the gradient of an even round is computed on the rows, not from the
+    released minimiser.
     """
 
     def converse(self, seat, curator):
@@ -226,12 +227,12 @@ class TrueGradient(RADMM):
         while True:
             r_admm.recycled = peeked
             try:
-                word = talk.send(inbox)
+                message = talk.send(inbox)
             except StopIteration as end:
                 return end.value
             finally:
                 r_admm.recycled = released
-            inbox = yield word
+            inbox = yield message
 
 
 def test_a_true_gradient_in_the_place_of_a_recycled_one_is_caught():
@@ -240,36 +241,38 @@ def test_a_true_gradient_in_the_place_of_a_recycled_one_is_caught():
 
 @pytest.mark.parametrize("algorithm", [PPADMM(steps=4), RADMM(steps=5)], ids=["pp-admm", "r-admm"])
 def test_duals_and_recycled_steps_can_be_computed_by_anyone_who_listens(algorithm):
-    """An eavesdropper with nothing but the words finds the linear terms asked of each curator,
-    and R-ADMM's even words.
+    """An eavesdropper with the messages only can compute the linear terms of each query, and
+    R-ADMM's even messages.
     """
     places = seats(epsilon=4.0)
-    curators, asked = curators_for(algorithm, places), {who: [] for who in NAMES}
+    curators, queries = curators_for(algorithm, places), {who: [] for who in NAMES}
     for who, curator in curators.items():
         release = curator.release
         curator.release = lambda name, query, who=who, release=release: (
-            asked[who].append(query),
+            queries[who].append(query),
             release(name, query),
         )[1]
-    said, _ = held(algorithm, places, curators)
+    messages, _ = held(algorithm, places, curators)
     for who, (seat, _) in places.items():
         subproblem = algorithm._subproblem(seat)
         own = dual = gradient = np.zeros(seat.problem.shape)
         theirs = dict.fromkeys(seat.neighbours, own)
-        linears = iter(query.linear for query in asked[who])
-        for t, spoken in enumerate(said):
+        linears = iter(query.linear for query in queries[who])
+        for t, sent in enumerate(messages):
             if isinstance(algorithm, PPADMM) or t % 2 == 0:
                 linear = subproblem.linear(own, theirs, dual)
                 np.testing.assert_array_equal(next(linears), linear / seat.weight)
-                gradient = r_admm.recycled(subproblem, linear, spoken[who])
+                gradient = r_admm.recycled(subproblem, linear, sent[who])
             else:
-                apart = sum((own - other for other in theirs.values()), start=np.zeros_like(own))
-                step = gradient + 2 * dual + subproblem.eta * apart
-                expected = own - step / (
-                    subproblem.pull + seat.weight * seat.problem.loss.smoothness
+                differences = sum(
+                    (own - other for other in theirs.values()), start=np.zeros_like(own)
                 )
-                np.testing.assert_array_equal(spoken[who], expected)
-            own, theirs = spoken[who], {name: spoken[name] for name in seat.neighbours}
+                step = gradient + 2 * dual + subproblem.eta * differences
+                expected = own - step / (
+                    subproblem.coupling + seat.weight * seat.problem.loss.smoothness
+                )
+                np.testing.assert_array_equal(sent[who], expected)
+            own, theirs = sent[who], {name: sent[name] for name in seat.neighbours}
             dual = dual + subproblem.eta / 2 * sum(
                 (own - other for other in theirs.values()), start=np.zeros_like(own)
             )
@@ -284,10 +287,10 @@ def test_an_owners_rows_do_not_touch_what_others_say_before_they_hear_of_it(algo
     other = seats(parts={**tables(), "south": _other_rows()["south"]})
     first, second = curators_for(algorithm, places), curators_for(algorithm, other)
     for who in ("north", "east", "west"):
-        words = [
+        first_messages = [
             next(algorithm.converse(given[who][0], made[who]))
             for given, made in ((places, first), (other, second))
         ]
-        assert words_of([{who: word} for word in words[:1]]) == words_of(
-            [{who: word} for word in words[1:]]
+        assert bytes_of([{who: message} for message in first_messages[:1]]) == bytes_of(
+            [{who: message} for message in first_messages[1:]]
         )

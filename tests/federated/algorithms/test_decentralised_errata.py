@@ -1,10 +1,8 @@
-"""What the errata of the source text count on: canaries, sensitivities, certificates, isolation of
-rows.
-
-Tests 2, 8, 9 and 11 there, each with the fault put back to see that it is caught.
+"""Claims of the errata of the source text: canaries, sensitivities, certificates, isolation of
+rows. Tests 2, 8, 9 and 11 there; each fault is put back and must be detected.
 
 False alarms: statistical checks have fixed seeds; with fresh ones each would reject at five
-deviations, below 1e-6.
+standard deviations, below 1e-6.
 """
 
 import math
@@ -39,13 +37,13 @@ def recovered_noise(query, X, y, released):
 
 
 def separation(one, other):
-    """mu of two normal samples: the distance of their means in deviations."""
+    """mu of two normal samples: the distance of their means in standard deviations."""
     return abs(np.mean(one) - np.mean(other)) / math.sqrt((np.var(one) + np.var(other)) / 2)
 
 
 def far_canary(runs, multiplier):
-    """Two records that lean against a far point and pull apart: their gradients differ by as
-    much as is accounted for.
+    """Two records whose gradients at a far point are opposite: they differ by as much as is
+    accounted for.
     """
     n, lean = 5, 0.05
     high = math.sqrt(1 - lean**2)
@@ -69,7 +67,7 @@ def far_canary(runs, multiplier):
 
 
 def test_the_strongest_canary_reaches_what_is_accounted_and_halved_noise_exceeds_it():
-    """n = 5 and noise of one sensitivity: accounted 1.0, measured .967 by the errata; five
+    """n = 5 and noise of one sensitivity: accounted 1.0, measured .967 by the errata; five standard
     deviations are .41 here.
     """
     runs = 300
@@ -104,7 +102,7 @@ def flipped_pp_admm(runs, multiplier):
         totals = []
         sources = {"a": source_of(X["a"], labels, False), "b": source_of(X["b"], y["b"], False)}
         for run in range(runs):
-            curators, asked = {}, []
+            curators, queries = {}, []
             for place, who in enumerate(("a", "b")):
                 sampler = SeededSampler(10_000 * number + 2 * run + place)
                 plan = algorithm.plan(places[who])
@@ -118,15 +116,15 @@ def flipped_pp_admm(runs, multiplier):
                 )
             release = curators["a"].release
 
-            def spy(name, query, asked=asked, release=release):
-                asked.append(query)
+            def spy(name, query, queries=queries, release=release):
+                queries.append(query)
                 return release(name, query)
 
             curators["a"].release = spy
-            said, _ = held(algorithm, {who: (places[who], None) for who in X}, curators)
+            messages, _ = held(algorithm, {who: (places[who], None) for who in X}, curators)
             noises = [
-                recovered_noise(query, X["a"], y["a"], spoken["a"]) @ x
-                for query, spoken in zip(asked, said, strict=True)
+                recovered_noise(query, X["a"], y["a"], sent["a"]) @ x
+                for query, sent in zip(queries, messages, strict=True)
             ]
             totals.append(sum(noises))
         found.append(totals)
@@ -148,8 +146,8 @@ def test_a_label_flip_is_seen_as_clearly_as_predicted_over_a_whole_run():
 # Test 8: sensitivities
 
 
-def climbed(apart, rng, climbs=400):
-    """The largest value that random moves over two records reach."""
+def climbed(difference, rng, climbs=400):
+    """The largest value that a random search over two records finds."""
     best, here = None, -1.0
     for _ in range(climbs):
         fresh = best is None or rng.random() < 0.2
@@ -158,7 +156,7 @@ def climbed(apart, rng, climbs=400):
             if fresh
             else [(x + 10 ** rng.uniform(-2, 0) * rng.normal(size=2), label) for x, label in best]
         )
-        there = apart(*pair)
+        there = difference(*pair)
         if there > here:
             best, here = pair, there
     return here
@@ -195,7 +193,7 @@ def mean_loss(Z, y, w, clip=math.inf):
 
 
 def test_gradients_minimisers_and_qualities_move_no_further_than_proved():
-    """(2), (8), (11) and (12) of the errata, climbed over neighbours."""
+    """(2), (8), (11) and (12) of the errata, by hill climbing over neighbours."""
     rng, n, mu, C = np.random.default_rng(0), 6, 0.3, 0.4
     pair = Pair(records_of(rng.normal(size=(n, 2)), False), rng.choice([-1.0, 1.0], n))
     linear, at = np.array([0.2, -0.1]), np.array([0.5, 1.5])
@@ -215,7 +213,7 @@ def test_gradients_minimisers_and_qualities_move_no_further_than_proved():
     def fall(Z, y):  # (12)
         return objective(Z, y, at) - objective(Z, y, solved(Z, y, mu, linear))
 
-    def apart(f):
+    def difference(f):
         return lambda one, other: float(
             np.linalg.norm(np.subtract(*(f(Z, y) for Z, y in pair.tables(one, other))))
         )
@@ -229,7 +227,7 @@ def test_gradients_minimisers_and_qualities_move_no_further_than_proved():
         fall: (2 / n) * (1 + public) / mu,
     }
     for f, bound in bounds.items():
-        assert 0 < climbed(apart(f), rng, 60) <= bound * (1 + 1e-9)
+        assert 0 < climbed(difference(f), rng, 60) <= bound * (1 + 1e-9)
 
 
 def test_the_published_sensitivity_of_the_quality_forgets_that_the_candidate_moves():
@@ -248,7 +246,7 @@ def test_the_published_sensitivity_of_the_quality_forgets_that_the_candidate_mov
 
     moved = n * abs(quality(y, here) - quality(other, there))
     assert moved == pytest.approx(0.862, abs=0.005)
-    assert moved > 2 * C  # what the source text has, even with its 1/n put back
+    assert moved > 2 * C  # the bound of the source text, even with its 1/n put back
     assert moved <= n * (2 * C / n + 2 / (n * mu))
 
 
@@ -273,7 +271,7 @@ def test_a_solver_that_gives_up_releases_nothing(monkeypatch):
     source = source_of(X, y)
     certified = CertifiedMinimiser(query, np.zeros(query.size), 0.0, 0.0)
     assert gradient_at(query, X, y, certified(source, None)) <= certified.gradient_norm
-    # The fault: what one step leads to, released as it is.
+    # The fault: the result of one step, released without a certificate.
     g = (
         ClippedGradient(query.problem, np.zeros(query.size), 1.0)(source, None) / len(y)
         + query.linear

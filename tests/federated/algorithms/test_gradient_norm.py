@@ -1,8 +1,8 @@
-"""No record moves a gradient norm further than its query says; a gate keeps its threshold, and the
-published one does not.
+"""No record changes a gradient norm by more than the sensitivity of its query; a gate has one
+threshold per segment, and the published one does not.
 
 False alarms: statistical checks have fixed seeds; with fresh ones each would reject at five
-deviations, below 1e-6.
+standard deviations, below 1e-6.
 """
 
 import math
@@ -47,13 +47,13 @@ def answer(query, X, y):
 
 
 def furthest(query, relation, rng, climbs=300):
-    """Climb over neighbouring tables to the pair whose norms are furthest apart; the other rows
-    all pull one way.
+    """Hill climbing over neighbouring tables for the pair with the largest difference of norms; the
+    gradients of the other rows all point one way.
     """
     X = np.tile(3.0 * rng.normal(size=D), (N, 1))
     y = np.ones(N) if query.problem.outputs == 1 else np.zeros(N)
 
-    def apart(pair):
+    def difference(pair):
         found = []
         for record, label in pair:
             A, b = X.copy(), y.copy()
@@ -73,7 +73,7 @@ def furthest(query, relation, rng, climbs=300):
             pair = [(x + 10 ** rng.uniform(-2, 1) * rng.normal(size=D), label) for x, label in best]
         if relation is Relation.ADD_REMOVE:
             pair[1] = (nobody, pair[1][1])
-        there = apart(pair)
+        there = difference(pair)
         if there > here:
             best, here = pair, there
     return here
@@ -97,11 +97,11 @@ def test_no_record_moves_the_norm_further_than_the_query_says(loss, outputs, pen
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_nothing_less_could_be_promised(relation):
-    """Far out every slope is one, and the two records lie along and against the gradient of the
-    rest.
+    """Far out every slope is one, and the two records are parallel and antiparallel to the gradient
+    of the rest.
     """
     at = np.zeros(D + 1)
-    at[1] = 200.0  # all records lean a little against it, so that all margins are negative
+    at[1] = 200.0  # all records have a small component against it, so that all margins are negative
     query = GradientNorm(
         PerturbedMinimiser(problem_for(np.empty((N, D)), HuberHinge(), relation=relation), 1e-5), at
     )
@@ -214,48 +214,53 @@ TAU, ROUNDS, EPSILON = (
 )  # in sensitivities; epsilon for the threshold and for the queries
 
 
-def law(value, rounds, redraw):
-    """Exact chances of opening first at 0, 1, ..., or never."""
+def distribution(value, rounds, redraw):
+    """Exact probabilities that it opens first at 0, 1, ..., or never."""
     t = np.linspace(-40, 40, 8_001) / EPSILON
     weight = laplace.pdf(t, scale=1 / EPSILON) * (t[1] - t[0])
     stay = laplace.cdf(TAU + t - value, scale=2 / EPSILON)
     if redraw:
-        chance = float(weight @ stay)
-        return np.append(chance ** np.arange(rounds) * (1 - chance), chance**rounds)
+        probability = float(weight @ stay)
+        return np.append(probability ** np.arange(rounds) * (1 - probability), probability**rounds)
     powers = stay[None, :] ** np.arange(rounds + 1)[:, None]
     return np.append((powers[:-1] * (1 - stay)) @ weight, powers[-1] @ weight)
 
 
 def worst_ratio(rounds, redraw):
-    return float(np.abs(np.log(law(0.0, rounds, redraw) / law(1.0, rounds, redraw))).max())
+    return float(
+        np.abs(np.log(distribution(0.0, rounds, redraw) / distribution(1.0, rounds, redraw))).max()
+    )
 
 
 def test_a_kept_threshold_costs_no_more_with_every_answer_and_a_redrawn_one_does():
     assert worst_ratio(ROUNDS, redraw=False) == pytest.approx(0.50, abs=0.005)
     assert worst_ratio(300, redraw=False) <= 2 * EPSILON
     never = [
-        math.log(law(0.0, rounds, True)[-1] / law(1.0, rounds, True)[-1]) for rounds in (30, 300)
+        math.log(distribution(0.0, rounds, True)[-1] / distribution(1.0, rounds, True)[-1])
+        for rounds in (30, 300)
     ]
     assert never == pytest.approx([2.50, 25.0], rel=0.01)
-    P, Q = law(0.0, ROUNDS, True), law(1.0, ROUNDS, True)
+    P, Q = distribution(0.0, ROUNDS, True), distribution(1.0, ROUNDS, True)
     delta = max(np.maximum(P - math.e * Q, 0).sum(), np.maximum(Q - math.e * P, 0).sum())
     assert delta == pytest.approx(3.0e-3, rel=0.05)
-    P, Q = law(0.0, ROUNDS, False), law(1.0, ROUNDS, False)
+    P, Q = distribution(0.0, ROUNDS, False), distribution(1.0, ROUNDS, False)
     assert max(np.maximum(P - math.e * Q, 0).max(), np.maximum(Q - math.e * P, 0).max()) == 0
 
 
 def test_the_gate_of_the_library_keeps_its_threshold():
-    """Its law is the exact one; that of the published gate, put back here, is told apart by the
-    same check.
+    """Its distribution is the exact one; that of the published gate, put back here, is rejected by
+    the same check.
     """
     gate, runs = RestartedGate(1), 1200
     assert gate.cost(1 / EPSILON, ROUNDS, N) == PureCost(2 * EPSILON, 1)
 
     def deviations(value, redraw):
         run = GateRun(gate, 1 / EPSILON, SeededSampler(7))
-        quiet = np.mean([run.opens_at(value, TAU, ROUNDS, redraw) == ROUNDS for _ in range(runs)])
-        exact = law(value, ROUNDS, redraw=False)[-1]
-        return abs(quiet - exact) / math.sqrt(exact * (1 - exact) / runs)
+        never_opened = np.mean(
+            [run.opens_at(value, TAU, ROUNDS, redraw) == ROUNDS for _ in range(runs)]
+        )
+        exact = distribution(value, ROUNDS, redraw=False)[-1]
+        return abs(never_opened - exact) / math.sqrt(exact * (1 - exact) / runs)
 
     assert deviations(0.0, redraw=False) < 5
     assert deviations(1.0, redraw=False) < 5
@@ -264,12 +269,12 @@ def test_the_gate_of_the_library_keeps_its_threshold():
 
 def test_half_of_a_gates_noise_is_seen():
     runs = 1200
-    exact = law(1.0, ROUNDS, redraw=False)[-1]
+    exact = distribution(1.0, ROUNDS, redraw=False)[-1]
 
     def deviations(multiplier):
         run = GateRun(RestartedGate(1), multiplier, SeededSampler(8))
-        quiet = np.mean([run.opens_at(1.0, TAU, ROUNDS) == ROUNDS for _ in range(runs)])
-        return abs(quiet - exact) / math.sqrt(exact * (1 - exact) / runs)
+        never_opened = np.mean([run.opens_at(1.0, TAU, ROUNDS) == ROUNDS for _ in range(runs)])
+        return abs(never_opened - exact) / math.sqrt(exact * (1 - exact) / runs)
 
     assert deviations(1 / EPSILON) < 5 < deviations(0.5 / EPSILON)
 
@@ -295,7 +300,7 @@ def test_a_gate_is_asked_in_order_and_opens_so_often_only():
 
 
 def test_a_lost_threshold_is_not_drawn_again():
-    """A new process in the middle of a segment says 0 from then on, even where every norm is far
+    """A new process in the middle of a segment answers 0 from then on, even if every norm is far
     above the threshold.
     """
     X, y = table(N, D), np.ones(N)

@@ -1,5 +1,5 @@
-"""IPP-ADMM asks before it solves, speaks so many times and never again; what the source text does
-instead is seen to leak.
+"""IPP-ADMM tests before it solves and sends at most c messages; the algorithm of the source text is
+shown to leak.
 
 Tests 6 and 7 of its errata. False alarms: statistical checks have fixed seeds; with fresh ones each
 would reject below 1e-6.
@@ -34,21 +34,19 @@ def questions(curator):
 
 @pytest.mark.parametrize("gate", GATES)
 def test_an_owner_speaks_so_many_times_and_is_silent_for_ever_after(gate):
-    """A threshold that is always reached: c broadcasts, c questions, then nothing is asked and
-    nothing is said.
-    """
+    """A threshold that is always reached: c tests, c broadcasts, then no query and no message."""
     algorithm = IPPADMM(steps=9, broadcasts=4, gate=gate, threshold=-math.inf)
     places = seats()
     curators = curators_for(algorithm, places)
-    said, _ = held(algorithm, places, curators)
+    messages, _ = held(algorithm, places, curators)
     for who in NAMES:
-        assert [spoken[who] is not None for spoken in said] == [True] * 4 + [False] * 5
+        assert [sent[who] is not None for sent in messages] == [True] * 4 + [False] * 5
         assert questions(curators[who]) == ["gate", "primal step"] * 4
 
 
 def published_questions(rounds, c, passes):
-    """The published lines 9 and 10: count, and abort when the count EXCEEDS c; how many
-    successes does the world learn of?
+    """The published lines 9 and 10: count, and abort when the count EXCEEDS c; how many successes
+    are revealed?
     """
     count = 0
     for _ in range(rounds):
@@ -78,8 +76,8 @@ def test_an_owner_with_nothing_to_say_says_nothing(gate):
 
 
 def test_a_silent_neighbour_keeps_its_last_word():
-    """Without noise the gate opens only where the last word is off: fewer words than rounds, and
-    the common minimum all the same.
+    """Without noise the gate opens only if the last message is off: fewer messages than rounds, and
+    still the common minimum.
     """
     algorithm = IPPADMM(
         steps=120, broadcasts=120, threshold=2e-5, eta=0.02, ridge=0.05, average_last=0.0
@@ -144,9 +142,9 @@ def selected(T, c, z, shift, epsilon, runs=200_000):
     accepted = (tries <= T).sum(axis=1)
     rejected = np.where(accepted == c, tries[:, -1], T) - accepted
     values = norm.isf(rng.uniform(size=(runs, c)) * norm.sf(z))
-    told = np.arange(c)[None, :] < accepted[:, None]
+    revealed = np.arange(c)[None, :] < accepted[:, None]
     loss = rejected * (norm.logcdf(z) - norm.logcdf(z - shift)) + np.sum(
-        told * (shift**2 / 2 - shift * values), axis=1
+        revealed * (shift**2 / 2 - shift * values), axis=1
     )
     return float(loss.mean()), float(np.mean(np.maximum(1 - np.exp(epsilon - loss), 0)))
 
@@ -163,8 +161,8 @@ def test_releasing_the_candidate_that_was_tested_costs_far_more_than_c_releases(
 
 
 def first_noise(algorithm, seed, X, y, candidate_first=False):
-    """The noise of an owner's first release, in deviations, or None if it was silent; with the
-    fault, of a tested candidate.
+    """The noise of an owner's first release, in standard deviations, or None if it sent nothing;
+    with the fault, of a tested candidate.
     """
     names = ("a", "b")
     problem = problem_for(X, fit_intercept=False)
@@ -180,23 +178,23 @@ def first_noise(algorithm, seed, X, y, candidate_first=False):
         SeededSampler(seed),
         SeededCoins(0),
     )
-    word = (
+    message = (
         next(algorithm.converse(seat, curator))
         if not candidate_first
         else curator.release("primal step", query)
     )
-    if word is None:
+    if message is None:
         return None
     Z = records_of(X, False)
-    if candidate_first and np.linalg.norm(word) < 4.0:  # the published gate looks at the candidate
+    if candidate_first and np.linalg.norm(message) < 4.0:  # the published gate tests the candidate
         return None
-    noise = -(-(y * expit(-y * (Z @ word))) @ Z / len(y) + query.mu * word)
+    noise = -(-(y * expit(-y * (Z @ message))) @ Z / len(y) + query.mu * message)
     return noise[0] / (2.0 * query.gradient_shift(Relation.REPLACE_ONE))
 
 
 def test_the_noise_of_a_release_does_not_depend_on_the_gate():
-    """Read off the optimality condition: normal with a gate before it; not normal when the
-    candidate itself was tested.
+    """From the optimality condition: normal with a gate before it; not normal if the candidate
+    itself was tested.
     """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(6, 2)), rng.choice([-1.0, 1.0], 6)
@@ -222,8 +220,8 @@ def test_the_noise_of_a_release_does_not_depend_on_the_gate():
 
 @pytest.mark.parametrize("gate", GATES)
 def test_a_run_goes_on_after_a_crash_and_a_lost_threshold_means_silence(tmp_path, gate):
-    """All owners die while they are silent. A Gaussian gate goes on; a kept threshold is gone,
-    and is not drawn again.
+    """All owners are killed while they are silent. A Gaussian gate continues; a persistent
+    threshold is lost, and is not drawn again.
     """
     algorithm = IPPADMM(steps=8, broadcasts=4, gate=gate, threshold=0.1, eta=0.05)
 
@@ -234,25 +232,28 @@ def test_a_run_goes_on_after_a_crash_and_a_lost_threshold_means_silence(tmp_path
         ]
 
     first = owners()
-    said, mail = [], {who: {} for who in NAMES}
+    messages, mail = [], {who: {} for who in NAMES}
     for number in range(5):
-        words = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
+        round_messages = {owner.name: owner.turn(number, mail[owner.name]) for owner in first}
         mail = {
-            o.name: {n: words[n] for n in o.seat.neighbours if words[n] is not None} for o in first
+            o.name: {
+                n: round_messages[n] for n in o.seat.neighbours if round_messages[n] is not None
+            }
+            for o in first
         }
-        said.append(words)
+        messages.append(round_messages)
     for owner in first:
         owner.close()
     second = owners()
     talk = simulate(second)
-    for number, words in enumerate(said):
-        for who, word in words.items():
-            assert (word is None) == (who not in talk.said[number])
-            if word is not None:
-                np.testing.assert_array_equal(talk.said[number][who], word)
-    quiet = [who for who in NAMES if said[-1][who] is None]
-    assert quiet
+    for number, round_messages in enumerate(messages):
+        for who, message in round_messages.items():
+            assert (message is None) == (who not in talk.said[number])
+            if message is not None:
+                np.testing.assert_array_equal(talk.said[number][who], message)
+    silent = [who for who in NAMES if messages[-1][who] is None]
+    assert silent
     if gate == "laplace":
-        assert not any(who in spoken for who in quiet for spoken in talk.said[5:])
+        assert not any(who in sent for who in silent for sent in talk.said[5:])
     for owner in second:
         owner.close()

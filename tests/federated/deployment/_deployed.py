@@ -45,7 +45,7 @@ def free_port():
 
 
 def children_of(process):
-    """Processes that a process of ours has started."""
+    """Child processes of a process started here."""
     return psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
 
 
@@ -96,7 +96,7 @@ def a_run(run="first", algorithm="pp-admm", settings=None, epsilon=1.0, **more):
 
 
 def approving(config, *specs):
-    """The same owner, having approved some runs."""
+    """The same owner with some runs approved."""
     return replace(
         config, approved={**config.approved, **{spec.run: spec.fingerprint for spec in specs}}
     )
@@ -109,8 +109,8 @@ def approve_on_disk(home, *specs):
 
 
 def in_one_process(configs, spec, folder, interruptions=()):
-    """The weights of the same run in this process, with the same restarts: for each, how many
-    turns every owner had taken.
+    """The weights of the same run in this process, with the same restarts, each given by the turns
+    that every owner had taken.
     """
     ledgers = {name: Ledger(9.0, 1e-5) for name in configs}
     configs = {name: approving(config, spec) for name, config in configs.items()}
@@ -131,13 +131,13 @@ def in_one_process(configs, spec, folder, interruptions=()):
         owners = opened()
         mail = {name: {} for name in owners}
         for number in range(max(taken.values())):
-            words = {
+            messages = {
                 name: owner.turn(number, mail[name])
                 for name, owner in owners.items()
                 if number < taken[name]
             }
             mail = {
-                name: {n: words[n] for n in owner.seat.neighbours if words.get(n) is not None}
+                name: {n: messages[n] for n in owner.seat.neighbours if messages.get(n) is not None}
                 for name, owner in owners.items()
             }
         for owner in owners.values():

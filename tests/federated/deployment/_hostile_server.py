@@ -1,7 +1,7 @@
-"""A coordinator's server in the hands of an attacker: FLARE's own, plus a folder through which any
+"""A coordinator's server under an attacker's control: FLARE's own, plus a folder through which any
 message can be sent to any owner.
 
-A request is a JSON file ``<number>.ask`` in the folder; the reply is written beside it. Arguments
+A request is a JSON file ``<number>.ask`` in the folder; the reply is written next to it. Arguments
 as for FLARE's server, after the folder.
 """
 

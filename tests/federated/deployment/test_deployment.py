@@ -1,6 +1,4 @@
-"""Real runs without an engine: owners and clock around a table of tests, with everything that
-can go wrong on the way.
-"""
+"""Real runs without an engine: owners and clock in this process, with faults and attacks."""
 
 import json
 import shutil
@@ -43,8 +41,8 @@ def configs(kits, tmp_path):
 
 
 class Room:
-    """Carries messages between participants in this process; `gone` do not answer, `meddle` may
-    change what passes.
+    """Delivers messages between participants in this process; `gone` do not answer, `meddle` may
+    change messages.
     """
 
     def __init__(self, configs, spec, meddle=None):
@@ -113,7 +111,7 @@ def test_a_led_run_is_the_run_in_one_process(configs, tmp_path, algorithm):
 
 
 def stopping_after(room, rounds, name):
-    """A watch that makes an owner disappear after some rounds."""
+    """A watch that removes an owner after some rounds."""
 
     def watch(progress):
         if progress.rounds >= rounds:
@@ -145,7 +143,7 @@ def test_a_run_goes_on_from_the_last_round_that_everybody_answered(configs, tmp_
 
 
 def test_an_old_copy_of_a_journal_is_noticed(configs):
-    """It would draw again what it has released; the others remember that it was further."""
+    """It would draw released noise again; the others have recorded that it was further."""
     spec = a_run(settings={"steps": 6})
     room = Room(configs, spec)
     room.lead(spec, stopping_after(room, 4, "south"))
@@ -171,7 +169,7 @@ def test_the_rest_go_on_without_an_owner_that_is_dropped(configs):
 def test_who_can_be_dropped_depends_on_network_and_algorithm():
     ring, path = a_run(), replace(a_run(), network=Network(NAMES, list(pairwise(NAMES))))
     assert why_not_without(ring, "south") is None
-    assert "falls apart" in why_not_without(path, "south")
+    assert "not connected" in why_not_without(path, "south")
     assert "fewer than two" in why_not_without(replace(ring, dropped=("north", "west")), "east")
     shared = replace(ring, algorithm="shared", settings={})
     assert "pass through north" in why_not_without(shared, "north")
@@ -179,7 +177,7 @@ def test_who_can_be_dropped_depends_on_network_and_algorithm():
 
 
 def test_the_coordinator_sees_neither_words_nor_can_it_forge_them(configs):
-    """Every word is closed: its numbers are nowhere in what passes, and a changed byte is
+    """Every message is encrypted: its numbers appear nowhere in transit, and a changed byte is
     refused.
     """
     spec = a_run()
@@ -190,11 +188,11 @@ def test_the_coordinator_sees_neither_words_nor_can_it_forge_them(configs):
         for line in (configs["north"].state / "first.journal").read_text().splitlines()
     ]
     word = unpacked(next(line["said"] for line in journal if "said" in line)).tobytes()
-    said = [
+    envelopes = [
         message for sender, _, topic, message in room.passed if topic == WORD and sender == "north"
     ]
-    assert len(said) == 8
-    assert all(word not in message for message in said)
+    assert len(envelopes) == 8
+    assert all(word not in message for message in envelopes)
 
     def flip(sender, to, topic, message):
         return (
@@ -206,7 +204,7 @@ def test_the_coordinator_sees_neither_words_nor_can_it_forge_them(configs):
     other = a_run("forged")
     progress = Room(configs, other, flip).lead(other)
     assert progress.state == "lost"
-    assert any("was not closed by it" in why for why in refusals(configs["east"]))
+    assert any("was not encrypted by it" in why for why in refusals(configs["east"]))
 
 
 def test_duplicates_are_harmless(configs, tmp_path):
@@ -218,7 +216,7 @@ def test_duplicates_are_harmless(configs, tmp_path):
 
 
 def met(configs, spec):
-    """A room whose owners have agreed, greeted and opened."""
+    """A room whose owners have agreed, exchanged greetings and opened."""
     room = Room(configs, spec)
     for topic in ("consider", "read", "open"):
         assert not any("refused" in reply for reply in room.ask(NAMES, topic, {}, 1.0).values())
@@ -281,33 +279,37 @@ def test_an_old_greeting_or_a_strangers_is_refused(configs, kits, tmp_path):
     room = met(configs, spec)
     folder, _ = kits
     me = Identity.read("north", folder / "north" / "kit" / "startup")
-    east, told = room.people["east"], spec.attempt_fingerprint
+    east, settings = room.people["east"], spec.attempt_fingerprint
     assert (
-        east.received(HELLO, Envelopes(me, "first", 7, ("east",), settings=told).hello("east"))
+        east.received(HELLO, Envelopes(me, "first", 7, ("east",), settings=settings).hello("east"))
         == b""
     )  # of another attempt
     assert (
-        east.received(HELLO, Envelopes(me, "other", 1, ("east",), settings=told).hello("east"))
+        east.received(HELLO, Envelopes(me, "other", 1, ("east",), settings=settings).hello("east"))
         == b""
     )
     found(tmp_path / "foreign", "trial", owners=["north"])
     foreign = Identity.read("north", tmp_path / "foreign" / "north" / "kit" / "startup")
     assert (
-        east.received(HELLO, Envelopes(foreign, "first", 1, ("east",), settings=told).hello("east"))
+        east.received(
+            HELLO, Envelopes(foreign, "first", 1, ("east",), settings=settings).hello("east")
+        )
         == b""
     )
     west = Identity.read("west", folder / "west" / "kit" / "startup")
     assert (
-        east.received(HELLO, Envelopes(west, "first", 1, ("east",), settings=told).hello("east"))
+        east.received(
+            HELLO, Envelopes(west, "first", 1, ("east",), settings=settings).hello("east")
+        )
         == b""
     )  # no neighbour of east
-    claimed = json.loads(Envelopes(west, "first", 1, ("east",), settings=told).hello("east"))
+    claimed = json.loads(Envelopes(west, "first", 1, ("east",), settings=settings).hello("east"))
     claimed["certificate"] = json.loads(
-        Envelopes(me, "first", 1, ("east",), settings=told).hello("east")
+        Envelopes(me, "first", 1, ("east",), settings=settings).hello("east")
     )["certificate"]
     assert (
         east.received(HELLO, json.dumps(claimed).encode()) == b""
-    )  # a name with somebody else's signature
+    )  # a name with another's signature
     why = refusals(configs["east"])
     for words in (
         "old greeting",
@@ -321,8 +323,8 @@ def test_an_old_greeting_or_a_strangers_is_refused(configs, kits, tmp_path):
 
 
 def test_a_pinned_fingerprint_guards_against_the_authority_itself(kits, tmp_path):
-    """Whoever holds the authority can issue a second certificate for north; east has been told
-    which one is right.
+    """Whoever holds the authority can issue a second certificate for north; east has pinned the
+    right one.
     """
     folder, invitation = kits
     me = Identity.read("north", folder / "north" / "kit" / "startup")
@@ -345,7 +347,7 @@ def test_a_pinned_fingerprint_guards_against_the_authority_itself(kits, tmp_path
 def refused_run(configs, spec):
     progress = Room(configs, spec).lead(spec)
     assert progress.state == "refused"
-    assert all(not config.open_ledger().entries for config in configs.values())  # nobody paid
+    assert all(not config.open_ledger().entries for config in configs.values())  # no one paid
     return progress.reasons
 
 
@@ -377,7 +379,7 @@ def test_a_draft_schema_is_refused(configs):
 
 def test_a_wrong_number_of_rows_is_refused(configs):
     reasons = refused_run(configs, replace(a_run(), rows={**ROWS, "east": 10}))
-    assert reasons["east"] == "it has 97 rows, and the run counts on another number."
+    assert reasons["east"] == "it has 97 rows, and the run states another number."
 
 
 def test_an_owners_paths_are_not_told_to_others(configs, tmp_path):
@@ -474,7 +476,7 @@ def test_a_faulty_owner_file_is_refused(tmp_path):
     for broken, words in (
         (good.replace('kit = "kit"\n', ""), "kit is missing"),
         ("colour = 3\n" + good, "colour is missing or unknown"),
-        (good.replace('"kit"', "3"), "paths are texts"),
+        (good.replace('"kit"', "3"), "paths must be strings"),
         (good.replace("delta = 1e-5", ""), "needs epsilon and delta"),
         ("= 3", "not valid TOML"),
     ):
@@ -486,7 +488,7 @@ def test_a_faulty_owner_file_is_refused(tmp_path):
 
 
 def test_a_name_is_approved_once(kits, tmp_path):
-    """Somebody else's request for north is refused until north confirms it."""
+    """Another party's request for north is refused until north confirms it."""
     folder, invitation = kits
     claim = _kits.request(tmp_path, invitation, "north").read_bytes()
     with pytest.raises(InvalidArgument, match="somebody else may claim the name"):

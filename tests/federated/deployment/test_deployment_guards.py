@@ -1,6 +1,4 @@
-"""Consent, jobs at the door, journals that are old copies, and files of owners and runs that
-were damaged in every way.
-"""
+"""Consent, admission of jobs, old copies of journals, and damaged files of owners and runs."""
 
 import base64
 import io
@@ -60,8 +58,8 @@ def events_of(config):
 def test_a_run_that_was_not_approved_is_refused_and_the_owner_reads_what_to_add(north):
     spec = a_run("unknown")
     person = Participant(north, spec.packed(), lambda *_: None)
-    told = person.answer("consider", {})["refused"]
-    assert told == (
+    reply_text = person.answer("consider", {})["refused"]
+    assert reply_text == (
         "it has not approved this run. Give it the run file, and ask it to approve the fingerprint."
     )
     (why,) = [event["why"] for event in events_of(north) if event["what"] == "refused"]
@@ -110,7 +108,7 @@ def test_a_fingerprint_is_the_same_before_and_after_the_journey():
     )
 
 
-# What others are told
+# What errors reveal to others
 
 
 def test_nothing_that_came_with_a_run_is_told_to_its_sender(north):
@@ -125,9 +123,9 @@ def test_nothing_that_came_with_a_run_is_told_to_its_sender(north):
     for change in changes:
         asked = json.dumps({**good, **change}).encode()
         person = Participant(north, base64.b64encode(asked).decode(), lambda *_: None)
-        told = json.dumps(person.answer("consider", {}))
-        assert "refused" in told
-        assert not any(mark in told for mark in marks)
+        reply_text = json.dumps(person.answer("consider", {}))
+        assert "refused" in reply_text
+        assert not any(mark in reply_text for mark in marks)
 
 
 def test_a_schema_that_differs_is_told_from_the_owners_side_only(north):
@@ -170,7 +168,7 @@ def test_the_place_of_a_ledger_is_not_told(north, tmp_path):
     person.close()
 
 
-# Jobs at the door
+# Admission of jobs
 
 
 def archive(files):
@@ -224,7 +222,7 @@ def test_jobs_are_limited_to_so_many_in_an_hour(north, tmp_path):
         None,
         None,
         None,
-        "it has let in as many jobs as it allows in an hour. Wait.",
+        "it has accepted as many jobs as it allows in an hour. Wait.",
     ]
     now[0] = 3601.0
     assert door.admit(JOB, job_of(spec), {}) is None
@@ -252,7 +250,7 @@ def test_a_job_with_any_other_file_is_refused(name):
         spec_in(job_of(a_run("agreed"), **{name: "x"}), EXECUTOR)
 
 
-# Who asks
+# Origin of requests
 
 
 def test_a_question_is_taken_from_the_coordinator_only(north):
@@ -261,9 +259,9 @@ def test_a_question_is_taken_from_the_coordinator_only(north):
     executor = engine.OwnerExecutor(a_run().packed())
     executor._participant = Participant(north, a_run().packed(), lambda *_: None)
     for sender, answered in (("server", True), ("east", False), ("server2", False), (None, False)):
-        letter = engine._letter(b"{}")
-        letter.set_header(engine.SENDER, sender)
-        reply = executor._asked("hushfit.consider", letter, None)
+        packet = engine._packet(b"{}")
+        packet.set_header(engine.SENDER, sender)
+        reply = executor._handle_request("hushfit.consider", packet, None)
         assert (engine._opened(reply) is not None) is answered, sender
     assert (
         sum(
@@ -291,10 +289,10 @@ def test_the_sender_of_a_message_is_where_it_came_from_and_not_what_it_says(monk
     )
     _nvflare_owner.name_senders()
     for origin in ("server.job", "east.job", ""):
-        letter = engine._letter(b"{}")
-        letter.set_header(engine.SENDER, "server")
+        packet = engine._packet(b"{}")
+        packet.set_header(engine.SENDER, "server")
         CommandAgent._aux_communication(
-            None, Message(headers={MessageHeaderKey.ORIGIN: origin}, payload=letter)
+            None, Message(headers={MessageHeaderKey.ORIGIN: origin}, payload=packet)
         )
     assert seen == ["server", "east", ""]
 
@@ -303,7 +301,7 @@ def test_the_sender_of_a_message_is_where_it_came_from_and_not_what_it_says(monk
 
 
 def turns_with(config, spec, count):
-    """Take some turns without a network around it; what was said."""
+    """Take some turns without a network; the messages."""
     with closing(config.read_rows(spec)) as rows, closing(config.open_owner(spec, rows)) as owner:
         mail = {name: np.ones(3) for name in owner.seat.neighbours}
         return [
@@ -321,20 +319,20 @@ def test_a_restored_journal_is_refused_by_the_ledger(north, tmp_path):
     journal = config.state / "agreed.journal"
     shutil.copy(journal, tmp_path / "backup")
     turns_with(config, spec, 5)
-    kept = journal.read_bytes()
+    saved = journal.read_bytes()
     shutil.copy(tmp_path / "backup", journal)
     with (
         closing(config.read_rows(spec)) as rows,
         pytest.raises(OldJournal, match="holds 2 releases, but the ledger has recorded 5"),
     ):
         config.open_owner(spec, rows)
-    journal.write_bytes(kept)
+    journal.write_bytes(saved)
     assert len(turns_with(config, spec, 6)) == 1
     assert len(config.open_ledger().entries) == 1
 
 
 def test_two_copies_of_a_journal_do_not_both_speak(north, tmp_path):
-    """As with a state folder copied to another machine: whoever is second says nothing, now and
+    """As with a state folder copied to another machine: the second process sends nothing, now and
     after a restart.
     """
     spec = a_run("agreed", settings={"steps": 6})
@@ -385,7 +383,7 @@ def test_a_journal_says_how_far_it_is_without_being_opened(tmp_path):
     with_words.note_turn({"east": np.ones(1)}, None)
     with_words.note_turn({"west": np.ones(1)}, np.ones(1))
     for standing in (with_words.standing, standing_on_disk("r", tmp_path)):
-        assert (standing.turns, dict(standing.heard)) == (3, {"east": 0, "west": 1})
+        assert (standing.turns, dict(standing.last_received)) == (3, {"east": 0, "west": 1})
     assert standing_on_disk("never", tmp_path).turns == 0
     with_words.close()
 
@@ -402,16 +400,16 @@ def pair(kits, north_settings="a", east_settings="a"):
 
 def test_owners_that_were_told_different_settings_do_not_talk(kits):
     north, east = pair(kits, "a", "b")
-    with pytest.raises(InvalidArgument, match="was told other settings"):
+    with pytest.raises(InvalidArgument, match="received other settings"):
         east.greeted(north.hello("east"))
 
 
 def test_how_far_a_journal_is_cannot_be_changed_on_the_way(kits):
     north, east = pair(kits)
-    said = json.loads(north.hello("east", 5, 3))
+    greeting = json.loads(north.hello("east", 5, 3))
     assert (
-        east.greeted(json.dumps(said).encode()).turns,
-        east.greeted(json.dumps(said).encode()).heard,
+        east.greeted(json.dumps(greeting).encode()).turns,
+        east.greeted(json.dumps(greeting).encode()).heard,
     ) == (5, 3)
     for change in (
         {"turns": 4},
@@ -423,13 +421,13 @@ def test_how_far_a_journal_is_cannot_be_changed_on_the_way(kits):
         {"heard": None},
     ):
         with pytest.raises(InvalidArgument):
-            east.greeted(json.dumps({**said, **change}).encode())
-    with pytest.raises(InvalidArgument, match="greets somebody else"):
+            east.greeted(json.dumps({**greeting, **change}).encode())
+    with pytest.raises(InvalidArgument, match="is for another owner"):
         east.greeted(north.hello("west"))
 
 
 def test_an_owner_whose_neighbour_heard_more_than_its_journal_has_stops(north, kits):
-    """North's journal is empty, and its ledger too; east has heard it in round 2."""
+    """North's journal is empty, and its ledger too; east has received its message in round 2."""
     spec = a_run("agreed")
     config = approving(north, spec)
     folder, _ = kits
@@ -440,13 +438,13 @@ def test_an_owner_whose_neighbour_heard_more_than_its_journal_has_stops(north, k
     assert "ready" in person.answer("read", {})
     assert (
         person.answer("open", {})["refused"]
-        == "its journal is an old copy, which would draw again what it has released."
+        == "its journal is an old copy, with which it would draw released noise again."
     )
     assert (
         person.received(HELLO, room.hello("north", 3, 2)) != b""
-    )  # it greets back, so that the other learns how far it is
+    )  # it replies with its greeting, so that the other learns its position
     with pytest.raises(KeyError):
-        person._envelopes.closed("east", 0, b"")  # but takes no key
+        person._envelopes.closed("east", 0, b"")  # but accepts no key
     assert not config.open_ledger().entries
     person.close()
 
@@ -459,11 +457,11 @@ def test_a_flood_of_refused_messages_is_noted_once(north):
     for _ in range(1000):
         assert person.received("word", b"junk") == b""
     assert len(events_of(north)) == 101
-    assert "not noted" in events_of(north)[-1]["why"]
+    assert "not logged" in events_of(north)[-1]["why"]
 
 
 def test_the_events_cannot_fill_the_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr("hushfit.federated.deployment._owner_side._MOST_EVENT_BYTES", 2000)
+    monkeypatch.setattr("hushfit.federated.deployment._owner_side._MAX_EVENT_BYTES", 2000)
     events = Events(tmp_path)
     for number in range(200):
         events.note("refused", why="x" * 5000, number=number)
@@ -612,12 +610,12 @@ def descriptions(count, tmp_path, north):
         packed = base64.b64encode(changed.encode(errors="replace")).decode()
         if number % 2:
             settings = damaged(json.dumps(client_settings(EXECUTOR, spec.packed())), rng)
-            told = door.admit(
+            reply_text = door.admit(
                 JOB,
                 archive({CLIENT_FILE: settings.encode(errors="replace"), SERVER_FILE: "{}"}),
                 {},
             )
-            assert told is not None  # nothing is approved in its file
+            assert reply_text is not None  # nothing is approved in its file
             refused += 1
             continue
         try:

@@ -1,5 +1,5 @@
-"""A coordinator in the hands of an attacker, over live mutual TLS: it sends an owner whatever it
-likes, and gets and spends nothing.
+"""A coordinator under an attacker's control, over live mutual TLS: it can send an owner anything,
+and gets and spends nothing.
 
 The attacker has the coordinator's and the conductor's keys, so its jobs are signed as genuine ones
 are; it lacks the owner's consent.
@@ -49,8 +49,8 @@ META = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """The attacker's server, the owner north with one approved run, and a web server that notes
-    who calls.
+    """The attacker's server, the owner north with one approved run, and a web server that records
+    requests.
     """
     folder = tmp_path_factory.mktemp("hostile")
     invitation = found(folder, owners=["north", "east"])
@@ -124,7 +124,7 @@ def place(tmp_path_factory):
 
 
 def ask(place, **message):
-    """Send one message from the attacker's server; its reply."""
+    """Send one message from the attacker's server; returns the reply."""
     place.count += 1
     message = {"to": "north", **message}
     if isinstance(message.get("body"), bytes):
@@ -156,7 +156,7 @@ def wait_for_owner(place):
 
 
 def signed(place, files, signer="conductor"):
-    """An archive of files, signed as the engine does it."""
+    """An archive of files, signed as by the engine."""
     startup = (
         place.folder / ("fed/conductor" if signer == "conductor" else f"{signer}/kit") / "startup"
     )
@@ -216,13 +216,13 @@ def books(place):
 
 def assert_refused(place, what, reply):
     assert not let_in(reply), what
-    told = json.dumps(reply)
+    reply_text = json.dumps(reply)
     for leak in (SECRET, "PRIVATE KEY", str(place.folder), "os.system", "total 4"):
-        assert leak not in told, (what, leak)
+        assert leak not in reply_text, (what, leak)
 
 
 def hocon(place, encoding="utf-16-le"):
-    """The description of a run whose algorithm is an environment variable, as the attack had it."""
+    """The description of a run whose algorithm is an environment variable, as in the attack."""
     head, tail = ('{"format": "hushfit-run-1", "algorithm": "', '"}')
     coded = [base64.b64encode(part.encode(encoding)).decode() for part in (head, tail)]
     spec = f'"{coded[0]}"${{AWS_SECRET_ACCESS_KEY}}"{coded[1]}"'
@@ -233,7 +233,7 @@ def hocon(place, encoding="utf-16-le"):
 
 
 def config_formats(place):
-    """Settings in every other format and name that the engine reads, beside genuine ones and in
+    """Settings in every other format and name that the engine reads, next to genuine ones and in
     their place.
     """
     contents = {
@@ -310,7 +310,7 @@ def content_of(archive):
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             return {name: opened.read(name) for name in opened.namelist()}
-    except Exception as error:  # whatever a damaged archive raises
+    except Exception as error:  # any error that a damaged archive raises
         return type(error)
 
 
@@ -408,7 +408,7 @@ def settings_of_other_classes(place):
 
 
 def descriptions(place):
-    """Descriptions of runs that were not agreed to, in any form."""
+    """Descriptions of runs that were not approved, in any form."""
     good = a_run("agreed").to_dict()
     changes = [
         {"run": "other"},
@@ -481,7 +481,7 @@ def test_hostile_jobs_are_refused_and_nothing_is_told_or_spent(place, every):
 
 
 def owners_environment(place):
-    """Of the owner's process and what it has started."""
+    """The owner's process and its children."""
     processes = [place.owner.pid, *(child.pid for child in children_of(place.owner))]
     return " ".join(Path(f"/proc/{pid}/environ").read_text(errors="replace") for pid in processes)
 
@@ -581,8 +581,8 @@ DIAGNOSIS += [
 
 
 def test_commands_that_no_run_needs_are_not_answered(place):
-    """The engine leaves it to the server to say that a command needs permission; this one does
-    not say it, or says who it likes.
+    """In the engine the server decides whether a command needs permission; this one never requires
+    it, or names any user.
     """
     logging = json.dumps(
         {
@@ -626,8 +626,8 @@ def test_commands_that_no_run_needs_are_not_answered(place):
 
 
 def test_an_agreed_run_still_starts_once(place):
-    """After all that the owner still does what it agreed to, with nothing of its environment in
-    the worker.
+    """After all that the owner still runs what it approved, with nothing of its environment in the
+    worker.
     """
     job, archive = str(uuid.uuid4()), signed(place, files_of(a_run("agreed").packed()))
     meta = {"job_id": job, **META}
@@ -649,5 +649,5 @@ def test_an_agreed_run_still_starts_once(place):
     assert_refused(place, "a second start", admin(place, "train.start_job", {}, **start))
     admin(place, "train.abort", headers={"job_id": job})
     assert_refused(place, "an old job again", admin(place, "train.start_job", {}, **start))
-    assert books(place) == []  # nobody has greeted, so nothing was paid
+    assert books(place) == []  # there was no greeting, so nothing was paid
     assert (place.config.state / "events.jsonl").stat().st_size < 1 << 20

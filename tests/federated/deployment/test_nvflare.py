@@ -1,5 +1,5 @@
-"""Real runs over NVIDIA FLARE: a coordinator and four owners as processes on loopback, with
-mutual TLS, and with uninvited guests.
+"""Real runs over NVIDIA FLARE: a coordinator and four owners as processes on loopback, with mutual
+TLS, and with intruders.
 """
 
 import json
@@ -30,7 +30,7 @@ MOST_SECONDS = 900
 
 
 def kill_with_children(process):
-    """By their ids, and no others."""
+    """End processes by their ids, and no others."""
     for child in children_of(process):
         child.kill()
     process.kill()
@@ -39,8 +39,8 @@ def kill_with_children(process):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """The coordinator, the owners, and two guests who try to get in all the while: one of
-    another authority, one with another's name.
+    """The coordinator, the owners, and two intruders that keep trying to connect: one of another
+    authority, one with another's name.
     """
     folder = tmp_path_factory.mktemp("flare")
     invitation = found(folder)
@@ -83,13 +83,13 @@ def stranger(here):
 
 
 def claimer(here):
-    """West's genuine certificate, in a process that says it is east."""
+    """West's genuine certificate, in a process that claims to be east."""
     kit = here.folder / "claimer"
     shutil.copytree(here.configs["west"].kit, kit)
     settings = kit / "startup" / "fed_client.json"
     settings.write_text(settings.read_text().replace('"fqsn": "west"', '"fqsn": "east"'))
     seen = {
-        **engine.seen_environment(),
+        **engine.visible_environment(),
         engine.OWNER_FILE: str(here.folder / "west" / "owner.toml"),
     }
     return engine._spawn(
@@ -106,13 +106,13 @@ def weights(configs, run):
 
 
 def openings(config, run):
-    """How many turns an owner had taken at the start of each attempt."""
+    """Turns that an owner had taken at the start of each attempt."""
     lines = [json.loads(line) for line in (config.state / "events.jsonl").read_text().splitlines()]
     return [line["turns"] for line in lines if line["what"] == "open" and line["run"] == run]
 
 
 def approved(place, spec):
-    """A run that every owner has agreed to, while its process is running."""
+    """A run that every owner has approved, while its process is running."""
     for name in NAMES:
         approve_on_disk(place.folder / name, spec)
     return spec
@@ -240,7 +240,7 @@ def test_a_run_that_nobody_approved_does_not_start_and_says_what_is_missing(plac
 
 
 def found_in(words, *paths):
-    """Whether words turn up in a log, now or soon."""
+    """Whether a text appears in a log, now or soon."""
     until = time.monotonic() + 40
     while time.monotonic() < until:
         if any(words in path.read_text(errors="replace") for path in paths if path.exists()):
@@ -250,8 +250,8 @@ def found_in(words, *paths):
 
 
 def test_an_owner_of_another_authority_never_gets_in(place):
-    """Its process has been trying since the beginning."""
-    assert "not of this federation" in engine.try_connection(place.stranger)
+    """Its process has been trying since the start."""
+    assert "not in this federation" in engine.try_connection(place.stranger)
     assert found_in(
         "CERTIFICATE_VERIFY_FAILED",
         place.stranger.kit / "log.txt",
@@ -273,7 +273,7 @@ def test_an_owner_cannot_speak_in_anothers_name(place):
         while sorted(engine.connected(session)) != sorted(NAMES):
             assert time.monotonic() < until
             time.sleep(0.2)
-    # What the coordinator takes for east is east's own process, and not the claimer's.
+    # The process connected as east is east's own, not the intruder's.
     assert found_in("New client east", place.fed / "coordinator" / "log.txt")
     assert (place.fed / "coordinator" / "log.txt").read_text().count("Client: New client east") == 1
 
@@ -304,12 +304,12 @@ def test_a_second_copy_of_a_kit_is_refused_on_one_machine(place):
 
 
 def test_a_second_copy_on_another_machine_is_noticed(tmp_path):
-    """The line is as the engine wrote it when a copy of south's kit connected beside south."""
+    """The line that the engine wrote when a copy of south's kit connected."""
     log = tmp_path / "log.txt"
     log.write_text(
         "INFO Connection CN00001 is evicted for CN00002 from endpoint north for exceeding limit 1\n"
     )
-    copies = engine._Copies(log)
+    copies = engine._DuplicateOwners(log)
     with log.open("a") as file:
         file.write(
             "INFO Connection CN00005 is evicted for CN00012 from endpoint south for exceeding "
@@ -320,23 +320,23 @@ def test_a_second_copy_on_another_machine_is_noticed(tmp_path):
 
 
 def test_an_owner_that_stays_away_is_dropped_only_if_that_was_said():
-    told = []
+    reports = []
     spec = a_run()
     with pytest.raises(engine.RunStopped, match="the policy is to stop"):
-        engine._without(spec, ["south"], engine.Patience("stop", 5.0), told.append)
-    assert engine._without(spec, ["south"], engine.Patience("go-on", 5.0), told.append).dropped == (
-        "south",
-    )
-    assert told == ["south did not come within 5 s and is dropped; the rest go on"]
+        engine._dropping(spec, ["south"], engine.Patience("stop", 5.0), reports.append)
+    assert engine._dropping(
+        spec, ["south"], engine.Patience("go-on", 5.0), reports.append
+    ).dropped == ("south",)
+    assert reports == ["south did not connect within 5 s and is dropped; the rest continue"]
     with pytest.raises(engine.RunStopped, match="fewer than two owners"):
-        engine._without(spec, ["south", "east", "west"], engine.Patience("go-on", 5.0), told.append)
+        engine._dropping(
+            spec, ["south", "east", "west"], engine.Patience("go-on", 5.0), reports.append
+        )
     with pytest.raises(InvalidArgument, match="'stop' or 'go-on'"):
         engine.Patience("perhaps")
 
 
 def test_nobody_listening_is_told_in_words(tmp_path):
     found(tmp_path, owners=["north"])
-    assert "nobody answers at 127.0.0.1" in engine.try_connection(
-        furnish(tmp_path / "north", "north")
-    )
+    assert "no answer at 127.0.0.1" in engine.try_connection(furnish(tmp_path / "north", "north"))
     assert os.environ.get(engine.OWNER_FILE) is None

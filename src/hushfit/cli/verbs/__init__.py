@@ -1,19 +1,16 @@
 """One module for each verb of the command line; each has a ``command``.
 
-audit       ``hushfit audit``: attack an algorithm, or tell what attacks a model's algorithm has
-            withstood
-completion  ``hushfit completion``: the script that makes a shell complete verbs and options
-evaluate    ``hushfit evaluate``: how good a model is on rows that it has not seen
-federate    ``hushfit federate``: found a federation of data owners, join one, lead a run, and
-            watch it
+audit       ``hushfit audit``: attack an algorithm, or show how a model's algorithm was attacked
+completion  ``hushfit completion``: print the shell completion script
+evaluate    ``hushfit evaluate``: scores of a model on held-out rows
+federate    ``hushfit federate``: create a federation of data owners, join one, start a run, and
+            follow it
 fit         ``hushfit fit``: encode, pay, fit, write the model, in this order
-ledger      ``hushfit ledger``: open accounts, look at them, and check that nobody has rewritten
-            them
-owner       ``hushfit owner``: take part in runs with one's own rows, and see what was asked and
-            what was spent
-plan        ``hushfit plan``: what a fit would cost and yield, from public numbers alone
+ledger      ``hushfit ledger``: open accounts, show them, and verify that they were not rewritten
+owner       ``hushfit owner``: take part in runs with one's own rows, and show requests and spending
+plan        ``hushfit plan``: cost and expected accuracy of a fit, from public numbers alone
 predict     ``hushfit predict``: labels and probabilities for new rows, encoded as in training
-report      ``hushfit report``: one page about a model, for people
+report      ``hushfit report``: one HTML page about a model
 schema      ``hushfit schema``: a first draft of the public description of a table, and a
             comparison of one with the rows
 """

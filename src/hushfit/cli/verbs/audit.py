@@ -1,6 +1,4 @@
-"""``hushfit audit``: attack an algorithm, or tell what attacks a model's algorithm has
-withstood.
-"""
+"""``hushfit audit``: attack an algorithm, or show how a model's algorithm was attacked."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -15,15 +13,15 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, print_pa
 
 @click.command(
     "audit",
-    short_help="Attack an algorithm, or tell how a model's algorithm was attacked.",
+    short_help="Attack an algorithm, or show how a model's algorithm was attacked.",
     epilog=(
         "\b\nExamples:\n  hushfit audit model.json\n  hushfit audit --solver ss-admm --trials "
         "20000 -o audit.html"
     ),
 )
 @click.argument("model_path", metavar="[MODEL]", required=False, type=click.Path(dir_okay=False))
-@click.option("--solver", help="Algorithm to attack; --list names them.")
-@click.option("--list", "listed", is_flag=True, help="Name the algorithms that can be attacked.")
+@click.option("--solver", help="Algorithm to attack; --list shows them.")
+@click.option("--list", "listed", is_flag=True, help="List the algorithms that can be attacked.")
 @click.option(
     "--trials", default=20_000, show_default=True, help="Runs, half of them on either table."
 )
@@ -31,7 +29,7 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, print_pa
     "--epsilon",
     default=8.0,
     show_default=True,
-    help="What the algorithm is calibrated to; large ones are easiest to test.",
+    help="Epsilon that the algorithm is calibrated to; large ones are easiest to test.",
 )
 @click.option("--delta", default=1e-5, show_default=True)
 @click.option(
@@ -63,11 +61,11 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, print_pa
 @json_option
 def command(model_path: str | None, as_json: bool, **given: Any) -> None:
     """Run an algorithm many times on two artificial tables that differ in one row, and measure how
-    well an attacker tells them apart. The result is a lower bound on epsilon and a verdict:
+    well an attacker distinguishes them. The result is a lower bound on epsilon and a verdict:
     consistent, violated, or no power. With -o, also a page with pictures.
 
-    With MODEL, tell instead what was checked about the algorithm that made it, and what the attacks
-    measured. No rows are read.
+    With MODEL, show instead what was checked about the algorithm that fitted it, and what the
+    attacks measured. No rows are read.
     """
     if given["listed"]:
         _list(as_json)
@@ -77,7 +75,7 @@ def command(model_path: str | None, as_json: bool, **given: Any) -> None:
         _attack(as_json, **given)
     else:
         raise click.UsageError(
-            "Give a MODEL to explain, or --solver to attack; --list names the algorithms."
+            "Give a MODEL to explain, or --solver to attack; --list shows the algorithms."
         )
 
 
@@ -116,17 +114,17 @@ def _explain(path: str, as_json: bool) -> None:
     from hushfit.audit import explain
     from hushfit.models import load_model
 
-    told = explain(load_model(path))
+    explanation = explain(load_model(path))
     if as_json:
-        print_json(told.to_dict())
+        print_json(explanation.to_dict())
         return
-    print_panel("Audit", told.summary)
+    print_panel("Audit", explanation.summary)
     print_table(
         "What was released",
         ["release", "query", "proof", "checks"],
-        [list(line) for line in told.releases],
+        [list(line) for line in explanation.releases],
     )
-    if told.measured:
+    if explanation.measured:
         cells = [
             [
                 m["name"],
@@ -137,7 +135,7 @@ def _explain(path: str, as_json: bool) -> None:
                 f"{m['ratio']:.0%}",
                 m["verdict"],
             ]
-            for m in told.measured
+            for m in explanation.measured
         ]
         print_table(
             "Attacks on the algorithm",

@@ -1,4 +1,4 @@
-"""``hushfit completion``: the script that makes a shell complete verbs and options."""
+"""``hushfit completion``: print the shell completion script."""
 
 import click
 
@@ -18,6 +18,6 @@ def command(shell: str) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"{shell} is not supported.")
-    # The template alone: click would also run the shell to ask for its version.
+    # The template alone: click would also run the shell to get its version.
     complete = kind(app, {}, "hushfit", "_HUSHFIT_COMPLETE")
     click.echo(complete.source_template % complete.source_vars())

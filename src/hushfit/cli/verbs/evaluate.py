@@ -1,20 +1,20 @@
-"""``hushfit evaluate``: how good a model is on rows that it has not seen."""
+"""``hushfit evaluate``: scores of a model on held-out rows."""
 
 import click
 
 from hushfit.cli._printing import (
     at_terminal,
-    complain,
     json_option,
     print_json,
+    print_message,
     print_table,
     reading_bar,
 )
 
 _WARNING = (
     "These scores are computed from the rows you gave, without noise. Use rows that were held out "
-    "of training: scores on the "
-    "training rows would tell about the people in them, outside the guarantee."
+    "of training: scores on the training rows would reveal information about the people in them, "
+    "outside the guarantee."
 )
 
 
@@ -29,7 +29,7 @@ _WARNING = (
     "--format",
     "format_",
     type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="When the name does not tell.",
+    help="Format of the table, if its name does not show it.",
 )
 @json_option
 def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_json: bool) -> None:
@@ -60,4 +60,4 @@ def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_js
             else "Calibration: of the chosen label"
         )
         print_table(title, ["predicted", "rows", "mean predicted", "observed"], cells)
-    complain(_WARNING, word="warning")
+    print_message(_WARNING, word="warning")

@@ -1,4 +1,6 @@
-"""``hushfit federate``: found a federation of data owners, join one, lead a run, and watch it."""
+"""``hushfit federate``: create a federation of data owners, join one, start a run, and follow
+it.
+"""
 
 import json
 import time
@@ -9,7 +11,7 @@ import click
 
 from hushfit.cli._printing import json_option, print_json, print_panel, print_table
 
-_EVERY_SECONDS = 2.0  # lines about rounds; `status --follow` shows them all
+_EVERY_SECONDS = 2.0  # between lines about rounds; `status --follow` shows them all
 
 
 @click.group(
@@ -27,17 +29,17 @@ Examples:
   hushfit federate status fed --follow""",
 )
 def command() -> None:
-    """Lead or join a federation: several owners fit one model, each with its own rows, noise and
+    """Create or join a federation: several owners fit one model, each with its own rows, noise and
     ledger.
 
-    Needs the extra hushfit[federated]. Every key is made where it is used; connections are mutual
-    TLS, always.
+    Needs the extra hushfit[federated]. Every key is generated where it is used; connections are
+    always mutual TLS.
     """
 
 
-@command.command("init", short_help="Found a federation.")
+@command.command("init", short_help="Create a federation.")
 @click.argument("folder", type=click.Path(file_okay=False))
-@click.option("--owners", required=True, metavar="NAME,NAME,...", help="Who is invited.")
+@click.option("--owners", required=True, metavar="NAME,NAME,...", help="Names of the owners.")
 @click.option("--name", default="federation", show_default=True, help="Of the federation.")
 @click.option(
     "--network",
@@ -50,11 +52,9 @@ def command() -> None:
     "edges",
     multiple=True,
     metavar="NAME:NAME",
-    help="Who talks with whom, instead of --network.",
+    help="An edge of the network, instead of --network.",
 )
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where owners reach the coordinator."
-)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address of the coordinator.")
 @click.option("--port", type=int, default=18002, show_default=True)
 @json_option
 def init(
@@ -67,9 +67,9 @@ def init(
     port: int,
     as_json: bool,
 ) -> None:
-    """Make the certificate authority, the coordinator's kit and the invitation in FOLDER.
+    """Create the certificate authority, the coordinator's kit and the invitation in FOLDER.
 
-    Send invitation.json to every owner, and tell them the authority's fingerprint on another way.
+    Send invitation.json to every owner, and the authority's fingerprint over another channel.
     FOLDER/ca can be moved to a neutral party: whoever holds it decides who is an owner.
     """
     _needs_engine()
@@ -109,24 +109,24 @@ def _edges(edges: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(a, b) for a, b in pairs]
 
 
-@command.command("join", short_help="Make an owner's key and kit.")
+@command.command("join", short_help="Create an owner's key and kit.")
 @click.argument("invitation", type=click.Path(dir_okay=False))
 @click.option("--name", required=True, help="Your name in the invitation.")
 @click.option(
     "--folder",
     required=True,
     type=click.Path(file_okay=False),
-    help="Where key, kit and owner.toml are kept.",
+    help="Where key, kit and owner.toml are stored.",
 )
 @click.option(
     "--certificate",
     type=click.Path(dir_okay=False),
-    help="What the coordinator sent back; completes the kit.",
+    help="The certificate that the coordinator sent; completes the kit.",
 )
 @click.option(
     "--authority",
     metavar="SHA256",
-    help="The authority's fingerprint, as you were told on another way.",
+    help="The authority's fingerprint, as received over another channel.",
 )
 @json_option
 def join(
@@ -139,9 +139,9 @@ def join(
 ) -> None:
     """Join the federation of INVITATION, in two steps.
 
-    First, without --certificate, a key is made in FOLDER, and a request that you send to the
-    coordinator. The key never leaves. Then, with the --certificate that came back, the kit is
-    completed: it refuses shipped code, shell commands and every class but hushfit's own. Fill in
+    First, without --certificate, a key is generated in FOLDER, and a request that you send to the
+    coordinator. The key stays there. Then, with the --certificate that came back, the kit is
+    completed: it refuses foreign code, shell commands and every class but hushfit's own. Fill in
     owner.toml, and start `hushfit owner run`.
     """
     _needs_engine()
@@ -157,24 +157,24 @@ def join(
         )
     if certificate is None:
         path = _kits.request(folder, invited, name)
-        told = {"request": str(path), "authority": invited.fingerprint}
+        result = {"request": str(path), "authority": invited.fingerprint}
         text = (
-            f"Key made. Send {path} to the coordinator, then run this again with "
+            f"Key generated. Send {path} to the coordinator, then run this again with "
             f"--certificate.\nAuthority (SHA-256): {invited.fingerprint}"
         )
     else:
         identity = _kits.install(folder, invited, name, _text(certificate))
         settings = _owner_file(Path(folder), name)
-        told = {
+        result = {
             "kit": f"{folder}/kit",
             "owner": str(settings),
             "fingerprint": fingerprint_of(identity.certificate),
         }
         text = (
-            f"Kit completed. Tell your neighbours its fingerprint: {told['fingerprint']}\nNow fill "
-            f"in {settings}, and run: hushfit owner run --config {settings}"
+            f"Kit completed. Give your neighbours its fingerprint: {result['fingerprint']}\nNow "
+            f"fill in {settings}, and run: hushfit owner run --config {settings}"
         )
-    print_json(told) if as_json else click.echo(text)
+    print_json(result) if as_json else click.echo(text)
 
 
 def _text(path: str) -> str:
@@ -198,17 +198,17 @@ name = "{name}"
 kit = "kit"
 data = "rows.csv"          # a table, or a list of tables
 schema = "schema.toml"     # must be the same at all owners
-ledger = "ledger.db"       # made with: hushfit ledger init ledger.db --dataset {name} --epsilon ... --delta ...
+ledger = "ledger.db"       # created with: hushfit ledger init ledger.db --dataset {name} --epsilon ... --delta ...
 dataset = "{name}"
-state = "state"            # journals and results: never delete while a run may go on
+state = "state"            # journals and results: never delete while a run may be resumed
 
-[ceiling]                  # the most that one run may ask for
+[ceiling]                  # the largest budget of one run
 epsilon = 1.0
 delta = 1e-6
 
-[peers]                    # fingerprints of neighbours' certificates, told on another way; optional
+[peers]                    # fingerprints of neighbours' certificates, from another channel; optional
 
-[approved]                 # runs that you agree to, each with its fingerprint: hushfit federate fingerprint run.toml
+[approved]                 # runs that you approve, each with its fingerprint: hushfit federate fingerprint run.toml
 """,  # noqa: E501
             encoding="utf-8",
         )
@@ -233,7 +233,7 @@ delta = 1e-6
 @click.option(
     "--replace",
     is_flag=True,
-    help="The owner has one already, and confirmed that it needs another.",
+    help="Replace a certificate, after the owner has confirmed that it needs a new one.",
 )
 @click.option(
     "-o",
@@ -252,8 +252,8 @@ def approve(
     output: str,
     as_json: bool,
 ) -> None:
-    """Sign REQUEST, for an invited name that has no certificate yet. Check with the owner, on
-    another way, that it is theirs.
+    """Sign REQUEST, for an invited name that has no certificate yet. Check with the owner, over
+    another channel, that it is theirs.
     """
     _needs_engine()
     from hushfit.federated.deployment import kits as _kits
@@ -268,7 +268,7 @@ def approve(
     )
 
 
-@command.command("run", short_help="Lead a run.")
+@command.command("run", short_help="Start or resume a run.")
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.argument("run_file", metavar="RUN.toml", type=click.Path(dir_okay=False))
 @click.option(
@@ -276,18 +276,18 @@ def approve(
     type=click.Choice(["stop", "go-on"]),
     default="stop",
     show_default=True,
-    help="When an owner stays away.",
+    help="What to do if an owner does not return.",
 )
 @click.option(
     "--patience", type=float, default=300.0, show_default=True, help="Seconds to wait for an owner."
 )
 @json_option
 def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool) -> None:
-    """Bring up the coordinator of FOLDER, wait for the owners, and lead the run that RUN.toml
+    """Start the coordinator of FOLDER, wait for the owners, and start the run that RUN.toml
     describes.
 
-    If an owner is gone, the run goes on from its last completed round when it is back; nobody pays
-    twice. If it stays away, --on-lost says what to do. The same command again resumes a run that
+    If an owner is gone, the run resumes from its last completed round when it is back; no one pays
+    twice. If it does not return, --on-lost decides. The same command again resumes a run that
     stopped.
     """
     _needs_engine()
@@ -296,7 +296,7 @@ def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool
     spec = read_run(run_file)
     last = [0.0]
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         if text.startswith("round ") and time.monotonic() - last[0] < _EVERY_SECONDS:
             return
         last[0] = time.monotonic()
@@ -304,9 +304,11 @@ def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool
 
     coordinator = nvflare.start_coordinator(folder)
     try:
-        tell(f"the coordinator is up; run {spec.run}, {spec.algorithm}, {len(spec.active)} owners")
-        tell(f"its owners must have approved it: {spec.approval}")
-        progress = nvflare.conduct(folder, spec, nvflare.Patience(on_lost, patience), tell)
+        report(
+            f"the coordinator is up; run {spec.run}, {spec.algorithm}, {len(spec.active)} owners"
+        )
+        report(f"its owners must have approved it: {spec.approval}")
+        progress = nvflare.conduct(folder, spec, nvflare.Patience(on_lost, patience), report)
     finally:
         nvflare.end_process(coordinator)
     seconds = sorted(progress["seconds"])
@@ -325,15 +327,15 @@ def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool
     )
 
 
-@command.command("fingerprint", short_help="What an owner approves.")
+@command.command("fingerprint", short_help="Print the fingerprint that an owner approves.")
 @click.argument("run_file", metavar="RUN.toml", type=click.Path(dir_okay=False))
 @json_option
 def fingerprint(run_file: str, as_json: bool) -> None:
     """Print the fingerprint of the run that RUN.toml describes, as a line for an owner's file.
 
-    An owner that agrees to the run adds the line under [approved] in its owner.toml. The
-    fingerprint covers the table, the model, the algorithm with its settings, the owners, and what
-    each of them pays; it takes part in no other run.
+    An owner that approves the run adds the line under [approved] in its owner.toml. The fingerprint
+    covers the table, the model, the algorithm with its settings, the owners, and the budget of each
+    of them; the owner takes part in no other run.
     """
     _needs_engine()
     spec = read_run(run_file)
@@ -341,14 +343,14 @@ def fingerprint(run_file: str, as_json: bool) -> None:
         print_json({"run": spec.run, "fingerprint": spec.fingerprint})
         return
     click.echo(
-        f"Run {spec.run}: {spec.algorithm}, {len(spec.active)} owners. To agree, add this line "
-        "under [approved] in owner.toml:"
+        f"Run {spec.run}: {spec.algorithm}, {len(spec.active)} owners. To approve it, add this "
+        "line under [approved] in owner.toml:"
     )
     click.echo(spec.approval)
 
 
 def read_run(path: str | Path) -> Any:
-    """A run from its TOML file; its schema is beside it."""
+    """Read a run from its TOML file; the path of its schema is relative to it."""
     from hushfit.data.tables import read_schema
     from hushfit.errors import InvalidArgument
     from hushfit.federated.deployment import read_toml
@@ -382,7 +384,7 @@ def read_run(path: str | Path) -> Any:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
         raise InvalidArgument(
-            f"{path} has an entry of the wrong kind ({type(error).__name__}). Compare it with the "
+            f"{path} has an entry of the wrong type ({type(error).__name__}). Compare it with the "
             "example in the documentation."
         ) from None
 
@@ -410,13 +412,13 @@ def _run_of(given: dict[str, Any], schema: Any) -> Any:
     )
 
 
-@command.command("status", short_help="Rounds, who is silent, who is gone.")
+@command.command("status", short_help="Show rounds, silent owners and lost owners.")
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.option("--run", "name", help="Only this run.")
-@click.option("--follow", is_flag=True, help="Keep looking until the run ends.")
+@click.option("--follow", is_flag=True, help="Repeat until the run ends.")
 @json_option
 def status(folder: str, name: str | None, follow: bool, as_json: bool) -> None:
-    """Print how far the runs of FOLDER are. This is all that a coordinator knows about them."""
+    """Print the progress of the runs of FOLDER. This is all that a coordinator knows about them."""
     while True:
         found = _runs(Path(folder), name)
         if as_json:
@@ -456,14 +458,14 @@ def _row(progress: dict[str, Any]) -> list[str]:
         str(progress["attempt"]),
         str(progress["rounds"]),
         middle,
-        ", ".join(progress["silent"]) or "nobody",
-        ", ".join(progress["lost"]) or "nobody",
+        ", ".join(progress["silent"]) or "none",
+        ", ".join(progress["lost"]) or "none",
         ago,
     ]
 
 
 def _needs_engine() -> None:
-    """A clear sentence instead of a missing module."""
+    """Refuse with a clear message if the engine is not installed."""
     from importlib.util import find_spec
 
     from hushfit.errors import InvalidArgument

@@ -8,9 +8,9 @@ import click
 
 from hushfit.cli._printing import (
     at_terminal,
-    complain,
     json_option,
     print_json,
+    print_message,
     print_panel,
     reading_bar,
 )
@@ -36,19 +36,19 @@ Examples:
 )
 @click.option("--epsilon", required=True, type=float, help="Privacy loss to spend on this model.")
 @click.option(
-    "--delta", required=True, type=float, help="Keep it well below one over the number of rows."
+    "--delta", required=True, type=float, help="Should be well below one over the number of rows."
 )
 @click.option(
     "--allow-large-delta",
     is_flag=True,
-    help="Accept a delta above one over the number of rows, which promises little.",
+    help="Accept a delta above one over the number of rows, a very weak guarantee.",
 )
 @click.option(
     "--adjacency",
     type=click.Choice(["replace-one", "add-remove"]),
     default="replace-one",
     show_default=True,
-    help="Which tables count as neighbours.",
+    help="Adjacency relation: which tables are neighbours.",
 )
 @click.option(
     "--model",
@@ -76,7 +76,7 @@ Examples:
 @click.option(
     "--ledger",
     metavar="PATH|URL",
-    help="SQLite file or postgresql:// address that keeps the budget.",
+    help="SQLite file or postgresql:// address of the ledger.",
 )
 @click.option("--dataset", metavar="NAME", help="Account in the ledger.")
 @click.option(
@@ -89,7 +89,7 @@ Examples:
     "--format",
     "format_",
     type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="When the name does not tell.",
+    help="Format of the table, if its name does not show it.",
 )
 @click.option(
     "-o",
@@ -105,30 +105,29 @@ def command(**given: Any) -> None:
 
     Unknown labels become <other>, numbers are clipped to their range, missing numbers get the
     declared fill value. Tables larger than memory are streamed. The ledger is charged, and the
-    charge is on disk, before any row counts; a crash after that leaves the charge. The model is
-    written whole or not at all.
+    charge is on disk, before any row is used; a crash after that leaves the charge. The model is
+    written atomically.
 
-    Classes, ranges and labels are taken as the schema has them. Whether any row matches them cannot
-    be told for free, so a fit whose schema does not suit the rows is paid for and useless: the
-    owner of the data compares them with `hushfit schema --check`.
+    Classes, ranges and labels are those of the schema. Whether any row matches them cannot be
+    checked without a privacy cost, so a fit whose schema does not match the rows is paid for and
+    useless: the owner of the data compares them with `hushfit schema --check`.
 
     The guarantee protects one row. If a person has several rows, it is weaker for that person.
     """
-    from hushfit.cli._files import refuse_to_overwrite, reserved_room
+    from hushfit.cli._files import refuse_to_overwrite, reserved_space
 
     refuse_to_overwrite(given["output"], given["overwrite"])
     file = _schema(given["schema_path"], given["accept_draft"])
     estimator, ledger = _estimator(given), _ledger(given)
-    complain(
-        "whether rows match the schema's classes, ranges and labels is not looked at before "
-        "payment. The owner of the data can: "
-        "hushfit schema --check TABLE... SCHEMA",
+    print_message(
+        "whether rows match the schema's classes, ranges and labels is not checked before "
+        "payment. The owner of the data can: hushfit schema --check TABLE... SCHEMA",
         word="note",
     )
-    with reserved_room(given["output"], _most_bytes(file.schema)):
+    with reserved_space(given["output"], _max_bytes(file.schema)):
         model, record = _fitted(estimator, file, ledger, given)
     digest = _written(model, record, ledger, Path(given["output"]))
-    _tell(model, ledger, digest, given)
+    _print_result(model, ledger, digest, given)
 
 
 def _schema(path: str, accept_draft: bool) -> Any:
@@ -143,15 +142,13 @@ def _schema(path: str, accept_draft: bool) -> Any:
         names = ", ".join(file.unconfirmed[:5]) + (", ..." if len(file.unconfirmed) > 5 else "")
         raise InvalidArgument(
             f"{path} has {len(file.unconfirmed)} values that were drafted from the rows and not "
-            f"confirmed ({names}). Replace them "
-            "by what is publicly known and delete `confirm = true`, or say --accept-draft, which "
-            "the guarantee will tell."
+            f"confirmed ({names}). Replace them by what is publicly known and delete `confirm = "
+            "true`, or use --accept-draft, which the guarantee will state."
         )
     if file.schema.unit != "row":
-        complain(
-            f"{path} calls a row a {file.schema.unit}. That is a label only: the guarantee "
-            "protects one row, and is weaker for a "
-            f"{file.schema.unit} with several rows.",
+        print_message(
+            f"{path} has the unit {file.schema.unit}. That is a label only: the guarantee "
+            f"protects one row, and is weaker for a {file.schema.unit} with several rows.",
             word="note",
         )
     return replace(file, schema=with_sorted_classes(file.schema))
@@ -160,7 +157,7 @@ def _schema(path: str, accept_draft: bool) -> Any:
 def _estimator(given: dict[str, Any]) -> Any:
     from hushfit import Budget, PrivateLinearSVC, PrivateLogisticRegression
 
-    Budget(given["epsilon"], given["delta"])  # refuses nonsense before a large file is read
+    Budget(given["epsilon"], given["delta"])  # refuses invalid values before a large file is read
     kind = {"logistic": PrivateLogisticRegression, "svm": PrivateLinearSVC}[given["model"]]
     return kind(
         epsilon=given["epsilon"],
@@ -185,8 +182,8 @@ def _ledger(given: dict[str, Any]) -> Any:
                 f"--dataset {given['dataset']} names an account, but no --ledger was given. Give "
                 "both."
             )
-        complain(
-            "no --ledger was given, so nobody keeps count of what is spent on these rows.",
+        print_message(
+            "no --ledger was given, so the budget spent on these rows is not recorded.",
             word="warning",
         )
         return None
@@ -218,15 +215,15 @@ def _refuse_large_delta(delta: float, n_rows: int, allowed: bool) -> None:
     if delta > 1 / n_rows and not allowed:
         raise InvalidArgument(
             f"--delta {delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, "
-            "chosen at random, would also keep that "
-            "promise. Nothing was spent. Ask for a delta well below it, for instance "
-            f"{0.1 / n_rows:.0e}, or say --allow-large-delta."
+            "chosen at random, would also satisfy that guarantee. Nothing was spent. Use a delta "
+            f"well below it, for instance {0.1 / n_rows:.0e}, or --allow-large-delta."
         )
 
 
-def _most_bytes(schema: Any) -> int:
-    """More than a model file with this schema takes: coefficients, their errors and names, and the
-    papers."""
+def _max_bytes(schema: Any) -> int:
+    """Upper bound on the size of a model file with this schema: coefficients, their errors and
+    names, and metadata.
+    """
     classes = len(schema.target.categories)
     return (1 << 16) + sum(64 * classes + 12 * (len(name) + 16) for name in schema.feature_names)
 
@@ -237,7 +234,7 @@ def _written(model: Any, record: Any, ledger: Any, output: Path) -> str:
 
     text, digest = model_json(model)
     try:
-        record(digest)  # before the file appears: every model that exists is in the ledger
+        record(digest)  # before the file exists: every model file is in the ledger
         write_whole(output, text)
     except HushfitError as error:
         raise type(error)(f"{error} {_rescued(text, digest, ledger, output)}") from error
@@ -245,24 +242,26 @@ def _written(model: Any, record: Any, ledger: Any, output: Path) -> str:
 
 
 def _rescued(text: str, digest: str, ledger: Any, output: Path) -> str:
-    """Keep a model that was paid for and could not be recorded or written, and tell where it is."""
+    """Save a model that was paid for and could not be recorded or written; returns a text with its
+    path.
+    """
     import tempfile
 
-    from hushfit.cli._files import kept_elsewhere
+    from hushfit.cli._files import saved_elsewhere
 
     location = "" if ledger is None else str(ledger.account.location)
-    beside = [Path(location).parent] if location and "://" not in location else []
-    place = kept_elsewhere(
+    ledger_folder = [Path(location).parent] if location and "://" not in location else []
+    place = saved_elsewhere(
         f"{output.name}.{digest[:12]}.rescued",
         text,
-        [output.parent, *beside, Path(tempfile.gettempdir())],
+        [output.parent, *ledger_folder, Path(tempfile.gettempdir())],
     )
     if place is None:
-        return "No other place could be written either, so the model is lost; its payment stays."
-    return f"The model was paid for and is kept as {place}: move it from there."
+        return "No other folder could be written either, so the model is lost; its payment stays."
+    return f"The model was paid for and is saved as {place}: move it from there."
 
 
-def _tell(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:
+def _print_result(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:
     spent = None if ledger is None else ledger.spent()
     if given["as_json"]:
         total = None
@@ -297,7 +296,7 @@ def _tell(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:
             f"of {ledger.budget.epsilon:g} at delta={spent.delta:g} ({ledger.rule})"
         )
     output = shlex.quote(given["output"])
-    click.echo("\nWhat to do next:")
+    click.echo("\nNext steps:")
     click.echo(f"  hushfit evaluate {output} TEST.csv     on rows that were held out")
     click.echo(f"  hushfit report {output} -o report.html")
     click.echo(f"  hushfit predict {output} NEW.csv -o labels.csv")

@@ -1,4 +1,4 @@
-"""``hushfit ledger``: open accounts, look at them, and check that nobody has rewritten them."""
+"""``hushfit ledger``: open accounts, show them, and verify that they were not rewritten."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hushfit.cli._printing import complain, console, json_option, print_json, print_table
+from hushfit.cli._printing import console, json_option, print_json, print_message, print_table
 from hushfit.privacy.ledger import redacted
 
 _path = click.argument("ledger", metavar="LEDGER")
@@ -16,7 +16,7 @@ _dataset = click.option("--dataset", metavar="NAME", help="Only this data set.")
 
 @click.group(
     "ledger",
-    short_help="Keep the budget of data sets.",
+    short_help="Manage the budget of data sets.",
     epilog="""\b
 Examples:
   hushfit ledger init ledger.db --dataset patients --epsilon 3 --delta 1e-6
@@ -25,13 +25,13 @@ Examples:
   hushfit ledger verify ledger.db --against /elsewhere/ledger.jsonl --model model.json""",
 )
 def command() -> None:
-    """Keep the budget of data sets in an SQLite file, or in a postgresql:// database shared by a
+    """Manage the budget of data sets in an SQLite file, or in a postgresql:// database shared by a
     team.
 
-    Costs are stored, not epsilons: the total is composed anew each time, so a tighter accountant
-    lowers it. What is asked next may depend on what was answered: a filter decides whether a
-    payment fits. An account made with --fixed composes as if all prices had been fixed before the
-    first answer, and is honest only if they were and nothing is left out.
+    Costs are stored, not epsilons: the total is composed again each time, so a tighter accountant
+    lowers it. The next query may depend on earlier answers: a privacy filter decides whether a
+    payment fits. An account opened with --fixed composes as if all costs had been fixed before the
+    first answer, and is valid only if they were and nothing is left out.
     """
 
 
@@ -39,7 +39,7 @@ def command() -> None:
 @_path
 @click.option("--dataset", required=True, metavar="NAME", help="Name of the data set.")
 @click.option("--epsilon", required=True, type=float, help="Total budget, fixed from now on.")
-@click.option("--delta", required=True, type=float, help="Delta at which the total is held.")
+@click.option("--delta", required=True, type=float, help="Delta of the total budget.")
 @click.option(
     "--adjacency",
     type=click.Choice(["replace-one", "add-remove"]),
@@ -47,7 +47,7 @@ def command() -> None:
     show_default=True,
 )
 @click.option(
-    "--fixed", is_flag=True, help="All prices are fixed before the first answer, none is left out."
+    "--fixed", is_flag=True, help="All costs are fixed before the first answer, none is left out."
 )
 @json_option
 def init(
@@ -59,7 +59,7 @@ def init(
     fixed: bool,
     as_json: bool,
 ) -> None:
-    """Open the account of a data set in LEDGER, which is made if it does not exist."""
+    """Open the account of a data set in LEDGER, which is created if it does not exist."""
     from hushfit import Ledger
 
     account = Ledger.create(ledger, dataset, epsilon, delta, adjacency, adaptive=not fixed)
@@ -85,7 +85,7 @@ def init(
 @_dataset
 @json_option
 def show(ledger: str, dataset: str | None, as_json: bool) -> None:
-    """Print what each data set in LEDGER may spend and has spent."""
+    """Print the budget and the composed total of each data set in LEDGER."""
     accounts = _accounts(ledger, dataset)
     if as_json:
         print_json({"datasets": [_balance(account) for account in accounts]})
@@ -113,18 +113,18 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
     )
     for rule in sorted({account.rule for account in accounts}):
         click.echo(rule)
-    complain(
-        "epsilons do not subtract: budget minus spent is not what another fit may ask for.",
+    print_message(
+        "epsilons do not subtract: budget minus spent is not the budget of another fit.",
         word="note",
     )
 
 
-@command.command("history", short_help="Who spent what, when.")
+@command.command("history", short_help="All payments: who, what and when.")
 @_path
 @_dataset
 @json_option
 def history(ledger: str, dataset: str | None, as_json: bool) -> None:
-    """Print every payment, the models they led to, and how the composed total grew."""
+    """Print every payment, its model, and the composed total after it."""
     lines = {account.name: _lines(account) for account in _accounts(ledger, dataset)}
     if as_json:
         print_json({"datasets": lines})
@@ -160,7 +160,7 @@ def history(ledger: str, dataset: str | None, as_json: bool) -> None:
     "--json", "as_json", is_flag=True, help="Accepted for uniformity: the output is JSON anyway."
 )
 def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None:
-    """Write every entry with its hash, one JSON object a line, for keeping elsewhere."""
+    """Write every entry with its hash, one JSON object a line, to be stored elsewhere."""
     from hushfit.models import write_whole
 
     lines = [
@@ -179,7 +179,8 @@ def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None
 
 
 @command.command(
-    "verify", short_help="Re-derive totals and check hashes, seals and what is kept elsewhere."
+    "verify",
+    short_help="Compute totals again, and check hashes, seals and what is stored elsewhere.",
 )
 @_path
 @click.option(
@@ -187,17 +188,21 @@ def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None
     "exports",
     multiple=True,
     type=click.Path(dir_okay=False),
-    help="Export whose entries must be there.",
+    help="Export whose entries must be in the ledger.",
 )
 @click.option(
-    "--head", "heads", multiple=True, metavar="HASH", help="Hash of an entry that must be there."
+    "--head",
+    "heads",
+    multiple=True,
+    metavar="HASH",
+    help="Hash of an entry that must be in the ledger.",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
     type=click.Path(dir_okay=False),
-    help="Model that must be as it was recorded.",
+    help="Model that must be as recorded.",
 )
 @json_option
 def verify(
@@ -207,17 +212,18 @@ def verify(
     models: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check every hash in LEDGER and compose every total anew; exit code 4 if anything is wrong.
+    """Check every hash in LEDGER and compose every total again; exit code 4 if anything is
+    wrong.
 
-    This alone finds entries that were edited, removed or added by hand. It cannot find that the
-    whole ledger went back to an earlier state, or was written anew by somebody who computes the
-    hashes too. For that it needs what was kept elsewhere: an export (--against), a hash that it
-    printed (--head), or a model file (--model), whose payment, contents and price must be just as
-    recorded. Each shows that nothing up to that entry was rewritten or lost; of later entries it
-    shows nothing.
+    This alone finds entries that were edited, removed or added by hand. It cannot detect that the
+    whole ledger was reset to an earlier state, or rewritten by someone who computes the hashes too.
+    For that it needs what was stored elsewhere: an export (--against), a hash that it printed
+    (--head), or a model file (--model), whose payment, contents and cost must be exactly as
+    recorded. Each shows that nothing up to that entry was rewritten or lost; it shows nothing about
+    later entries.
 
     If HUSHFIT_LEDGER_KEY_FILE names a secret when an account is opened, entries are sealed with it:
-    what was written without the secret does not verify for those who have it.
+    an entry that was written without the secret does not verify for those who have it.
     """
     from hushfit.errors import LedgerError
     from hushfit.models import model_problems
@@ -255,7 +261,7 @@ def verify(
         click.echo(f"  {name}: {end.number + 1} entries, head {end.hash}")
     if verdict.unsealed:
         names = ", ".join(verdict.unsealed)
-        complain(
+        print_message(
             f"the seals of {names} were not checked: HUSHFIT_LEDGER_KEY_FILE names no key.",
             word="note",
         )

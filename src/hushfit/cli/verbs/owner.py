@@ -1,6 +1,4 @@
-"""``hushfit owner``: take part in runs with one's own rows, and see what was asked and what was
-spent.
-"""
+"""``hushfit owner``: take part in runs with one's own rows, and show requests and spending."""
 
 import signal
 import time
@@ -9,7 +7,7 @@ from typing import Any
 
 import click
 
-from hushfit.cli._printing import complain, json_option, print_json, print_table
+from hushfit.cli._printing import json_option, print_json, print_message, print_table
 from hushfit.cli.verbs.federate import _needs_engine
 
 _config = click.option(
@@ -30,19 +28,21 @@ Examples:
   hushfit owner show --config owner.toml""",
 )
 def command() -> None:
-    """Take part in the runs of a federation. Rows never leave; only noisy, encrypted words do."""
+    """Take part in the runs of a federation. Rows stay here; only noisy, encrypted messages are
+    sent.
+    """
 
 
 @command.command("run", short_help="Wait for runs and take part in them.")
 @_config
 @click.option("--once", is_flag=True, help="End after the first run that finishes.")
 def run(path: str, once: bool) -> None:
-    """Connect to the coordinator and take part in the runs that it asks for, until interrupted.
+    """Connect to the coordinator and take part in the runs that it requests, until interrupted.
 
-    A run that is not under [approved] in the owner's file, asks for more than the ceiling,
-    describes another table or finds the ledger empty is refused before anything is released; the
-    line that would approve it is printed. When a run finishes, the model is written to the state
-    folder. After a crash, start this again: nothing is paid or drawn twice.
+    A run that is not under [approved] in the owner's file, exceeds the ceiling or the ledger's
+    budget, or describes another table is refused before anything is released; the line that would
+    approve it is printed. When a run finishes, the model is written to the state folder. After a
+    crash, start this again: nothing is paid or drawn twice.
     """
     _needs_engine()
     from hushfit.federated import nvflare
@@ -51,7 +51,7 @@ def run(path: str, once: bool) -> None:
     config = OwnerConfig.load(path)
     Identity.read(config.name, config.kit / "startup")
     config.own_schema()
-    _tell_account(config)
+    _print_account(config)
     signal.signal(signal.SIGTERM, _interrupt)
     with nvflare.kit_in_use(config.kit) as held:
         _take_part(config, Path(path), held, once)
@@ -65,20 +65,20 @@ def _take_part(config: Any, path: Path, held: int, once: bool) -> None:
     from hushfit.federated import nvflare
     from hushfit.federated.deployment import Events
 
-    events, process, said = Events(config.state), None, ""
+    events, process, reported = Events(config.state), None, ""
     _, place = events.read()
     try:
         while True:
             if process is None or process.poll() is not None:
                 why = nvflare.try_connection(config)
-                if why is not None and why != said:
-                    complain(why, word="note")
+                if why is not None and why != reported:
+                    print_message(why, word="note")
                 if why is None:
                     process = nvflare.start_owner(config, path, [held])
                     click.echo(f"{config.name} is connecting")
-                said = why or ""
-            noted, place = events.read(place)
-            finished = [_tell(config, event) for event in noted]
+                reported = why or ""
+            new_events, place = events.read(place)
+            finished = [_print_event(config, event) for event in new_events]
             if once and any(finished):
                 return
             time.sleep(0.3)
@@ -87,13 +87,13 @@ def _take_part(config: Any, path: Path, held: int, once: bool) -> None:
             nvflare.end_process(process)
 
 
-def _tell(config: Any, event: dict[str, Any]) -> bool:
-    """One event in words; True if a run has finished."""
+def _print_event(config: Any, event: dict[str, Any]) -> bool:
+    """Print one event; True if a run has finished."""
     when = event["at"][11:19]
     if event["what"] == "asked":
         who = ", ".join(event["owners"])
         click.echo(
-            f"{when}  asked for run {event['run']} ({event['algorithm']}, with {who}): "
+            f"{when}  request for run {event['run']} ({event['algorithm']}, with {who}): "
             f"epsilon={event['epsilon']:g}, delta={event['delta']:g}"
         )
     elif event["what"] == "open":
@@ -109,12 +109,12 @@ def _tell(config: Any, event: dict[str, Any]) -> bool:
         )
         return True
     else:
-        complain(f"{when}  {event['what']}: {event['why']}", word="warning")
+        print_message(f"{when}  {event['what']}: {event['why']}", word="warning")
     return False
 
 
 def write_model(config: Any, run: str) -> Path:
-    """The model of a finished run, with its guarantee and receipt, in the state folder."""
+    """Write the model of a finished run, with its guarantee and receipt, to the state folder."""
     import json
 
     import numpy as np
@@ -156,22 +156,21 @@ def write_model(config: Any, run: str) -> Path:
     return path
 
 
-def _tell_account(config: Any) -> None:
+def _print_account(config: Any) -> None:
     ledger = config.open_ledger()
     spent = ledger.spent()
     click.echo(
         f"{config.name}: ledger {ledger.name!r} has spent epsilon={spent.epsilon:.4g} of "
-        f"{ledger.budget.epsilon:g} at "
-        f"delta={ledger.budget.delta:g} ({ledger.relation}); one run may ask for "
-        f"epsilon={config.ceiling.epsilon:g}, delta={config.ceiling.delta:g}"
+        f"{ledger.budget.epsilon:g} at delta={ledger.budget.delta:g} ({ledger.relation}); ceiling "
+        f"of one run: epsilon={config.ceiling.epsilon:g}, delta={config.ceiling.delta:g}"
     )
 
 
-@command.command("show", short_help="What was asked, and what was spent.")
+@command.command("show", short_help="Show requests and spending.")
 @_config
 @json_option
 def show(path: str, as_json: bool) -> None:
-    """Print every run that was asked for, what came of it, and the ledger's total."""
+    """Print every requested run, its outcome, and the ledger's total."""
     _needs_engine()
     from hushfit.federated.deployment import Events, OwnerConfig
 
@@ -183,7 +182,7 @@ def show(path: str, as_json: bool) -> None:
         total = {"epsilon": spent.epsilon, "delta": spent.delta, "budget": ledger.budget.epsilon}
         print_json({"name": config.name, "spent": total, "events": events})
         return
-    _tell_account(config)
+    _print_account(config)
     rows = [
         [
             event["at"][:19].replace("T", " "),
@@ -193,7 +192,7 @@ def show(path: str, as_json: bool) -> None:
         ]
         for event in events
     ]
-    print_table("Asked and answered", ["when (UTC)", "what", "run", "details"], rows)
+    print_table("Requests and outcomes", ["when (UTC)", "what", "run", "details"], rows)
 
 
 def _details(event: dict[str, Any]) -> str:

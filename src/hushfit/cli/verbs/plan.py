@@ -1,4 +1,4 @@
-"""``hushfit plan``: what a fit would cost and yield, from public numbers alone."""
+"""``hushfit plan``: cost and expected accuracy of a fit, from public numbers alone."""
 
 import math
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from hushfit.cli._printing import complain, json_option, print_json, print_table
+from hushfit.cli._printing import json_option, print_json, print_message, print_table
 
 
 @click.command(
     "plan",
-    short_help="Tell what a fit would cost and yield, before reading a row.",
+    short_help="Estimate cost and accuracy of a fit, before reading a row.",
     epilog="\b\nExample:\n  hushfit plan --rows 50000 --columns 100 --epsilon-range .05:4",
 )
 @click.option("--rows", required=True, type=int, help="Number of rows.")
@@ -23,7 +23,7 @@ from hushfit.cli._printing import complain, json_option, print_json, print_table
     default=".05:4",
     show_default=True,
     metavar="LOW:HIGH",
-    help="Budgets to look at.",
+    help="Range of budgets.",
 )
 @click.option("--delta", type=float, help="Default: a tenth of one over the number of rows.")
 @click.option(
@@ -48,7 +48,7 @@ def command(**given: Any) -> None:
     that the default one is expected to lose against a fit without privacy, and the rows needed to
     lose no more than --target-loss.
 
-    Reads no data. The rule and its uncertainty (nine cases in ten lie within a factor of 2.7) are
+    Reads no data. The rule and its uncertainty (nine cases in ten are within a factor of 2.7) are
     in docs/cli.md.
     """
     from hushfit.models import write_whole
@@ -83,11 +83,11 @@ def command(**given: Any) -> None:
             }
         )
         return
-    _tell(forecasts, needed, given, delta)
+    _print_forecasts(forecasts, needed, given, delta)
 
 
 def _grid(text: str) -> list[float]:
-    """Seven budgets between two, in equal ratios."""
+    """Seven budgets from low to high, in equal ratios."""
     try:
         low, high = (float(part) for part in text.split(":"))
     except ValueError:
@@ -100,7 +100,9 @@ def _grid(text: str) -> list[float]:
     return [float(f"{low * (high / low) ** (k / max(steps - 1, 1)):.3g}") for k in range(steps)]
 
 
-def _tell(forecasts: list[Any], needed: list[Any], given: dict[str, Any], delta: float) -> None:
+def _print_forecasts(
+    forecasts: list[Any], needed: list[Any], given: dict[str, Any], delta: float
+) -> None:
     # A logarithmic bar: full for a loss of one half, empty for a thousandth.
     rows = []
     for f, (expected, low, high) in zip(forecasts, needed, strict=True):
@@ -131,8 +133,8 @@ def _tell(forecasts: list[Any], needed: list[Any], given: dict[str, Any], delta:
         ["solver", "release", *(f"{f.epsilon:g}" for f in forecasts)],
         _noise(forecasts),
     )
-    complain(
-        "expectations from a rule fitted to eight tables, not promises; the noise is exact.",
+    print_message(
+        "estimates from a rule fitted to eight tables, no guarantees; the noise is exact.",
         word="note",
     )
 

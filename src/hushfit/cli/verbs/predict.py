@@ -11,7 +11,7 @@ import click
 
 from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
 
-# What spreadsheets take for the beginning of a formula, unless the whole cell is a number.
+# What spreadsheets read as the start of a formula, unless the whole cell is a number.
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -30,11 +30,11 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
     "--format",
     "format_",
     type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="When the name does not tell.",
+    help="Format of the table, if its name does not show it.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @click.option(
-    "--raw", is_flag=True, help="Write labels as they are, for programs rather than spreadsheets."
+    "--raw", is_flag=True, help="Write labels unchanged, for programs rather than spreadsheets."
 )
 @json_option
 def command(
@@ -76,7 +76,7 @@ def command(
 
 def without_formula(label: Any) -> str:
     """A label as a cell that no spreadsheet runs: with an apostrophe in front if it looks like a
-    formula; numbers as they are.
+    formula; numbers unchanged.
     """
     text = str(label)
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
@@ -90,7 +90,7 @@ def _predictions(
     counted: list[int],
     safe: Callable[[Any], str],
 ) -> Iterator[str]:
-    """Lines of CSV, batch by batch; tells how many rows each batch had."""
+    """Lines of CSV, batch by batch; appends the number of rows of each batch to ``counted``."""
     from hushfit.data.tables import find_tables
     from hushfit.report import scored_batches, table_model
 

@@ -1,4 +1,4 @@
-"""``hushfit report``: one page about a model, for people."""
+"""``hushfit report``: one HTML page about a model."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, reading_
 
 @click.command(
     "report",
-    short_help="Write one page about a model: promise, budget, coefficients.",
+    short_help="Write one page about a model: guarantee, budget, coefficients.",
     epilog="\b\nExample:\n  hushfit report model.json --held-out test.csv -o report.html",
 )
 @click.argument("model_path", metavar="MODEL", type=click.Path(dir_okay=False))
@@ -24,7 +24,7 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, reading_
     "--format",
     "format_",
     type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="When the name does not tell.",
+    help="Format of the table, if its name does not show it.",
 )
 @click.option(
     "-o",
@@ -47,7 +47,8 @@ def command(
     public, where the budget went, the coefficients with the standard error that the noise implies,
     and what epsilon means for one row.
 
-    The page asks for nothing from the network. Reading it costs no further privacy.
+    The page loads nothing from the network. It is post-processing: reading it costs no further
+    privacy.
     """
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.data.tables import find_tables

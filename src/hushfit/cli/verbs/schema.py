@@ -1,6 +1,4 @@
-"""``hushfit schema``: a first draft of the public description of a table, and a comparison of
-one with the rows.
-"""
+"""``hushfit schema``: draft the public description of a table, or compare one with the rows."""
 
 from pathlib import Path
 from typing import Any
@@ -9,9 +7,9 @@ import click
 
 from hushfit.cli._printing import (
     at_terminal,
-    complain,
     json_option,
     print_json,
+    print_message,
     print_table,
     reading_bar,
 )
@@ -50,7 +48,7 @@ Examples:
 @click.option(
     "--check",
     is_flag=True,
-    help="Compare TABLE with SCHEMA, the last file named. NOT private: for the owner of the data.",
+    help="Compare TABLE with SCHEMA, the last file given. NOT private: for the owner of the data.",
 )
 @click.option("--unit", hidden=True)
 @click.option(
@@ -60,7 +58,7 @@ Examples:
     "--format",
     "format_",
     type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="When the name does not tell.",
+    help="Format of the table, if its name does not show it.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
@@ -75,13 +73,12 @@ def command(
     """Draft a schema from TABLE (files, patterns, or - for standard input).
 
     The draft reads the rows: it is not private. Every drafted value is marked `confirm = true`;
-    `fit` refuses marked values unless it is told --accept-draft, which is then recorded in the
-    guarantee.
+    `fit` refuses marked values without --accept-draft, which is then recorded in the guarantee.
 
     With --check nothing is written. It counts, column by column, the cells that are no number, lie
-    outside the range or have an unlisted label, and names the classes and categories that no row
-    has: what `fit` would be paid for and could not use. `fit` cannot look for free, so look before
-    you pay. The counts are exact and NOT private.
+    outside the range or have an unlisted label, and lists the classes and categories that no row
+    has: what a fit would be paid for and could not use. `fit` cannot check this without a privacy
+    cost, so check before you pay. The counts are exact and NOT private.
     """
     _refuse_unit(unit)
     if check:
@@ -124,21 +121,21 @@ def _draft(
     write_whole(
         Path(output), schema_to_toml(draft, {"": _HEAD + _left_out(remarks), **remarks.kept})
     )
-    _tell(draft, remarks, output, as_json)
+    _print_draft(draft, remarks, output, as_json)
 
 
 def _check(
-    named: tuple[str, ...], format_: str | None, as_json: bool, draft: dict[str, Any]
+    given_files: tuple[str, ...], format_: str | None, as_json: bool, draft: dict[str, Any]
 ) -> None:
     from hushfit.cli._compare import compare
     from hushfit.data.tables import find_tables, read_schema
 
-    if any(draft.values()) or len(named) < 2:
+    if any(draft.values()) or len(given_files) < 2:
         raise click.UsageError(
             "--check needs TABLE... and SCHEMA, and neither --target nor an output: it writes "
             "nothing."
         )
-    *tables, path = named
+    *tables, path = given_files
     schema = read_schema(path).schema
     found = find_tables(tables, format_)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
@@ -154,13 +151,13 @@ def _check(
         )
         return
     cells = [
-        [c.name, str(c.rows), str(c.missing), "; ".join(c.remarks) or "suits the schema"]
+        [c.name, str(c.rows), str(c.missing), "; ".join(c.remarks) or "matches the schema"]
         for c in columns
     ]
     print_table(
         f"NOT PRIVATE: the rows against {path}", ["column", "rows", "missing", "remarks"], cells
     )
-    complain(_CHECK_WARNING, word="warning")
+    print_message(_CHECK_WARNING, word="warning")
 
 
 def _left_out(remarks: Any) -> str:
@@ -168,7 +165,7 @@ def _left_out(remarks: Any) -> str:
     return "\n" + "".join(lines) if lines else ""
 
 
-def _tell(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
+def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
     described = draft.schema.to_dict()
     if as_json:
         print_json(
@@ -193,8 +190,8 @@ def _tell(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
     )
     print_table(f"Draft of {output}", ["column", "kind", "drafted"], rows)
     for name, reason in remarks.dropped.items():
-        complain(f"column {name!r} was left out: {reason}.", word="note")
-    complain(_WARNING, word="warning")
+        print_message(f"column {name!r} was left out: {reason}.", word="note")
+    print_message(_WARNING, word="warning")
 
 
 def _summary(column: dict[str, Any]) -> str:

@@ -1,20 +1,20 @@
-"""Rows in memory, in blocks, and the secret coins that choose among them.
+"""Rows in memory, in blocks, and the secret random bits that sample them.
 
-Coins              A source of uniform 64-bit words
+Coins              A random source of uniform 64-bit words
 SecureCoins        Words from OpenSSL's cryptographic generator, with fresh entropy of the
                    operating system mixed in
 SeededCoins        Reproducible words, for tests and simulations only
 fixed_size_rows    ``size`` different rows, every subset equally likely
-poisson_rows       Each row on its own with probability ``rate``, rounded down to a multiple of
-                   2**-64
-ALL_ROWS           What a block hands its kernel when every row of the block takes part
+poisson_rows       Poisson sampling: each row independently with probability ``rate``, rounded down
+                   to a multiple of 2**-64
+ALL_ROWS           Row index of a kernel call in which every row of the block takes part
 Block              Some records of a source
 DataSource         Private rows and labels
 DenseBlock         Records in a C-ordered array
-DenseRows          Rows of a two-dimensional array, used where they lie
-FEWEST_BLOCK_ROWS  Rows of the smallest block, which a proof rests on
+DenseRows          Rows of a two-dimensional array, used in place
+FEWEST_BLOCK_ROWS  Rows of the smallest block; a proof depends on it
 FeatureBounds      Public range of every column
-MOST_BLOCK_ROWS    Rows of the largest block, which a proof rests on
+MOST_BLOCK_ROWS    Rows of the largest block; a proof depends on it
 SparseBlock        Records in compressed sparse rows
 SparseRows         Rows of a scipy CSR matrix
 as_source          The source for a validated dense array or CSR matrix

@@ -1,4 +1,6 @@
-"""Secret coins: which records take part in a step. Drawn inside the boundary and never shown."""
+"""Secret sampling of the records of a batch. Drawn inside the trusted boundary and never
+revealed.
+"""
 
 import math
 import os
@@ -14,17 +16,17 @@ import numpy as np
 from hushfit._typing import AnyArray, IntVector
 from hushfit.kernels.coins import below, scan_gaps, zero_in_all
 
-# Below this rate it is cheaper to draw the gaps between the rows that are taken than a few digits
-# of each row.
-_RARE = 1 / 32
-# Bounds for gaps up to eight times the average one, unless they would crowd the cache; longer gaps
-# are walked in parts.
-_LONG_GAP, _MOST_BOUNDS = 8, 2048
+# Below this rate it is cheaper to draw the gaps between the sampled rows than a few digits for each
+# row.
+_SMALL_RATE = 1 / 32
+# Bounds for gaps up to eight times the average one, unless they would fill the cache; longer gaps
+# are drawn in parts.
+_LONG_GAP, _MAX_BOUNDS = 8, 2048
 _DIGITS = 192
 
 
 class Coins(Protocol):
-    """A source of uniform 64-bit words."""
+    """A random source of uniform 64-bit words."""
 
     def words(self, count: int) -> AnyArray: ...
 
@@ -59,10 +61,10 @@ class SeededCoins:
 
 
 def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
-    """Each row on its own with probability ``rate``, rounded down to a multiple of 2**-64: less is
-    never less private.
+    """Poisson sampling: each row independently with probability ``rate``, rounded down to a
+    multiple of 2**-64; a smaller rate is never less private.
 
-    Exact either way (docs/proofs/poisson.md): small rates draw the gap from one taken row to the
+    Exact either way (docs/proofs/poisson.md): small rates draw the gap from one sampled row to the
     next, others some digits for every row.
     """
     if rate >= 1.0:
@@ -72,17 +74,16 @@ def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
         return np.empty(0, dtype=np.int64)
     return (
         _rows_by_gaps(n_rows, threshold, coins)
-        if rate < _RARE
+        if rate < _SMALL_RATE
         else _rows_by_digits(n_rows, threshold, coins)
     )
 
 
 def _rows_by_digits(n_rows: int, threshold: int, coins: Coins) -> IntVector:
-    """A row is in when its random number, in binary, lies below the rate: almost always the
-    first few digits tell, and no more are drawn.
+    """A row is sampled if its random number, in binary, is below the rate: almost always the first
+    few digits decide, and no more are drawn.
     """
-    # Where the rate starts with zeros so must the number; what follows is compared with the 64
-    # digits after them.
+    # If the rate starts with zeros so must the number; the 64 digits after them are compared.
     zeros = 64 - threshold.bit_length()
     rows = _starting_with_zeros(n_rows, zeros, coins)
     head, tail = divmod(threshold << zeros, 2**56)
@@ -92,7 +93,7 @@ def _rows_by_digits(n_rows: int, threshold: int, coins: Coins) -> IntVector:
 
 
 def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
-    """Rows whose number starts with so many zeros, one digit of 64 rows to a word."""
+    """Rows whose number starts with ``zeros`` zeros; a word has one digit of 64 rows."""
     if zeros == 0:
         return np.arange(n_rows)
     digits = coins.words(zeros * -(-n_rows // 64)).reshape(zeros, -1)
@@ -106,27 +107,27 @@ def _random_bytes(count: int, coins: Coins) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class _Gaps:
-    """How many rows are passed over before the next one is taken: more than ``k`` when a random
-    number lies below (1 - rate)^(k+1).
+    """Distribution of the gap to the next sampled row: more than ``k`` rows if a random number is
+    below (1 - rate)^(k+1).
 
     ``beyond[k]`` has the first 64 digits of that bound or is one too small. For words that start
-    like ``b``, ``guide[b]`` is the least gap. ``pace`` is how many rows a word brings the walk on,
-    on average.
+    like ``b``, ``guide[b]`` is the least gap. ``rows_per_word`` is the mean number of rows that a
+    word advances the scan.
     """
 
     threshold: int
     beyond: AnyArray
     guide: AnyArray
-    pace: float
+    rows_per_word: float
 
     def words_for(self, n_rows: int) -> int:
-        """Enough to pass that many rows, all but a few times in a hundred thousand."""
-        expected = n_rows / self.pace
+        """Words that suffice to scan that many rows, except a few times in a hundred thousand."""
+        expected = n_rows / self.rows_per_word
         return int(expected + 4 * math.sqrt(expected)) + 8
 
     def exact(self, word: int, coins: Coins) -> int:
-        """The gap of a word that is too close to a bound: of its number, and of all bounds,
-        every digit is looked at.
+        """The gap of a word that is too close to a bound: all digits of its number and of all
+        bounds are compared.
         """
         longest, stay = len(self.beyond), 2**64 - self.threshold
         number = reduce(
@@ -137,9 +138,9 @@ class _Gaps:
         )
 
 
-@lru_cache  # the steps of a run all have one rate
+@lru_cache  # all steps of a run have the same rate
 def _gaps(threshold: int) -> _Gaps:
-    longest = min(_MOST_BOUNDS, -(-_LONG_GAP * 2**64 // threshold))
+    longest = min(_MAX_BOUNDS, -(-_LONG_GAP * 2**64 // threshold))
     # Rounded down at each step, with digits to spare: after a few thousand steps the first 64
     # digits are right or one too small.
     powers = accumulate(
@@ -155,7 +156,7 @@ def _gaps(threshold: int) -> _Gaps:
 
 
 def _rows_by_gaps(n_rows: int, threshold: int, coins: Coins) -> IntVector:
-    """Walk along the rows from one that is taken to the next."""
+    """Scan the rows from one sampled row to the next."""
     gaps, row, parts = _gaps(threshold), 0, [np.empty(0, dtype=np.int64)]
     while row < n_rows:
         words = coins.words(gaps.words_for(n_rows - row))
@@ -175,8 +176,8 @@ def fixed_size_rows(n_rows: int, size: int, coins: Coins) -> IntVector:
     """``size`` different rows, every subset equally likely: those with the smallest of n random
     words.
 
-    A tie between the last word taken and the first one left is drawn again; the rule is the same
-    for all rows, so what remains is exactly uniform.
+    If the last word taken and the first one left are equal, all are drawn again; the rule is the
+    same for all rows, so the result is exactly uniform.
     """
     if size >= n_rows:
         return np.arange(n_rows)

@@ -2,8 +2,8 @@
 
 A record is ``scale * [x, unit]``. ``unit`` is 1 when the model has an intercept, so that the
 intercept is inside the norm; ``scale`` makes the record a unit vector. A record that is empty, or
-has a value that is not a finite number, counts as the zero record: it stays in its place,
-contributes nothing, and moves no other record. Every map here is record by record.
+has a value that is not a finite number, counts as the zero record: it stays in its position,
+contributes nothing, and changes no other record. Every map here is record by record.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ from hushfit.kernels import line_search as search_kernels
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
 
-# What a block hands its kernel when every row of the block takes part. A sampled batch that happens
-# to be empty must not look like this: it has no blocks at all.
+# Row index of a kernel call in which every row of the block takes part. A sampled batch that
+# happens to be empty must not look like this: it has no blocks at all.
 ALL_ROWS: IntVector = np.empty(0, dtype=np.int64)
 # Both enter the rounding bound of docs/proofs/gradient.md. Blocks that must be copied are the
 # smallest ones. The size depends on the number of rows and not on the number of threads, so that
@@ -69,8 +69,8 @@ class Block(Protocol):
         parameter: float,
         grids: Vector,
     ) -> Vector:
-        """Sums of the drops in loss from the first mix of ``vectors`` to each other one, each
-        clipped and rounded.
+        """Sums of the decreases of the loss from the first mixture of ``vectors`` to each other
+        one, each clipped and rounded.
         """
 
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
@@ -81,14 +81,14 @@ class Block(Protocol):
         """
 
     def lengths(self, A: Matrix) -> Vector:
-        """Length of ``A`` times each record."""
+        """Norm of ``A`` times each record."""
 
     def margins(self, w: Vector) -> Vector:
         """Inner product of each record with ``w``; nan for the zero record."""
 
 
 class DataSource(Protocol):
-    """Private rows and labels. Only the queries of ``hushfit.release`` look inside."""
+    """Private rows and labels. Only the queries of ``hushfit.release`` read them."""
 
     @property
     def n_rows(self) -> int: ...
@@ -335,7 +335,7 @@ class FeatureBounds:
     high: Vector
 
     def __post_init__(self) -> None:
-        # Records were measured within these bounds: with others they could be longer than one.
+        # Record lengths were computed with these bounds: with others they could exceed one.
         keep_read_only(self, "low", "high")
 
     @classmethod
@@ -411,12 +411,12 @@ def _is_rectangular(bounds: Any) -> bool:
 
 
 class _InMemory:
-    """What rows in memory know of themselves, however they lie."""
+    """Common properties of rows in memory, in any layout."""
 
     X: Any
     fit_intercept: bool
 
-    @cached_property  # asked at every step
+    @cached_property  # read at every step
     def n_rows(self) -> int:
         return int(self.X.shape[0])
 
@@ -431,7 +431,7 @@ class _InMemory:
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(_InMemory):
-    """Rows of a two-dimensional array, used where they lie: never copied as a whole.
+    """Rows of a two-dimensional array, used in place: never copied as a whole.
 
     Parameters
     ----------
@@ -499,8 +499,8 @@ class DenseRows(_InMemory):
 
 @dataclass(frozen=True, eq=False)
 class SparseRows(_InMemory):
-    """Rows of a scipy CSR matrix; see ``DenseRows``. A matrix that names a column twice in a row
-    is copied and summed first.
+    """Rows of a scipy CSR matrix; see ``DenseRows``. A matrix with duplicate columns in a row is
+    copied and summed first.
     """
 
     X: Any
@@ -555,8 +555,8 @@ def _settle(source: "DenseRows | SparseRows", scale: Vector) -> None:
 
 
 def canonical(X: Any) -> Any:
-    """The same sparse rows with increasing indices, each once: an index that came twice would make
-    its record too long.
+    """The same sparse rows with increasing indices, each once: a duplicate index would make its
+    record too long.
 
     scipy remembers whether a matrix is in this form and can be wrong about it after an edit in
     place, so it is checked.
@@ -568,13 +568,13 @@ def canonical(X: Any) -> Any:
     tidy.sum_duplicates()
     if not row_kernels.is_canonical_csr(tidy.indices, tidy.indptr, tidy.shape[1]):
         raise InvalidArgument(
-            "X is not a valid CSR matrix: it has an index outside its columns. Build it anew."
+            "X is not a valid CSR matrix: it has an index outside its columns. Build it again."
         )
     return tidy
 
 
 def _block_rows(n_rows: int) -> int:
-    """Large blocks cost less to hand out; small tables need small ones to keep all cores busy."""
+    """Large blocks have less overhead; small tables need small ones to keep all cores busy."""
     return MOST_BLOCK_ROWS if n_rows >= 8 * MOST_BLOCK_ROWS else 2 * FEWEST_BLOCK_ROWS
 
 

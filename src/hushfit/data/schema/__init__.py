@@ -12,7 +12,7 @@ OTHER              The category of texts that a schema does not list
 Schema             The public description of a table
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
-SchemaFile         A schema and the names in it that nobody has confirmed yet
+SchemaFile         A schema and the names in it that are not confirmed yet
 parse_schema       Read a schema from TOML
 read_schema        Read a schema file
 rounded_outwards   A range with two significant digits around another one

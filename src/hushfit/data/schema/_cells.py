@@ -2,9 +2,9 @@
 
 Frames and arrays keep a column in one type, and one row can change it for all: a missing cell turns
 whole numbers into floats (and those beyond 2**53 into others), one integer turns truth values into
-integers, one text turns dates into objects or texts. So a value is read alike in every type that
-such a change may leave it in. Otherwise exchanging one person would move the records of all others,
-and the sensitivity proofs would not speak of the table any more.
+integers, one text turns dates into objects or texts. So a value is read in the same way in every
+type that such a change may give it. Otherwise exchanging one person would change the records of all
+others, and the sensitivity proofs would not apply to the table.
 """
 
 import datetime
@@ -22,7 +22,7 @@ from hushfit._typing import Vector
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(\.0)?")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d+))?(.*)", re.DOTALL)
 _TRUTH = {"True": "1", "False": "0", "true": "1", "false": "0"}
-# pandas is not imported for its marks of missing values.
+# Recognised by name, so that pandas is not imported.
 _MISSING_TYPES = ("NAType", "NaTType")
 _UNITS = {
     "d": 86_400 * 10**9,
@@ -79,8 +79,7 @@ def label_of(cell: Any) -> str | None:
     """The text by which a cell is compared with categories; None for a missing one.
 
     Numbers are compared as floats, whole ones without a decimal point, truth values as 1 and 0,
-    dates in one notation, and texts that are just the way in which one of these is written as what
-    they stand for.
+    dates in one notation, and texts that are just a notation of one of these by its value.
     """
     if cell is None or type(cell).__name__ in _MISSING_TYPES:
         return None
@@ -118,7 +117,7 @@ def _text_label(text: str) -> str:
 
 
 def _is_float(text: str) -> bool:
-    """Whether a text is just how Python writes some float."""
+    """Whether a text is Python's notation of a float."""
     try:
         return repr(float(text)) == text
     except ValueError:
@@ -141,8 +140,8 @@ def _moment(text: str) -> str:
 
 
 def _duration(nanoseconds: int) -> str:
-    """A duration in the notation of polars, such as 1d 2h, the only one of the libraries' that a
-    column may turn into.
+    """A duration in the notation of polars, such as 1d 2h, the only library notation that a column
+    may be converted to.
     """
     sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
     parts = []

@@ -1,9 +1,9 @@
-"""What is public about a table: ranges and vocabularies written down by a person, never read from
+"""The public description of a table: ranges and vocabularies stated by a person, never read from
 the rows.
 
 `encode` uses nothing but the schema and the row at hand, so changing one person changes one row of
-the matrix. That is what lets the sensitivity proofs speak of rows of ``X`` while the promise is
-made to people in the table.
+the matrix. So the sensitivity proofs are about rows of ``X``, while the guarantee is for people in
+the table.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,10 +39,10 @@ class NumericColumn:
     low, high : float
         Public range, known without looking at the rows. Values outside are clipped to it.
     fill : float, optional
-        Stands in for a missing or unreadable value. `low` when not given.
+        Replaces a missing or unreadable value. `low` when not given.
     transform : {"none", "log1p"}, default="none"
-        Applied before scaling to [0, 1]. "log1p" spreads out the small values of a long-tailed
-        column such as an amount of money; it needs ``low > -1``.
+        Applied before scaling to [0, 1]. "log1p" spreads the small values of a long-tailed column
+        such as an amount of money; it needs ``low > -1``.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class NumericColumn:
             )
         if not isinstance(self.transform, str) or self.transform not in TRANSFORMS:
             raise InvalidArgument(
-                f"column {self.name!r} asks for transform={self.transform!r}. Choose one of "
+                f"column {self.name!r} has transform={self.transform!r}. Choose one of "
                 f"{', '.join(TRANSFORMS)}."
             )
         if self.transform == "log1p" and self.low <= -1:
@@ -89,7 +89,7 @@ class NumericColumn:
 
     @property
     def feature_names(self) -> list[str]:
-        """The one feature this column becomes."""
+        """Name of the single feature of this column."""
         return [self.name]
 
     def encode(self, values: AnyArray) -> Matrix:
@@ -173,7 +173,7 @@ class CategoricalColumn:
         ----------
         values : array of shape (n,)
             Labels; compared as text, without surrounding blanks. Numbers are compared as floats and
-            truth values as 1 and 0, whatever type the column has, since a single cell can change
+            truth values as 1 and 0, for every type of the column, since a single cell can change
             that type.
 
         Returns
@@ -224,9 +224,9 @@ class Schema:
         The column to predict: its `categories` are the public classes, or its range bounds the
         response.
     unit : str, default="row"
-        What one row stands for, such as "person" or "hospital stay": a label that nothing checks.
-        The guarantee protects one row, whatever it is called here; for a person with several rows
-        it is weaker.
+        What one row stands for, such as "person" or "hospital stay": a label that is not checked.
+        The guarantee protects one row, whatever the label; for a person with several rows it is
+        weaker.
 
     Examples
     --------
@@ -440,7 +440,7 @@ def _table(value: Any, where: str) -> Mapping[str, Any]:
 
 
 def _alike(categories: Sequence[str]) -> str:
-    """The first two categories that no table can tell apart."""
+    """The first two categories that compare equal."""
     first: dict[str | None, str] = {}
     for category in categories:
         other = first.setdefault(label_of(category), category)

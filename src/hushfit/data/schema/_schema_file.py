@@ -19,7 +19,7 @@ UNIT = "the unit of privacy"
 
 @dataclass(frozen=True)
 class SchemaFile:
-    """A schema and the names in it that nobody has confirmed yet.
+    """A schema and the names in it that are not confirmed yet.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def parse_schema(text: str) -> SchemaFile:
         ) from None
     except ValueError as error:
         raise InvalidArgument(
-            f"the schema is not valid TOML: {_brief(error)}. Fix that place."
+            f"the schema is not valid TOML: {_brief(error)}. Fix that line."
         ) from None
 
 
@@ -165,7 +165,7 @@ def _tidy(value: float) -> float:
 
 
 def _take_mark(table: Any, name: str) -> bool:
-    """Remove the mark of a table and say whether it was set."""
+    """Remove the mark of a table; returns whether it was set."""
     mark = table.pop(_MARK, False) if isinstance(table, dict) else False
     if not isinstance(mark, bool):
         raise InvalidArgument(
@@ -175,7 +175,7 @@ def _take_mark(table: Any, name: str) -> bool:
 
 
 def _brief(error: Exception) -> str:
-    """The first line of what went wrong."""
+    """The first line of an error."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 

@@ -1,21 +1,21 @@
-"""Tables in files: read in record batches, encoded by a schema, kept small. Imported by name, since
-it needs pyarrow.
+"""Tables in files: read in record batches, encoded by a schema, stored compactly. Imported by name,
+since it needs pyarrow.
 
-SchemaFile      A schema and the names in it that nobody has confirmed yet
+SchemaFile      A schema and the names in it that are not confirmed yet
 parse_schema    Read a schema from TOML
 read_schema     Read a schema file
 schema_hash     SHA-256 of a schema's contents
 schema_to_toml  Write a schema as TOML
 CodedRows       The rows of one or more tables as a source
-RowCodec        How one row of a table is packed, and how packed rows unpack into sparse features
-codes_of        Position of each cell in the vocabulary, by way of the distinct cells of the batch
+RowCodec        Packs rows of a table, and unpacks them into sparse features
+codes_of        Position of each cell in the vocabulary
 numbers_of      Cells as floats, NaN for what is missing or unreadable
 FORMATS         Formats of table files
 STDIN           The name that stands for standard input
-Table           One file, or what comes through a pipe
-Watch           What is called with the bytes read so far
-find_tables     The tables that paths and patterns stand for
-table_batches   Read a table piece by piece
+Table           One file, or standard input
+Watch           Callback with the number of bytes read
+find_tables     The tables that paths and patterns match
+table_batches   Read a table in record batches
 """
 
 from hushfit.data.schema import SchemaFile, parse_schema, read_schema, schema_hash, schema_to_toml

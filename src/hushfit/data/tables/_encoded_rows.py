@@ -1,10 +1,9 @@
-"""Rows of a table on disk in their smallest form, decoded block by block while the queries read
-them.
+"""Rows of a table on disk in a compact form, decoded block by block while the queries read them.
 
-A row becomes one float or one feature number for each column, in an unnamed temporary file that
-vanishes with the process, however it ends. Blocks are read and unpacked into sparse rows when a
-query touches them, so a pass costs what the codes weigh and memory holds a few blocks, however long
-the table is.
+A row becomes one float or one feature number for each column, in an unnamed temporary file that is
+removed with the process, however it ends. Blocks are read and unpacked into sparse rows when a
+query reads them, so a pass reads the codes only and memory holds a few blocks, for tables of any
+length.
 """
 
 import os
@@ -39,7 +38,7 @@ _BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
 
 @dataclass(frozen=True)
 class RowCodec:
-    """How one row of a table is packed, and how packed rows unpack into sparse features.
+    """Packs rows of a table, and unpacks them into sparse features.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ class RowCodec:
 
 @dataclass(frozen=True, eq=False)
 class CodedBlock:
-    """Rows of a table that are fetched when a query asks for them, and forgotten afterwards."""
+    """Rows of a table that are loaded when a query reads them, and dropped afterwards."""
 
     table: "CodedRows"
     start: int
@@ -168,7 +167,7 @@ class CodedRows:
     """The rows of one or more tables as a source: packed once, unpacked at each pass.
 
     A row whose label is not among the public classes counts as the zero record: it stays in its
-    place and adds nothing.
+    position and adds nothing.
 
     Parameters
     ----------
@@ -180,8 +179,8 @@ class CodedRows:
     def __init__(self, schema: Schema, fit_intercept: bool = True) -> None:
         if not isinstance(schema.target, CategoricalColumn) or len(schema.target.categories) < 2:
             raise InvalidArgument(
-                "the schema needs a categorical [target] with at least two categories: the classes "
-                "to tell apart. Write it."
+                "the schema needs a categorical [target] with at least two categories: the "
+                "classes to predict. Add it."
             )
         self.codec = RowCodec(schema)
         self.target: CategoricalColumn = schema.target
@@ -225,9 +224,8 @@ class CodedRows:
         except OSError as error:
             rows.close()
             raise InvalidArgument(
-                f"the encoded rows cannot be kept in {scratch_folder()} ({error.strerror}). "
-                "Nothing was spent. Free some "
-                "space, or set TMPDIR to a folder with more."
+                f"the encoded rows cannot be stored in {scratch_folder()} ({error.strerror}). "
+                "Nothing was spent. Free some space, or set TMPDIR to a folder with more."
             ) from None
         except BaseException:
             rows.close()
@@ -250,8 +248,7 @@ class CodedRows:
                 "the files."
             )
         self.y = np.empty(self.n_rows)
-        # The label of a row that counts for nothing is never looked at; zero is a class number like
-        # any other.
+        # The label of a zero record is never used; zero is a class number like any other.
         np.concatenate([np.where(label < classes, label, 0) for label in labels], out=self.y)
         if classes == 2:
             self.y *= 2.0
@@ -260,7 +257,7 @@ class CodedRows:
         list(parallel_map(self._measure, range(0, self.n_rows, _BLOCK_ROWS)))
 
     def _measure(self, start: int) -> None:
-        """What makes the records of one block unit vectors, or nothing."""
+        """Factors that scale the records of one block to unit vectors, or to zero."""
         packed = self.fetch(start, min(start + _BLOCK_ROWS, self.n_rows))
         data, _, indptr = self.codec.unpack(packed)
         scale = self.scale[start : start + len(packed)]
@@ -285,7 +282,7 @@ class CodedRows:
                 yield CodedBlock(self, start, stop, own)
 
     def close(self) -> None:
-        """Forget the rows."""
+        """Drop the rows."""
         self._file.close()
 
     def __enter__(self) -> "CodedRows":
@@ -296,7 +293,7 @@ class CodedRows:
 
 
 def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:
-    """Position of each cell in the vocabulary, by way of the distinct cells of the batch."""
+    """Position of each cell in the vocabulary, computed for the distinct cells of the batch."""
     distinct, place = _distinct(cells, column)
     return np.append(column.codes(distinct), len(column.categories))[place]
 
@@ -323,7 +320,7 @@ def numbers_of(cells: Any, column: Column) -> Vector:
 
 
 def _distinct(cells: Any, column: Column) -> tuple[AnyArray, IntVector]:
-    """The distinct cells, and for each cell its place among them; -1 for a missing one."""
+    """The distinct cells, and for each cell its position among them; -1 for a missing one."""
     try:
         coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
     except pa.ArrowNotImplementedError:
@@ -332,7 +329,7 @@ def _distinct(cells: Any, column: Column) -> tuple[AnyArray, IntVector]:
         ) from None
     values = coded.dictionary
     distinct = np.empty(len(values), dtype=object)
-    # Dates by way of numpy: as Python objects those with nanoseconds would need pandas.
+    # Dates through numpy: as Python objects those with nanoseconds would need pandas.
     distinct[:] = (
         listed(values.to_numpy(zero_copy_only=False))
         if _is_date(values.type)

@@ -1,7 +1,7 @@
-"""Tables in files and pipes, read in record batches; the one door to pyarrow.
+"""Tables in files and pipes, read in record batches with pyarrow.
 
 Text files are read as text and each cell is interpreted on its own, by the schema. A reader that
-guesses types would let one person's cell decide how everybody else's are read.
+guesses types would let one person's cell decide how all others are read.
 """
 
 import bz2
@@ -42,7 +42,7 @@ _ENDINGS = {
 }
 _SUFFIXES = {ending: format for format, endings in _ENDINGS.items() for ending in endings}
 _PACKED: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# Those that pyarrow unpacks without Python.
+# Those that pyarrow decompresses without Python.
 _NATIVE = {".gz": "gzip", ".bz2": "bz2"}
 # The numbers of cells, and not the row that follows them in pyarrow's message.
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
@@ -56,7 +56,7 @@ Watch = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Table:
-    """One file, or what comes through a pipe.
+    """One file, or standard input.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ class Table:
 
     @property
     def title(self) -> str:
-        """How to speak of it."""
+        """Its name in messages."""
         return "standard input" if self.path == STDIN else self.path
 
 
 def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Table]:
-    """The tables that paths and patterns stand for.
+    """The tables that paths and patterns match.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Tabl
     Raises
     ------
     InvalidArgument
-        If a file does not exist, its format cannot be told, or one file comes twice, under whatever
-        names.
+        If a file does not exist, its format is not known, or one file is given twice, also under
+        different names.
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgument(f"format={format!r} is not known. Use one of {', '.join(FORMATS)}.")
@@ -106,7 +106,7 @@ def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Tabl
 def table_batches(
     table: Table, columns: Sequence[str] | None = None, watch: Watch | None = None
 ) -> Iterator[Any]:
-    """Read a table piece by piece.
+    """Read a table in record batches.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def table_batches(
     try:
         yield from read(table, columns, watch or (lambda done: None))
     except _UNREADABLE as error:
-        # What pyarrow says may quote cells, so only the kind of trouble is passed on.
+        # Messages of pyarrow may quote cells, so only the kind of error is passed on.
         raise InvalidArgument(
             f"{table.title} cannot be read as {table.format}: {_kind_of(error)}. Repair the file, "
             "or say --format."
@@ -148,22 +148,22 @@ def _expanded(pattern: str) -> list[str]:
 
 
 def _refuse_the_same_file_twice(paths: Sequence[str]) -> None:
-    """Compare files, not names: links and detours lead to the same rows."""
+    """Refuse one file under two names: compares files, since links lead to the same rows."""
     first: dict[object, str] = {}
     for path in paths:
         other = first.setdefault(_identity(path), path)
         if other is not path:
             raise InvalidArgument(
                 f"{other!r} and {path!r} are the same file, so its rows would count twice and lose "
-                "protection. Name it once."
+                "protection. Give it once."
             )
 
 
 def _identity(path: str) -> object:
-    """What tells a file from others: device and inode."""
+    """What identifies a file: device and inode."""
     try:
         found = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(path)
-    except OSError:  # standard input that is no file of the system, in a notebook for example
+    except OSError:  # standard input without a file descriptor, in a notebook for example
         return path
     return found.st_dev, found.st_ino
 
@@ -175,25 +175,24 @@ def _format_of(path: str) -> str:
     suffix = (name.with_suffix("") if name.suffix.lower() in _PACKED else name).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InvalidArgument(
-            f"the format of {path!r} cannot be told from its name. Say --format "
-            f"{'|'.join(FORMATS)}."
+            f"the format of {path!r} is not clear from its name. Use --format {'|'.join(FORMATS)}."
         )
     return _SUFFIXES[suffix]
 
 
 def _kind_of(error: Exception) -> str:
-    said = str(error).lower()
-    if "utf8" in said or "utf-8" in said or isinstance(error, UnicodeError):
+    message = str(error).lower()
+    if "utf8" in message or "utf-8" in message or isinstance(error, UnicodeError):
         return "a text is not UTF-8"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    if "straddl" in said or "block" in said:
+    if "straddl" in message or "block" in message:
         return "a row is longer than a block of 8 MB; a quotation mark may be left open"
     return f"it is damaged or of another format ({type(error).__name__})"
 
 
 class _Counted(io.RawIOBase):
-    """A binary stream that tells how many bytes have gone through it."""
+    """A binary stream that reports the number of bytes read."""
 
     def __init__(self, stream: BinaryIO, watch: Watch) -> None:
         self._stream, self._watch = stream, watch
@@ -209,7 +208,9 @@ class _Counted(io.RawIOBase):
 
 @contextmanager
 def _stream(table: Table, watch: Watch) -> Iterator[Any]:
-    """The bytes of a table, unpacked; progress counts packed bytes, as the file's size does."""
+    """The bytes of a table, decompressed; progress counts compressed bytes, as the file's size
+    does.
+    """
     if table.path == STDIN:
         yield io.BufferedReader(_Counted(sys.stdin.buffer, watch), _BLOCK_BYTES)
         return
@@ -266,10 +267,10 @@ def _ragged(row: str | None, expected: str, actual: str) -> str:
 
 @contextmanager
 def _on_disk(table: Table, watch: Watch) -> Iterator[tuple[str, str | None]]:
-    """A file that pyarrow can read by itself, and how it is packed.
+    """A file that pyarrow can read directly, and its compression.
 
-    pyarrow reads CSV ahead in threads of its own. Those would go on calling a Python stream while
-    the interpreter shuts down after an error, and abort the process or hang. What only Python can
+    pyarrow reads CSV ahead in its own threads. After an error those would still call a Python
+    stream while the interpreter shuts down, and abort the process or hang. What only Python can
     read is first copied to a file that has no name.
     """
     packing = Path(table.path).suffix.lower() if table.path != STDIN else ""
@@ -283,7 +284,7 @@ def _on_disk(table: Table, watch: Watch) -> Iterator[tuple[str, str | None]]:
 
 
 def _watched(batches: Any, file: Any, watch: Watch | None) -> Iterator[Any]:
-    """The batches, telling how far the file has been read."""
+    """The batches; reports the bytes read."""
     done = 0
     for batch in batches:
         if watch is not None:
@@ -294,28 +295,28 @@ def _watched(batches: Any, file: Any, watch: Watch | None) -> Iterator[Any]:
 
 
 def scratch_folder() -> str:
-    """Where rows are kept while they are read: Python alone would silently pass over a TMPDIR
-    that cannot be used.
+    """Where rows are stored while they are read: Python alone would silently ignore a TMPDIR that
+    cannot be used.
     """
     named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     return next((folder for folder in named if folder), None) or tempfile.gettempdir()
 
 
 def unnamed_file() -> Any:
-    """A temporary file without a name in the scratch folder; it is gone when the process is."""
+    """A temporary file without a name in the scratch folder; it is removed with the process."""
     folder = scratch_folder()
     try:
         return tempfile.TemporaryFile(buffering=0, dir=folder)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else type(error).__name__
         raise InvalidArgument(
-            f"the encoded rows cannot be kept in {folder} ({reason}). Nothing was spent. Set "
+            f"the encoded rows cannot be stored in {folder} ({reason}). Nothing was spent. Set "
             "TMPDIR to a folder that can be written."
         ) from None
 
 
 def write_all(file: Any, pieces: Iterable[bytes]) -> None:
-    """Write to an unbuffered file, which may take less than it is given when a disk fills up."""
+    """Write to an unbuffered file, which may write less than requested when a disk is full."""
     for piece in pieces:
         rest = memoryview(piece)
         while rest:
@@ -343,7 +344,7 @@ def _header(stream: Any, delimiter: str, table: Table) -> tuple[list[str], int]:
 
 
 def _wanted(columns: Sequence[str] | None, names: Sequence[str], table: Table) -> list[str]:
-    """The columns to read, refused if one is absent or any name comes twice."""
+    """The columns to read; refused if one is absent or any name is duplicated."""
     counts = Counter(names)
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
@@ -398,8 +399,8 @@ def _selected(
 
 
 def _validated(batch: Any) -> Any:
-    """The batch, if its offsets, indices and texts are sound: pyarrow trusts them, and a damaged
-    file would kill the process.
+    """The batch, if its offsets, indices and texts are valid: pyarrow trusts them, and a damaged
+    file would crash the process.
     """
     batch.validate(full=True)
     return batch

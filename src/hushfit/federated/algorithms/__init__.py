@@ -1,18 +1,18 @@
-"""The algorithms that several owners can run together.
+"""Federated algorithms.
 
-DPADMM        Each step every owner moves along its noisy gradient, held by a common model that all
-              of them agree on
-DVP           Each round every owner adds noise to its dual variable and says the minimiser that
-              this leads to
-IPPADMM       As `PPADMM`, but an owner whose last word is still near the minimum of its subproblem
-              is silent
-MADMM         As `DVP` with a pull that grows from round to round, which makes later words less
-              noisy and slower to move
-PPADMM        Each round every owner releases the noisy minimiser of its own loss, pulled towards
-              its neighbours' last words
-RADMM         Rounds in pairs: a noisy minimiser as in `DVP`, then a step along the gradient that
-              it gave away
-ALGORITHMS    Algorithms by the name that a run gives them
+DPADMM        Consensus ADMM around a common model; in each step every owner takes one noisy
+              gradient step
+DVP           Dual variable perturbation: in each round every owner perturbs its dual variable and
+              sends the minimiser of its subproblem
+IPPADMM       As `PPADMM`, but an owner sends nothing while its last message is near the minimum
+              of its subproblem
+MADMM         As `DVP` with a coupling weight that grows from round to round, so that later
+              messages are less noisy and change less
+PPADMM        In each round every owner releases the noisy minimiser of its own loss, coupled to
+              its neighbours' last messages
+RADMM         Rounds in pairs: a noisy minimiser as in `DVP`, then a step along the noisy
+              gradient that it reveals
+ALGORITHMS    Algorithms by name
 SharedSolver  One of the library's solvers, run by all owners on the sum of their noisy answers
 """
 

@@ -1,9 +1,9 @@
-"""DP-ADMM (Huang et al. 2019): linearised ADMM around a common model, its noise priced exactly as
+"""DP-ADMM (Huang et al. 2019): linearised ADMM around a common model, with an exact cost: that of
 Gaussian noise on a gradient.
 
-The paper's server averages what the owners send; here the average goes up a tree of the network and
-down again, of which a star is the simplest. Beside the paper: w_i is ``own``, the server's w is
-``common``, gamma_i is ``dual`` (docs/algorithms/decentralised-rivals.md). Proof:
+The paper's server averages what the owners send; here the sum travels up a tree of the network and
+the average down again. A star is the simplest tree. Notation of the paper: w_i is ``own``, the
+server's w is ``common``, gamma_i is ``dual`` (docs/algorithms/decentralised-rivals.md). Proof:
 docs/proofs/federated.md.
 """
 
@@ -23,26 +23,25 @@ NAME = "gradient"
 
 @dataclass(frozen=True)
 class DPADMM:
-    r"""Each step every owner moves along its noisy gradient, held by a common model that all of
-    them agree on.
+    r"""Consensus ADMM around a common model; in each step every owner takes one noisy gradient
+    step.
 
     Parameters
     ----------
     steps : int, default=30
-        Each is a release of every owner, and a sum over all owners.
+        Each step is a release of every owner and a sum over all owners.
     rho : float, default=0.002
-        Strength of the pull towards the common model (the paper's penalty).
+        Coupling weight of the common model (the paper's penalty).
     step_size : float, default=100.0
-        That of the first step, in which an owner may go so far per unit of gradient; it shrinks as
-        one over the root of the step.
+        Step size of the first step; that of step k is this divided by the square root of k.
     clip : float or None
-        Longest gradient of a record. None clips nothing.
+        Clipping norm of a record's gradient. None clips nothing.
     ridge : float, default=1e-5
         Weight of half the squared norm of the common weights.
     average_last : float, default=0.5
-        Share of the common models that are averaged into the result.
+        Share of the last common models that are averaged into the result.
     bound : float, default=1e3
-        Longest message that is taken from a neighbour, per owner.
+        Longest message that is accepted from a neighbour, per owner.
     """
 
     steps: int = 30
@@ -89,12 +88,10 @@ class DPADMM:
             dual = dual - self.rho * (own - common)
             averaged.append(common)
 
-        kept = max(1, round(self.average_last * self.steps))
-        return np.asarray(np.mean(averaged[-kept:], axis=0))
+        last = max(1, round(self.average_last * self.steps))
+        return np.asarray(np.mean(averaged[-last:], axis=0))
 
     def _common(self, problem: Problem, mean: Vector) -> Vector:
-        """The server's step: the model with the least penalty and ridge near what the owners
-        hold.
-        """
-        held = self.rho + self.ridge
-        return problem.prox(mean * (self.rho / held), 1 / held)
+        """The server's step: proximal step of penalty and ridge at the mean of the owners."""
+        curvature = self.rho + self.ridge
+        return problem.prox(mean * (self.rho / curvature), 1 / curvature)

@@ -1,10 +1,10 @@
-"""DVP: dual variable perturbation (Zhang and Zhu 2016), at its true price
+"""DVP: dual variable perturbation (Zhang and Zhu 2016), with its true cost
 (docs/algorithms/decentralised-rivals.md).
 
 Noise on the dual variable is noise inside the subproblem's objective, so each round is one
-perturbed minimiser. The paper promises each round by itself; here all of them are paid for
-together. What is left is the walk of PP-ADMM with another noise: `alternate`. Beside the paper: f_i
-is ``own`` there, lambda_i is ``dual``. Proof: docs/proofs/federated.md.
+perturbed minimiser. The paper's guarantee is for one round; here the cost of all rounds is
+composed. The rest is the iteration of PP-ADMM with another noise distribution: `alternate`.
+Notation of the paper: f_i is ``own`` there, lambda_i is ``dual``. Proof: docs/proofs/federated.md.
 """
 
 from dataclasses import dataclass
@@ -15,37 +15,37 @@ from hushfit.federated.algorithms._subproblem import (
     NOISES,
     NoiseSettings,
     Subproblem,
-    louder_by,
-    usual_eta,
+    default_eta,
+    noise_factor,
 )
 from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
 
 
 @dataclass(frozen=True)
 class DVP(NoiseSettings):
-    r"""Each round every owner adds noise to its dual variable and says the minimiser that this
-    leads to.
+    r"""Dual variable perturbation: in each round every owner perturbs its dual variable and sends
+    the minimiser of its subproblem.
 
     Parameters
     ----------
     steps : int, default=30
         Rounds.
     noise : {"laplace", "gaussian"}, default="laplace"
-        The paper's is of the first kind; with the second the algorithm is `PPADMM`.
+        The paper's noise is "laplace"; with "gaussian" the algorithm is `PPADMM`.
     eta : float or None
-        Strength of the pull along each edge. None is as little as the noise of all owners together
+        Coupling weight of each edge. None is the smallest that the total noise of all owners
         allows.
     ridge : float, default=1e-5
         Weight of half the squared norm of the common weights.
     output_share : float, default=0.01
-        Part of the budget for the noise that hides how a minimiser was found; the paper takes it to
-        be exact.
+        Share of the budget for output noise, which hides the error of an inexact minimiser; the
+        paper assumes an exact one.
     tolerance : float or None
     average_last : float, default=0.5
-        Share of the words of all the owners that one hears that are averaged into the result; 0 is
-        the last ones.
+        Share of the last messages, its own and its neighbours', that an owner averages into the
+        result; 0 takes the last ones only.
     bound : float, default=1e3
-        Longest message that an owner takes at its word.
+        Longest message that an owner accepts unchanged; longer ones are shortened.
     """
 
     def plan(self, seat: Seat) -> Plan:
@@ -58,7 +58,7 @@ class DVP(NoiseSettings):
 
     def _subproblem(self, seat: Seat) -> Subproblem:
         eta = (
-            usual_eta(seat, self.steps, louder_by(self.noise, seat))
+            default_eta(seat, self.steps, noise_factor(self.noise, seat))
             if self.eta is None
             else self.eta
         )

@@ -1,9 +1,10 @@
-"""IPP-ADMM: PP-ADMM whose owners speak only when they have something to say, as corrected
+"""IPP-ADMM: PP-ADMM whose owners send only if their solution has changed, as corrected
 (docs/algorithms/ipp-admm.md).
 
-The paper tests the new solution and then releases the one it tested. Here an owner first asks how
-far its last word is from the minimum of its present subproblem, and only if that is far it solves,
-with fresh noise, and speaks. It speaks so many times at most. Proof: docs/proofs/federated.md.
+The paper tests the new solution and then releases the one it tested. Here an owner first tests how
+far its last message is from the minimum of its present subproblem. Only if it is far, the owner
+solves the subproblem with fresh noise and sends the result. The number of its broadcasts is
+limited. Proof: docs/proofs/federated.md.
 """
 
 import math
@@ -16,11 +17,11 @@ from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated.algorithms._subproblem import (
     AdmmSettings,
+    MessageHistory,
     Subproblem,
-    Words,
+    default_eta,
     dual_step,
     refuse,
-    usual_eta,
 )
 from hushfit.release import (
     Door,
@@ -40,23 +41,25 @@ GATES = ("gaussian", "laplace")
 
 @dataclass(frozen=True)
 class IPPADMM(AdmmSettings):
-    r"""As `PPADMM`, but an owner whose last word is still near the minimum of its subproblem is
-    silent.
+    r"""As `PPADMM`, but an owner sends nothing while its last message is near the minimum of its
+    subproblem.
 
     Parameters
     ----------
     steps : int, default=30
         Rounds.
     broadcasts : int or None
-        How often an owner may speak; after that it listens only. None is a third of the rounds.
+        Largest number of broadcasts of an owner; after that it only receives. None is a third of
+        the rounds.
     gate : {"gaussian", "laplace"}, default="gaussian"
-        Noise on the norm of the gradient in every round, or a noisy threshold that is kept until it
-        is reached. The second is better only with more than 35 rounds for each broadcast.
+        Fresh noise on the norm of the gradient in every round, or a persistent threshold, whose
+        noise is drawn once until it is reached. The second is better only with more than 35 rounds
+        for each broadcast.
     threshold : float or None
-        Norm of the gradient at the last word from which on an owner speaks. None is that of the
-        noise of a primal step.
+        An owner sends if the norm of the gradient at its last message is at least this. None is the
+        norm of the noise of a primal step.
     gate_share : float, default=0.1
-        Part of the budget for the gate.
+        Share of the budget for the gate.
     eta, ridge, output_share, tolerance, average_last, bound
         As for `PPADMM`.
     """
@@ -79,7 +82,7 @@ class IPPADMM(AdmmSettings):
 
     @property
     def most(self) -> int:
-        """c: how often an owner may speak."""
+        """c: largest number of broadcasts of an owner."""
         return math.ceil(self.steps / 3) if self.broadcasts is None else self.broadcasts
 
     def plan(self, seat: Seat) -> Plan:
@@ -95,31 +98,31 @@ class IPPADMM(AdmmSettings):
         )
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        subproblem, words = self._subproblem(seat), Words(seat, self.bound)
+        subproblem, history = self._subproblem(seat), MessageHistory(seat, self.bound)
         own = dual = np.zeros(seat.problem.shape)
-        spoken = quiet = 0  # quiet: rounds since it last spoke
+        broadcasts = silent = 0  # silent: rounds since the last broadcast
 
         for _ in range(self.steps):
-            said = None
-            if spoken < self.most:
-                query = subproblem.query(own, words.last, dual)
-                quiet += 1
-                if self._opens(door, query, own, spoken, quiet - 1):
-                    said = own = door.release(NAME, query).reshape(dual.shape)  # its noise is fresh
-                    spoken, quiet = spoken + 1, 0
-            words.hear((yield None if said is None else said.ravel()), said)
-            dual = dual_step(subproblem.eta, own, words.last, dual)
+            sent = None
+            if broadcasts < self.most:
+                query = subproblem.query(own, history.last, dual)
+                silent += 1
+                if self._opens(door, query, own, broadcasts, silent - 1):
+                    sent = own = door.release(NAME, query).reshape(dual.shape)  # its noise is fresh
+                    broadcasts, silent = broadcasts + 1, 0
+            history.record((yield None if sent is None else sent.ravel()), sent)
+            dual = dual_step(subproblem.eta, own, history.last, dual)
 
-        return words.average(self.average_last)
+        return history.average(self.average_last)
 
     def _opens(
-        self, door: Door, query: PerturbedMinimiser, own: Vector, spoken: int, quiet: int
+        self, door: Door, query: PerturbedMinimiser, own: Vector, broadcasts: int, silent: int
     ) -> bool:
-        """Whether the last word seems far from the minimum."""
+        """Whether the last message seems far from the minimum."""
         norm, tau = GradientNorm(query, own), self._tau(door, query)
         if self.gate == "gaussian":
             return bool(door.release(GATE, norm)[0] >= tau)
-        return bool(door.release(GATE, NormAbove(norm, tau, spoken, quiet))[0] == 1)
+        return bool(door.release(GATE, NormAbove(norm, tau, broadcasts, silent))[0] == 1)
 
     def _tau(self, door: Door, query: PerturbedMinimiser) -> float:
         if self.threshold is not None:
@@ -128,5 +131,5 @@ class IPPADMM(AdmmSettings):
         return scale * math.sqrt(query.size)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
-        eta = usual_eta(seat, self.most) if self.eta is None else self.eta
+        eta = default_eta(seat, self.most) if self.eta is None else self.eta
         return Subproblem(seat, eta, self.ridge, self.tolerance)

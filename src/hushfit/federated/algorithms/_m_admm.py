@@ -1,9 +1,9 @@
-"""M-ADMM: penalty perturbation with growing penalties (Zhang, Khalili and Liu 2018), at its true
-price.
+"""M-ADMM: penalty perturbation with growing penalties (Zhang, Khalili and Liu 2018), with its true
+cost.
 
-The noise sits inside the quadratic: eta_i sum_j |(f_i + f_j)/2 - f - e|^2 has the linear term 2
+The noise is inside the quadratic term: eta_i sum_j |(f_i + f_j)/2 - f - e|^2 has the linear term 2
 eta_i V_i e . f, so each round is one perturbed minimiser (docs/algorithms/decentralised-rivals.md).
-Beside the paper: f_i is ``own``, lambda_i is ``dual``, theta is the fixed step of the duals,
+Notation of the paper: f_i is ``own``, lambda_i is ``dual``, theta is the fixed step of the duals,
 eta_i(t) grows. Proof: docs/proofs/federated.md.
 """
 
@@ -14,13 +14,13 @@ import numpy as np
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated.algorithms._subproblem import (
     NOISES,
+    MessageHistory,
     NoiseSettings,
     Subproblem,
-    Words,
+    default_eta,
     dual_step,
-    louder_by,
+    noise_factor,
     refuse,
-    usual_eta,
 )
 from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
 
@@ -29,8 +29,8 @@ NAME = "primal step"
 
 @dataclass(frozen=True)
 class MADMM(NoiseSettings):
-    r"""As `DVP` with a pull that grows from round to round, which makes later words less noisy and
-    slower to move.
+    r"""As `DVP` with a coupling weight that grows from round to round, so that later messages are
+    less noisy and change less.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ class MADMM(NoiseSettings):
         Rounds.
     noise : {"laplace", "gaussian"}, default="laplace"
     eta : float or None
-        Strength of the pull along each edge in the first round, and the step of the duals in all.
-        None is as little as the noise of all owners together allows.
+        Coupling weight of each edge in the first round, and step size of the dual variables in all
+        rounds. None is the smallest that the total noise of all owners allows.
     growth : float, default=1.05
-        Factor of the pull from each round to the next, at least 1.
+        Growth factor of the coupling weight per round, at least 1.
     ridge : float, default=1e-5
     output_share : float, default=0.01
     tolerance : float or None
@@ -59,25 +59,25 @@ class MADMM(NoiseSettings):
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(
             seat, 0
-        ).start  # the pull is weakest, and a record's share of the curvature largest, at first
+        ).start  # at first the coupling is smallest, and a record's share of the curvature largest
         noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        words, theta = Words(seat, self.bound), self._subproblem(seat, 0).eta
+        history, theta = MessageHistory(seat, self.bound), self._subproblem(seat, 0).eta
         own = dual = np.zeros(seat.problem.shape)
 
         for t in range(self.steps):
-            query = self._subproblem(seat, t).query(own, words.last, dual)
+            query = self._subproblem(seat, t).query(own, history.last, dual)
             own = door.release(NAME, query).reshape(dual.shape)
-            words.hear((yield own.ravel()), own)
-            dual = dual_step(theta, own, words.last, dual)
+            history.record((yield own.ravel()), own)
+            dual = dual_step(theta, own, history.last, dual)
 
-        return words.average(self.average_last)
+        return history.average(self.average_last)
 
     def _subproblem(self, seat: Seat, t: int) -> Subproblem:
         eta = (
-            usual_eta(seat, self.steps, louder_by(self.noise, seat))
+            default_eta(seat, self.steps, noise_factor(self.noise, seat))
             if self.eta is None
             else self.eta
         )

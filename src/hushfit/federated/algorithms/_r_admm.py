@@ -1,9 +1,9 @@
-"""R-ADMM: every second step recycles the gradient that the step before has released (Zhang, Khalili
+"""R-ADMM: every second step reuses the gradient that the step before has released (Zhang, Khalili
 and Liu 2018).
 
-The noisy gradient is read off the optimality condition of the released minimiser, so that it is a
-function of public values and costs nothing (docs/algorithms/decentralised-rivals.md). Beside the
-paper: f_i is ``own``, lambda_i is ``dual``. Proof: docs/proofs/federated.md.
+The noisy gradient follows from the optimality condition of the released minimiser, so it is
+post-processing and costs nothing (docs/algorithms/decentralised-rivals.md). Notation of the paper:
+f_i is ``own``, lambda_i is ``dual``. Proof: docs/proofs/federated.md.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from hushfit._typing import Vector
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated.algorithms._subproblem import (
     NOISES,
+    MessageHistory,
     NoiseSettings,
     Subproblem,
-    Words,
+    default_eta,
     dual_step,
-    louder_by,
+    noise_factor,
     refuse,
-    usual_eta,
 )
 from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
 
@@ -29,8 +29,8 @@ NAME = "primal step"
 
 @dataclass(frozen=True)
 class RADMM(NoiseSettings):
-    r"""Rounds in pairs: a noisy minimiser as in `DVP`, then a step along the gradient that it gave
-    away.
+    r"""Rounds in pairs: a noisy minimiser as in `DVP`, then a step along the noisy gradient that it
+    reveals.
 
     Parameters
     ----------
@@ -38,10 +38,11 @@ class RADMM(NoiseSettings):
         Rounds; half of them are releases.
     noise : {"laplace", "gaussian"}, default="laplace"
     eta : float or None
-        Strength of the pull along each edge. None is as little as the noise of all owners together
+        Coupling weight of each edge. None is the smallest that the total noise of all owners
         allows.
     gamma : float or None
-        Curvature that a recycled step adds to the pull. None is the smoothness of the loss.
+        Curvature that a recycled step adds to the coupling weight. None is the smoothness of the
+        loss.
     ridge : float, default=1e-5
     output_share : float, default=0.01
     tolerance : float or None
@@ -59,7 +60,7 @@ class RADMM(NoiseSettings):
 
     @property
     def releases(self) -> int:
-        """Rounds that look at the rows: the first and every second one after it."""
+        """Number of rounds that read the rows: the first and every second one after it."""
         return (self.steps + 1) // 2
 
     def plan(self, seat: Seat) -> Plan:
@@ -68,31 +69,31 @@ class RADMM(NoiseSettings):
         return Plan((Planned(NAME, PerturbedMinimiser, self.releases, sampling=noise),))
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        subproblem, words = self._subproblem(seat), Words(seat, self.bound)
+        subproblem, history = self._subproblem(seat), MessageHistory(seat, self.bound)
         own = dual = gradient = np.zeros(seat.problem.shape)
         gamma = seat.weight * seat.problem.loss.smoothness if self.gamma is None else self.gamma
 
         for t in range(self.steps):
             if t % 2 == 0:
-                linear = subproblem.linear(own, words.last, dual)
-                own = door.release(NAME, subproblem.query(own, words.last, dual)).reshape(
+                linear = subproblem.linear(own, history.last, dual)
+                own = door.release(NAME, subproblem.query(own, history.last, dual)).reshape(
                     dual.shape
                 )
                 gradient = recycled(subproblem, linear, own)
             else:
                 apart = sum(
-                    (own - other for other in words.last.values()), start=np.zeros_like(own)
+                    (own - other for other in history.last.values()), start=np.zeros_like(own)
                 )
                 step = gradient + 2 * dual + subproblem.eta * apart
-                own = own - step / (subproblem.pull + gamma)
-            words.hear((yield own.ravel()), own)
-            dual = dual_step(subproblem.eta, own, words.last, dual)
+                own = own - step / (subproblem.coupling + gamma)
+            history.record((yield own.ravel()), own)
+            dual = dual_step(subproblem.eta, own, history.last, dual)
 
-        return words.average(self.average_last)
+        return history.average(self.average_last)
 
     def _subproblem(self, seat: Seat) -> Subproblem:
         eta = (
-            usual_eta(seat, self.releases, louder_by(self.noise, seat))
+            default_eta(seat, self.releases, noise_factor(self.noise, seat))
             if self.eta is None
             else self.eta
         )
@@ -100,7 +101,5 @@ class RADMM(NoiseSettings):
 
 
 def recycled(subproblem: Subproblem, linear: Vector, released: Vector) -> Vector:
-    """Noisy gradient of loss, ridge and penalty: what the rest of the subproblem had to balance
-    at its minimiser.
-    """
-    return np.asarray(-(subproblem.pull * released + linear))
+    """Noisy gradient of loss, ridge and penalty, from the optimality condition at the minimiser."""
+    return np.asarray(-(subproblem.coupling * released + linear))

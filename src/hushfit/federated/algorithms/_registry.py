@@ -1,5 +1,5 @@
-"""The algorithms that a run may name. A message can pick one of these and its settings, never
-any other code.
+"""Algorithms that a run may name. A message can select one of these and its settings, never any
+other code.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A penalty times a number, for owners whose loss counts more or less than the average."""
+"""A penalty times a factor, for owners whose loss has a weight other than one."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Scaled:
 
     @property
     def ridge(self) -> float | None:
-        return None  # `scaled` makes a ridge of a ridge
+        return None  # `scaled` turns a ridge into a ridge
 
     def value(self, w: Vector) -> float:
         return self.factor * self.penalty.value(w)

@@ -1,9 +1,9 @@
-"""Any solver of the library, for several owners: each answers its queries on its own rows with its
+"""Any solver of the library for several owners: each answers its queries on its own rows with its
 own noise, and the sums are shared.
 
-Every owner runs the solver itself, on the same sums, so all end with the same weights and nobody
+Every owner runs the solver itself, on the same sums, so all end with the same weights and no one
 has to be trusted with more than the noisy answers. The sums travel up a tree of the network and
-down again. The noise of N owners adds up to sqrt(N) times that of one owner of all rows: the price
+down again. The noise of N owners adds up to sqrt(N) times that of one owner of all rows: the cost
 of not pooling. Proof: docs/proofs/federated.md.
 """
 
@@ -46,10 +46,10 @@ class SharedSolver:
     Parameters
     ----------
     solver : str or Solver, default="auto"
-        One that asks only for sums over records: 'auto' without penalty or constraint,
+        One whose queries are all sums over records: 'auto' without penalty or constraint,
         'proximal-gd', 'ss-admm', 'dp-sadmm', ...
     bound : float, default=1e6
-        Longest answer that is taken from a neighbour, per row of all owners.
+        Longest answer that is accepted from a neighbour, per row of all owners.
     """
 
     solver: Any = "auto"
@@ -60,10 +60,9 @@ class SharedSolver:
         for part in plan.parts:
             if part.query not in _ADDITIVE or isinstance(part.sampling, FixedSizeBatch):
                 raise InvalidArgument(
-                    f"{type(self._chosen(seat)).__name__} asks {part.query.__name__} of "
-                    f"{part.sampling}, which is no sum over the "
-                    "records of all owners. Use 'auto', or a solver on all rows or on Poisson "
-                    "batches."
+                    f"{type(self._chosen(seat)).__name__} needs {part.query.__name__} on "
+                    f"{part.sampling}, which is no sum over the records of all owners. Use 'auto', "
+                    "or a solver on all rows or on Poisson batches."
                 )
         return plan
 
@@ -71,47 +70,45 @@ class SharedSolver:
         return 2 * seat.network.height * sum(part.count for part in self.plan(seat).parts)
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        desk = _Desk(seat, self.plan(seat))
+        sums = _SumDoor(seat, self.plan(seat))
         bound = self.bound * seat.n_total
-        with _solving(self._chosen(seat), seat, desk):
+        with _solving(self._chosen(seat), seat, sums):
             while True:
-                asked = desk.asked.get()
-                if isinstance(asked, BaseException):
-                    raise asked
-                if not isinstance(asked, tuple):
-                    return asked
-                name, query = asked
+                from_solver = sums.from_solver.get()
+                if isinstance(from_solver, BaseException):
+                    raise from_solver
+                if not isinstance(from_solver, tuple):
+                    return from_solver
+                name, query = from_solver
                 own = door.release(name, _local(query, seat))
-                desk.answers.put((yield from sum_over_owners(seat, own, bound)))
+                sums.answers.put((yield from sum_over_owners(seat, own, bound)))
 
     def _chosen(self, seat: Seat) -> Solver:
-        # Of all budgets the smallest epsilon: what the owners do must be the same.
+        # The smallest epsilon of all budgets: all owners must choose the same solver.
         budget = min(seat.budgets.values(), key=lambda budget: budget.epsilon)
         return solver_from(self.solver, seat.pooled, budget)
 
 
-_Asked: TypeAlias = tuple[str, Query] | Vector | BaseException
+_FromSolver: TypeAlias = tuple[str, Query] | Vector | BaseException
 
 
 class _Closed(BaseException):
     """The conversation ended before the solver did."""
 
 
-class _Desk:
-    """What the solver takes for its curator: questions go out, sums come back. It sees noisy
-    answers only.
-    """
+class _SumDoor:
+    """The `Door` of the solver: queries go out, sums come back. It sees noisy answers only."""
 
     def __init__(self, seat: Seat, plan: Plan) -> None:
         self._seat, self._plan = seat, plan
-        self.asked: SimpleQueue[_Asked] = SimpleQueue()
+        self.from_solver: SimpleQueue[_FromSolver] = SimpleQueue()
         self.answers: SimpleQueue[Vector | None] = SimpleQueue()
         self.relation: Relation = seat.problem.relation
         self.transcript: list[Released] = []
 
     @cached_property
     def _multipliers(self) -> dict[str, float]:
-        """Of the sum: independent noises add up in squares."""
+        """Noise multipliers of the sum: variances of independent noise add up."""
         seat = self._seat
         quotes = {
             budget: self._plan.quote(seat.problem, budget).multipliers
@@ -130,7 +127,7 @@ class _Desk:
         raise InvalidArgument("An adaptive run is no sum over the records of all owners.")
 
     def release(self, name: str, query: Query) -> Vector:
-        self.asked.put((name, query))
+        self.from_solver.put((name, query))
         answer = self.answers.get()
         if answer is None:
             raise _Closed
@@ -140,28 +137,28 @@ class _Desk:
 
 
 @contextmanager
-def _solving(solver: Solver, seat: Seat, desk: _Desk) -> Iterator[None]:
-    """The solver in a thread of its own, which ends when this does."""
+def _solving(solver: Solver, seat: Seat, sums: _SumDoor) -> Iterator[None]:
+    """Run the solver in a separate thread, which ends when this does."""
 
     def work() -> None:
         try:
-            desk.asked.put(run(solver, seat.pooled, desk).w)
+            sums.from_solver.put(run(solver, seat.pooled, sums).w)
         except _Closed:
             pass
         except BaseException as error:
-            desk.asked.put(error)
+            sums.from_solver.put(error)
 
     thread = Thread(target=work, name=f"solver of {seat.name}", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        desk.answers.put(None)
+        sums.answers.put(None)
         thread.join()
 
 
 def _local(query: Query, seat: Seat) -> Query:
-    """The same question about this owner's rows."""
+    """The same query on this owner's rows."""
     # additive queries are dataclasses
     local: Query = replace(query, problem=seat.problem)  # type: ignore[type-var]
     return local

@@ -1,8 +1,8 @@
-r"""What the decentralised ADMM algorithms share: an owner's subproblem, its dual step, and settings
+r"""Shared by the decentralised ADMM algorithms: an owner's subproblem, its dual step, and defaults
 from public numbers.
 
-Beside the papers: :math:`\theta_i` is ``own``, :math:`\theta_j` is ``theirs[j]``, :math:`\lambda_i`
-is ``dual``, :math:`\eta` is ``eta``. Proof: docs/proofs/federated.md.
+Notation of the papers: :math:`\theta_i` is ``own``, :math:`\theta_j` is ``theirs[j]``,
+:math:`\lambda_i` is ``dual``, :math:`\eta` is ``eta``. Proof: docs/proofs/federated.md.
 """
 
 import math
@@ -19,25 +19,24 @@ from hushfit.privacy import gaussian_mu
 from hushfit.release import GaussianInside, LaplaceInside, PerturbedMinimiser
 from hushfit.solvers import tolerance_for
 
-# Length that the weights of unit records usually reach. Much longer ones are mostly noise at the
-# budgets that people use.
-_USUAL_LENGTH = 20.0
-# Share of the budget that the curvature of one record may cost, and the constant of its price
+# Typical norm of the weights for unit records. Much longer ones are mostly noise at usual budgets.
+_TYPICAL_NORM = 20.0
+# Share of the budget that the curvature of one record may cost, and the constant in that cost
 # (docs/proofs/objective.md).
-_CURVATURE_SHARE, _CURVATURE_PRICE = 0.1, 1.4
-# Curvature of a subproblem over the smoothness of the loss, for each round, where no noise asks for
-# more.
-_OPEN_CURVATURE = 0.01
+_CURVATURE_SHARE, _CURVATURE_COST = 0.1, 1.4
+# Least curvature of a subproblem relative to the smoothness of the loss, where the noise requires
+# no more.
+_LEAST_CURVATURE = 0.01
 NOISES: dict[str, type[GaussianInside] | type[LaplaceInside]] = {
     "gaussian": GaussianInside,
     "laplace": LaplaceInside,
 }
-"""Laws of noise inside an objective."""
+"""Distributions of noise inside an objective."""
 
 
 @dataclass(frozen=True)
 class AdmmSettings:
-    """What all these algorithms can be told; each says in its own words what it means there."""
+    """Settings of all these algorithms; each documents their meaning."""
 
     steps: int = 30
     eta: float | None = None
@@ -63,7 +62,7 @@ class AdmmSettings:
 
 @dataclass(frozen=True)
 class NoiseSettings(AdmmSettings):
-    """Of those that leave a choice of noise."""
+    """Settings of the algorithms with a choice of noise distribution."""
 
     noise: str = "laplace"
 
@@ -90,20 +89,22 @@ class Subproblem:
     tolerance: float | None
 
     @property
-    def pull(self) -> float:
-        """Curvature that the neighbours give it."""
+    def coupling(self) -> float:
+        """Curvature of the coupling to the neighbours."""
         return 2 * self.eta * len(self.seat.neighbours)
 
     @property
     def start(self) -> PerturbedMinimiser:
-        """That of the first round."""
+        """The query of the first round."""
         zero = np.zeros(self.seat.problem.shape)
         return self.query(zero, {}, zero)
 
     def linear(self, own: Vector, theirs: Mapping[str, Vector], dual: Vector) -> Vector:
-        """What duals and neighbours add to the gradient at zero."""
-        pulls = self.eta * sum((own + other for other in theirs.values()), start=np.zeros_like(own))
-        return np.asarray(2 * dual - pulls)
+        """Contribution of dual variables and neighbours to the gradient at zero."""
+        attraction = self.eta * sum(
+            (own + other for other in theirs.values()), start=np.zeros_like(own)
+        )
+        return np.asarray(2 * dual - attraction)
 
     def query(self, own: Vector, theirs: Mapping[str, Vector], dual: Vector) -> PerturbedMinimiser:
         """Its noisy minimiser."""
@@ -111,44 +112,47 @@ class Subproblem:
         local = replace(problem, penalty=scaled(problem.penalty, 1 / weight))
         linear = self.linear(own, theirs, dual) / weight
         return PerturbedMinimiser(
-            local, (self.ridge + self.pull) / weight, linear, tolerance_for(problem, self.tolerance)
+            local,
+            (self.ridge + self.coupling) / weight,
+            linear,
+            tolerance_for(problem, self.tolerance),
         )
 
 
 def dual_step(eta: float, own: Vector, theirs: Mapping[str, Vector], dual: Vector) -> Vector:
-    """lambda_i, from what was said aloud only."""
+    """The next lambda_i; depends on messages only."""
     differences = (own - other for other in theirs.values())
     return np.asarray(dual + eta / 2 * sum(differences, start=np.zeros_like(own)))
 
 
-def usual_eta(seat: Seat, releases: int, louder: float = 1.0) -> float:
-    """The strength of one edge with which so many noisy rounds lead about as far as their noise
-    allows.
+def default_eta(seat: Seat, releases: int, factor: float = 1.0) -> float:
+    """Default coupling weight of an edge, for which the noisy rounds move about as far as their
+    noise allows.
 
-    Rounds with curvature mu lead as far as one with mu / rounds, so that is what noise and the
-    length of the weights decide. All numbers are public, and every owner finds the same. ``louder``
-    is how much longer the noise is than Gaussian noise.
+    Rounds with curvature mu move as far as one with mu / rounds, so noise and the norm of the
+    weights determine that ratio. All numbers are public, and every owner computes the same.
+    ``factor`` is the norm of the noise relative to Gaussian noise.
     """
     loss, budgets = seat.problem.loss, seat.budgets.values()
     mus = [gaussian_mu(budget.epsilon, budget.delta) for budget in budgets]
     noise = 2 * loss.slope_bound / seat.n_total * math.hypot(*(1 / mu for mu in mus))
-    by_noise = releases * louder * noise * math.sqrt(math.prod(seat.problem.shape)) / _USUAL_LENGTH
+    by_noise = releases * factor * noise * math.sqrt(math.prod(seat.problem.shape)) / _TYPICAL_NORM
     # Curvature costs about 1.4 kappa^2 a release, of rho = mu^2 / 2.
     kappa = min(mus) * math.sqrt(
-        _CURVATURE_SHARE / (2 * _CURVATURE_PRICE * seat.problem.loss.hessian_rank * releases)
+        _CURVATURE_SHARE / (2 * _CURVATURE_COST * seat.problem.loss.hessian_rank * releases)
     )
     by_proof = loss.smoothness * len(budgets) / (seat.n_total * kappa)
     edges = max(len(seat.network.edges) / len(seat.network.names), 0.5)
-    return max(by_noise, by_proof, _OPEN_CURVATURE * loss.smoothness) / (4 * edges)
+    return max(by_noise, by_proof, _LEAST_CURVATURE * loss.smoothness) / (4 * edges)
 
 
-def louder_by(noise: str, seat: Seat) -> float:
-    """How much longer noise of a law is than Gaussian noise of the same price."""
+def noise_factor(noise: str, seat: Seat) -> float:
+    """Norm of noise of a distribution relative to Gaussian noise of the same cost."""
     return math.sqrt(2 * math.prod(seat.problem.shape)) if noise == "laplace" else 1.0
 
 
-class Words:
-    """All that an owner said and heard, for an average of the last part of it."""
+class MessageHistory:
+    """Messages that an owner sent and received, for an average of the last ones."""
 
     def __init__(self, seat: Seat, bound: float) -> None:
         self._bound = bound
@@ -157,23 +161,23 @@ class Words:
         self._all: dict[str, list[Vector]] = {name: [] for name in (seat.name, *seat.neighbours)}
         self._zero, self._own = zero, seat.name
 
-    def hear(self, inbox: Inbox, said: Vector | None) -> None:
-        """Take down one round; who was silent keeps its last word."""
-        if said is not None:
-            self._all[self._own].append(said)
+    def record(self, inbox: Inbox, sent: Vector | None) -> None:
+        """Record one round; the last message of an owner that sent nothing stays."""
+        if sent is not None:
+            self._all[self._own].append(sent)
         for name in self.last:
             if name in inbox:
                 self.last[name] = received(inbox, name, self.last[name], self._bound)
                 self._all[name].append(self.last[name])
 
     def average(self, share: float) -> Vector:
-        """Mean over all that spoke of the last ``share`` of their words, and of the last one at
-        least.
+        """Mean over owners of the average of their last messages: a ``share`` of them, at least
+        one.
         """
         ends = [
-            np.mean(words[-max(1, round(share * len(words))) :], axis=0)
-            for words in self._all.values()
-            if words
+            np.mean(messages[-max(1, round(share * len(messages))) :], axis=0)
+            for messages in self._all.values()
+            if messages
         ]
         return np.asarray(np.mean(ends, axis=0)) if ends else self._zero
 

@@ -1,31 +1,30 @@
 """Real runs over a network, without the transport: run, owner, coordinator, keys and envelopes.
 
-Clock            Leads one attempt at a run
-FINISHED         State of an owner whose run has ended well
-LOST             State of an owner that has not been heard of for too long
-Progress         How far a run is
+Clock            Coordinates one attempt at a run
+FINISHED         State of an owner whose run has finished
+LOST             State of an owner that has not answered for too long
+Progress         Progress of a run
 REFUSED          State of an owner that has refused the run
 RUNNING          State of an owner that takes part
-Identity         A private key, the certificate that names its holder, and the authority that
-                 everybody trusts
+Identity         A private key, its certificate, and the certificate authority that all trust
 fingerprint_of   SHA-256 of a certificate, in hex
-CLIENT_FILE      Path of an owner's settings inside a job
-SERVER_FILE      Path of the coordinator's settings inside a job
-client_settings  The one content that an owner accepts as a job's settings
-OWNER_FILE       Environment variable that names an owner's file to its own processes
-SENDER           Header of a message at an owner
-Events           What an owner was asked and did, one JSON line each, on its own disk
+CLIENT_FILE      Path of an owner's settings in a job
+SERVER_FILE      Path of the coordinator's settings in a job
+client_settings  The only job settings that an owner accepts
+OWNER_FILE       Environment variable with the path of an owner's file
+SENDER           Message header with the site that sent it
+Events           Log of an owner, one JSON line per event, on its own disk
 HELLO            Kind of the message by which owners compare their agreement
 Participant      One owner in one attempt at a run
-WORD             Kind of the message that carries an owner's answer
-outcome_path     Where the result of a run is kept
+WORD             Kind of the message of an owner in a round
+outcome_path     Path of the result of a run
 OwnerConfig      An owner as its own ``owner.toml`` describes it
-RunSpec          A run as its coordinator asks for it
+RunSpec          A run as its coordinator requests it
 made_estimator   The estimator that the terms of a run describe, not fitted
 read_toml        A TOML file of moderate size
-told_to_others   What an error may say to a coordinator
+told_to_others   The text of an error that a coordinator may see
 terms_of         What owners must agree on, from a schema and a model's settings
-why_not_without  Why the others cannot go on without an owner, or None if they can
+why_not_without  Why the others cannot continue without an owner, or None if they can
 """
 
 from hushfit.federated.deployment._coordinator import (

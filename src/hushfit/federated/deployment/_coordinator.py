@@ -1,5 +1,5 @@
-"""The coordinator's side of a real run, whatever carries the messages: a clock that learns who
-is done, silent or gone, and no more.
+"""The coordinator of a real run, for any transport: a clock that learns which owners have finished,
+sent nothing or are gone, and no more.
 """
 
 import time
@@ -12,36 +12,36 @@ from hushfit.federated.deployment._run_spec import RunSpec
 Ask: TypeAlias = Callable[
     [Sequence[str], str, Mapping[str, Any], float], dict[str, dict[str, Any] | None]
 ]
-"""Puts one question to some owners at the same time; None where no answer came in time."""
+"""Sends one request to some owners at the same time; None where no answer came in time."""
 
-# an owner whose process is not up yet does not answer at all, so asking again is quicker than
-# waiting
-_NEWCOMER_SECONDS = 1.5
+# an owner whose process is not up yet does not answer at all, so retrying is quicker than waiting
+_START_RETRY_SECONDS = 1.5
 
 RUNNING, FINISHED, REFUSED, LOST = "running", "finished", "refused", "lost"
 
 
 @dataclass
 class Progress:
-    """How far a run is; public, and all that a coordinator knows.
+    """Progress of a run; public, and all that a coordinator knows.
 
     Parameters
     ----------
     run : str
     attempt : int
     owners : list of str
-        That take part in this attempt.
+        Owners that take part in this attempt.
     state : {"running", "finished", "refused", "lost"}
     rounds : int
-        Done by all owners, in all attempts; after a resumption, the last one is done again.
+        Rounds completed by all owners, in all attempts; after a resumption, the last one is
+        repeated.
     seconds : list of float
-        Of each round of this attempt.
+        Duration of each round of this attempt.
     silent : list of str
-        Who said nothing in the last round.
+        Owners that sent nothing in the last round.
     silences : dict of str to int
-        How often each owner was silent in this attempt.
+        Number of rounds of this attempt in which each owner sent nothing.
     lost : list of str
-        Who did not answer, so that the attempt ended.
+        Owners that did not answer, which ended the attempt.
     reasons : dict of str to str
         Why owners refused.
     """
@@ -62,16 +62,16 @@ class Progress:
 
 
 class Clock:
-    """Leads one attempt at a run.
+    """Coordinates one attempt at a run.
 
     Parameters
     ----------
     spec : RunSpec
     ask : callable
     watch : callable
-        Told the progress after every step.
+        Called with the progress after every step.
     start_timeout : float
-        Seconds that owners have to come to the table.
+        Seconds within which owners have to answer at the start.
     """
 
     def __init__(
@@ -86,22 +86,22 @@ class Clock:
         self._instances: dict[str, str] = {}
 
     def lead(self) -> Progress:
-        """Hold the run to its end, or to the first owner that refuses or is gone."""
+        """Run to the end, or until an owner refuses or is gone."""
         self._watch(self.progress)
-        # Nobody pays before all have agreed and know that they can begin.
-        if self._gather("consider", _NEWCOMER_SECONDS) and self._gather(
+        # No owner pays before all have agreed and are ready to start.
+        if self._gather("consider", _START_RETRY_SECONDS) and self._gather(
             "read", self._spec.turn_timeout
         ):
             opened = self._gather("open", self._spec.turn_timeout)
-            if opened is not None and not self._apart(
+            if opened is not None and not self._has_old_journal(
                 {name: reply["turns"] for name, reply in opened.items()}
             ):
-                self._tick(min(reply["turns"] for reply in opened.values()))
+                self._run_rounds(min(reply["turns"] for reply in opened.values()))
         self._watch(self.progress)
         return self.progress
 
     def _gather(self, topic: str, timeout: float) -> dict[str, dict[str, Any]] | None:
-        """Ask until every owner has answered; owners start at different moments."""
+        """Repeat a request until every owner has answered; owners start at different times."""
         answers: dict[str, dict[str, Any]] = {}
         waiting, until = list(self._spec.active), time.monotonic() + self._start_timeout
         while waiting:
@@ -121,24 +121,23 @@ class Clock:
                 time.sleep(0.2)
         return answers
 
-    def _apart(self, turns: Mapping[str, int]) -> bool:
-        """Whether somebody is further behind than a crash can leave it: then its journal is an
-        old copy, which would draw anew.
+    def _has_old_journal(self, turns: Mapping[str, int]) -> bool:
+        """Whether an owner is further behind than a crash can leave it: then its journal is an old
+        copy, which would draw noise again.
         """
         most = max(turns.values())
         for name, taken in turns.items():
             if most - taken > 1:
                 self.progress.reasons[name] = (
                     f"its journal ends at round {taken}, where others are at {most}: it is an old "
-                    "copy. Bring the last one back, or start "
-                    "a run with a new name."
+                    "copy. Restore the latest one, or start a run with a new name."
                 )
                 self._end(REFUSED, [])
         return bool(self.progress.reasons)
 
-    def _tick(self, least: int) -> None:
-        """Rounds, from the last one that everybody has answered: its words are sent again, none
-        is drawn again.
+    def _run_rounds(self, least: int) -> None:
+        """Run the rounds from the last one that all have answered: its messages are sent again, no
+        noise is drawn again.
         """
         number, silent = max(0, least - 1), list[str]()
         self.progress.rounds = number
@@ -154,7 +153,8 @@ class Clock:
             if self._refused(answers):
                 return
             gone = {name for name, reply in replies.items() if reply is None}
-            # A neighbour that got no word out or in is no culprit while someone else is gone.
+            # An owner that could not send or receive a message is not at fault while another is
+            # gone.
             gone = gone or {
                 other for reply in answers.values() for other in reply.get("missing", [])
             }
@@ -166,9 +166,9 @@ class Clock:
                 self._end(FINISHED, [])
                 return
             number += 1
-            self._note(number, silent, time.monotonic() - started)
+            self._record_round(number, silent, time.monotonic() - started)
 
-    def _note(self, rounds: int, silent: list[str], seconds: float) -> None:
+    def _record_round(self, rounds: int, silent: list[str], seconds: float) -> None:
         progress = self.progress
         progress.rounds, progress.silent = rounds, silent
         progress.seconds.append(round(seconds, 4))
@@ -186,7 +186,7 @@ class Clock:
             ):
                 reasons[name] = (
                     f"two processes answer as {name}: its kit is in use twice, or it was "
-                    "restarted. End one of them."
+                    "restarted. Stop one of them."
                 )
         if reasons:
             self.progress.reasons |= reasons

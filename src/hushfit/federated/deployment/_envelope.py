@@ -1,11 +1,12 @@
-"""Words between two owners, closed for everybody in between, the coordinator included.
+"""End-to-end encrypted messages between two owners; no relay can read or forge them, the
+coordinator included.
 
-The engine's own end-to-end mode encrypts, but takes a message that is marked as already decrypted
-at its word, so whoever relays it could forge one. Here two owners greet each other with fresh keys,
-signed with the keys of their certificates; from these they derive one key for each direction; and a
-word is bound to its run, attempt, round, sender and receiver. Who holds the certificate authority
-could still invent an owner, unless the certificate's fingerprint was told on another way
-(``[peers]`` in owner.toml).
+The engine's own end-to-end mode encrypts, but accepts a message that is marked as already
+decrypted, so a relay could forge one. Here two owners exchange greetings with fresh keys, signed
+with the keys of their certificates. From these they derive one key for each direction, and a
+message is bound to its run, attempt, round, sender and receiver. Whoever holds the certificate
+authority could still invent an owner, unless the certificate's fingerprint was compared over
+another channel (``[peers]`` in owner.toml).
 """
 
 import json
@@ -27,16 +28,24 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hushfit.errors import InvalidArgument
 
 _NONCE = 12
-_MOST_HELLO = 1 << 14
-_SAID = {"run", "attempt", "settings", "to", "turns", "heard", "key", "certificate", "signature"}
+_MAX_HELLO = 1 << 14
+_GREETING_KEYS = {
+    "run",
+    "attempt",
+    "settings",
+    "to",
+    "turns",
+    "heard",
+    "key",
+    "certificate",
+    "signature",
+}
 _PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A private key, the certificate that names its holder, and the authority that everybody
-    trusts.
-    """
+    """A private key, its certificate, and the certificate authority that all trust."""
 
     name: str
     key: rsa.RSAPrivateKey = field(repr=False)
@@ -45,8 +54,8 @@ class Identity:
 
     @classmethod
     def read(cls, name: str, startup: Path) -> "Identity":
-        """From the folder of a kit; a key that does not fit, a stranger's or an old certificate
-        is refused.
+        """Read from the folder of a kit; a key that does not match, or a foreign or expired
+        certificate, is refused.
         """
         try:
             key = serialization.load_pem_private_key((startup / "client.key").read_bytes(), None)
@@ -80,11 +89,11 @@ def common_name(subject: x509.Name) -> str:
 def check_certificate(
     certificate: x509.Certificate, authority: x509.Certificate, name: str
 ) -> None:
-    """Refuse a certificate of another name or authority, or out of its time."""
+    """Refuse a certificate of another name or authority, or outside its validity period."""
     if common_name(certificate.subject) != name:
         raise InvalidArgument(
-            f"the certificate names {common_name(certificate.subject)!r}, not {name!r}. An owner "
-            "speaks for itself only."
+            f"the certificate names {common_name(certificate.subject)!r}, not {name!r}. Use the "
+            "certificate of this owner."
         )
     try:
         certificate.verify_directly_issued_by(authority)
@@ -104,18 +113,18 @@ def check_certificate(
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a neighbour has said of itself under its signature.
+    """A neighbour's signed greeting.
 
     Parameters
     ----------
     name : str
         As its certificate proves.
     turns : int
-        Rounds that it has answered, by its own journal.
+        Rounds that it has answered, according to its journal.
     heard : int
-        The last round of which it has heard this owner; -1 if none.
+        The last round in which it has received this owner's message; -1 if none.
     secret : bytes
-        Shared with it, for keys.
+        Shared secret, from which keys are derived.
     """
 
     name: str
@@ -126,7 +135,7 @@ class Greeting:
 
 @dataclass(eq=False)
 class Envelopes:
-    """One owner's closed envelopes to and from its neighbours, for one attempt at a run.
+    """Encrypted envelopes between an owner and its neighbours, for one attempt at a run.
 
     Parameters
     ----------
@@ -137,8 +146,8 @@ class Envelopes:
     pins : mapping from name to str
         Fingerprints of certificates.
     settings : str
-        Hash of all that this owner was told about the attempt; greetings with another one are
-        refused.
+        Hash of the description of the attempt that this owner received; greetings with another one
+        are refused.
     """
 
     me: Identity
@@ -153,10 +162,10 @@ class Envelopes:
         self._keys: dict[str, tuple[AESGCM, AESGCM]] = {}
 
     def hello(self, receiver: str, turns: int = 0, heard: int = -1) -> bytes:
-        """A signed greeting with this attempt's public key, and how far this owner's journal has
-        come.
+        """A signed greeting with this attempt's public key and the position of this owner's
+        journal.
         """
-        said = {
+        fields = {
             "run": self.run,
             "attempt": self.attempt,
             "settings": self.settings,
@@ -166,52 +175,47 @@ class Envelopes:
             "key": self._ephemeral.public_key().public_bytes_raw().hex(),
             "certificate": self.me.certificate.public_bytes(serialization.Encoding.PEM).decode(),
         }
-        signature = self.me.key.sign(_canonical(said), _PSS, hashes.SHA256())
-        return json.dumps({**said, "signature": signature.hex()}).encode()
+        signature = self.me.key.sign(_canonical(fields), _PSS, hashes.SHA256())
+        return json.dumps({**fields, "signature": signature.hex()}).encode()
 
     def greeted(self, raw: bytes) -> Greeting:
-        """Read a neighbour's greeting, which its signature proves; nothing is opened with it
-        before `accept`.
-        """
-        said, certificate, name = self._parsed(raw)
+        """Read and verify a neighbour's greeting; its keys are not used before `accept`."""
+        fields, certificate, name = self._parsed(raw)
         check_certificate(certificate, self.me.authority, name)
         public = certificate.public_key()
         try:
             if not isinstance(public, rsa.RSAPublicKey):
                 raise ValueError
             public.verify(
-                bytes.fromhex(said.pop("signature")), _canonical(said), _PSS, hashes.SHA256()
+                bytes.fromhex(fields.pop("signature")), _canonical(fields), _PSS, hashes.SHA256()
             )
-            theirs = X25519PublicKey.from_public_bytes(bytes.fromhex(said["key"]))
+            theirs = X25519PublicKey.from_public_bytes(bytes.fromhex(fields["key"]))
         except (InvalidSignature, ValueError, TypeError):
             raise InvalidArgument(
                 f"a greeting in the name of {name} is not signed with its key. It was refused."
             ) from None
-        if (said["run"], said["attempt"]) != (self.run, self.attempt):
+        if (fields["run"], fields["attempt"]) != (self.run, self.attempt):
             raise InvalidArgument(
-                f"{name} greets for run {said['run']!r}, attempt {said['attempt']!r}: an old "
-                "greeting. It was refused."
+                f"the greeting of {name} is for run {fields['run']!r}, attempt "
+                f"{fields['attempt']!r}: it is an old greeting. It was refused."
             )
-        if said["to"] != self.me.name:
-            raise InvalidArgument(f"{name} greets somebody else. It was refused.")
-        if said["settings"] != self.settings:
+        if fields["to"] != self.me.name:
+            raise InvalidArgument(f"the greeting of {name} is for another owner. It was refused.")
+        if fields["settings"] != self.settings:
             raise InvalidArgument(
-                f"{name} was told other settings for run {self.run}, attempt {self.attempt}: the "
-                "coordinator has described it "
-                "differently to different owners. It was refused."
+                f"{name} received other settings for run {self.run}, attempt {self.attempt}: the "
+                "coordinator has described it differently to different owners. It was refused."
             )
         try:
             shared = self._ephemeral.exchange(theirs)
         except ValueError:  # a point of low order
             raise InvalidArgument(
-                f"{name} greets with a key that hides nothing. It was refused."
+                f"the greeting of {name} has a key that gives no secrecy. It was refused."
             ) from None
-        return Greeting(name, said["turns"], said["heard"], shared)
+        return Greeting(name, fields["turns"], fields["heard"], shared)
 
     def accept(self, greeting: Greeting) -> None:
-        """From now on envelopes to and from this neighbour are closed with the keys of its
-        greeting.
-        """
+        """Use the keys of this greeting for all envelopes to and from its sender."""
         name, mine = greeting.name, self.me.name
         self._keys[name] = (
             self._derived(greeting.secret, mine, name),
@@ -220,45 +224,47 @@ class Envelopes:
 
     def _parsed(self, raw: bytes) -> tuple[dict[str, Any], x509.Certificate, str]:
         try:
-            if len(raw) > _MOST_HELLO:
+            if len(raw) > _MAX_HELLO:
                 raise ValueError
-            said = json.loads(raw)
-            certificate = x509.load_pem_x509_certificate(said["certificate"].encode())
-            if set(said) != _SAID or not all(type(said[key]) is int for key in ("turns", "heard")):
+            fields = json.loads(raw)
+            certificate = x509.load_pem_x509_certificate(fields["certificate"].encode())
+            if set(fields) != _GREETING_KEYS or not all(
+                type(fields[key]) is int for key in ("turns", "heard")
+            ):
                 raise ValueError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise InvalidArgument("a greeting cannot be read. It was refused.") from None
         name = common_name(certificate.subject)
         if name not in self.neighbours:
             raise InvalidArgument(
-                f"{name!r} greets, but is no neighbour of {self.me.name} in this run. It was "
-                "refused."
+                f"a greeting is from {name!r}, which is no neighbour of {self.me.name} in this "
+                "run. It was refused."
             )
         pinned = self.pins.get(name)
         if pinned is not None and pinned.lower().replace(":", "") != fingerprint_of(certificate):
             raise InvalidArgument(
                 f"the certificate of {name} is not the one whose fingerprint is in owner.toml. "
-                f"Call {name}, and ask."
+                f"Call {name} and compare."
             )
-        return said, certificate, name
+        return fields, certificate, name
 
     def _derived(self, shared: bytes, sender: str, receiver: str) -> AESGCM:
         about = {"run": self.run, "attempt": self.attempt, "settings": self.settings}
         info = _canonical({**about, "from": sender, "to": receiver})
         return AESGCM(HKDF(hashes.SHA256(), 32, None, info).derive(shared))
 
-    def closed(self, receiver: str, number: int, word: bytes) -> bytes:
-        """A word in an envelope that only its receiver can open."""
+    def closed(self, receiver: str, number: int, message: bytes) -> bytes:
+        """Encrypt a message for one receiver."""
         nonce = os.urandom(_NONCE)
         sealed = self._keys[receiver][0].encrypt(
-            nonce, word, _about(self.run, self.attempt, number, self.me.name, receiver)
+            nonce, message, _about(self.run, self.attempt, number, self.me.name, receiver)
         )
         head = json.dumps({"from": self.me.name, "round": number}).encode()
         return len(head).to_bytes(2, "big") + head + nonce + sealed
 
     def opened(self, raw: bytes) -> tuple[str, int, bytes]:
-        """Sender, round and word; refuses whatever is not exactly what a neighbour closed for
-        this owner.
+        """Sender, round and message; refuses everything that a neighbour did not encrypt for this
+        owner and round.
         """
         try:
             size = int.from_bytes(raw[:2], "big")
@@ -274,24 +280,25 @@ class Envelopes:
             raise InvalidArgument("an envelope cannot be read. It was refused.") from None
         if sender not in self._keys:
             raise InvalidArgument(
-                f"an envelope claims to be from {sender!r}, who has not greeted. It was refused."
+                f"an envelope claims to be from {sender!r}, which has sent no greeting. It was "
+                "refused."
             )
         try:
-            word = self._keys[sender][1].decrypt(
+            message = self._keys[sender][1].decrypt(
                 rest[:_NONCE],
                 rest[_NONCE:],
                 _about(self.run, self.attempt, number, sender, self.me.name),
             )
         except (InvalidTag, ValueError):
             raise InvalidArgument(
-                f"an envelope in the name of {sender} was not closed by it for this round. It was "
-                "refused."
+                f"an envelope in the name of {sender} was not encrypted by it for this round. It "
+                "was refused."
             ) from None
-        return sender, number, word
+        return sender, number, message
 
 
-def _canonical(said: Mapping[str, Any]) -> bytes:
-    return json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+def _canonical(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _about(run: str, attempt: int, number: int, sender: str, receiver: str) -> bytes:

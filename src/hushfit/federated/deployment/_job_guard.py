@@ -1,10 +1,9 @@
-"""What a job of the engine may be at an owner, and who is let in: looked at as bytes, before the
-engine parses anything.
+"""Which jobs an owner's engine accepts, checked as bytes before the engine parses anything.
 
-The engine reads a job's settings in several formats, some of which take in environment variables,
-files and web pages, and it searches whole folders for settings of its own. So a job is taken apart
-here first: an archive with the files of a run and no others, whose settings are, word for word,
-what `client_settings` writes around the description of a run.
+The engine reads a job's settings in several formats, some of which include environment variables,
+files and web pages, and it searches whole folders for its settings. So a job is checked here first:
+it must be an archive with the files of a run and no others, whose settings are exactly what
+`client_settings` writes for the description of a run.
 """
 
 import io
@@ -26,14 +25,12 @@ _SIGNED = (".__nvfl_sig.json", ".__nvfl_submitter.crt")
 _SIGNATURES = (*_SIGNED, *(f"config/{name}" for name in _SIGNED))
 _FOLDERS = ("config/",)
 _ALLOWED = {CLIENT_FILE, SERVER_FILE, *_SIGNATURES, *_FOLDERS}
-_MOST_ARCHIVE, _MOST_FILE = 1 << 22, 1 << 21
+_MAX_ARCHIVE, _MAX_FILE = 1 << 22, 1 << 21
 _HOUR = 3600.0
 
 
 def client_settings(executor: str, spec: str) -> dict[str, Any]:
-    """The one content that an owner accepts as a job's settings: its own class, and the
-    description of a run.
-    """
+    """The only job settings that an owner accepts: its own class and the description of a run."""
     built = {"path": executor, "args": {"spec": spec}}
     return {
         "format_version": 2,
@@ -43,10 +40,8 @@ def client_settings(executor: str, spec: str) -> dict[str, Any]:
 
 
 def spec_in(archive: Any, executor: str) -> str:
-    """The packed run in a job's archive; anything but a job of a run is refused, and nothing of
-    it is quoted.
-    """
-    if not isinstance(archive, bytes) or len(archive) > _MOST_ARCHIVE:
+    """The packed run in a job's archive; anything else is refused, and none of it is quoted."""
+    if not isinstance(archive, bytes) or len(archive) > _MAX_ARCHIVE:
         raise InvalidArgument("the job is not an archive of at most 4 MB. It was refused.")
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
@@ -77,13 +72,13 @@ def _read(archive: zipfile.ZipFile) -> bytes:
             "the job has other files than a run's two JSON files and their signatures. It was "
             "refused."
         )
-    if any(entry.file_size > _MOST_FILE for entry in entries):
+    if any(entry.file_size > _MAX_FILE for entry in entries):
         raise InvalidArgument("the job has a file of more than 2 MB. It was refused.")
     return archive.read(CLIENT_FILE)
 
 
 class Door:
-    """Decides which jobs reach the engine of one owner.
+    """Decides which jobs the engine of an owner accepts.
 
     Parameters
     ----------
@@ -110,11 +105,11 @@ class Door:
             clock,
         )
         self._events = Events(OwnerConfig.load(owner_file).state)
-        self._let_in: deque[float] = deque()
+        self._accepted: deque[float] = deque()
         self._waiting: set[str] = set()
 
     def admit(self, job: Any, archive: Any, meta: Any) -> str | None:
-        """Let a job in, or say why not in words for the coordinator; the owner's events say
+        """Accept a job, or return the reason why not for the coordinator; the owner's events have
         more.
         """
         try:
@@ -134,11 +129,11 @@ class Door:
         return None
 
     def start(self, job: Any) -> bool:
-        """Whether a job may start: only one that was let in, and once."""
+        """Whether a job may start: only one that was accepted, and once."""
         if not isinstance(job, str) or job not in self._waiting:
             self._events.note(
                 "job refused",
-                why="a job was to start that had not been let in, or had been started before.",
+                why="a job was to start that had not been accepted, or had been started before.",
             )
             return False
         self._waiting.remove(job)
@@ -146,15 +141,15 @@ class Door:
 
     def _count(self, most: int) -> None:
         now = self._clock()
-        while self._let_in and self._let_in[0] <= now - _HOUR:
-            self._let_in.popleft()
-        if len(self._let_in) >= most:
+        while self._accepted and self._accepted[0] <= now - _HOUR:
+            self._accepted.popleft()
+        if len(self._accepted) >= most:
             raise RunRefused(
-                f"{most} jobs were let in within the last hour, which is most_jobs_per_hour. Wait, "
-                "or raise it in owner.toml.",
-                "it has let in as many jobs as it allows in an hour. Wait.",
+                f"{most} jobs were accepted within the last hour, which is most_jobs_per_hour. "
+                "Wait, or raise it in owner.toml.",
+                "it has accepted as many jobs as it allows in an hour. Wait.",
             )
-        self._let_in.append(now)
+        self._accepted.append(now)
 
 
 def _check_labels(job: Any, meta: Any) -> None:
@@ -164,5 +159,5 @@ def _check_labels(job: Any, meta: Any) -> None:
         plain = False
     if not plain or not isinstance(meta, Mapping):
         raise InvalidArgument(
-            "the job has no number or no description of the engine's kind. It was refused."
+            "the job has no id or no description in the engine's format. It was refused."
         )

@@ -1,12 +1,12 @@
-"""The engine's two processes at an owner, with everything taken away that a run does not need.
+"""The engine's two processes at an owner, restricted to what a run needs.
 
 ``python -m hushfit.federated.deployment._owner_processes site|worker ...`` starts FLARE's own
-client or worker after narrowing it. As it comes, FLARE lets whoever holds the server read files by
-shell commands (the server itself says whether a command needs permission), change logging, and look
-at the process; it reads settings as HOCON, which takes in environment variables, files and web
-pages; and it does not tell a handler where a message comes from. Here only JSON is read, only the
-commands of a run are answered, a job passes the `Door` before it is unpacked, and each message
-carries the name of its sender.
+client or worker with these restrictions. By default FLARE lets whoever controls the server read
+files by shell commands (the server itself decides whether a command needs permission), change
+logging, and inspect the process; it reads settings as HOCON, which can include environment
+variables, files and web pages; and it does not report to a handler where a message comes from. Here
+only JSON is read, only the commands of a run are answered, a job passes the `Door` before it is
+unpacked, and each message carries the name of its sender.
 """
 
 import os
@@ -38,9 +38,7 @@ from hushfit.federated.deployment._run_spec import OwnerConfig
 from hushfit.federated.deployment.kits import CONDUCTOR, EXECUTOR
 
 SENDER = "hushfit.sender"
-"""Header of a message at an owner: the site that it came from, as the engine's server has proved
-it.
-"""
+"""Message header at an owner: the site that sent it, as authenticated by the engine's server."""
 
 OWNER_FILE = "HUSHFIT_OWNER_FILE"
 _MODULE = "hushfit.federated.deployment._owner_processes"
@@ -53,23 +51,23 @@ _REFUSED = "it cannot take part; its own events say why."
 
 
 def read_json_only() -> None:
-    """No HOCON, no YAML: whatever a file is called, settings are JSON."""
+    """Read settings as JSON only, whatever a file is called: no HOCON, no YAML."""
     ConfigFactory._fmt2Loader = {ConfigFormat.JSON: ConfigFactory._fmt2Loader[ConfigFormat.JSON]}
 
 
 def without_network_manager() -> None:
-    """Of the engine's remote diagnosis only the heartbeat is left."""
+    """Disable the engine's remote diagnostics except for the heartbeat."""
     register = CoreCell.register_request_cb
 
-    def narrowed(self: Any, channel: str, topic: str, cb: Any, *args: Any, **kwargs: Any) -> None:
+    def restricted(self: Any, channel: str, topic: str, cb: Any, *args: Any, **kwargs: Any) -> None:
         if channel != _NETWORK_MANAGER or topic == _HEARTBEAT:
             register(self, channel, topic, cb, *args, **kwargs)
 
-    CoreCell.register_request_cb = narrowed
+    CoreCell.register_request_cb = restricted
 
 
 class GuardedDeploy(training_cmds.DeployProcessor):  # type: ignore[misc]  # the engine has no types
-    """Passes on what the door lets in."""
+    """Deploys jobs that the door accepts."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -82,7 +80,7 @@ class GuardedDeploy(training_cmds.DeployProcessor):  # type: ignore[misc]  # the
 
 # the engine has no types
 class GuardedStart(scheduler_cmds.StartJobProcessor):  # type: ignore[misc]
-    """Starts a job that was let in, once."""
+    """Starts an accepted job, once."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -93,8 +91,8 @@ class GuardedStart(scheduler_cmds.StartJobProcessor):  # type: ignore[misc]
 
 
 def signed_by_conductor(archive: bytes, authority: Path) -> bool:
-    """Whether a job's files carry the conductor's signature; the engine itself is content with
-    anybody's of the federation.
+    """Whether a job's files have the conductor's signature; the engine itself accepts that of any
+    member of the federation.
     """
     with tempfile.TemporaryDirectory() as folder:
         unzip_all_from_bytes(archive, folder)
@@ -103,7 +101,7 @@ def signed_by_conductor(archive: bytes, authority: Path) -> bool:
 
 
 def answer_runs_only(door: Door) -> None:
-    """The commands by which a server deploys, starts and ends a job, and no others."""
+    """Answer only the commands by which a server deploys, starts and ends a job."""
     ClientRequestProcessors.request_processors[:] = [
         GuardedDeploy(door),
         GuardedStart(door),
@@ -114,32 +112,32 @@ def answer_runs_only(door: Door) -> None:
     ]
 
 
-def start_narrow_workers() -> None:
-    """Workers are started through this module too."""
+def start_restricted_workers() -> None:
+    """Start workers through this module too."""
 
     def get_command(self: Any, job_meta: Any, fl_ctx: Any) -> str:
         command: str = generate_client_command(fl_ctx)
         if f"-m {_WORKER} " not in command:
-            raise RuntimeError("the engine starts its worker in another way than it did")
+            raise RuntimeError("this version of the engine starts its worker in another way")
         return command.replace(f"-m {_WORKER} ", f"-m {_MODULE} worker ", 1)
 
     ClientProcessJobLauncher.get_command = get_command
 
 
 def end_runs_only() -> None:
-    """In a worker: the commands by which its own parent ends it."""
-    kept = (
+    """In a worker, answer only the commands by which its parent ends it."""
+    allowed = (
         admin_commands.CheckStatusCommand,
         admin_commands.AbortCommand,
         admin_commands.ByeCommand,
     )
     admin_commands.AdminCommands.commands[:] = [
-        c for c in admin_commands.AdminCommands.commands if type(c) in kept
+        c for c in admin_commands.AdminCommands.commands if type(c) in allowed
     ]
 
 
 def name_senders() -> None:
-    """In a worker: whatever a message says of its sender is overwritten by where it came from."""
+    """In a worker, overwrite the sender that a message claims by its true origin."""
     dispatch = CommandAgent._aux_communication
 
     def named(self: Any, request: Any) -> Any:
@@ -153,7 +151,7 @@ def name_senders() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Narrow the engine, then let it run."""
+    """Restrict the engine, then run it."""
     kind, *rest = arguments
     read_json_only()
     without_network_manager()
@@ -163,7 +161,7 @@ def main(arguments: list[str]) -> None:
         answer_runs_only(
             Door(owner_file, EXECUTOR, partial(signed_by_conductor, authority=authority))
         )
-        start_narrow_workers()
+        start_restricted_workers()
     else:
         end_runs_only()
         name_senders()

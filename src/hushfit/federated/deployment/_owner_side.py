@@ -1,5 +1,5 @@
-"""An owner's side of a real run, whatever carries the messages: it checks, greets, takes turns,
-and writes down what it was asked.
+"""An owner in a real run, for any transport: it checks the run, exchanges greetings, takes turns,
+and logs requests.
 """
 
 import json
@@ -23,15 +23,13 @@ from hushfit.federated.deployment._envelope import Envelopes, Greeting, Identity
 from hushfit.federated.deployment._run_spec import OwnerConfig, RunRefused, RunSpec, told_to_others
 
 Post: TypeAlias = Callable[[str, str, bytes, float], bytes | None]
-"""Carries bytes to a neighbour under a topic and brings back the reply; None if none came within
-some seconds.
-"""
+"""Sends bytes to a neighbour under a topic and returns the reply; None if none came in time."""
 
 HELLO, WORD = "hello", "word"
 _OK = b"ok"
-_MOST_REFUSALS_NOTED = 100  # messages, in one attempt
-_MOST_EVENT_BYTES, _LONGEST_REASON = 1 << 24, 500
-_WINDOW = 3  # rounds behind or ahead of its own in which a word can still be of use
+_MAX_REFUSALS_LOGGED = 100  # per attempt
+_MAX_EVENT_BYTES, _LONGEST_REASON = 1 << 24, 500
+_WINDOW = 3  # rounds behind or ahead of its own from which a message is accepted
 
 
 class Participant:
@@ -51,8 +49,8 @@ class Participant:
         self._config, self._asked, self._post = config, asked, post
         self._events = Events(config.state)
         self._instance = secrets.token_hex(8)
-        self._lock, self._mail_lock = RLock(), Lock()
-        self._mail: dict[int, dict[str, bytes]] = {}
+        self._lock, self._inbox_lock = RLock(), Lock()
+        self._inbox: dict[int, dict[str, bytes]] = {}
         self._spec: RunSpec | None = None
         self._envelopes: Envelopes | None = None
         self._rows: CodedRows | None = None
@@ -60,9 +58,7 @@ class Participant:
         self._messages_refused = 0
 
     def answer(self, topic: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Reply to the coordinator: what was done, or why not. No text in it is computed from
-        the rows.
-        """
+        """Reply to the coordinator: the result, or why not. No text in it depends on the rows."""
         topics = {
             "consider": self._consider,
             "read": self._read,
@@ -72,7 +68,7 @@ class Participant:
         try:
             with self._lock:
                 if topic not in topics:
-                    raise InvalidArgument(f"{topic!r} is no question of a coordinator.")
+                    raise InvalidArgument(f"{topic!r} is no request of a coordinator.")
                 return {"instance": self._instance, **topics[topic](body)}
         except (HushfitError, OSError) as error:
             self._events.note("refused", topic=topic, why=str(error))
@@ -126,7 +122,7 @@ class Participant:
                     "a neighbour refused its greeting; the events of both say why.",
                 )
             greeting = envelopes.greeted(reply)
-            self._compare(greeting)
+            self._refuse_old_journals(greeting)
             envelopes.accept(greeting)
         if self._rows is None:
             raise InvalidArgument(
@@ -148,31 +144,28 @@ class Participant:
         )
 
     def _hello(self, receiver: str) -> bytes:
-        """A greeting that says how far this owner is, and up to which round it has heard its
-        neighbour.
-        """
+        """A greeting with this owner's position and the last round received from the neighbour."""
         _, envelopes = self._considered()
         standing = self._standing()
-        return envelopes.hello(receiver, standing.turns, standing.heard_from(receiver))
+        return envelopes.hello(receiver, standing.turns, standing.last_received_from(receiver))
 
-    def _compare(self, greeting: Greeting) -> None:
-        """A word is in the journal before it leaves: who was heard in a round that its journal
-        lacks has an old copy.
+    def _refuse_old_journals(self, greeting: Greeting) -> None:
+        """Refuse old journals. A message is in the journal before it is sent: an owner whose
+        message was received in a round that its journal lacks has an old copy.
         """
         mine = self._standing()
-        heard = mine.heard_from(greeting.name)
+        received = mine.last_received_from(greeting.name)
         if greeting.heard >= mine.turns:
             raise OldJournal(
-                f"{greeting.name} has heard {self._config.name} in round {greeting.heard}, but the "
-                "journal here ends before "
-                f"round {mine.turns}: it is an old copy. Bring the last one back, or start a run "
-                "with a new name."
+                f"{greeting.name} has received a message of {self._config.name} in round "
+                f"{greeting.heard}, but the journal here ends before round {mine.turns}: it is an "
+                "old copy. Restore the latest one, or start a run with a new name."
             )
-        if heard >= greeting.turns:
+        if received >= greeting.turns:
             raise RunRefused(
-                f"{greeting.name} was heard in round {heard}, but its journal ends before round "
-                f"{greeting.turns}: it is an old "
-                f"copy. {greeting.name} must bring the last one back.",
+                f"{greeting.name} sent a message in round {received}, but its journal ends before "
+                f"round {greeting.turns}: it is an old copy. {greeting.name} must restore the "
+                "latest one.",
                 "a neighbour's journal is an old copy; its own events say whose.",
             )
 
@@ -198,63 +191,66 @@ class Participant:
             or not isinstance(silent, list)
         ):
             raise InvalidArgument(
-                f"{self._config.name} cannot take a turn: a turn has a round and a list of who was "
-                "silent."
+                f"{self._config.name} cannot take a turn: a turn needs a round and a list of "
+                "silent owners."
             )
-        heard: dict[str, Vector] = {}
+        received: dict[str, Vector] = {}
         if number == owner.turns_taken and number > 0:
             expected = {name for name in spec.neighbours(owner.name) if name not in silent}
-            with self._mail_lock:
-                letters = {
-                    name: word
-                    for name, word in self._mail.get(number - 1, {}).items()
+            with self._inbox_lock:
+                messages = {
+                    name: message
+                    for name, message in self._inbox.get(number - 1, {}).items()
                     if name in expected
                 }
-            if expected - set(letters):
-                return {"missing": sorted(expected - set(letters))}
-            heard = {name: np.frombuffer(word, dtype="<f8") for name, word in letters.items()}
-        said = owner.turn(number, heard)
-        lost = [] if said is None else self._told(number, said)
-        if lost:
-            return {"missing": lost}
+            if expected - set(messages):
+                return {"missing": sorted(expected - set(messages))}
+            received = {
+                name: np.frombuffer(message, dtype="<f8") for name, message in messages.items()
+            }
+        sent = owner.turn(number, received)
+        unconfirmed = [] if sent is None else self._broadcast(number, sent)
+        if unconfirmed:
+            return {"missing": unconfirmed}
         self._forget(number)
         if owner.weights is not None and number + 1 == owner.turns_taken:
             self._finish(owner, spec)
-        return {"silent": said is None, "finished": owner.weights is not None}
+        return {"silent": sent is None, "finished": owner.weights is not None}
 
-    def _told(self, number: int, said: Vector) -> list[str]:
-        """Tell the neighbours; returns those that did not confirm."""
+    def _broadcast(self, number: int, sent: Vector) -> list[str]:
+        """Send a message to the neighbours; returns those that did not confirm it."""
         spec, envelopes = self._considered()
-        word, names = (
-            np.ascontiguousarray(said, dtype="<f8").tobytes(),
+        message, names = (
+            np.ascontiguousarray(sent, dtype="<f8").tobytes(),
             spec.neighbours(self._config.name),
         )
 
-        def tell(name: str) -> bool:
-            # Sooner than the coordinator gives up on this owner, or the wrong one would seem to be
-            # gone.
+        def send(name: str) -> bool:
+            # Time out before the coordinator does, or this owner would seem to be gone.
             return (
-                self._post(name, WORD, envelopes.closed(name, number, word), spec.turn_timeout / 3)
+                self._post(
+                    name, WORD, envelopes.closed(name, number, message), spec.turn_timeout / 3
+                )
                 == _OK
             )
 
         if len(names) < 2:
-            return [name for name in names if not tell(name)]
+            return [name for name in names if not send(name)]
         with ThreadPoolExecutor(min(len(names), 8)) as pool:
             return [
                 name
-                for name, confirmed in zip(names, pool.map(tell, names), strict=True)
+                for name, confirmed in zip(names, pool.map(send, names), strict=True)
                 if not confirmed
             ]
 
     def _forget(self, number: int) -> None:
-        with self._mail_lock:
-            for old in [n for n in self._mail if n < number - _WINDOW]:
-                del self._mail[old]
+        with self._inbox_lock:
+            for old in [n for n in self._inbox if n < number - _WINDOW]:
+                del self._inbox[old]
 
     def received(self, topic: str, raw: Any) -> bytes:
-        """A neighbour's greeting or word, or something that claims to be one. An empty reply
-        says that it was refused.
+        """Handle what claims to be a neighbour's greeting or message. The reply is empty if it was
+        refused.
         """
         try:
             if not isinstance(raw, bytes) or len(raw) > self._config.most_message_bytes:
@@ -265,60 +261,58 @@ class Participant:
                 )
             if topic == HELLO:
                 _, envelopes = self._considered()
-                return self._greeted_back(envelopes.greeted(raw))
-            return self._keep(raw)
+                return self._greeting_reply(envelopes.greeted(raw))
+            return self._store(raw)
         except (HushfitError, OSError) as error:
             self.refuse_message(topic, str(error))
             return b""
 
-    def _greeted_back(self, greeting: Greeting) -> bytes:
-        """This owner's own greeting, also where journals do not fit: it tells the neighbour
-        under signature what was heard.
+    def _greeting_reply(self, greeting: Greeting) -> bytes:
+        """This owner's greeting, also if journals do not match: it states under signature what was
+        received.
         """
         _, envelopes = self._considered()
         try:
-            self._compare(greeting)
+            self._refuse_old_journals(greeting)
             envelopes.accept(greeting)
         except HushfitError as error:
             self.refuse_message(HELLO, str(error))
         return self._hello(greeting.name)
 
     def refuse_message(self, topic: str, why: str) -> None:
-        """Note a message that was refused; a flood of them is noted once."""
-        with self._mail_lock:
+        """Log a refused message; further ones are not logged above a limit."""
+        with self._inbox_lock:
             self._messages_refused += 1
             count = self._messages_refused
-        if count <= _MOST_REFUSALS_NOTED:
+        if count <= _MAX_REFUSALS_LOGGED:
             self._events.note("message refused", topic=topic, why=why)
-        if count == _MOST_REFUSALS_NOTED:
+        if count == _MAX_REFUSALS_LOGGED:
             self._events.note(
                 "message refused",
                 topic=topic,
-                why="further messages that are refused are not noted.",
+                why="further refused messages are not logged.",
             )
 
-    def _keep(self, raw: bytes) -> bytes:
-        """Put a word into the mail box: once for each sender and round, near the round that this
-        owner is at.
-        """
+    def _store(self, raw: bytes) -> bytes:
+        """Store a message: one for each sender and round, near the current round of this owner."""
         _, envelopes = self._considered()
-        sender, number, word = envelopes.opened(raw)
+        sender, number, message = envelopes.opened(raw)
         at = self._owner.turns_taken if self._owner is not None else 0
         if abs(number - at) > _WINDOW or number < 0:
             raise InvalidArgument(
-                f"a word of {sender} is for round {number}, but {self._config.name} is at round "
+                f"a message of {sender} is for round {number}, but {self._config.name} is at round "
                 f"{at}. It was refused."
             )
-        if len(word) % 8:
+        if len(message) % 8:
             raise InvalidArgument(
-                f"a word of {sender} for round {number} has {len(word)} bytes, which are no "
-                "numbers. It was refused."
+                f"a message of {sender} for round {number} has {len(message)} bytes, not a "
+                "multiple of 8. It was refused."
             )
-        with self._mail_lock:
-            kept = self._mail.setdefault(number, {}).setdefault(sender, word)
-        if kept != word:
+        with self._inbox_lock:
+            stored = self._inbox.setdefault(number, {}).setdefault(sender, message)
+        if stored != message:
             raise InvalidArgument(
-                f"{sender} says something else for round {number} than before. It was refused."
+                f"{sender} has sent another message for round {number} before. It was refused."
             )
         return _OK
 
@@ -339,7 +333,7 @@ class Participant:
         self._events.note("finished", run=spec.run, rounds=outcome["rounds"])
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close journal and rows."""
         with self._lock:
             if self._owner is not None:
                 self._owner.close()
@@ -348,11 +342,9 @@ class Participant:
 
 
 class Events:
-    """What an owner was asked and did, one JSON line each, on its own disk; it holds no message's
-    content.
+    """Log of an owner, one JSON line per event, on its own disk; it holds no content of messages.
 
-    When the file is full it is kept beside the new one until that is full too, so that nobody can
-    fill the disk.
+    A full file is stored until the next one is full too, so that no one can fill the disk.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -362,7 +354,7 @@ class Events:
     def note(self, what: str, **details: Any) -> None:
         if len(str(details.get("why", ""))) > _LONGEST_REASON:
             details["why"] = str(details["why"])[:_LONGEST_REASON] + "..."
-        if self.path.exists() and self.path.stat().st_size > _MOST_EVENT_BYTES:
+        if self.path.exists() and self.path.stat().st_size > _MAX_EVENT_BYTES:
             self.path.replace(self.path.with_name("events-before.jsonl"))
         line = json.dumps(
             {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "what": what, **details},
@@ -372,13 +364,11 @@ class Events:
             file.write(line + "\n")
 
     def read(self, start: int = 0) -> tuple[list[dict[str, Any]], int]:
-        """Whole lines from a place in the file, and the place after them."""
+        """Complete lines from a position in the file, and the position after them."""
         if not self.path.exists():
             return [], start
         with self.path.open("rb") as file:
-            start = (
-                start if start <= self.path.stat().st_size else 0
-            )  # another file has taken its place
+            start = start if start <= self.path.stat().st_size else 0  # the file was replaced
             file.seek(start)
             content = file.read()
         whole = content[: content.rfind(b"\n") + 1]
@@ -386,14 +376,12 @@ class Events:
 
 
 def outcome_path(config: OwnerConfig, run: str) -> Path:
-    """Where the result of a run is kept."""
+    """Path of the result of a run."""
     return config.state / f"{run}.outcome.json"
 
 
 def _require_same_run(folder: Path, spec: RunSpec) -> None:
-    """A name stands for one run: the first description of it is kept, and another one is
-    refused.
-    """
+    """Refuse a run that was described differently before under the same name."""
     described = {"run": spec.run, "fingerprint": spec.fingerprint}
     path = folder / f"{spec.run}.run.json"
     if not path.exists():
@@ -413,7 +401,7 @@ def _read_whole(path: Path) -> Any:
 
 
 def _write_whole(path: Path, content: Mapping[str, Any]) -> None:
-    """All of it or nothing."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     with part.open("w", encoding="utf-8") as file:

@@ -1,9 +1,9 @@
-"""What a real run is made of, without any transport: the run as it is asked for, and the owner as
-its own disk describes it.
+"""Descriptions of a real run, without transport: the run as requested, and the owner as configured
+on its own disk.
 
 A run comes from the coordinator and is public. It names an algorithm of the library and its
 settings, never code and never a path. Rows, schema, ledger and ceiling come from the owner's own
-file. Whatever a run asks beyond that is refused before anything is paid.
+file. Anything else that a run requests is refused before anything is paid.
 """
 
 import base64
@@ -28,9 +28,9 @@ from hushfit.federated.algorithms import ALGORITHMS, SharedSolver
 from hushfit.privacy import Budget, Ledger
 
 _FORMAT = "hushfit-run-1"
-_MOST_BYTES = 1 << 20
-_MOST_OWNERS, _MOST_ROWS, _MOST_ATTEMPTS = 200, 10**12, 10**6
-_VOLATILE = ("attempt", "dropped", "turn_timeout")  # may differ between two attempts at one run
+_MAX_BYTES = 1 << 20
+_MAX_OWNERS, _MAX_ROWS, _MAX_ATTEMPTS = 200, 10**12, 10**6
+_PER_ATTEMPT = ("attempt", "dropped", "turn_timeout")  # may differ between two attempts at one run
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _UNREADABLE = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError)
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
@@ -57,13 +57,13 @@ class RunRefused(InvalidArgument):
 
 
 def told_to_others(error: Exception) -> str:
-    """What a coordinator hears of a refusal. What it has sent is never quoted: it may not have
-    known all of it.
+    """The text of a refusal that a coordinator receives. What it has sent is never quoted: it may
+    not have known all of it.
     """
     if isinstance(error, RunRefused):
         return error.told
     if isinstance(error, OldJournal):
-        return "its journal is an old copy, which would draw again what it has released."
+        return "its journal is an old copy, with which it would draw released noise again."
     return "it cannot take part; its own events say why."
 
 
@@ -80,26 +80,26 @@ def checked_name(name: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class RunSpec:
-    """A run as its coordinator asks for it: public, the same for all owners, checked by each of
+    """A run as its coordinator requests it: public, the same for all owners, checked by each of
     them.
 
     Parameters
     ----------
     run : str
-        Name; used once. The same name again goes on with the same run.
+        Name; used once. The same name again resumes the same run.
     algorithm : str
         A name of `ALGORITHMS`.
     settings : mapping
-        Of the algorithm; numbers, words, truth values or None.
+        Of the algorithm; numbers, strings, booleans or None.
     network : Network
     rows : mapping from name to int
     budgets : mapping from name to Budget
     terms : mapping
         What owners must agree on: ``"schema"`` and ``"model"``.
     dropped : tuple of str
-        Owners that were given up.
+        Owners that were dropped.
     attempt : int
-        Counts the engine's jobs for this run.
+        Number of the engine's job for this run.
     turn_timeout : float
         Seconds that one owner may take for one round.
     """
@@ -126,20 +126,20 @@ class RunSpec:
                     f"{what} names {sorted(given)}, but the owners are "
                     f"{sorted(self.network.names)}. Name each once."
                 )
-        if len(self.network.names) > _MOST_OWNERS:
+        if len(self.network.names) > _MAX_OWNERS:
             raise InvalidArgument(
-                f"a run has at most {_MOST_OWNERS} owners, not {len(self.network.names)}."
+                f"a run has at most {_MAX_OWNERS} owners, not {len(self.network.names)}."
             )
-        if not all(_is_count(n, _MOST_ROWS) for n in self.rows.values()):
+        if not all(_is_count(n, _MAX_ROWS) for n in self.rows.values()):
             raise InvalidArgument(
-                f"rows={dict(self.rows)} must be whole numbers from 1 to {_MOST_ROWS:g}."
+                f"rows={dict(self.rows)} must be whole numbers from 1 to {_MAX_ROWS:g}."
             )
         if not set(self.dropped) < set(self.network.names):
             raise InvalidArgument(
                 f"dropped={list(self.dropped)} must name some of the owners "
                 f"{list(self.network.names)}, not all."
             )
-        if not (_is_count(self.attempt, _MOST_ATTEMPTS) and 0 < self.turn_timeout <= 86_400):
+        if not (_is_count(self.attempt, _MAX_ATTEMPTS) and 0 < self.turn_timeout <= 86_400):
             raise InvalidArgument(
                 f"attempt={self.attempt!r} and turn_timeout={self.turn_timeout!r} must be "
                 "positive, and the "
@@ -159,7 +159,7 @@ class RunSpec:
             raise InvalidArgument(f"algorithm={self.algorithm!r} takes no settings.")
         allowed = {f.name for f in fields(made)}
         for name, value in self.settings.items():
-            # A whole number beyond 64 bits is no setting, and some of them fit in no float.
+            # An integer beyond 64 bits is no setting, and some of them fit in no float.
             huge = isinstance(value, int) and not -(2**63) <= value < 2**63
             if (
                 name not in allowed
@@ -167,7 +167,7 @@ class RunSpec:
                 or not isinstance(value, bool | int | float | str | None)
             ):
                 raise InvalidArgument(
-                    f"settings of {self.algorithm!r} have {name}={value!r}. Use numbers or words "
+                    f"settings of {self.algorithm!r} have {name}={value!r}. Use numbers or strings "
                     f"for {', '.join(sorted(allowed))}."
                 )
         chosen: Algorithm = replace(made, **self.settings)
@@ -175,21 +175,19 @@ class RunSpec:
 
     @property
     def fingerprint(self) -> str:
-        """What an owner approves: SHA-256 of all that stays the same however often the run is
-        tried.
-        """
+        """What an owner approves: SHA-256 of all that is the same in every attempt."""
         return _digest(
-            {key: value for key, value in self.to_dict().items() if key not in _VOLATILE}
+            {key: value for key, value in self.to_dict().items() if key not in _PER_ATTEMPT}
         )
 
     @property
     def attempt_fingerprint(self) -> str:
-        """SHA-256 of all of it: the owners of one attempt must have been told the same."""
+        """SHA-256 of all of it: the owners of one attempt must have received the same."""
         return _digest(self.to_dict())
 
     @property
     def approval(self) -> str:
-        """The line by which an owner approves it, under ``[approved]`` in owner.toml."""
+        """The line with which an owner approves it, under ``[approved]`` in owner.toml."""
         return f'"{self.run}" = "{self.fingerprint}"'
 
     @property
@@ -202,7 +200,7 @@ class RunSpec:
         return tuple(name for name in self.network.names if name not in self.dropped)
 
     def neighbours(self, name: str) -> tuple[str, ...]:
-        """Of an owner, without those that were dropped."""
+        """Neighbours of an owner, without those that were dropped."""
         return tuple(other for other in self.network.neighbours(name) if other not in self.dropped)
 
     def to_dict(self) -> dict[str, Any]:
@@ -214,7 +212,9 @@ class RunSpec:
             "settings": dict(self.settings),
             "network": self.network.to_dict(),
             "rows": dict(self.rows),
-            "budgets": {name: [_written(b.epsilon), b.delta] for name, b in self.budgets.items()},
+            "budgets": {
+                name: [_json_number(b.epsilon), b.delta] for name, b in self.budgets.items()
+            },
             "terms": self.terms,
             "fingerprint": self.agreement.fingerprint,
             "dropped": list(self.dropped),
@@ -254,9 +254,9 @@ class RunSpec:
             )
             if made.agreement.fingerprint != data["fingerprint"]:
                 raise InvalidArgument(
-                    "the fingerprint of the run does not fit its terms. It was changed on the way."
+                    "the fingerprint of the run does not fit its terms. It was changed in transit."
                 )
-            made.attempt_fingerprint  # noqa: B018 - terms that cannot be written down again are refused here
+            made.attempt_fingerprint  # noqa: B018 - refuses terms that cannot be serialised
             return made
         except InvalidArgument:
             raise
@@ -266,15 +266,13 @@ class RunSpec:
             ) from None
 
     def packed(self) -> str:
-        """As one word without quotes or braces, which no engine mistakes for settings of its
-        own.
-        """
+        """As one string without quotes or braces, which no engine mistakes for its own settings."""
         return base64.b64encode(json.dumps(self.to_dict()).encode()).decode("ascii")
 
     @classmethod
     def unpacked(cls, text: Any) -> "RunSpec":
-        """The inverse of `packed`, for text that anybody may have sent."""
-        if not isinstance(text, str) or len(text) > _MOST_BYTES:
+        """The inverse of `packed`, for untrusted text."""
+        if not isinstance(text, str) or len(text) > _MAX_BYTES:
             raise InvalidArgument(
                 "the run is not a text of at most a megabyte. It was not made by this version."
             )
@@ -297,7 +295,7 @@ def _digest(described: Mapping[str, Any]) -> str:
     ).hexdigest()
 
 
-def _written(epsilon: float) -> float | str:
+def _json_number(epsilon: float) -> float | str:
     return "inf" if math.isinf(epsilon) else epsilon
 
 
@@ -337,17 +335,17 @@ def terms_of(
 
 
 def with_sorted_target(schema: Any) -> Any:
-    """Classes in the order that estimators keep them."""
+    """The schema with its classes in the order that estimators use."""
     target = schema.target
     if target is None or not hasattr(target, "categories"):
         raise InvalidArgument(
-            "the schema needs a categorical [target]: the classes to tell apart. Write it."
+            "the schema needs a categorical [target]: the classes to predict. Add it."
         )
     return replace(schema, target=replace(target, categories=tuple(sorted(target.categories))))
 
 
 def why_not_without(spec: RunSpec, lost: str) -> str | None:
-    """Why the others cannot go on without an owner, or None if they can."""
+    """Why the others cannot continue without an owner, or None if they can."""
     rest = [name for name in spec.active if name != lost]
     if len(rest) < 2:
         return "fewer than two owners are left"
@@ -355,7 +353,7 @@ def why_not_without(spec: RunSpec, lost: str) -> str | None:
     try:
         Network(rest, edges)
     except InvalidArgument:
-        return f"without {lost} the network falls apart"
+        return f"without {lost} the network is not connected"
     if isinstance(spec.made_algorithm(), SharedSolver) and any(
         spec.network.parent(name) == lost for name in rest
     ):
@@ -369,12 +367,10 @@ _OPTIONAL = (
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file of moderate size; anything else is refused in words."""
+    """Read a TOML file of at most a megabyte; anything else is refused with a message."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise InvalidArgument(
-                f"{path} is longer than a megabyte. It cannot be what it should be."
-            )
+        if path.stat().st_size > _MAX_BYTES:
+            raise InvalidArgument(f"{path} is longer than a megabyte. Check the path.")
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except InvalidArgument:
         raise
@@ -398,14 +394,12 @@ def _owner_entries(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     texts = [given[key] for key in ("kit", "schema", "ledger", "dataset", "state")]
     if not isinstance(tables, list) or not tables or not isinstance(ceiling, dict):
         raise InvalidArgument(
-            "data must be a text or a list of texts, and ceiling a table. Fix that."
+            "data must be a string or a list of strings, and ceiling a table. Fix that."
         )
     if not all(isinstance(text, str) and text and "\0" not in text for text in [*texts, *tables]):
-        raise InvalidArgument("paths are texts, and not empty. Fix that.")
+        raise InvalidArgument("paths must be strings, and not empty. Fix that.")
     if set(ceiling) != {"epsilon", "delta"}:
-        raise InvalidArgument(
-            "[ceiling] needs epsilon and delta, the most that one run may ask for."
-        )
+        raise InvalidArgument("[ceiling] needs epsilon and delta, the largest budget of a run.")
     ledger = given["ledger"]
     return {
         "name": checked_name(given["name"]),
@@ -419,7 +413,7 @@ def _owner_entries(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         "peers": _fingerprints("peers", given),
         "approved": _fingerprints("approved", given),
         "most_message_bytes": _count("most_message_bytes", given, 1 << 24, 1 << 30),
-        "most_jobs_per_hour": _count("most_jobs_per_hour", given, 60, _MOST_ATTEMPTS),
+        "most_jobs_per_hour": _count("most_jobs_per_hour", given, 60, _MAX_ATTEMPTS),
         "environment": _names("environment", given),
         "insecure_seed": _seed(given),
     }
@@ -482,20 +476,20 @@ class OwnerConfig:
     state : path
         Folder for journals, events and results.
     ceiling : Budget
-        The most that one run may ask for.
+        Largest budget of one run.
     peers : mapping from name to str
-        SHA-256 fingerprints of neighbours' certificates, as told by the neighbours themselves.
+        SHA-256 fingerprints of neighbours' certificates, as given by the neighbours themselves.
         Optional.
     approved : mapping from name of a run to str
-        Fingerprints of the runs that this owner has agreed to. It takes part in no other.
+        Fingerprints of the runs that this owner has approved. It takes part in no other.
     most_message_bytes : int
         Longer messages are refused unread.
     most_jobs_per_hour : int
-        Attempts at runs that are let in within an hour; the rest are refused.
+        Attempts at runs that are accepted within an hour; the rest are refused.
     environment : tuple of str
         Further environment variables that the engine's processes may see.
     insecure_seed : int or None
-        For tests: reproducible noise that anybody who knows it can remove.
+        For tests: reproducible noise, which anyone who knows the seed can remove.
     """
 
     name: str
@@ -532,19 +526,18 @@ class OwnerConfig:
             raise InvalidArgument(f"{path}: {error}") from None
         except _UNREADABLE as error:
             raise InvalidArgument(
-                f"{path} has an entry of the wrong kind ({type(error).__name__}). Compare it with "
-                "what "
-                "`hushfit federate join` writes."
+                f"{path} has an entry of the wrong type ({type(error).__name__}). Compare it with "
+                "what `hushfit federate join` writes."
             ) from None
 
     def own_schema(self) -> Any:
-        """The schema, refused while it has values that were drafted from the rows."""
+        """The schema; refused if it has unconfirmed values that were drafted from the rows."""
         file = read_schema(self.schema)
         if file.unconfirmed:
             raise InvalidArgument(
                 f"{self.schema.name} has values that were drafted from the rows and not confirmed "
-                f"({', '.join(file.unconfirmed[:5])}). "
-                "A run would tell them to everybody. Replace them by what is publicly known."
+                f"({', '.join(file.unconfirmed[:5])}). A run would reveal them to everyone. "
+                "Replace them by what is publicly known."
             )
         return with_sorted_target(file.schema)
 
@@ -552,8 +545,8 @@ class OwnerConfig:
         return Ledger(self.ledger, dataset=self.dataset)
 
     def consider(self, spec: RunSpec) -> None:
-        """Refuse a run that this owner has not approved, or that is not for it. Reads no row,
-        pays nothing.
+        """Refuse a run that this owner has not approved, or that is not for it. Reads no rows, pays
+        nothing.
         """
         self._require_approval(spec)
         if self.name not in spec.active:
@@ -578,15 +571,13 @@ class OwnerConfig:
             ) from None
 
     def _require_approval(self, spec: RunSpec) -> None:
-        """A ceiling and a ledger bound what a run costs; whether it takes place is for the owner
-        to say.
-        """
+        """Refuse a run that the owner has not approved: ceiling and ledger only bound its cost."""
         if self.approved.get(spec.run) == spec.fingerprint:
             return
         asked = spec.budgets.get(self.name)
-        price = "nothing" if asked is None else f"epsilon={asked.epsilon:g}, delta={asked.delta:g}"
+        cost = "nothing" if asked is None else f"epsilon={asked.epsilon:g}, delta={asked.delta:g}"
         raise RunRefused(
-            f"run {spec.run} ({spec.algorithm}, asking {self.name} for {price}) is not approved. "
+            f"run {spec.run} ({spec.algorithm}, asking {self.name} for {cost}) is not approved. "
             "If you agree to it, add this "
             f"line under [approved] in owner.toml: {spec.approval}",
             "it has not approved this run. Give it the run file, and ask it to approve the "
@@ -594,7 +585,7 @@ class OwnerConfig:
         )
 
     def read_rows(self, spec: RunSpec) -> CodedRows:
-        """This owner's rows for a run, refused if the run counts on another number of them. Pays
+        """This owner's rows for a run; refused if the run states another number of rows. Pays
         nothing; the caller closes them.
         """
         self.consider(spec)
@@ -602,10 +593,9 @@ class OwnerConfig:
         if rows.n_rows != spec.rows[self.name]:
             rows.close()
             raise RunRefused(
-                f"{self.name} has {rows.n_rows} rows, but run {spec.run} counts on "
-                f"{spec.rows[self.name]}. The number of rows is public: "
-                "state it correctly.",
-                f"it has {rows.n_rows} rows, and the run counts on another number.",
+                f"{self.name} has {rows.n_rows} rows, but run {spec.run} states "
+                f"{spec.rows[self.name]}. The number of rows is public: state it correctly.",
+                f"it has {rows.n_rows} rows, and the run states another number.",
             )
         return rows
 
@@ -643,7 +633,7 @@ class OwnerConfig:
 
 
 def _own_side(mine: Agreement, theirs: Agreement) -> str:
-    """The first places where an owner's public schema differs, as it has them; nothing that only
+    """The first entries of an owner's public schema that differ, with its values; nothing that only
     the run has.
     """
     found = [f"{where} is {own} there" for where, own in mine.own_differences(theirs)]

@@ -1,8 +1,8 @@
-"""Keys, certificates and hardened kits of a federation. Every key is made where it is used; only
-requests and certificates travel.
+"""Keys, certificates and hardened kits of a federation. Every key is generated where it is used;
+only requests and certificates are sent.
 
-The engine's own kits let a coordinator ship code and shell commands to the sites. The ones written
-here do not: the policies of an owner allow two exact classes of its installed library, no shipped
+The engine's own kits let a coordinator send code and shell commands to the sites. The ones written
+here do not: the policies of an owner allow two exact classes of its installed library, no foreign
 code, no shell, no remote operation and no log streaming.
 """
 
@@ -53,14 +53,14 @@ _RIGHTS = (
 
 @dataclass(frozen=True)
 class Invitation:
-    """What everybody in a federation knows: public, one JSON file.
+    """Public description of a federation, one JSON file.
 
     Parameters
     ----------
     name : str
         Of the federation.
     host : str
-        Where owners reach the coordinator.
+        Address of the coordinator.
     port : int
     network : Network
     authority : str
@@ -98,7 +98,7 @@ class Invitation:
 
     @classmethod
     def read(cls, path: str | Path) -> "Invitation":
-        """From a file, which anybody may have written."""
+        """Read an untrusted file."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             if data.pop("format") != _FORMAT:
@@ -118,23 +118,23 @@ class Invitation:
 
     @property
     def fingerprint(self) -> str:
-        """Of the authority: tell it on another way than the file."""
+        """SHA-256 of the authority's certificate; compare it over another channel than the file."""
         return fingerprint_of(x509.load_pem_x509_certificate(self.authority.encode()))
 
 
 def found(folder: str | Path, name: str, host: str, port: int, network: Network) -> Invitation:
-    """Found a federation: an authority, the coordinator's kit and the invitation.
+    """Create a federation: an authority, the coordinator's kit and the invitation.
 
     Parameters
     ----------
     folder : path
-        Made; must not hold a federation yet. ``ca/`` in it can be moved to a neutral party.
+        Created; must not hold a federation yet. ``ca/`` in it can be moved to a neutral party.
     name : str
         Of the federation.
     host, port : str, int
-        Where owners reach the coordinator.
+        Address of the coordinator.
     network : Network
-        The owners and who talks with whom.
+        The owners and the edges between them.
 
     Returns
     -------
@@ -157,12 +157,12 @@ def found(folder: str | Path, name: str, host: str, port: int, network: Network)
 
 
 def request(folder: str | Path, invitation: Invitation, name: str) -> Path:
-    """An owner's own key, and the request for a certificate that may travel.
+    """Generate an owner's key and a certificate request.
 
     Parameters
     ----------
     folder : path
-        Of the owner; the key is made in its ``kit/startup`` and never leaves.
+        Folder of the owner; the key is generated in its ``kit/startup`` and stays there.
     invitation : Invitation
     name : str
         One of the owners in the invitation.
@@ -208,7 +208,7 @@ def approve(
     days : float, default=365
         How long the certificate is valid.
     replace : bool, default=False
-        Issue a second certificate for a name that has one. Without it, nobody can claim a name that
+        Issue a second certificate for a name that has one. Without it, no one can claim a name that
         is taken.
 
     Returns
@@ -218,14 +218,14 @@ def approve(
     """
     folder = Path(authority)
     try:
-        asked = x509.load_pem_x509_csr(csr)
+        requested = x509.load_pem_x509_csr(csr)
     except ValueError:
         raise InvalidArgument(
             "this is no certificate request. Give the .csr file that `hushfit federate join` wrote."
         ) from None
-    name, public = common_name(asked.subject), asked.public_key()
+    name, public = common_name(requested.subject), requested.public_key()
     if (
-        not asked.is_signature_valid
+        not requested.is_signature_valid
         or not isinstance(public, rsa.RSAPublicKey)
         or public.key_size < 2048
     ):
@@ -235,15 +235,15 @@ def approve(
         )
     if name not in invitation.network.names:
         raise InvalidArgument(
-            f"the request is for {name!r}, who is not invited. The owners are "
+            f"the request is for {name!r}, which is not invited. The owners are "
             f"{', '.join(invitation.network.names)}."
         )
     issued = json.loads((folder / "issued.json").read_text(encoding="utf-8"))
     if name in issued and not replace:
         raise InvalidArgument(
             f"{name} has a certificate already ({issued[name][:16]}...): somebody else may claim "
-            f"the name. If {name} confirms on another "
-            "way that it needs a new one, say --replace."
+            f"the name. If {name} confirms over another channel that it needs a new one, use "
+            "--replace."
         )
     certificate = _issued(folder, _subject(name, name), public, [x509.DNSName(name)], days)
     _write(
@@ -259,11 +259,11 @@ def install(folder: str | Path, invitation: Invitation, name: str, certificate: 
     Parameters
     ----------
     folder : path
-        Where `request` made the key.
+        Where `request` wrote the key.
     invitation : Invitation
     name : str
     certificate : str
-        What `approve` gave (PEM).
+        The result of `approve` (PEM).
 
     Returns
     -------
@@ -287,8 +287,8 @@ def install(folder: str | Path, invitation: Invitation, name: str, certificate: 
     return identity
 
 
-# What the conductor's role may do at an owner: have a run deployed, and end it. Everything else is
-# "none", for everybody.
+# Permissions of the conductor's role at an owner: deploy a run and end it. Everything else is
+# "none", for all roles.
 _OWNER_ALLOWS = {"submit_job": "any", "manage_job": "any"}
 _COORDINATOR_ALLOWS = {
     "submit_job": "any",
@@ -336,7 +336,7 @@ def _owner_resources() -> dict[str, Any]:
 def _coordinator_resources(kit: Path) -> dict[str, Any]:
     storage = f"{_ENGINE}.storages.filesystem_storage.FilesystemStorage"
     persistor = f"{_ENGINE}.state_persistors.storage_state_persistor.StorageStatePersistor"
-    kept = {"root_dir": str(kit / "store" / "snapshots"), "uri_root": "/"}
+    snapshots = {"root_dir": str(kit / "store" / "snapshots"), "uri_root": "/"}
     return {
         "format_version": 2,
         "class_list_enforcement_mode": "enforce",
@@ -351,7 +351,7 @@ def _coordinator_resources(kit: Path) -> dict[str, Any]:
         ],
         "snapshot_persistor": {
             "path": persistor,
-            "args": {"uri_root": "/", "storage": {"path": storage, "args": kept}},
+            "args": {"uri_root": "/", "storage": {"path": storage, "args": snapshots}},
         },
         "components": [
             {
@@ -446,7 +446,7 @@ def _conductor_kit(folder: Path, invitation: Invitation) -> None:
 
 
 def _logging() -> dict[str, Any]:
-    """One rotating file of the engine; nothing of ours is written there."""
+    """One rotating log file of the engine; this library writes nothing to it."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -472,7 +472,7 @@ def _own_certificate(
     names: Sequence[x509.GeneralName],
     to: Invitation,
 ) -> None:
-    """Key and certificate of somebody on the authority's own machine."""
+    """Key and certificate of a party on the authority's own machine."""
     key = _new_key()
     _write_secret(startup / f"{stem}.key", _key_pem(key))
     _write(
@@ -592,7 +592,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _write_secret(path: Path, text: str) -> None:
-    """For this user only, from the first byte on."""
+    """Write a file that only this user can read, from the first byte on."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.parent.chmod(0o700)
     with os.fdopen(
