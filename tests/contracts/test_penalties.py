@@ -4,6 +4,8 @@ inherits them.
 
 import inspect
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,6 +140,9 @@ def test_every_penalty_is_in_the_list():
         f"{sorted(missing)}: add an example to CONVEX or FOLDED in "
         "tests/contracts/test_penalties.py."
     )
+    page = (Path(__file__).parents[2] / "docs" / "penalties.md").read_text(encoding="utf-8")
+    missing = {name for name in listed if not re.search(rf"`{name}\b", page)}
+    assert not missing, f"{sorted(missing)}: add a row to the list of docs/penalties.md."
 
 
 @over_penalties
