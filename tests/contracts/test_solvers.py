@@ -6,6 +6,7 @@ import inspect
 import math
 from collections import Counter
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +53,8 @@ from hushfit.solvers import (
     run,
     solver_from,
 )
+
+TESTS = Path(__file__).parents[1]
 
 
 def shortened(solver):
@@ -396,6 +399,48 @@ SURE = {
     "accelerated": (ProximalGradient(steps=300, clip=2.0, accelerated=True), 2e-4),
     "averaged": (ProximalGradient(steps=300, clip=2.0, accelerated=True, average_last=0.2), 1e-3),
 }
+# Where else it is shown that a solver finds the minimum without noise.
+SURE_ELSEWHERE = {
+    "exact": "contracts/test_solvers.py",
+    "ss-admm": "contracts/test_optima.py",
+    "mp-admm": "contracts/test_optima.py",
+    "dpsc": "contracts/test_optima.py",
+    "dp-sadmm": "contracts/test_optima.py",
+    "dp-vradmm": "contracts/test_optima.py",
+    "objective": "contracts/test_optima.py",
+    "dp-sgd": "solvers/test_dp_sgd.py",
+    "dp-adam": "solvers/test_dp_sgd.py",
+    "dp-svrg": "solvers/test_dp_sgd.py",
+    "newton": "solvers/test_newton.py",
+    "frank-wolfe": "solvers/test_frank_wolfe.py",
+    "objective-kifer": "solvers/test_classic_objective.py",
+    "ssp": "solvers/test_sufficient_statistics.py",
+    "rsgd-ar": "solvers/test_permuted_sgd.py",
+    "nsgd": "solvers/test_permuted_sgd.py",
+    "outpert-gd": "solvers/test_permuted_sgd.py",
+    "output": "solvers/test_output_perturbation.py",
+    "bls": "solvers/test_line_search.py",
+    "dp-agd": "solvers/test_dp_agd.py",
+}
+
+
+def test_every_named_solver_is_shown_to_find_the_minimum_without_noise():
+    missing = set(SOLVERS) - set(SURE) - set(SURE_ELSEWHERE)
+    assert not missing, (
+        f"{sorted(missing)}: add the solver with loose clipping and a tolerance to SURE in "
+        "tests/contracts/test_solvers.py, or the test file that shows it to SURE_ELSEWHERE."
+    )
+    assert all((TESTS / file).is_file() for file in SURE_ELSEWHERE.values())
+
+
+def test_every_named_solver_has_a_page():
+    pages = (TESTS.parent / "docs" / "algorithms").glob("*.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    missing = {name for name in SOLVERS if f'"{name}"' not in text}
+    assert not missing, (
+        f'{sorted(missing)}: write docs/algorithms/mine.md with solver="mine" in its title, and '
+        "list it in docs/README.md."
+    )
 
 
 @pytest.mark.parametrize(("solver", "tolerance"), SURE.values(), ids=SURE)
