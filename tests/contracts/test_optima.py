@@ -24,7 +24,7 @@ from _support import LOSSES as ALL_LOSSES
 from _support import curator_over, problem_for, records_of, source_of
 from hushfit import PrivateGraphLogisticRegression, PrivateLogisticRegression, penalties
 from hushfit.constraints import chain, consensus, generalised, graph, group, identity
-from hushfit.losses import HuberHinge, Logistic, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, Poisson, Softmax, Squared
 from hushfit.penalties import (
     L1,
     MCP,
@@ -92,6 +92,13 @@ def squared(T, y, top=1.0):
     )
 
 
+def poisson(T, y, most=6.0):
+    y, top = np.minimum(y, most), np.log(most)
+    rate, beyond = np.exp(np.minimum(T, top)), np.maximum(T - top, 0.0)
+    rest = np.where(y > 0, y * np.log(np.maximum(y, 1)) - y, 0.0)
+    return rate + most * beyond - y * T + rest, rate - y, np.where(top >= T, rate, 0.0)
+
+
 def several(T, y):
     labels = np.eye(T.shape[1])[y.astype(int)]
     p = softmax(T, axis=1)
@@ -99,10 +106,12 @@ def several(T, y):
     return logsumexp(T, axis=1) - (T * labels).sum(axis=1), p - labels, curvature
 
 
-def data(outputs=1, regression=False, seed=3):
+def data(outputs=1, regression=False, seed=3, counts=False):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, D))
     T = 0.5 * X @ rng.normal(size=(D, outputs))
+    if counts:
+        return X, rng.poisson(np.exp(T[:, 0])).astype(float)
     if outputs > 1:
         return X, (T + rng.gumbel(size=T.shape)).argmax(axis=1).astype(float)
     return X, (
@@ -142,6 +151,7 @@ LOSSES = {
     "logistic": Fit(Logistic(), logistic, 1, data()),
     "hinge": Fit(HuberHinge(), hinge, 1, data()),
     "squared": Fit(Squared(), squared, 1, data(regression=True)),
+    "poisson": Fit(Poisson(6.0), poisson, 1, data(counts=True)),
     "softmax": Fit(Softmax(3), several, 3, data(outputs=3)),
 }
 

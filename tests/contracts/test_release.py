@@ -32,7 +32,7 @@ from hushfit.audit import example_queries, trimmed_checks
 from hushfit.data import SecureCoins, SeededCoins
 from hushfit.data.rows import _source
 from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
-from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
 from hushfit.privacy import Relation, SecureSampler, SeededSampler
 from hushfit.release import (
     AdmmRun,
@@ -196,6 +196,7 @@ QUERIES = {
     "logistic gradient, no intercept": gradient(Logistic(), fit_intercept=False),
     "logistic gradient in a metric": gradient(Logistic(), metric=METRIC),
     "hinge gradient, large weights": gradient(HuberHinge(), size=30.0),
+    "poisson gradient": gradient(Poisson(4.0)),
     "squared gradient": gradient(Squared(2.0)),
     "softmax gradient": gradient(Softmax(3), outputs=3),
     "softmax gradient in a metric": gradient(Softmax(3), outputs=3, metric=METRIC),

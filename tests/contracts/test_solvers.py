@@ -14,8 +14,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from _support import (
+    LOSSES,
     RELATIONS,
     SOURCES,
+    counts,
     curator_over,
     problem_for,
     records_of,
@@ -27,7 +29,7 @@ from _support import (
 from hushfit import solvers
 from hushfit.constraints import graph
 from hushfit.errors import InvalidArgument, NotConvergedWarning, UnknownName
-from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
 from hushfit.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, ScaledL2, Zero
 from hushfit.privacy import Budget, Relation, gaussian_mu
 from hushfit.release import AdaptiveRun, Curator, FixedSizeBatch, PoissonBatch
@@ -96,6 +98,7 @@ PROBLEMS = {
     "logistic": (two_classes(d=4), Logistic(), 1),
     "hinge": (two_classes(d=4), HuberHinge(), 1),
     "squared": (two_classes(d=4), Squared(), 1),
+    "poisson": (counts(d=4), Poisson(6.0), 1),
     "softmax": (three_classes(d=4), Softmax(3), 3),
     "one-vs-rest": (three_classes(d=4), OneVsRest(HuberHinge(), 3), 3),
 }
@@ -154,6 +157,14 @@ def test_every_solver_is_in_the_list():
     missing = public - {type(solver).__name__ for solver in MADE.values()} - elsewhere
     assert not missing, (
         f"{sorted(missing)}: name it in SOLVERS of solvers/registry.py, or add it to MADE in "
+        "tests/contracts/test_solvers.py."
+    )
+
+
+def test_solvers_are_tried_with_every_loss():
+    missing = {type(loss) for loss, _ in LOSSES} - {type(loss) for _, loss, _ in PROBLEMS.values()}
+    assert not missing, (
+        f"{sorted(kind.__name__ for kind in missing)}: add rows for it to PROBLEMS in "
         "tests/contracts/test_solvers.py."
     )
 
