@@ -6,19 +6,20 @@ import numpy as np
 from scipy import sparse
 
 from hushfit.data import SeededCoins, as_source
-from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
 from hushfit.penalties import Zero
 from hushfit.privacy import Relation, SeededSampler
 from hushfit.problem import Problem
 from hushfit.release.curator import Curator
 
 RELATIONS = list(Relation)
-# Every loss, by the labels it takes: -1 and +1, real numbers, or class indices. A new loss
+# Every loss, by the labels it takes: -1 and +1, real numbers, counts, or class indices. A new loss
 # is listed here and inherits the tests of losses and of compiled code.
 BINARY = [Logistic(), HuberHinge(), HuberHinge(bend=0.1)]
 REAL = [Squared(), Squared(slope_bound=0.7), Squared(slope_bound=2.5)]
+COUNTS = [Poisson(3.0), Poisson(20.0)]
 SEVERAL = [Softmax(2), Softmax(3), Softmax(5), OneVsRest(Logistic(), 3), OneVsRest(HuberHinge(), 4)]
-LOSSES = [(loss, loss.outputs) for loss in BINARY + REAL + SEVERAL]
+LOSSES = [(loss, loss.outputs) for loss in BINARY + REAL + COUNTS + SEVERAL]
 
 
 def _csr_with(index):
@@ -58,6 +59,8 @@ def labels_for(loss, outputs, n, seed=0):
     rng = np.random.default_rng(seed + 1)
     if outputs > 1:
         return rng.integers(outputs, size=n).astype(float)
+    if isinstance(loss, tuple(map(type, COUNTS))):
+        return rng.poisson(2.0, size=n).astype(float)
     return (
         rng.normal(size=n)
         if isinstance(loss, tuple(map(type, REAL)))
@@ -71,6 +74,13 @@ def two_classes(n=400, d=5, seed=0, sharpness=4.0):
     X = rng.normal(size=(n, d))
     probability = 1 / (1 + np.exp(-sharpness * X @ rng.normal(size=d) / np.sqrt(d)))
     return X, np.where(rng.random(n) < probability, 1.0, -1.0)
+
+
+def counts(n=400, d=5, seed=0):
+    """Rows and counts whose log-rate is linear in the unit records."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, rng.poisson(np.exp(records_of(X) @ rng.normal(size=d + 1))).astype(float)
 
 
 def three_classes(n=300, d=4, seed=0):

@@ -3,36 +3,36 @@ inherits them.
 """
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import xlogy
 
-from _support import BINARY, REAL, SEVERAL
+from _support import BINARY, COUNTS, REAL, SEVERAL, labels_for
 from hushfit import losses
 from hushfit.audit.checks._examples import example_queries
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.codes import CODES, HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED
-from hushfit.losses import HuberHinge, KernelLoss, Logistic, Loss, OneVsRest, Softmax, Squared
+from hushfit.kernels.codes import CODES, HUBER_HINGE, LOGISTIC, POISSON, SOFTMAX, SQUARED
+from hushfit.losses import (
+    HuberHinge,
+    KernelLoss,
+    Logistic,
+    OneVsRest,
+    Poisson,
+    Softmax,
+    Squared,
+)
 from hushfit.penalties import Zero
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 
-LOSSES = BINARY + REAL + SEVERAL
+LOSSES = BINARY + REAL + COUNTS + SEVERAL
 
 seeds = st.integers(0, 2**32 - 1)
-over_losses = pytest.mark.parametrize("loss", BINARY + REAL + SEVERAL, ids=repr)
-
-
-def test_every_loss_of_the_library_is_in_the_list():
-    public = {
-        value
-        for value in map(vars(losses).get, losses.__all__)
-        if hasattr(value, "smoothness") and value is not Loss
-    }
-    assert {type(loss) for loss in LOSSES} == public
-    assert {loss.kernel.code for loss in LOSSES} == set(CODES)
+over_losses = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
 
 def sample(loss, seed, spread, n=64):
@@ -42,8 +42,7 @@ def sample(loss, seed, spread, n=64):
         return spread * rng.normal(size=(n, loss.n_classes)), rng.integers(
             loss.n_classes, size=n
         ).astype(float)
-    labels = rng.choice([-1.0, 1.0], size=n) if loss in BINARY else rng.normal(size=n)
-    return spread * rng.normal(size=n), labels
+    return spread * rng.normal(size=n), labels_for(loss, 1, n, seed)
 
 
 def lengths(array):
@@ -98,8 +97,17 @@ def test_every_loss_is_in_the_list():
     public = {name for name, kind in vars(losses).items() if inspect.isclass(kind)}
     missing = public - listed - {"Loss", "KernelLoss"}
     assert not missing, (
-        f"{sorted(missing)}: add an example to BINARY, REAL or SEVERAL in tests/_support.py."
+        f"{sorted(missing)}: add an example to BINARY, REAL, COUNTS or SEVERAL in "
+        "tests/_support.py."
     )
+    unused = set(CODES) - {loss.kernel.code for loss in LOSSES}
+    assert not unused, (
+        f"No loss of tests/_support.py has the codes {sorted(unused)} of kernels/codes.py: add an "
+        "example of the loss to a list there, or take the code away."
+    )
+    page = (Path(__file__).parents[2] / "docs" / "losses.md").read_text(encoding="utf-8")
+    missing = {name for name in listed if f"`{name}(" not in page}
+    assert not missing, f"{sorted(missing)}: add a row to the table of docs/losses.md."
     audited = {
         type(example.query.problem.loss).__name__
         for example in example_queries("replace-one").values()
@@ -153,12 +161,15 @@ def steepest(loss):
     """A point where the slope is close to its bound."""
     if loss in BINARY:
         return np.array([-50.0]), np.array([1.0])
-    if loss in REAL:
+    if loss in REAL + COUNTS:
         return np.array([50.0]), np.array([0.0])
     if isinstance(loss, Softmax):
         return 50 * np.eye(1, loss.n_classes, k=1), np.array([0.0])
     # One-vs-rest: wrong about the true class and about every other.
     return np.where(np.arange(loss.n_classes) == 0, -50.0, 50.0)[None, :], np.array([0.0])
+
+
+STEP = 2e-7  # of differences of slopes
 
 
 def most_curved(loss):
@@ -173,6 +184,8 @@ def most_curved(loss):
         t, y, _ = most_curved(loss.loss)
         signs = np.where(np.arange(loss.n_classes) == 0, 1.0, -1.0)
         return (signs * t)[None, :], np.array([0.0]), np.eye(1, loss.n_classes)
+    if loss in COUNTS:  # just below the largest rate, beyond which there is no curvature
+        return np.array([np.log(loss.most) - STEP]), np.array([0.0]), np.array([1.0])
     t = np.array([1.0]) if isinstance(loss, HuberHinge) else np.array([0.0])
     y = np.array([0.0]) if loss in REAL else np.array([1.0])
     return t, y, np.array([1.0])
@@ -184,7 +197,7 @@ def test_published_constants_are_attained(loss):
     t, y = steepest(loss)
     assert lengths(loss.slope(t, y))[0] == pytest.approx(loss.slope_bound, rel=1e-6)
     t, y, direction = most_curved(loss)
-    h = 1e-4
+    h = STEP
     curvature = inner(
         loss.slope(t + h * direction, y) - loss.slope(t - h * direction, y), direction
     ) / (2 * h)
@@ -221,6 +234,16 @@ def test_squared_loss_is_huber_s():
     np.testing.assert_allclose(value, [0.5, 2 * 5 - 2])
 
 
+def test_poisson_is_half_the_deviance_up_to_its_bounds():
+    t, y = np.array([-1.0, 0.5, 1.2]), np.array([0.0, 2.0, 5.0])
+    value = Poisson(20.0).value(t, y)
+    np.testing.assert_allclose(value, np.exp(t) - y * t + xlogy(y, y) - y, rtol=1e-14)
+    np.testing.assert_allclose(Poisson(20.0).slope(t, y), np.exp(t) - y, rtol=1e-14)
+    far = Poisson(20.0)
+    np.testing.assert_array_equal(far.slope(np.array([9.0, 9.0]), np.array([0.0, 50.0])), [20, 0])
+    np.testing.assert_array_equal(far.value(t, np.full(3, -4.0)), far.value(t, np.zeros(3)))
+
+
 def test_softmax_of_two_classes_is_logistic_in_the_difference():
     t, y = sample(Softmax(2), 3, 4.0)
     signs = np.where(y == 1, 1.0, -1.0)
@@ -249,6 +272,7 @@ def test_one_vs_rest_is_its_binary_losses_side_by_side():
         (Logistic(), KernelLoss(LOGISTIC, 0.0)),
         (HuberHinge(0.3), KernelLoss(HUBER_HINGE, 0.3)),
         (Squared(2.0), KernelLoss(SQUARED, 2.0)),
+        (Poisson(7.0), KernelLoss(POISSON, 7.0)),
         (Softmax(4), KernelLoss(SOFTMAX, 0.0)),
         (OneVsRest(HuberHinge(0.3), 4), KernelLoss(HUBER_HINGE, 0.3)),
     ],
@@ -264,6 +288,8 @@ def test_compiled_name(loss, kernel):
         (lambda: HuberHinge(0.0), "bend=0.0"),
         (lambda: HuberHinge(float("nan")), "bend=nan"),
         (lambda: Squared(-1.0), "slope_bound=-1.0"),
+        (lambda: Poisson(0.0), "most=0.0"),
+        (lambda: Poisson(float("inf")), "most=inf"),
         (lambda: Softmax(1), "n_classes=1"),
         (lambda: OneVsRest(Logistic(), 1), "n_classes=1"),
     ],

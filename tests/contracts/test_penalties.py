@@ -2,6 +2,8 @@
 
 import inspect
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,6 +139,9 @@ def test_every_penalty_is_in_the_list():
         f"{sorted(missing)}: add an example to CONVEX or FOLDED in "
         "tests/contracts/test_penalties.py."
     )
+    page = (Path(__file__).parents[2] / "docs" / "penalties.md").read_text(encoding="utf-8")
+    missing = {name for name in listed if not re.search(rf"`{name}\b", page)}
+    assert not missing, f"{sorted(missing)}: add a row to the list of docs/penalties.md."
 
 
 @over_penalties

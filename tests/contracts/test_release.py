@@ -27,11 +27,11 @@ from _support import (
     table,
 )
 from hushfit import release
-from hushfit.audit import trimmed_checks
+from hushfit.audit import example_queries, trimmed_checks
 from hushfit.data import SecureCoins, SeededCoins
 from hushfit.data.rows import _source
 from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
-from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
 from hushfit.privacy import Relation, SecureSampler, SeededSampler
 from hushfit.release import (
     AdmmRun,
@@ -193,6 +193,7 @@ QUERIES = {
     "logistic gradient, no intercept": gradient(Logistic(), fit_intercept=False),
     "logistic gradient in a metric": gradient(Logistic(), metric=METRIC),
     "hinge gradient, large weights": gradient(HuberHinge(), size=30.0),
+    "poisson gradient": gradient(Poisson(4.0)),
     "squared gradient": gradient(Squared(2.0)),
     "softmax gradient": gradient(Softmax(3), outputs=3),
     "softmax gradient in a metric": gradient(Softmax(3), outputs=3, metric=METRIC),
@@ -357,6 +358,31 @@ def test_every_source_gives_the_same_answer(build, layout):
     np.testing.assert_allclose(query(source, None), answer_with(query, X, y), atol=1e-8)
 
 
+@over_queries
+@over_layouts
+def test_a_batch_is_answered_from_its_rows_alone_or_refused(build, layout):
+    """The price of a sampled batch counts on it: a query that reads the whole table all the same
+    would cost much more.
+    """
+    X, rows = table(50, COLUMNS), np.array([3, 4, 11, 48])
+    query = build(50, Relation.REPLACE_ONE)
+    loss = query.loss if isinstance(query, ClippedGradient) else Logistic()
+    y = labels_for(loss, query.problem.outputs, 50)
+    source = source_of(layout(X), y, query.problem.fit_intercept)
+    if not query.sampled:
+        with pytest.raises(InvalidArgument, match=r"over all rows|every row once"):
+            query(source, rows)
+        return
+    np.testing.assert_allclose(
+        query(source, rows),
+        answer_with(query, X[rows], y[rows]),
+        atol=1e-8,
+        err_msg=f"{type(query).__name__} declares `sampled` and answers from other rows than "
+        "those it is asked for. Heed `rows` in release/queries, or declare sampled = False and "
+        "call refuse_batch.",
+    )
+
+
 def in_any_order(query, n=200, seed=5):
     """Answers over the same records: in the given order, in other orders, and in blocks of other
     sizes.
@@ -441,6 +467,11 @@ def test_every_query_is_in_the_list():
         f"{sorted(missing)}: add a builder to QUERIES in tests/contracts/test_release.py and an "
         "example to example_queries in "
         "audit/checks/_examples.py, so that bounds, order and layout are tested."
+    )
+    examples = (query for relation in RELATIONS for query in example_queries(relation).values())
+    missing = listed - {type(example.query).__name__ for example in examples}
+    assert not missing, (
+        f"{sorted(missing)}: add an example to example_queries in audit/checks/_examples.py."
     )
     for name, where in ELSEWHERE.items():
         if where.endswith(", in the audit"):

@@ -4,6 +4,7 @@ import inspect
 import math
 from collections import Counter
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from _support import (
+    LOSSES,
     RELATIONS,
     SOURCES,
+    counts,
     curator_over,
     problem_for,
     records_of,
@@ -24,7 +27,7 @@ from _support import (
 from hushfit import solvers
 from hushfit.constraints import graph
 from hushfit.errors import InvalidArgument, NotConvergedWarning, UnknownName
-from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
 from hushfit.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, ScaledL2, Zero
 from hushfit.privacy import Budget, Relation, gaussian_mu
 from hushfit.release import AdaptiveRun, FixedSizeBatch, PoissonBatch
@@ -51,6 +54,8 @@ from hushfit.solvers import (
     run,
     solver_from,
 )
+
+TESTS = Path(__file__).parents[1]
 
 
 def shortened(solver):
@@ -92,6 +97,7 @@ PROBLEMS = {
     "logistic": (two_classes(d=4), Logistic(), 1),
     "hinge": (two_classes(d=4), HuberHinge(), 1),
     "squared": (two_classes(d=4), Squared(), 1),
+    "poisson": (counts(d=4), Poisson(6.0), 1),
     "softmax": (three_classes(d=4), Softmax(3), 3),
     "one-vs-rest": (three_classes(d=4), OneVsRest(HuberHinge(), 3), 3),
 }
@@ -121,6 +127,15 @@ def plan_or_none(solver, problem):
         return None
 
 
+def require_particular(solver, problem):
+    """Only solvers that are known to be particular may refuse a problem."""
+    assert isinstance(solver, PARTICULAR), (
+        f"{type(solver).__name__} refuses {problem.penalty!r} with {problem.loss!r}. If it should, "
+        "add it to PARTICULAR in tests/contracts/test_solvers.py and test the refusal in a file of "
+        "its own."
+    )
+
+
 def noise_for(solver):
     """The exact minimiser takes no noise."""
     return 0.0 if isinstance(solver, ExactMinimiser) else 0.3
@@ -141,6 +156,14 @@ def test_every_solver_is_in_the_list():
     missing = public - {type(solver).__name__ for solver in MADE.values()} - elsewhere
     assert not missing, (
         f"{sorted(missing)}: name it in SOLVERS of solvers/registry.py, or add it to MADE in "
+        "tests/contracts/test_solvers.py."
+    )
+
+
+def test_solvers_are_tried_with_every_loss():
+    missing = {type(loss) for loss, _ in LOSSES} - {type(loss) for _, loss, _ in PROBLEMS.values()}
+    assert not missing, (
+        f"{sorted(kind.__name__ for kind in missing)}: add rows for it to PROBLEMS in "
         "tests/contracts/test_solvers.py."
     )
 
@@ -197,7 +220,7 @@ def test_solver_releases_exactly_what_it_declared(solver, penalty, data, loss, o
     problem = problem_for(X, loss, outputs, penalty=penalty)
     plan = plan_or_none(solver, problem)
     if plan is None:
-        assert isinstance(solver, PARTICULAR)
+        require_particular(solver, problem)
         return
     curator = curator_over(source_of(X, y), plan, noise_for(solver))
     result = run(solver, problem, curator)
@@ -217,11 +240,10 @@ def test_solver_releases_exactly_what_it_declared(solver, penalty, data, loss, o
 def test_every_named_solver_takes_some_penalty_for_two_and_for_more_classes(name):
     kinds = ("logistic",) if name == "objective-kifer" else ("logistic", "softmax")
     for data, loss, outputs in (PROBLEMS[kind] for kind in kinds):
-        assert (
-            plan_or_none(
-                SOLVERS[name](), problem_for(data[0], loss, outputs, penalty=ScaledL2(0.1))
-            )
-            is not None
+        problem = problem_for(data[0], loss, outputs, penalty=ScaledL2(0.1))
+        assert plan_or_none(SOLVERS[name](), problem) is not None, (
+            f"{name} refuses a ridge with {loss!r}: a named solver should take one, so that "
+            "estimators can offer it."
         )
 
 
@@ -394,6 +416,48 @@ SURE = {
     "accelerated": (ProximalGradient(steps=300, clip=2.0, accelerated=True), 2e-4),
     "averaged": (ProximalGradient(steps=300, clip=2.0, accelerated=True, average_last=0.2), 1e-3),
 }
+# Where else it is shown that a solver finds the minimum without noise.
+SURE_ELSEWHERE = {
+    "exact": "contracts/test_solvers.py",
+    "ss-admm": "contracts/test_optima.py",
+    "mp-admm": "contracts/test_optima.py",
+    "dpsc": "contracts/test_optima.py",
+    "dp-sadmm": "contracts/test_optima.py",
+    "dp-vradmm": "contracts/test_optima.py",
+    "objective": "contracts/test_optima.py",
+    "dp-sgd": "solvers/test_dp_sgd.py",
+    "dp-adam": "solvers/test_dp_sgd.py",
+    "dp-svrg": "solvers/test_dp_sgd.py",
+    "newton": "solvers/test_newton.py",
+    "frank-wolfe": "solvers/test_frank_wolfe.py",
+    "objective-kifer": "solvers/test_classic_objective.py",
+    "ssp": "solvers/test_sufficient_statistics.py",
+    "rsgd-ar": "solvers/test_permuted_sgd.py",
+    "nsgd": "solvers/test_permuted_sgd.py",
+    "outpert-gd": "solvers/test_permuted_sgd.py",
+    "output": "solvers/test_output_perturbation.py",
+    "bls": "solvers/test_line_search.py",
+    "dp-agd": "solvers/test_dp_agd.py",
+}
+
+
+def test_every_named_solver_is_shown_to_find_the_minimum_without_noise():
+    missing = set(SOLVERS) - set(SURE) - set(SURE_ELSEWHERE)
+    assert not missing, (
+        f"{sorted(missing)}: add the solver with loose clipping and a tolerance to SURE in "
+        "tests/contracts/test_solvers.py, or the test file that shows it to SURE_ELSEWHERE."
+    )
+    assert all((TESTS / file).is_file() for file in SURE_ELSEWHERE.values())
+
+
+def test_every_named_solver_has_a_page():
+    pages = (TESTS.parent / "docs" / "algorithms").glob("*.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    missing = {name for name in SOLVERS if f'"{name}"' not in text}
+    assert not missing, (
+        f'{sorted(missing)}: write docs/algorithms/mine.md with solver="mine" in its title, and '
+        "list it in docs/README.md."
+    )
 
 
 @pytest.mark.parametrize(("solver", "tolerance"), SURE.values(), ids=SURE)
@@ -409,7 +473,7 @@ def test_vanishing_noise_finds_the_minimum(solver, tolerance, penalty, kind, noi
     problem = problem_for(X, loss, outputs, penalty=penalty)
     plan = plan_or_none(solver, problem)
     if plan is None:
-        assert isinstance(solver, WhitenedGradientDescent)
+        require_particular(solver, problem)
         return
     value = objective(problem, records_of(X), y)
     w = run(solver, problem, curator_over(source_of(X, y), plan, noise)).w

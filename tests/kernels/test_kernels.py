@@ -13,7 +13,10 @@ import pytest
 from scipy import sparse
 
 from _support import (
+    BINARY,
+    COUNTS,
     LOSSES,
+    REAL,
     SOURCES,
     clipped_gradient_sum,
     labels_for,
@@ -25,11 +28,12 @@ from _support import (
 from hushfit import PrivateLogisticRegression
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, FeatureBounds, as_source
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.codes import CODES, HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED
+from hushfit.kernels.codes import CODES, SOFTMAX
 from hushfit.kernels.gradient import _slope, _weigh_outputs, _weight
 from hushfit.kernels.grid import add_on_grid
+from hushfit.kernels.line_search import _value
 from hushfit.kernels.threads import parallel_map, parallel_sum, thread_count
-from hushfit.losses import HuberHinge, KernelLoss, Logistic, Softmax, Squared
+from hushfit.losses import KernelLoss, Logistic, Softmax, Squared
 from hushfit.release import ClippedGradient, Metric
 from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent
 
@@ -118,22 +122,15 @@ def test_fused_sum_in_a_metric_clips_by_the_length_there(loss, outputs, layout, 
     np.testing.assert_allclose(answer.reshape(problem.shape), expected, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("code", "parameter", "loss"),
-    [
-        (LOGISTIC, 0.0, Logistic()),
-        (HUBER_HINGE, 0.5, HuberHinge(0.5)),
-        (SQUARED, 0.7, Squared(0.7)),
-    ],
-    ids=["logistic", "huber hinge", "squared"],
-)
-def test_compiled_slope_is_the_slope_of_the_loss(code, parameter, loss):
+@pytest.mark.parametrize("loss", BINARY + REAL + COUNTS, ids=repr)
+def test_compiled_slope_and_value_are_those_of_the_loss(loss):
     t = np.concatenate([np.linspace(-5, 5, 201), [-800.0, -40.0, 40.0, 800.0]])
-    for y in (-1.0, 1.0):
-        compiled = [_slope(code, parameter, margin, y) for margin in t]
-        np.testing.assert_allclose(
-            compiled, loss.slope(t, np.full(len(t), y)), rtol=1e-14, atol=1e-300
-        )
+    for y in (-1.0, 1.0) if loss in BINARY else (-1.0, 0.0, 1.0, 4.0, 1e6):
+        labels = np.full(len(t), y)
+        slopes = [_slope(*loss.kernel, margin, y) for margin in t]
+        np.testing.assert_allclose(slopes, loss.slope(t, labels), rtol=1e-14, atol=1e-14)
+        values = [_value(*loss.kernel, margin, y) for margin in t]
+        np.testing.assert_allclose(values, loss.value(t, labels), rtol=1e-14, atol=1e-13)
 
 
 @pytest.mark.parametrize("margin", [np.nan, np.inf, -np.inf, 1e308])
@@ -141,7 +138,7 @@ def test_no_margin_lets_a_record_past_its_cap(margin):
     """A public weight may be so large that margins overflow; the contribution of a record must stay
     bounded.
     """
-    for code in (LOGISTIC, HUBER_HINGE, SQUARED):
+    for code in set(CODES) - {SOFTMAX}:
         assert abs(_weight(code, 0.5, margin, 1.0, 1.0, 0.25)) <= 0.25
     t = np.array([margin, -margin, 0.0])
     _weigh_outputs(Softmax(3).kernel.code, 0.0, t, 1, 1.0, 0.25)

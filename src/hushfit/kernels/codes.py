@@ -6,8 +6,11 @@ LOGISTIC = 0
 HUBER_HINGE = 1
 SQUARED = 2
 SOFTMAX = 3
+POISSON = 4
 
-CODES = (LOGISTIC, HUBER_HINGE, SQUARED, SOFTMAX)
+CODES = (LOGISTIC, HUBER_HINGE, SQUARED, SOFTMAX, POISSON)
 UNKNOWN = (
-    "This loop has no branch for the code of the loss. Write one, or use a loss of hushfit.losses."
+    "This loop has no branch for the code of the loss. Write one, or use a loss of hushfit.losses. "
+    "If there is one, delete hushfit/kernels/__pycache__: loops that were compiled before are kept "
+    "there."
 )

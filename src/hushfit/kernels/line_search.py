@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from hushfit.kernels._compile import compiled
-from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, SOFTMAX, SQUARED, UNKNOWN
+from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, POISSON, SOFTMAX, SQUARED, UNKNOWN
 from hushfit.kernels.gradient import _STRICT, ROUNDER, _count, _dot, _dot_sparse, _pick
 
 
@@ -29,6 +29,12 @@ def _value(code, parameter, t, y):
         miss = abs(t - y)
         near = min(miss, parameter)
         return 0.5 * near * near + parameter * (miss - near)
+    if code == POISSON:
+        top = math.log(parameter)
+        rate = math.exp(min(t, top)) + parameter * max(0.0, t - top)
+        count = min(parameter, max(0.0, y))
+        rest = count * math.log(count) - count if count > 0.0 else 0.0
+        return max(0.0, rate - count * t + rest)
     raise NotImplementedError(UNKNOWN)
 
 

@@ -5,6 +5,7 @@ Logistic    Logistic loss :math:`\log(1 + e^{-y t})` for labels -1 and +1
 KernelLoss  Code and parameter of a loss in compiled code
 Loss        A pointwise loss l(t, y) of a margin ``t`` and a label ``y``
 OneVsRest   Sum of K binary losses, the k-th with label +1 for class k and -1 for all others
+Poisson     Half the Poisson deviance of counts that are at most ``most``
 Softmax     Multinomial logistic loss :math:`\log \sum_k e^{t_k} - t_y` for labels 0, ..., K - 1
 Squared     Squared loss :math:`(t - y)^2 / 2` whose slope is clipped
 """
@@ -13,7 +14,17 @@ from hushfit.losses._huber_hinge import HuberHinge
 from hushfit.losses._logistic import Logistic
 from hushfit.losses._loss import KernelLoss, Loss
 from hushfit.losses._one_vs_rest import OneVsRest
+from hushfit.losses._poisson import Poisson
 from hushfit.losses._softmax import Softmax
 from hushfit.losses._squared import Squared
 
-__all__ = ["HuberHinge", "KernelLoss", "Logistic", "Loss", "OneVsRest", "Softmax", "Squared"]
+__all__ = [
+    "HuberHinge",
+    "KernelLoss",
+    "Logistic",
+    "Loss",
+    "OneVsRest",
+    "Poisson",
+    "Softmax",
+    "Squared",
+]

@@ -16,8 +16,8 @@ class Query(Protocol):
     """
 
     sampled: ClassVar[bool]
-    """Whether the proof covers sampled batches: its sensitivity under replace-one must be twice
-    its radius.
+    """Whether it answers over the given rows alone and its proof covers sampled batches. Poisson
+    batches need a sensitivity under replace-one of twice its radius.
     """
 
     made_for: ClassVar[str | None]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Vector
-from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Poisson, Softmax, Squared
 from hushfit.penalties import L1, Zero
 from hushfit.privacy import Relation, replaces_one
 from hushfit.problem import Problem
@@ -95,6 +95,7 @@ def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Exampl
     )
     add("gradient, hinge", HuberHinge(), lambda p, w: ClippedGradient(p, w, 0.7), size=5.0)
     add("gradient, squared", Squared(2.0), lambda p, w: ClippedGradient(p, w, 1.0))
+    add("gradient, poisson", Poisson(4.0), lambda p, w: ClippedGradient(p, w, 1.0))
     add("gradient, softmax", Softmax(3), lambda p, w: ClippedGradient(p, w, 0.8), outputs=3)
     add(
         "gradient, one against the rest",
@@ -169,6 +170,8 @@ def _labels_of(loss: Loss, outputs: int) -> Callable[[np.random.Generator], floa
         return lambda rng: float(rng.integers(outputs))
     if isinstance(loss, Squared):
         return lambda rng: float(10 ** rng.uniform(-1, 4) * rng.choice([-1, 1]))
+    if isinstance(loss, Poisson):  # counts beyond the largest too
+        return lambda rng: float(np.rint(10 ** rng.uniform(-1, 4)))
     return lambda rng: float(rng.choice([-1.0, 1.0]))
 
 

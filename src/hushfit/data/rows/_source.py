@@ -36,6 +36,10 @@ FEWEST_BLOCK_ROWS = 4_096
 class Block(Protocol):
     """Some records of a source. ``place`` picks the entries of a per-row vector that belong to
     them.
+
+    Sums (``gradient_sum``, ``difference_sum``, ``drop_sum``) are over the rows that the source was
+    asked for. ``second_moment``, ``lengths`` and ``margins`` are of all records of the block: only
+    for queries over all rows.
     """
 
     @property

@@ -314,6 +314,10 @@ class PermutedRun:
 
     def _partitioned(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
         """Rows of each batch, sorted by position; None for all rows."""
+        if order is not None and len(order) != n_rows:
+            raise InvalidArgument(
+                f"A run takes every row once, in some order: {n_rows} rows, not {len(order)}."
+            )
         if len(self.passes.sizes) == 1:
             return [None]
         if order is None:
@@ -321,10 +325,6 @@ class PermutedRun:
                 np.arange(n_rows)
                 if self.order is None
                 else uniform_order(n_rows, SeededCoins(self.order))
-            )
-        if len(order) != n_rows:
-            raise InvalidArgument(
-                f"A run takes every row once, in some order: {n_rows} rows, not {len(order)}."
             )
         return [np.sort(rows) for rows in np.split(order, np.cumsum(self.passes.sizes)[:-1])]
 

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import Block, DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Poisson, Softmax, Squared
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release.queries._second_moment import SecondMoment
@@ -238,6 +238,9 @@ def _curvature(loss: Loss, t: Vector, y: Vector, kind: str) -> Vector:
             return np.where(np.abs(t - y) <= loss.slope_bound, 1.0, 0.0)
         case Squared():
             return loss.slope_bound / np.maximum(np.abs(t - y), loss.slope_bound)
+        case Poisson() if kind == "hessian":
+            top = math.log(loss.most)
+            return np.where(t <= top, np.exp(np.minimum(t, top)), 0.0)
         case Softmax() if kind == "hessian":
             p = softmax(t, axis=1)
             # A row of diag(p) - pp' has absolute sum 2 p_k (1 - p_k), and no eigenvalue exceeds the
