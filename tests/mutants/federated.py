@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from hushfit.federated import _owner as owners
+from hushfit.federated import deployment as deployments
 from hushfit.federated.algorithms import _ipp_admm as ipp_admm
 from hushfit.federated.algorithms import _pp_admm as pp_admm
 from hushfit.federated.algorithms import _r_admm as r_admm
@@ -183,7 +184,9 @@ FEDERATED = (
         "run quoted in its refusal",
         "hushfit.federated.deployment._run_spec",
         "A refusal quotes the run's description, which the engine may have filled in at the owner.",
-        lambda: swapped(deployment, told_to_others=str),
+        lambda: together(
+            swapped(deployment, told_to_others=str), swapped(deployments, told_to_others=str)
+        ),
         ("consent of an owner",),
         "hushfit 0.1",
     ),

@@ -63,8 +63,8 @@ def _as_one(one, rule, relation):
 def exact_scores():
     original = model_selection.released_score
 
-    def released_score(scores, strength, relation, sampler, coins, reserve):
-        return original(scores, float("inf"), relation, sampler, coins, reserve)
+    def released_score(scores, strength, trials, randomness, reserve):
+        return original(scores, float("inf"), trials, randomness, reserve)
 
     return swapped(model_selection, released_score=released_score)
 
