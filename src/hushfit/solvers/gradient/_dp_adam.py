@@ -64,8 +64,11 @@ class DPAdam:
         check_settings(
             self, steps=self.steps, clip=self.clip, step_size=self.step_size, floor=self.floor
         )
-        if not all(0 <= rate < 1 for rate in self.decay) or not 0 <= self.average_last <= 1:
-            raise InvalidArgument(f"{self} needs decays in [0, 1) and 0 <= average_last <= 1.")
+        pair = isinstance(self.decay, tuple) and len(self.decay) == 2
+        if not pair or not all(0 <= rate < 1 for rate in self.decay):
+            raise InvalidArgument("decay should be a pair of rates in [0, 1), such as (0.9, 0.99).")
+        if not 0 <= self.average_last <= 1:
+            raise InvalidArgument(f"average_last={self.average_last} is not a share in [0, 1].")
 
     def for_budget(self, budget: Budget, problem: Problem) -> "DPAdam":
         """The same; without privacy, on all rows and without clipping, unless given."""
