@@ -552,7 +552,7 @@ def test_the_cost_composes_and_survives_json():
 @pytest.mark.parametrize(
     ("shares", "ratios", "words"),
     [
-        ((0.5, 0.4), (1.0, 1.0), "add up to 0.9"),
+        ((0.5, 0.4), (1.0, 1.0), "sum to 0.9"),
         ((0.5, 0.5), (1.0,), "one of each"),
         ((0.5, 0.5), (0.9, 0.8), "largest ratio is 0.9"),
         ((), (), "one of each"),

@@ -159,7 +159,7 @@ def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Exampl
     add("minimiser", Logistic(), lambda p, w: RegularisedMinimiser(p, 0.3), penalty=L1(0.02))
     add("perturbed minimiser", Logistic(), lambda p, w: PerturbedMinimiser(p, 0.3))
     add("loss drops", Logistic(), _drop)
-    add("gate", Logistic(), lambda p, w: Gate(_drop(p, w), np.array([0.1, 0.2, 0.3])))
+    add("gate", Logistic(), lambda p, w: Gate(_drop(p, w), np.array([0.1, 0.2, 0.3])), size=4.0)
     add("choice", HuberHinge(), lambda p, w: Choice(_drop(p, w), np.array([0.1, 0.2, 0.3])))
     add("steepest corner", Logistic(), lambda p, w: SteepestCorner(p, w, 0.5))
     return made
