@@ -106,10 +106,8 @@ class LossDrop:
 
     def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
         vectors = np.ascontiguousarray(with_intercept(self.vectors, self.problem))
-        bounds, grids = (
-            self.bounds.copy(),
-            self.grids.copy(),
-        )  # loops are compiled for writable arrays
+        # Loops are compiled for writable arrays.
+        bounds, grids = self.bounds.copy(), self.grids.copy()
 
         def of_block(block: Block) -> Vector:
             return block.drop_sum(vectors, self.mixes, bounds, *self.problem.loss.kernel, grids)
