@@ -33,10 +33,10 @@ CURVATURES = (0.25, 1.0, 4.0)  # mu of objective perturbation relative to the de
 _SMALLEST_MU, _LEAST_USUAL_MU = 2e-5, 1e-4
 
 
-def tuned(n_rows: int, dimension: int, epsilon: float, delta: float) -> dict[str, Solver]:
+def tuned(n_units: int, dimension: int, epsilon: float, delta: float) -> dict[str, Solver]:
     """The settings of the baselines, from public numbers; replace-one."""
     gaussian = gaussian_mu(epsilon, delta)
-    nu = 2 * math.sqrt(dimension) / (gaussian * n_rows)
+    nu = 2 * math.sqrt(dimension) / (gaussian * n_units)
     usual_step = 0.1 * min(max(0.7 / nu, 8.0), 128.0)
     found: dict[str, Solver] = {}
     for steps, clip, momentum, averaged, factor in GRADIENT_SETTINGS:
@@ -45,7 +45,7 @@ def tuned(n_rows: int, dimension: int, epsilon: float, delta: float) -> dict[str
         found[f"gd T={steps} C={clip:g} x{factor:g}"] = ProximalGradient(
             steps=steps, clip=clip, momentum=momentum, step_size=length, average_last=averaged
         )
-    usual_mu = 0.25 / (min(math.sqrt(0.01 * gaussian**2 / 2), 0.25) * n_rows)
+    usual_mu = 0.25 / (min(math.sqrt(0.01 * gaussian**2 / 2), 0.25) * n_units)
     for factor in CURVATURES:
         least = _LEAST_USUAL_MU if factor >= 1 else _SMALLEST_MU
         found[f"objective x{factor:g}"] = ObjectivePerturbation(mu=max(factor * usual_mu, least))

@@ -102,7 +102,7 @@ def here(secure: bool) -> Fit:
     problem = Problem(Logistic(), Zero(), *X.shape, Relation.ADD_REMOVE)
 
     def once(batch: int, epochs: int, seed: int) -> Trained:
-        start, n = time.perf_counter(), problem.n_rows
+        start, n = time.perf_counter(), problem.n_units
         solver = DPSGD(steps=round(epochs * n / batch), sampling=PoissonBatch(batch / n))
         plan, budget = solver.plan(problem), usable(Budget(EPSILON, DELTA))[0]
         strength = calibrate(

@@ -360,7 +360,7 @@ def usual_threshold(algorithm: IPPADMM, epsilon: float, delta: float) -> float:
         multiplier
         * 2
         * problem.loss.slope_bound
-        / problem.n_rows
+        / problem.n_units
         * math.sqrt(math.prod(problem.shape))
     )
 

@@ -501,7 +501,7 @@ def status(key):
 
 def steps(source, edges, d, count):
     A = graph(edges, d, with_identity=True)
-    problem = Problem(Logistic(), L1(1e-4), source.n_rows, d, Relation.REPLACE_ONE, constraint=A)
+    problem = Problem(Logistic(), L1(1e-4), source.n_units, d, Relation.REPLACE_ONE, constraint=A)
     solver = DPSADMM(steps=count)
     curator = Curator(source, solver.plan(problem), {"gradient": 1.0}, problem.relation, SecureSampler(), SecureCoins())
     taken = []
@@ -553,7 +553,7 @@ def admm(quick: bool) -> list[Measurement]:
         problem = Problem(Logistic(), L1(1e-4), n, 123, Relation.REPLACE_ONE)
         source, batch = as_source(X, y), PoissonBatch(0.1)
         batches = [
-            batch.rows(n, SecureCoins()) for _ in range(repeats + 1)
+            batch.units(n, SecureCoins()) for _ in range(repeats + 1)
         ]  # each read once, so that no batch is in the cache
         query, waiting = ClippedGradient(problem, np.zeros(124), clip=0.5), iter(batches)
         solvers = {
@@ -563,7 +563,7 @@ def admm(quick: bool) -> list[Measurement]:
         tasks = [
             lambda query=query, source=source, waiting=waiting: query(source, next(waiting)),
             lambda: SecureSampler().gaussian(62, 124),
-            lambda n=n, batch=batch: batch.rows(n, SecureCoins()),
+            lambda n=n, batch=batch: batch.units(n, SecureCoins()),
             *(iterating(solver, problem, X, y) for solver in solvers.values()),
         ]
         kernel, drawn, chosen, *iterations = side_by_side(tasks, repeats)

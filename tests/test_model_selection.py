@@ -532,7 +532,7 @@ class MayFail(BaseEstimator):
             random_state,
         )
 
-    def quote(self, n_rows, n_features):
+    def quote(self, n_units, n_features):
         return SimpleNamespace(cost=ApproximateCost(self.epsilon, 0.9 * self.delta))
 
     def fit(self, X, y):

@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from hushfit._typing import AnyArray, IntVector, Vector
-from hushfit.data import Coins, as_source, fixed_size_rows
+from hushfit.data import Coins, as_source, fixed_size_units
 from hushfit.errors import (
     InsecureNoiseWarning,
     InvalidArgument,
@@ -509,7 +509,7 @@ def _quote_of(model: Any, X: Any, y: Any) -> Quote:
     ((name, part),) = payers(model)
     if not callable(getattr(part, "quote", None)):
         raise InvalidArgument(
-            f"{type(part).__name__} has no quote(n_rows, n_features), so no trial of it can be "
+            f"{type(part).__name__} has no quote(n_units, n_features), so no trial of it can be "
             "priced. Give it one, or search over an estimator of hushfit."
         )
     shape = (_num_samples(X), _num_features(X)) if not name else _shape_at(model, name, X, y)
@@ -620,21 +620,21 @@ def _values(values: Any) -> Any:
     return values if isinstance(values, list | tuple | np.ndarray) else [values]
 
 
-def split(n_rows: int, share: float, coins: Coins) -> tuple[IntVector, IntVector]:
+def split(n_units: int, share: float, coins: Coins) -> tuple[IntVector, IntVector]:
     """Rows to fit on and rows to score on, by random bits independent of the rows."""
     if not 0 < share < 1:
         raise InvalidArgument(
             f"holdout={share!r} is not a share of the rows. Give a number between 0 and 1, such as "
             "0.2."
         )
-    count = round(share * n_rows)
-    if not 1 <= count <= n_rows - 2:
+    count = round(share * n_units)
+    if not 1 <= count <= n_units - 2:
         raise TooFewRows(
-            f"holdout={share:g} of {n_rows} rows leaves too few to score or to fit on. Give more "
+            f"holdout={share:g} of {n_units} rows leaves too few to score or to fit on. Give more "
             "rows."
         )
-    scored_on = fixed_size_rows(n_rows, count, coins)
-    return np.setdiff1d(np.arange(n_rows), scored_on), scored_on
+    scored_on = fixed_size_units(n_units, count, coins)
+    return np.setdiff1d(np.arange(n_units), scored_on), scored_on
 
 
 def uniform_below(count: int, coins: Coins) -> int:

@@ -12,6 +12,7 @@ from hushfit.kernels.codes import CODES
 from hushfit.losses import Loss
 from hushfit.penalties import Penalty, check_penalty
 from hushfit.privacy import Relation
+from hushfit.unit import ROW, PrivacyUnit
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Problem:
     penalty : Penalty
         With several outputs, of their weights as an array of shape (outputs, columns); most
         penalties add up over outputs.
-    n_rows : int
-        Taken as public under both relations; sums are divided by it.
+    n_units : int
+        Number of rows, or of persons. Taken as public under both relations; sums are divided by it.
     n_features : int
     relation : Relation or str
     fit_intercept : bool, default=True
@@ -40,16 +41,20 @@ class Problem:
         Public ``A w + B z = c`` between the columns' weights and the variable ``z`` that the
         penalty is a function of; None penalises the weights themselves. Only the ADMM solvers take
         one.
+    privacy_unit : PrivacyUnit, default=ROW
+        Whom the guarantee protects; how many rows of a person are used enters the bounds on
+        rounding.
     """
 
     loss: Loss
     penalty: Penalty
-    n_rows: int
+    n_units: int
     n_features: int
     relation: Relation
     fit_intercept: bool = True
     outputs: int = 1
     constraint: Constraint | None = None
+    privacy_unit: PrivacyUnit = ROW
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
@@ -83,6 +88,11 @@ class Problem:
     def dimension(self) -> int:
         """Length of a record: columns and intercept."""
         return self.n_features + self.fit_intercept
+
+    @property
+    def rows_per_unit(self) -> int:
+        """Largest number of rows that one unit contributes: 1, or the bound on rows per person."""
+        return self.privacy_unit.rows_per_person
 
     @property
     def shape(self) -> tuple[int, ...]:

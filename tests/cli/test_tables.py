@@ -54,7 +54,7 @@ def test_packed_rows_answer_as_the_matrix_does(rows, columns):
     def joined(source, question, pick=None):
         return np.concatenate([question(block) for block in source.blocks(pick)])
 
-    assert rows.n_rows == dense.n_rows
+    assert rows.n_units == dense.n_units
     assert np.allclose(
         joined(rows, lambda b: b.margins(w)),
         joined(dense, lambda b: b.margins(w)),

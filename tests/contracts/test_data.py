@@ -13,7 +13,7 @@ from scipy import sparse, stats
 from scipy.optimize import brentq
 
 from _support import SOURCES, records_of, source_of, table
-from hushfit.data import FeatureBounds, SecureCoins, SeededCoins, fixed_size_rows, poisson_rows
+from hushfit.data import FeatureBounds, SecureCoins, SeededCoins, fixed_size_units, poisson_units
 from hushfit.data.rows import _sampling
 from hushfit.data.schema._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.errors import InvalidArgument
@@ -23,8 +23,8 @@ from hushfit.privacy import FixedSizeGaussianCost, Relation, epsilon_of
 LEVEL = 1e-6
 COINS = {"secure": SecureCoins(), "seeded": SeededCoins(0)}
 SAMPLERS = {
-    "poisson": lambda n, rate, coins: poisson_rows(n, rate, coins),
-    "fixed size": lambda n, rate, coins: fixed_size_rows(n, round(rate * n), coins),
+    "poisson": lambda n, rate, coins: poisson_units(n, rate, coins),
+    "fixed size": lambda n, rate, coins: fixed_size_units(n, round(rate * n), coins),
 }
 
 over_layouts = pytest.mark.parametrize("layout", SOURCES.values(), ids=SOURCES)
@@ -66,7 +66,7 @@ def test_replacing_one_row_moves_no_other_record(layout, fit_intercept, newcomer
     other[17] = newcomer
     before, after = (source_of(layout(rows), y, fit_intercept) for rows in (X, other))
     rest = np.arange(60) != 17
-    assert (after.n_rows, after.n_features) == (before.n_rows, before.n_features) == (60, 5)
+    assert (after.n_units, after.n_features) == (before.n_units, before.n_features) == (60, 5)
     np.testing.assert_array_equal(before.scale[rest], after.scale[rest])
 
 
@@ -166,16 +166,16 @@ def test_batches_hold_different_rows_of_the_table(draw, coins):
 
 @over_coins
 def test_fixed_size_batches_have_their_size(coins):
-    assert {len(fixed_size_rows(100, 30, coins)) for _ in range(50)} == {30}
-    assert fixed_size_rows(7, 7, coins).tolist() == list(range(7))
+    assert {len(fixed_size_units(100, 30, coins)) for _ in range(50)} == {30}
+    assert fixed_size_units(7, 7, coins).tolist() == list(range(7))
 
 
 @over_coins
 def test_poisson_batches_vary_in_size(coins):
     """All fifty sizes are equal with probability below 1e-40."""
-    assert len({len(poisson_rows(100, 0.3, coins)) for _ in range(50)}) > 1
-    assert poisson_rows(7, 1.0, coins).tolist() == list(range(7))
-    assert all(len(poisson_rows(0, rate, coins)) == 0 for rate in (1.0, 0.3, 0.01, 1e-12))
+    assert len({len(poisson_units(100, 0.3, coins)) for _ in range(50)}) > 1
+    assert poisson_units(7, 1.0, coins).tolist() == list(range(7))
+    assert all(len(poisson_units(0, rate, coins)) == 0 for rate in (1.0, 0.3, 0.01, 1e-12))
 
 
 def inclusions(draw, coins, n, rate, steps):
@@ -215,7 +215,7 @@ def test_every_row_is_taken_equally_often_and_steps_are_independent(draw, coins,
 def test_rows_of_a_poisson_batch_are_independent_of_their_neighbours(coins, rate):
     """Products of neighbouring rows of 4000 batches; rejects at 1e-6."""
     n, steps = 40, 4000
-    centred = inclusions(poisson_rows, coins, n, rate, steps) - rate
+    centred = inclusions(poisson_units, coins, n, rate, steps) - rate
     together = (centred[:, 1:] * centred[:, :-1]).sum() ** 2 / (
         steps * (n - 1) * (rate * (1 - rate)) ** 2
     )
@@ -276,7 +276,7 @@ def test_what_drawing_with_replacement_would_cost():
 
 def test_sampling_less_often_than_asked_is_what_rounding_does():
     """A rate below 2**-64 takes no row, rather than one too often."""
-    assert len(poisson_rows(10_000, 1e-20, SeededCoins(0))) == 0
+    assert len(poisson_units(10_000, 1e-20, SeededCoins(0))) == 0
 
 
 class _ScriptedBits:
@@ -291,7 +291,7 @@ class _ScriptedBits:
 
 def test_a_tie_for_the_last_place_is_drawn_again():
     coins = _ScriptedBits([5, 1, 5, 9], [5, 1, 6, 9])
-    assert fixed_size_rows(4, 2, coins).tolist() == [0, 1]
+    assert fixed_size_units(4, 2, coins).tolist() == [0, 1]
     assert coins.draws == []
 
 
@@ -312,11 +312,11 @@ def test_a_row_is_sampled_with_exactly_its_rate():
     """
     first, second, byte = np.meshgrid([0, 1], [0, 1], np.arange(256))
     cases = list(zip(first.ravel(), second.ravel(), byte.ravel(), strict=True))
-    taken = sum(len(poisson_rows(1, 3 / 16, Enumerated([a, b], [c], [0]))) for a, b, c in cases)
+    taken = sum(len(poisson_units(1, 3 / 16, Enumerated([a, b], [c], [0]))) for a, b, c in cases)
     assert taken == 4 * 256 * 3 / 16
     # Another rate with as many leading zeros gives another count.
     assert (
-        sum(len(poisson_rows(1, 3.5 / 16, Enumerated([a, b], [c], [0]))) for a, b, c in cases)
+        sum(len(poisson_units(1, 3.5 / 16, Enumerated([a, b], [c], [0]))) for a, b, c in cases)
         != taken
     )
 
@@ -344,7 +344,7 @@ def test_undecided_rows_are_decided_by_the_remaining_digits(rate):
     for digits, inside in ((tail - 1, 1), (tail, 0), (tail + 1, 0)):
         if 0 <= digits < 2**56:
             coins = Enumerated(*[[0] * zeros] * (zeros > 0), [head], [digits << 8])
-            assert len(poisson_rows(1, rate, coins)) == inside
+            assert len(poisson_units(1, rate, coins)) == inside
 
 
 RARE = [0.03, 256 / 32_561, 1e-3, 1e-5, 2.0**-40, 2.0**-64]
@@ -407,7 +407,7 @@ def test_gaps_are_as_defined_however_close_a_word_lies_to_a_bound(rate, digit):
         for word in range(bound - 2, bound + 4):
             coins = OneWord(word, more)
             gap = gap_of(Fraction(word, 2**64) + tail, threshold, longest)
-            assert poisson_rows(longest + 1, rate, coins).tolist() == (
+            assert poisson_units(longest + 1, rate, coins).tolist() == (
                 [gap] if gap < longest else []
             )
             assert coins.requested_more == (word - bound in (0, 1))
@@ -425,9 +425,9 @@ def test_a_walk_that_runs_out_of_words_goes_on_where_it_was():
         def words(self, count):
             return SeededCoins(3).words(2000)
 
-    rows = poisson_rows(10_000, 0.02, OneByOne())
+    rows = poisson_units(10_000, 0.02, OneByOne())
     assert len(rows) > 100
-    np.testing.assert_array_equal(rows, poisson_rows(10_000, 0.02, AllAtOnce()))
+    np.testing.assert_array_equal(rows, poisson_units(10_000, 0.02, AllAtOnce()))
 
 
 def test_gaps_longer_than_the_longest_are_walked_in_parts():
@@ -435,9 +435,9 @@ def test_gaps_longer_than_the_longest_are_walked_in_parts():
     takes the next row.
     """
     longest = len(_sampling._gaps(int(1e-5 * 2.0**64)).beyond)
-    rows = poisson_rows(2 * longest + 2, 1e-5, Enumerated([0, 0, 2**64 - 1, 2**64 - 1]))
+    rows = poisson_units(2 * longest + 2, 1e-5, Enumerated([0, 0, 2**64 - 1, 2**64 - 1]))
     assert rows.tolist() == [2 * longest, 2 * longest + 1]
 
 
 def test_a_vanishing_rate_takes_nobody():
-    assert len(poisson_rows(1000, 2.0**-70, SecureCoins())) == 0
+    assert len(poisson_units(1000, 2.0**-70, SecureCoins())) == 0

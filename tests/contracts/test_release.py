@@ -81,8 +81,8 @@ METRIC = Metric(np.diag([9.0, 1.0, 0.2, 3.0]) + 0.1)
 def gradient(loss, outputs=1, metric=None, fit_intercept=True, size=1.0):
     """Builder of a gradient query at nonzero weights."""
 
-    def build(n_rows, relation):
-        problem = problem_for(np.empty((n_rows, COLUMNS)), loss, outputs, relation, fit_intercept)
+    def build(n_units, relation):
+        problem = problem_for(np.empty((n_units, COLUMNS)), loss, outputs, relation, fit_intercept)
         w = size * np.random.default_rng(1).normal(size=problem.shape)
         return ClippedGradient(problem, w, 0.4, metric)
 
@@ -90,8 +90,8 @@ def gradient(loss, outputs=1, metric=None, fit_intercept=True, size=1.0):
 
 
 def second_moment(fit_intercept):
-    return lambda n_rows, relation: SecondMoment(
-        problem_for(np.empty((n_rows, COLUMNS)), relation=relation, fit_intercept=fit_intercept)
+    return lambda n_units, relation: SecondMoment(
+        problem_for(np.empty((n_units, COLUMNS)), relation=relation, fit_intercept=fit_intercept)
     )
 
 
@@ -100,8 +100,8 @@ def curvature(loss, outputs=1, kind="hessian", fit_intercept=True):
     curvature.
     """
 
-    def build(n_rows, relation):
-        problem = problem_for(np.empty((n_rows, COLUMNS)), loss, outputs, relation, fit_intercept)
+    def build(n_units, relation):
+        problem = problem_for(np.empty((n_units, COLUMNS)), loss, outputs, relation, fit_intercept)
         return HessianSum(problem, 0.02 * np.random.default_rng(1).normal(size=problem.shape), kind)
 
     return build
@@ -112,8 +112,8 @@ def gradient_with(matrix, share):
     clipped.
     """
 
-    def build(n_rows, relation):
-        problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
+    def build(n_units, relation):
+        problem = problem_for(np.empty((n_units, COLUMNS)), relation=relation)
         w = np.random.default_rng(1).normal(size=problem.shape)
         return GradientWithMoment(
             ClippedGradient(problem, w, 0.1), matrix(problem, 0.02 * w), share
@@ -122,8 +122,8 @@ def gradient_with(matrix, share):
     return build
 
 
-def histogram(n_rows, relation):
-    problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
+def histogram(n_units, relation):
+    problem = problem_for(np.empty((n_units, COLUMNS)), relation=relation)
     return MarginHistogram(problem, np.array([1.0, -2.0, 0.5, 0.3]), np.array([-0.5, 0.0, 0.5]))
 
 
@@ -132,8 +132,8 @@ def difference(loss, outputs=1, apart=60.0):
     smoothness.
     """
 
-    def build(n_rows, relation):
-        problem = problem_for(np.empty((n_rows, COLUMNS)), loss, outputs, relation)
+    def build(n_units, relation):
+        problem = problem_for(np.empty((n_units, COLUMNS)), loss, outputs, relation)
         w, way = np.random.default_rng(1).normal(size=(2, *problem.shape))
         snapshot = w + apart * way / np.linalg.norm(way)
         return GradientDifference(
@@ -143,44 +143,45 @@ def difference(loss, outputs=1, apart=60.0):
     return build
 
 
-def logistic_gradient(n_rows, relation):
+def logistic_gradient(n_units, relation):
     """Sensitivity by diameter; two records never attain twice the radius, which Poisson batches use
     (test_admm.py).
     """
     return LogisticGradient(
-        problem_for(np.empty((n_rows, COLUMNS)), relation=relation), np.array([1.0, -2.0, 0.5, 0.3])
+        problem_for(np.empty((n_units, COLUMNS)), relation=relation),
+        np.array([1.0, -2.0, 0.5, 0.3]),
     )
 
 
-def admm_step(n_rows, relation):
+def admm_step(n_units, relation):
     """From a nonzero state. Without a penalty z changes with x, as much as the proof allows."""
-    problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
+    problem = problem_for(np.empty((n_units, COLUMNS)), relation=relation)
     x, z, y = np.random.default_rng(1).normal(size=(3, *problem.shape))
     return AdmmStep(problem, AdmmState(x, z, 0.1 * y), 2.0, 0.5, 0.4)
 
 
-def admm_run(n_rows, relation):
+def admm_run(n_units, relation):
     """One inner step and a small rho, where the bound of m steps is tight up to a share eta rho."""
-    problem = problem_for(np.empty((n_rows, COLUMNS)), relation=relation)
+    problem = problem_for(np.empty((n_units, COLUMNS)), relation=relation)
     x = np.random.default_rng(1).normal(size=problem.shape)
     return AdmmRun(problem, x, np.zeros(problem.shape), 2.0, 0.01, 0.4, 1)
 
 
-def minimiser(n_rows, relation):
+def minimiser(n_units, relation):
     """With mu so large that a record's curvature is negligible; the hinge has slope one at zero."""
     return PerturbedMinimiser(
-        problem_for(np.empty((n_rows, COLUMNS)), HuberHinge(), relation=relation), 100.0
+        problem_for(np.empty((n_units, COLUMNS)), HuberHinge(), relation=relation), 100.0
     )
 
 
-def descent(n_rows, relation):
-    problem = problem_for(np.empty((n_rows, COLUMNS)), HuberHinge(), relation=relation)
-    return PermutedRun(problem, Passes((n_rows,), (0.05, 0.05, 0.02)), 1.0, 0.1)
+def descent(n_units, relation):
+    problem = problem_for(np.empty((n_units, COLUMNS)), HuberHinge(), relation=relation)
+    return PermutedRun(problem, Passes((n_units,), (0.05, 0.05, 0.02)), 1.0, 0.1)
 
 
-def regularised(n_rows, relation):
+def regularised(n_units, relation):
     return RegularisedMinimiser(
-        problem_for(np.empty((n_rows, COLUMNS)), HuberHinge(), relation=relation), 100.0
+        problem_for(np.empty((n_units, COLUMNS)), HuberHinge(), relation=relation), 100.0
     )
 
 
@@ -394,7 +395,7 @@ def in_any_order(query, n=200, seed=5):
     for order in (np.arange(n), *(rng.permutation(n) for _ in range(3))):
         yield answer_with(query, X[order], y[order])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_source, "_block_rows", lambda n_rows: 7)
+        patch.setattr(_source, "_block_rows", lambda n_units: 7)
         yield answer_with(query, X, y)
 
 
@@ -654,7 +655,7 @@ def test_a_sampled_release_is_the_sum_over_its_rows(sampling, layout):
     plan, query = one_gradient(problem, sampling)
     source = source_of(layout(X), y)
     answer = curator_over(source, plan, 0.0, coins=SeededCoins(4)).release("gradient", query)
-    rows = sampling.rows(40, SeededCoins(4))
+    rows = sampling.units(40, SeededCoins(4))
     expected = clipped_gradient_sum(Logistic(), records_of(X)[rows], y[rows], query.w, 0.5)
     np.testing.assert_allclose(answer, expected, atol=1e-9)
 

@@ -596,7 +596,7 @@ def test_whitened_descent_is_the_published_rule(relation, epsilon):
     solver, noise = WhitenedGradientDescent(), _KnownNoise(7)
     mu = gaussian_mu(epsilon, 1e-6)
     plan = solver.plan(problem)
-    multipliers = plan.multipliers(mu, problem.n_rows)
+    multipliers = plan.multipliers(mu, problem.n_units)
     w = run(solver, problem, Curator(source_of(X, y), plan, multipliers, relation, noise, None)).w
     expected = whitened_reference(
         records_of(X), y, mu, 2 if relation is Relation.REPLACE_ONE else 1, noise.drawn

@@ -76,7 +76,7 @@ def owners(
 ):
     estimator = model(epsilon)
     prepared = {who: estimator.prepare(X, y) for who, (X, y) in tables(n).items()}
-    sizes = {who: ready.problem.n_rows for who, ready in prepared.items()}
+    sizes = {who: ready.problem.n_units for who, ready in prepared.items()}
     budgets = dict.fromkeys(prepared, Budget(epsilon, 1e-5))
     run = Run(name, algorithm or PPADMM(steps=4))
     made = []
@@ -101,7 +101,7 @@ def owners(
 def test_sums_reach_every_owner(network):
     estimator = model()
     prepared = {who: estimator.prepare(X, y) for who, (X, y) in tables().items()}
-    sizes = {who: ready.problem.n_rows for who, ready in prepared.items()}
+    sizes = {who: ready.problem.n_units for who, ready in prepared.items()}
     budgets = dict.fromkeys(prepared, Budget(1.0, 1e-5))
     vectors = {who: np.arange(3.0) + place**2 for place, who in enumerate(NAMES)}
     talks = {

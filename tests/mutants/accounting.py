@@ -55,51 +55,53 @@ def record_for_sensitivity():
 def epsilon_per_step():
     return swapped(
         _batches.FullBatch,
-        cost=lambda self, noise_multiplier, count, n_rows: GaussianCost(noise_multiplier),
+        cost=lambda self, noise_multiplier, count, n_units: GaussianCost(noise_multiplier),
     )
 
 
 def rate_per_run():
-    def cost(self, noise_multiplier, count, n_rows):
+    def cost(self, noise_multiplier, count, n_units):
         return PoissonGaussianCost(noise_multiplier, self.rate / count, count)
 
     return swapped(_batches.PoissonBatch, cost=cost)
 
 
 def larger_batches_than_priced():
-    original = _batches.poisson_rows
+    original = _batches.poisson_units
     return swapped(
         _batches,
-        poisson_rows=lambda n_rows, rate, coins: original(n_rows, min(1.0, 2 * rate), coins),
+        poisson_units=lambda n_units, rate, coins: original(n_units, min(1.0, 2 * rate), coins),
     )
 
 
 def with_replacement():
-    def fixed_size_rows(n_rows, size, coins):
-        return np.sort((coins.words(size) % np.uint64(n_rows)).astype(np.int64))
+    def fixed_size_units(n_units, size, coins):
+        return np.sort((coins.words(size) % np.uint64(n_units)).astype(np.int64))
 
-    return swapped(_batches, fixed_size_rows=fixed_size_rows)
+    return swapped(_batches, fixed_size_units=fixed_size_units)
 
 
 def batch_drawn_once():
-    original = _batches.poisson_rows
+    original = _batches.poisson_units
     cache = {}
 
-    def poisson_rows(n_rows, rate, coins):
-        if (n_rows, rate) not in cache:
-            cache[n_rows, rate] = original(n_rows, rate, coins)
-        return cache[n_rows, rate]
+    def poisson_units(n_units, rate, coins):
+        if (n_units, rate) not in cache:
+            cache[n_units, rate] = original(n_units, rate, coins)
+        return cache[n_units, rate]
 
-    return swapped(_batches, poisson_rows=poisson_rows)
+    return swapped(_batches, poisson_units=poisson_units)
 
 
 def public_order():
     original = _permuted.uniform_order
-    return swapped(_permuted, uniform_order=lambda n_rows, coins: original(n_rows, SeededCoins(0)))
+    return swapped(
+        _permuted, uniform_order=lambda n_units, coins: original(n_units, SeededCoins(0))
+    )
 
 
 def separate_amplification():
-    def cost(self, noise_multiplier, count, n_rows):
+    def cost(self, noise_multiplier, count, n_units):
         gate = GatedCost(
             math.inf,
             self.rate,
@@ -114,15 +116,15 @@ def separate_amplification():
 
 
 def anchored_as_sampled():
-    def cost(self, noise_multiplier, count, n_rows):
+    def cost(self, noise_multiplier, count, n_units):
         return PoissonGaussianCost(noise_multiplier, self.rate, count)
 
     return swapped(_difference.AnchoredBatch, cost=cost)
 
 
 def fixed_size_as_poisson():
-    def cost(self, noise_multiplier, count, n_rows):
-        return PoissonGaussianCost(noise_multiplier, self._rate(n_rows), count)
+    def cost(self, noise_multiplier, count, n_units):
+        return PoissonGaussianCost(noise_multiplier, self._rate(n_units), count)
 
     return swapped(_batches.FixedSizeBatch, cost=cost)
 
@@ -140,7 +142,7 @@ def name_for_the_other_relation():
 
 
 def average_batch():
-    def cost(self, noise_multiplier, count, n_rows):
+    def cost(self, noise_multiplier, count, n_units):
         mean = sum(share * ratio for share, ratio in zip(self.shares, self.ratios, strict=True))
         return GaussianCost(noise_multiplier / mean, count)
 
@@ -148,15 +150,15 @@ def average_batch():
 
 
 def first_part_only():
-    def cost(self, multipliers, n_rows):
+    def cost(self, multipliers, n_units):
         part = self.parts[0]
-        return part.sampling.cost(multipliers[part.name], part.count, n_rows)
+        return part.sampling.cost(multipliers[part.name], part.count, n_units)
 
     return swapped(_plan.Plan, cost=cost)
 
 
 def curvature_for_nothing():
-    def cost(self, noise_multiplier, count, n_rows):
+    def cost(self, noise_multiplier, count, n_units):
         return compose(
             [
                 GaussianCost(noise_multiplier, count),
@@ -168,7 +170,7 @@ def curvature_for_nothing():
 
 
 def pure_curvature_for_nothing():
-    def cost(self, noise_multiplier, count, n_rows):
+    def cost(self, noise_multiplier, count, n_units):
         return PureCost(1 / noise_multiplier + 1 / self.output_multiplier(noise_multiplier), count)
 
     return swapped(_minimiser.LaplaceInside, cost=cost)
@@ -178,14 +180,14 @@ def rounds_promised_one_by_one():
     original = _minimiser.LaplaceInside.cost
     return swapped(
         _minimiser.LaplaceInside,
-        cost=lambda self, noise_multiplier, count, n_rows: original(
-            self, noise_multiplier, 1, n_rows
+        cost=lambda self, noise_multiplier, count, n_units: original(
+            self, noise_multiplier, 1, n_units
         ),
     )
 
 
 def one_segment_paid():
-    def cost(self, noise_multiplier, count, n_rows):
+    def cost(self, noise_multiplier, count, n_units):
         return PureCost(2 / noise_multiplier)
 
     return swapped(_gradient_norm.RestartedGate, cost=cost)
@@ -194,7 +196,7 @@ def one_segment_paid():
 def query_noise_for_free():
     """The gate's cost without that of the scores."""
 
-    def cost(self, noise_multiplier, count, n_rows):
+    def cost(self, noise_multiplier, count, n_units):
         return PureCost(1 / noise_multiplier, count)
 
     return swapped(_gate.FreshGate, cost=cost)
@@ -203,14 +205,14 @@ def query_noise_for_free():
 def choice_for_half():
     return swapped(
         _gate.NoisyChoice,
-        cost=lambda self, noise_multiplier, count, n_rows: PureCost(1 / noise_multiplier, count),
+        cost=lambda self, noise_multiplier, count, n_units: PureCost(1 / noise_multiplier, count),
     )
 
 
 def lost_mass_ignored():
     return swapped(
         _vocabulary.Thresholded,
-        cost=lambda self, noise_multiplier, count, n_rows: GaussianCost(noise_multiplier, count),
+        cost=lambda self, noise_multiplier, count, n_units: GaussianCost(noise_multiplier, count),
     )
 
 

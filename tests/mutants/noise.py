@@ -151,7 +151,7 @@ def gate_noise(draw):
             asked,
             threshold_multiplier,
             entropy.relation,
-            4 * source.n_rows,
+            4 * source.n_units,
             finest=gate._MAX_LOG2_DEVIATION,
         )
         k = grid.log2_deviation
@@ -197,8 +197,8 @@ def exact_choice():
 def twice_the_utility():
     original = selection._grid
 
-    def _grid(query, multiplier, relation, n_rows):
-        bits, steps = original(query, multiplier, relation, n_rows)
+    def _grid(query, multiplier, relation, n_units):
+        bits, steps = original(query, multiplier, relation, n_units)
         return bits, 2 * steps
 
     return swapped(selection, _grid=_grid)

@@ -38,7 +38,7 @@ def clip_the_mean():
 
     def __call__(self, source, rows):
         total = original(self, source, rows)
-        count = source.n_rows if rows is None else max(len(rows), 1)
+        count = source.n_units if rows is None else max(len(rows), 1)
         length = np.linalg.norm(total / count)
         return total * min(1.0, self.clip / max(length, 1e-300))
 
@@ -52,7 +52,7 @@ def by_the_realised_batch():
 
     def __call__(self, source, rows):
         total = original(self, source, rows)
-        return total if rows is None else total / max(len(rows), 1) * (self.problem.n_rows / 4)
+        return total if rows is None else total / max(len(rows), 1) * (self.problem.n_units / 4)
 
     return swapped(gradient.ClippedGradient, __call__=__call__)
 
@@ -62,7 +62,7 @@ def by_the_mean_of_the_batch():
     original = gradient.ClippedGradient.__call__
 
     def __call__(self, source, rows):
-        chosen = np.arange(source.n_rows) if rows is None else rows
+        chosen = np.arange(source.n_units) if rows is None else rows
         single = [float(np.linalg.norm(original(self, source, np.array([i])))) for i in chosen]
         return original(self, source, rows) * (self.clip / max(np.mean([*single, 0.0]), 1e-3))
 
@@ -167,7 +167,7 @@ def curvature_of_another_loss():
 def newton_by_the_gradient():
     """Noise on the direction calibrated to a change of the gradient; the matrix changes."""
     return swapped(
-        hessian.NewtonDirection, radius=lambda self: 1 / (self.problem.n_rows * self.ridge)
+        hessian.NewtonDirection, radius=lambda self: 1 / (self.problem.n_units * self.ridge)
     )
 
 
@@ -206,7 +206,7 @@ def scores_not_clipped():
 
 def halved_shift():
     def gradient_shift(self, relation):
-        return self.problem.loss.slope_bound * (1 + 1e-9) / self.problem.n_rows
+        return self.problem.loss.slope_bound * (1 + 1e-9) / self.problem.n_units
 
     return swapped(minimiser.PerturbedMinimiser, gradient_shift=gradient_shift)
 
@@ -244,7 +244,7 @@ def batches_taken_as_equal():
     original = permuted.PermutedRun._shifts
 
     def _shifts(self, gradients):
-        mean = self.problem.n_rows / len(self.passes.sizes)
+        mean = self.problem.n_units / len(self.passes.sizes)
         return original(self, gradients) * np.array(self.passes.sizes) / mean
 
     return swapped(permuted.PermutedRun, _shifts=_shifts)

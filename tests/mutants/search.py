@@ -26,7 +26,7 @@ def one_segment_too_many():
 def gate_at_the_exact_gradient():
     def answer(self, query, source, noise_multiplier, entropy):
         rows = (
-            None if self.rate == 1 else gate.poisson_rows(source.n_rows, self.rate, entropy.coins)
+            None if self.rate == 1 else gate.poisson_units(source.n_units, self.rate, entropy.coins)
         )
         g = mechanism.gaussian_answer(query.gradient, source, rows, noise_multiplier, entropy)
         threshold, _ = self.gate_multipliers(noise_multiplier)
@@ -42,7 +42,7 @@ def gate_on_another_batch():
     original = gate.first_above
 
     def first_above(asked, source, rows, noise, threshold_multiplier, entropy):
-        fresh = rows if rows is None else gate.poisson_rows(source.n_rows, 0.3, entropy.coins)
+        fresh = rows if rows is None else gate.poisson_units(source.n_units, 0.3, entropy.coins)
         return original(asked, source, fresh, noise, threshold_multiplier, entropy)
 
     return swapped(gate, first_above=first_above)
@@ -72,8 +72,8 @@ def exact_scores():
 def scored_on_what_was_fitted():
     original = model_selection.split
 
-    def split(n_rows, share, coins):
-        return np.arange(n_rows), original(n_rows, share, coins)[1]
+    def split(n_units, share, coins):
+        return np.arange(n_units), original(n_units, share, coins)[1]
 
     return swapped(model_selection, split=split)
 

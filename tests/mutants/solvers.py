@@ -26,7 +26,7 @@ def rows_behind(curator):
 def exact_gradient(problem, curator, w, clip):
     return (
         ClippedGradient(problem, w, clip)(rows_behind(curator), None).reshape(problem.shape)
-        / problem.n_rows
+        / problem.n_units
     )
 
 
@@ -78,8 +78,8 @@ def curvature_without_noise():
     def _by_curvature(solver, problem, curator, gradient):
         w, query = gradient.w, HessianSum(problem, gradient.w, solver.curvature)
         together = GradientWithMoment(gradient, query, solver.curvature_share)
-        g = together.split(curator.release("gradient and curvature", together))[0] / problem.n_rows
-        exact = query.matrix(query(rows_behind(curator), None)) / problem.n_rows
+        g = together.split(curator.release("gradient and curvature", together))[0] / problem.n_units
+        exact = query.matrix(query(rows_behind(curator), None)) / problem.n_units
         H = newton.at_least(exact, 0.01 if solver.floor is None else solver.floor)
         return w - np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(w.shape)
 
@@ -110,7 +110,7 @@ def step_by_the_rows():
 def graph_of_the_rows():
     def _estimated(self, problem, curator):
         query = SecondMoment(problem)
-        M = query.matrix(query(rows_behind(curator), None)) / problem.n_rows
+        M = query.matrix(query(rows_behind(curator), None)) / problem.n_units
         return private_graph.graph_of_moment(M, 1e-6, problem.fit_intercept, self.alpha)
 
     return swapped(private_graph.PrivateGraph, _estimated=_estimated)

@@ -39,7 +39,7 @@ def quoted(n=50, d=3):
 class Unreadable:
     """Rows of which only the number may be read."""
 
-    n_rows = 50
+    n_units = 50
 
     def __getattr__(self, name):
         raise AssertionError(f"the rows were read: {name}")

@@ -331,7 +331,7 @@ def test_weights_of_few_relevant_columns_point_better_without_their_noise(monkey
     problem = problem_for(X)
     solver = WhitenedGradientDescent()
     plan = solver.plan(problem)
-    multipliers = plan.multipliers(gaussian_mu(0.1, 1e-8), problem.n_rows)
+    multipliers = plan.multipliers(gaussian_mu(0.1, 1e-8), problem.n_units)
 
     def cosine(seed):
         source = source_of(X, y.astype(float))

@@ -326,7 +326,7 @@ def true_delta(query, tables, multiplier, epsilon):
     For one output without intercept.
     """
     laws = []
-    bits, steps = _grid(query, multiplier, query.problem.relation, query.problem.n_rows)
+    bits, steps = _grid(query, multiplier, query.problem.relation, query.problem.n_units)
     for X, y in tables:
         (u,) = query.utilities(query.sums(source_of(X, y, fit_intercept=False)), steps)
         laws.append(u / 2**bits - logsumexp(u / 2**bits))

@@ -198,11 +198,11 @@ def without_divisor(search):
     class Printed(Backtracking):
         def _drop(self, problem, w, g):
             drop, asked = super()._drop(problem, w, g)
-            return drop, asked / self.expected_rows
+            return drop, asked / self.expected_units
 
     return Printed(
         search.step_sizes,
-        search.expected_rows,
+        search.expected_units,
         search.objective_clip,
         search.sufficient,
         search.gradient_noise,
@@ -338,7 +338,7 @@ def test_nothing_is_divided_by_the_size_of_the_batch(size, monkeypatch):
     """T10, C12: the noise on the gradient is the same for every batch, and the empty batch has
     it too.
     """
-    monkeypatch.setattr(gate_module, "poisson_rows", lambda *_: np.arange(size))
+    monkeypatch.setattr(gate_module, "poisson_units", lambda *_: np.arange(size))
     X, y = two_classes(n=200)
     problem = problem_for(X, relation=Relation.ADD_REMOVE)
     search = Backtracking(0.8 ** np.arange(5.0), 20.0, 1.0, 0.1, 0.0)
@@ -355,9 +355,9 @@ def test_nothing_is_divided_by_the_size_of_the_batch(size, monkeypatch):
 
 def test_gradient_and_gate_look_at_one_batch(monkeypatch):
     drawn, seen = [], []
-    whole = gate_module.poisson_rows
+    whole = gate_module.poisson_units
     monkeypatch.setattr(
-        gate_module, "poisson_rows", lambda *a: drawn.append(whole(*a)) or drawn[-1]
+        gate_module, "poisson_units", lambda *a: drawn.append(whole(*a)) or drawn[-1]
     )
     monkeypatch.setattr(
         gate_module, "gaussian_answer", lambda q, s, rows, *a: seen.append(rows) or q(s, rows)

@@ -367,7 +367,7 @@ def test_preparation_maps_each_record_by_itself(record):
     changed[7] = record
     bounds = FeatureBounds.parse(([-2.0, -1.0], [2.0, 3.0]), 2)
     one, other = (source_of(rows, np.ones(40), bounds=bounds) for rows in (X, changed))
-    assert one.n_rows == other.n_rows == 40
+    assert one.n_units == other.n_units == 40
     kept = np.arange(40) != 7
     np.testing.assert_array_equal(one.scale[kept], other.scale[kept])
     np.testing.assert_array_equal(bounds.apply(X)[kept], bounds.apply(changed)[kept])
@@ -406,7 +406,7 @@ TARGET = Budget(1.0, 1e-8)
 
 def exact_price(run_, multiplier):
     """The cost without the margin that the mechanism leaves for its grid."""
-    shares = tuple(size / run_.problem.n_rows for size in run_.passes.sizes)
+    shares = tuple(size / run_.problem.n_units for size in run_.passes.sizes)
     return PermutedGaussianCost(
         multiplier, shares, tuple((run_.shifts / run_.shifts.max()).tolist())
     )
@@ -450,7 +450,7 @@ def test_calibration_finds_that_noise_and_no_less():
     less is too little.
     """
     plan = Plan((Planned("end", PermutedRun, 1, sampling=SecretOrder.of(VECTOR)),))
-    n = VECTOR.problem.n_rows
+    n = VECTOR.problem.n_units
     strength = calibrate(lambda mu: plan.cost(plan.multipliers(mu, n), n), TARGET, REPLACE)
     multiplier = plan.multipliers(strength, n)["end"]
     assert 0.0075902 <= multiplier * VECTOR.shifts.max() <= 0.0075902 * 1.002
@@ -478,7 +478,7 @@ def test_an_order_that_is_known_pays_for_the_worst_batch(order):
     problem = bare(np.empty((9 * 4341, 1)), Logistic())
     secret = PermutedSGD(epochs=20, batches=9, step_size=0.5, mu=0.001, clip=1.0)
     known = replace(secret, order=order)
-    n = problem.n_rows
+    n = problem.n_units
     part = known.plan(problem).parts[0]
     assert part.sampling == FullBatch()
     assert known.plan(problem).cost({part.name: 3.0}, n) == GaussianCost(3.0)
@@ -690,7 +690,7 @@ def climb(query, at, rng, starts=2, steps=40):
     ``at``.
     """
     n, d, real = (
-        query.problem.n_rows,
+        query.problem.n_units,
         query.problem.n_features,
         isinstance(query.problem.loss, Squared),
     )

@@ -162,8 +162,8 @@ def _(mechanism: AnchoredBatch, release: Release, source: DataSource) -> float:
 
 @log_density.register
 def _(mechanism: FixedSizeBatch, release: Release, source: DataSource) -> float:
-    rate = mechanism.size / source.n_rows
-    others = np.delete(np.arange(source.n_rows), release.row)
+    rate = mechanism.size / source.n_units
+    others = np.delete(np.arange(source.n_units), release.row)
     with_row = np.sort(np.append(others[: mechanism.size - 1], release.row))
     return _mixture(release, source, [(1 - rate, others[: mechanism.size]), (rate, with_row)])
 
@@ -173,7 +173,7 @@ def _(mechanism: SecretOrder, release: Release, source: DataSource) -> float:
     run = release.query
     assert isinstance(run, PermutedRun)
     starts = np.concatenate([[0], np.cumsum(run.passes.sizes)[:-1]])
-    others = np.delete(np.arange(source.n_rows), release.row)
+    others = np.delete(np.arange(source.n_units), release.row)
     orders = [np.insert(others, start, release.row) for start in starts]
     return _mixture(release, source, list(zip(mechanism.shares, orders, strict=True)))
 
@@ -202,7 +202,7 @@ def inside_of(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple
         )
     whole = (
         ClippedGradient(problem, w, 2 * problem.loss.slope_bound)(source, None).reshape(w.shape)
-        / problem.n_rows
+        / problem.n_units
     )
     linear = 0.0 if query.linear is None else query.linear
     ridge = np.full(problem.shape, query.mu)
@@ -211,7 +211,7 @@ def inside_of(query: PerturbedMinimiser, w: Vector, source: DataSource) -> tuple
     if problem.outputs > 1:
         return noise, 0.0
     hessian = HessianSum(problem, w, "hessian")
-    H = hessian.matrix(hessian(source, None)) / problem.n_rows + np.diag(ridge)
+    H = hessian.matrix(hessian(source, None)) / problem.n_units + np.diag(ridge)
     return noise, float(np.linalg.slogdet(H)[1])
 
 

@@ -13,12 +13,15 @@ from hushfit.data.rows import (
     DataSource,
     DenseRows,
     FeatureBounds,
+    Persons,
     SecureCoins,
     SeededCoins,
     SparseRows,
     as_source,
-    fixed_size_rows,
-    poisson_rows,
+    fixed_size_units,
+    persons_of,
+    poisson_units,
+    whole_shares,
 )
 
 __all__ = [
@@ -29,10 +32,13 @@ __all__ = [
     "DataSource",
     "DenseRows",
     "FeatureBounds",
+    "Persons",
     "SecureCoins",
     "SeededCoins",
     "SparseRows",
     "as_source",
-    "fixed_size_rows",
-    "poisson_rows",
+    "fixed_size_units",
+    "persons_of",
+    "poisson_units",
+    "whole_shares",
 ]

@@ -21,6 +21,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
+from hushfit.estimators._persons import persons_in, privacy_unit, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
@@ -28,6 +29,7 @@ from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
 from hushfit.solvers import Result
+from hushfit.unit import ROW, PrivacyUnit
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,8 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         classes: Any = None,
         fit_intercept: bool = True,
         nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -71,6 +75,8 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.fit_intercept = fit_intercept
         self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose
@@ -78,13 +84,16 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
     def _loss(self, n_classes: int) -> Loss:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the model and charge its cost.
 
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
         y : array of shape (n_rows,)
+        groups : array of shape (n_rows,) or str, optional
+            Whose row each is: rows with the same id are protected together, as one person. A text
+            names a column of the data frame, which is then no feature. None protects single rows.
 
         Returns
         -------
@@ -92,21 +101,29 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         refuse_extras(unsupported)
         budget = Budget(self.epsilon, self.delta)
-        prepared = self.prepare(X, y)
+        prepared = self.prepare(X, y, groups)
         fit = private_fit(
             prepared.source, prepared.problem, self.solver, self._terms(budget), self.verbose
         )
         return self.accept(fit.result, fit.guarantee, prepared)
 
-    def quote(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Quote:
+    def quote(
+        self,
+        n_units: int,
+        n_features: int,
+        n_classes: int | None = None,
+        per_person: bool = False,
+    ) -> Quote:
         """Cost of a fit with these settings; no row is read and nothing is charged.
 
         Parameters
         ----------
-        n_rows, n_features : int
-            Shape of the table; public.
+        n_units, n_features : int
+            Number of rows, or of persons, and of columns; public.
         n_classes : int, optional
             Number of classes, if ``classes`` is not set.
+        per_person : bool, default=False
+            Whether units are persons: the cost of a fit with ``groups``.
 
         Returns
         -------
@@ -119,15 +136,19 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
                     "The cost depends on the number of classes. Set classes, or give n_classes."
                 )
             n_classes = len(self.classes)
-        problem = self.problem(n_rows, n_features, n_classes)
+        unit = privacy_unit(self) if per_person else ROW
+        problem = self.problem(n_units, n_features, n_classes, unit)
         return quote_for(problem, self.solver, Budget(self.epsilon, self.delta))
 
-    def problem(self, n_rows: int, n_features: int, n_classes: int) -> Problem:
+    def problem(
+        self, n_units: int, n_features: int, n_classes: int, unit: PrivacyUnit = ROW
+    ) -> Problem:
         """The public half of a fit with these settings.
 
         Parameters
         ----------
-        n_rows, n_features, n_classes : int
+        n_units, n_features, n_classes : int
+        unit : PrivacyUnit, default=ROW
 
         Returns
         -------
@@ -137,20 +158,23 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         return Problem(
             self._loss(n_classes),
             self._penalty(),
-            n_rows,
+            n_units,
             n_features,
             relation,
             bool(self.fit_intercept),
             outputs,
+            privacy_unit=unit,
         )
 
-    def prepare(self, X: Any, y: Any) -> "Prepared":
+    def prepare(self, X: Any, y: Any, groups: Any = None) -> "Prepared":
         """Check rows and labels and convert them to a data source; nothing is charged.
 
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
         y : array of shape (n_rows,)
+        groups : array of shape (n_rows,) or str, optional
+            As for `fit`.
 
         Returns
         -------
@@ -160,7 +184,9 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         Relation.parse(self.adjacency)
         self._penalty()
+        X, ids, column = split_groups(X, groups)
         X, y = validated_rows(self, X, y)
+        persons = persons_in(self, ids, X.shape[0], column)
         if self.classes is None:
             check_classification_targets(y)
         classes = public_classes(self.classes, y)
@@ -170,8 +196,10 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             if self.feature_bounds is None
             else FeatureBounds.parse(self.feature_bounds, X.shape[1])
         )
-        problem = self.problem(X.shape[0], X.shape[1], len(classes))
-        source = as_source(X, labels, fit_intercept=problem.fit_intercept, bounds=bounds)
+        source = as_source(
+            X, labels, fit_intercept=bool(self.fit_intercept), bounds=bounds, persons=persons
+        )
+        problem = self.problem(source.n_units, X.shape[1], len(classes), source.privacy_unit)
         return Prepared(source, problem, classes, bounds)
 
     def accept(self, result: Result, guarantee: Guarantee, prepared: "Prepared") -> Any:

@@ -19,12 +19,14 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
+from hushfit.estimators._persons import persons_in, privacy_unit, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.losses import Squared
 from hushfit.penalties import L1, ElasticNet, Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
+from hushfit.unit import ROW, PrivacyUnit
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         feature_bounds: Any = None,
         fit_intercept: bool = True,
         nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -101,6 +105,8 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         self.feature_bounds = feature_bounds
         self.fit_intercept = fit_intercept
         self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose
@@ -108,13 +114,16 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
     def _penalty(self) -> Penalty:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the model and charge its cost.
 
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
         y : array of shape (n_rows,)
+        groups : array of shape (n_rows,) or str, optional
+            Whose row each is: rows with the same id are protected together, as one person. A text
+            names a column of the data frame, which is then no feature. None protects single rows.
 
         Returns
         -------
@@ -124,17 +133,24 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         budget = Budget(self.epsilon, self.delta)
         Relation.parse(self.adjacency)
         self._penalty()
+        X, ids, column = split_groups(X, groups)
         X, y = validated_rows(self, X, y, y_numeric=True)
+        persons = persons_in(self, ids, X.shape[0], column)
         bounds = (
             None
             if self.feature_bounds is None
             else FeatureBounds.parse(self.feature_bounds, X.shape[1])
         )
         scale = TargetScale.of(self.target_bounds, y, bool(self.fit_intercept))
-        problem = self._problem(*X.shape)
         source = as_source(
-            X, scale(y), fit_intercept=problem.fit_intercept, bounds=bounds, scaled_labels=True
+            X,
+            scale(y),
+            fit_intercept=bool(self.fit_intercept),
+            bounds=bounds,
+            scaled_labels=True,
+            persons=persons,
         )
+        problem = self._problem(source.n_units, X.shape[1], source.privacy_unit)
         fit = private_fit(source, problem, self.solver, self._terms(budget), self.verbose)
         coef, intercept = in_original_units(fit.result.w, problem, bounds)
         self.coef_ = coef[0] * scale.half_width
@@ -143,13 +159,15 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         self.privacy_: Guarantee = fit.guarantee
         return self
 
-    def quote(self, n_rows: int, n_features: int) -> Quote:
+    def quote(self, n_units: int, n_features: int, per_person: bool = False) -> Quote:
         """Cost of a fit with these settings; no row is read and nothing is charged.
 
         Parameters
         ----------
-        n_rows, n_features : int
-            Shape of the table; public.
+        n_units, n_features : int
+            Number of rows, or of persons, and of columns; public.
+        per_person : bool, default=False
+            Whether units are persons: the cost of a fit with ``groups``.
 
         Returns
         -------
@@ -157,11 +175,19 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
             Cost, noise multipliers and planned releases. Print it.
         """
         budget = Budget(self.epsilon, self.delta)
-        return quote_for(self._problem(n_rows, n_features), self.solver, budget)
+        unit = privacy_unit(self) if per_person else ROW
+        return quote_for(self._problem(n_units, n_features, unit), self.solver, budget)
 
-    def _problem(self, n_rows: int, n_features: int) -> Problem:
-        relation, intercept = Relation.parse(self.adjacency), bool(self.fit_intercept)
-        return Problem(Squared(), self._penalty(), n_rows, n_features, relation, intercept)
+    def _problem(self, n_units: int, n_features: int, unit: PrivacyUnit) -> Problem:
+        return Problem(
+            Squared(),
+            self._penalty(),
+            n_units,
+            n_features,
+            Relation.parse(self.adjacency),
+            bool(self.fit_intercept),
+            privacy_unit=unit,
+        )
 
     def predict(self, X: Any) -> Vector:
         """Predicted target of each row.
@@ -301,6 +327,8 @@ class PrivateElasticNet(_PrivateLinearRegressor):
         feature_bounds: Any = None,
         fit_intercept: bool = True,
         nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -315,6 +343,8 @@ class PrivateElasticNet(_PrivateLinearRegressor):
             feature_bounds,
             fit_intercept,
             nonfinite,
+            person_weight,
+            rows_per_person,
             ledger,
             random_state,
             verbose,

@@ -106,9 +106,9 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         self.privacy_: Guarantee = model.privacy_
         return self
 
-    def quote(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Quote:
+    def quote(self, n_units: int, n_features: int, n_classes: int | None = None) -> Quote:
         """Cost of a fit with these settings; see `PrivateLogisticRegression.quote`."""
-        return self._model(n_features).quote(n_rows, n_features, n_classes)
+        return self._model(n_features).quote(n_units, n_features, n_classes)
 
     def _model(self, n_columns: int | None) -> PrivateLogisticRegression:
         wanted = self.n_features_to_select

@@ -93,11 +93,11 @@ class Owner:
 
     def __post_init__(self) -> None:
         if (
-            self.source.n_rows != self.seat.problem.n_rows
-            or self.seat.sizes[self.seat.name] != self.source.n_rows
+            self.source.n_units != self.seat.problem.n_units
+            or self.seat.sizes[self.seat.name] != self.source.n_units
         ):
             raise InvalidArgument(
-                f"{self.seat.name} has {self.source.n_rows} rows, but the run states "
+                f"{self.seat.name} has {self.source.n_units} rows, but the run states "
                 f"{self.seat.sizes[self.seat.name]}. The number of rows is public: state it "
                 "correctly."
             )

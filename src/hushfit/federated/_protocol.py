@@ -63,12 +63,12 @@ class Seat:
     @property
     def pooled(self) -> Problem:
         """The problem on the rows of all owners."""
-        return replace(self.problem, n_rows=self.n_total)
+        return replace(self.problem, n_units=self.n_total)
 
     @property
     def weight(self) -> float:
         """Weight of this owner's mean loss, such that every row counts the same; 1 on average."""
-        return len(self.sizes) * self.problem.n_rows / self.n_total
+        return len(self.sizes) * self.problem.n_units / self.n_total
 
 
 class Algorithm(Protocol):

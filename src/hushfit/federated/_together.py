@@ -115,7 +115,7 @@ def fit_together(
     run = Run(name or secrets.token_hex(8), algorithm_from(algorithm))
     graph = Network.parse(network, list(tables))
     prepared = {owner: estimator.prepare(X, y) for owner, (X, y) in tables.items()}
-    sizes = {owner: ready.problem.n_rows for owner, ready in prepared.items()}
+    sizes = {owner: ready.problem.n_units for owner, ready in prepared.items()}
     budgets = {
         owner: Budget(epsilons.get(owner, estimator.epsilon), deltas.get(owner, estimator.delta))
         for owner in tables

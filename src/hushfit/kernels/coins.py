@@ -81,7 +81,7 @@ def below(rows, heads, head, words, tail):
 
 
 @compiled(nogil=True)
-def scan_gaps(words, beyond, guide, row, n_rows, rows):
+def scan_gaps(words, beyond, guide, row, n_units, rows):
     """Sample the gaps between taken rows, one random word for each, and write the taken rows into
     ``rows``.
 
@@ -102,8 +102,8 @@ def scan_gaps(words, beyond, guide, row, n_rows, rows):
         if gap < longest and word - beyond[gap] <= np.uint64(1):
             return taken, row, used
         row += gap
-        if row >= n_rows:
-            return taken, n_rows, used + 1
+        if row >= n_units:
+            return taken, n_units, used + 1
         if gap < longest:
             rows[taken] = row
             taken += 1

@@ -24,6 +24,7 @@ from hushfit.kernels.gradient import (
     _count,
     _dot,
     _dot_sparse,
+    _own,
     _pick,
     _slope,
     _weigh_outputs,
@@ -59,7 +60,7 @@ def _weight(code, parameter, margin, other, y, scale, cap, bound):
 
 
 @compiled(**_STRICT)
-def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
+def scalar_dense(X, rows, y, scale, shares, unit, w, v, cap, bound, code, parameter, grid, total):
     """Write the sum, over ``rows`` or over all if empty, of clipped gradients at ``w`` minus those
     at ``v`` into ``total``.
 
@@ -86,7 +87,7 @@ def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
                 margin += unit * w[width]
                 other += unit * v[width]
                 chosen[filled] = i
-                weights[filled] = _weight(
+                weights[filled] = _own(shares, i) * _weight(
                     code, parameter, margin, other, y[i], scale[i], cap, bound
                 )
                 filled += 1
@@ -97,7 +98,22 @@ def scalar_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
 
 @compiled(**_STRICT)
 def scalar_csr(
-    data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total
+    data,
+    indices,
+    indptr,
+    rows,
+    y,
+    scale,
+    shares,
+    unit,
+    w,
+    v,
+    cap,
+    bound,
+    code,
+    parameter,
+    grid,
+    total,
 ):
     """As ``scalar_dense`` for rows in compressed sparse form."""
     last = w.shape[0] - 1
@@ -110,7 +126,9 @@ def scalar_csr(
         margin, other = _two_dots_sparse(data, indices, start, stop, w, v)
         margin += unit * w[last]
         other += unit * v[last]
-        weight = _weight(code, parameter, margin, other, y[i], scale[i], cap, bound)
+        weight = _own(shares, i) * _weight(
+            code, parameter, margin, other, y[i], scale[i], cap, bound
+        )
         _add_sparse(data, indices, start, stop, weight, unit, total)
     total -= ROUNDER * grid
 
@@ -131,7 +149,7 @@ def _subtract_outputs(code, parameter, t, other, label, scale, cap, bound):
 
 
 @compiled(**_STRICT)
-def vector_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total):
+def vector_dense(X, rows, y, scale, shares, unit, w, v, cap, bound, code, parameter, grid, total):
     """As ``scalar_dense`` for a loss with several outputs: ``w``, ``v`` and ``total`` are
     (outputs, columns + 1).
     """
@@ -147,13 +165,28 @@ def vector_dense(X, rows, y, scale, unit, w, v, cap, bound, code, parameter, gri
             other[o] = _dot(X, i, v[o]) + unit * v[o, last]
         _subtract_outputs(code, parameter, t, other, int(y[i]), scale[i], cap, bound)
         for o in range(outputs):
-            _add(X, i, t[o], unit, total[o])
+            _add(X, i, _own(shares, i) * t[o], unit, total[o])
     total -= ROUNDER * grid
 
 
 @compiled(**_STRICT)
 def vector_csr(
-    data, indices, indptr, rows, y, scale, unit, w, v, cap, bound, code, parameter, grid, total
+    data,
+    indices,
+    indptr,
+    rows,
+    y,
+    scale,
+    shares,
+    unit,
+    w,
+    v,
+    cap,
+    bound,
+    code,
+    parameter,
+    grid,
+    total,
 ):
     """As ``vector_dense`` for rows in compressed sparse form."""
     outputs, last = w.shape[0], w.shape[1] - 1
@@ -169,5 +202,5 @@ def vector_csr(
             other[o] = _dot_sparse(data, indices, start, stop, v[o]) + unit * v[o, last]
         _subtract_outputs(code, parameter, t, other, int(y[i]), scale[i], cap, bound)
         for o in range(outputs):
-            _add_sparse(data, indices, start, stop, t[o], unit, total[o])
+            _add_sparse(data, indices, start, stop, _own(shares, i) * t[o], unit, total[o])
     total -= ROUNDER * grid

@@ -72,8 +72,9 @@ def _pick(rows, k):
 
 
 @compiled(**_STRICT)
-def _cap_of(caps, i):
-    return caps[i] if caps.shape[0] > 1 else caps[0]
+def _own(values, i):
+    """The entry of a row, of one value per row or one for all."""
+    return values[i] if values.shape[0] > 1 else values[0]
 
 
 @compiled(**_ANY_ORDER)
@@ -132,11 +133,11 @@ def _add_chunk(X, chosen, weights, count, unit, total):
 
 
 @compiled(**_STRICT)
-def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
+def scalar_dense(X, rows, y, scale, shares, caps, unit, w, code, parameter, grid, total):
     """Write the sum of the clipped gradients of ``rows`` (of all rows if empty) into ``total``.
 
-    ``w`` and ``total`` have one entry more than X has columns: the intercept. ``caps``
-    bounds |slope|, per row or for all.
+    ``w`` and ``total`` have one entry more than X has columns: the intercept. ``caps`` bounds
+    |slope| and ``shares`` is the weight of a row, each per row or for all.
     """
     width = X.shape[1]
     intercept = unit * w[width]
@@ -157,7 +158,9 @@ def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total)
             if scale[i] != 0.0:
                 margin = _dot(X, i, w) + intercept
                 chosen[filled] = i
-                weights[filled] = _weight(code, parameter, margin, y[i], scale[i], _cap_of(caps, i))
+                weights[filled] = _own(shares, i) * _weight(
+                    code, parameter, margin, y[i], scale[i], _own(caps, i)
+                )
                 filled += 1
         _add_chunk(X, chosen, weights, filled, unit, total)
         k = stop
@@ -165,7 +168,9 @@ def scalar_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total)
 
 
 @compiled(**_STRICT)
-def scalar_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, parameter, grid, total):
+def scalar_csr(
+    data, indices, indptr, rows, y, scale, shares, caps, unit, w, code, parameter, grid, total
+):
     """As ``scalar_dense`` for rows in compressed sparse form."""
     last = w.shape[0] - 1
     intercept = unit * w[last]
@@ -176,7 +181,8 @@ def scalar_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, param
             continue
         start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         margin = _dot_sparse(data, indices, start, stop, w) + intercept
-        weight = _weight(code, parameter, margin, y[i], scale[i], _cap_of(caps, i))
+        cap, share = _own(caps, i), _own(shares, i)
+        weight = share * _weight(code, parameter, margin, y[i], scale[i], cap)
         _add_sparse(data, indices, start, stop, weight, unit, total)
     total -= ROUNDER * grid
 
@@ -211,7 +217,7 @@ def _weigh_outputs(code, parameter, t, label, scale, cap):
 
 
 @compiled(**_STRICT)
-def vector_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total):
+def vector_dense(X, rows, y, scale, shares, caps, unit, w, code, parameter, grid, total):
     """As ``scalar_dense`` for a loss with several outputs: ``w`` and ``total`` are (outputs,
     columns + 1).
     """
@@ -224,14 +230,16 @@ def vector_dense(X, rows, y, scale, caps, unit, w, code, parameter, grid, total)
             continue
         for o in range(outputs):
             t[o] = _dot(X, i, w[o]) + unit * w[o, last]
-        _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _cap_of(caps, i))
+        _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _own(caps, i))
         for o in range(outputs):
-            _add(X, i, t[o], unit, total[o])
+            _add(X, i, _own(shares, i) * t[o], unit, total[o])
     total -= ROUNDER * grid
 
 
 @compiled(**_STRICT)
-def vector_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, parameter, grid, total):
+def vector_csr(
+    data, indices, indptr, rows, y, scale, shares, caps, unit, w, code, parameter, grid, total
+):
     """As ``vector_dense`` for rows in compressed sparse form."""
     outputs, last = w.shape[0], w.shape[1] - 1
     t = np.empty(outputs)
@@ -243,7 +251,7 @@ def vector_csr(data, indices, indptr, rows, y, scale, caps, unit, w, code, param
         start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         for o in range(outputs):
             t[o] = _dot_sparse(data, indices, start, stop, w[o]) + unit * w[o, last]
-        _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _cap_of(caps, i))
+        _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _own(caps, i))
         for o in range(outputs):
-            _add_sparse(data, indices, start, stop, t[o], unit, total[o])
+            _add_sparse(data, indices, start, stop, _own(shares, i) * t[o], unit, total[o])
     total -= ROUNDER * grid

@@ -13,7 +13,7 @@ import numpy as np
 
 from hushfit.kernels._compile import compiled
 from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, POISSON, SOFTMAX, SQUARED, UNKNOWN
-from hushfit.kernels.gradient import _STRICT, ROUNDER, _count, _dot, _dot_sparse, _pick
+from hushfit.kernels.gradient import _STRICT, ROUNDER, _count, _dot, _dot_sparse, _own, _pick
 
 
 @compiled(**_STRICT)
@@ -62,7 +62,7 @@ def _clipped(drop, bound):
 
 
 @compiled(**_STRICT)
-def _add_drops(code, parameter, margins, mixes, y, bounds, total):
+def _add_drops(code, parameter, margins, mixes, y, share, bounds, total):
     """Add the decreases of one record with one output: ``margins`` are its products with the
     vectors that ``mixes`` combines.
     """
@@ -75,11 +75,11 @@ def _add_drops(code, parameter, margins, mixes, y, bounds, total):
         if k == 0:
             start = value
         else:
-            total[k - 1] += _clipped(start - value, bounds[k - 1])
+            total[k - 1] += share * _clipped(start - value, bounds[k - 1])
 
 
 @compiled(**_STRICT)
-def _add_drops_of_outputs(code, parameter, margins, mixes, label, bounds, t, total):
+def _add_drops_of_outputs(code, parameter, margins, mixes, label, share, bounds, t, total):
     """Like ``_add_drops`` for a loss with several outputs."""
     start = 0.0
     for k in range(mixes.shape[0]):
@@ -91,11 +91,13 @@ def _add_drops_of_outputs(code, parameter, margins, mixes, label, bounds, t, tot
         if k == 0:
             start = value
         else:
-            total[k - 1] += _clipped(start - value, bounds[k - 1])
+            total[k - 1] += share * _clipped(start - value, bounds[k - 1])
 
 
 @compiled(**_STRICT)
-def scalar_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
+def scalar_dense(
+    X, rows, y, scale, shares, unit, vectors, mixes, bounds, code, parameter, grids, total
+):
     """Write into ``total`` the sums, over ``rows`` or over all if empty, of clipped decreases from
     the first mix to each other one.
 
@@ -111,7 +113,7 @@ def scalar_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, paramete
             continue
         for b in range(vectors.shape[0]):
             margins[b] = scale[i] * (_dot(X, i, vectors[b]) + unit * vectors[b, last])
-        _add_drops(code, parameter, margins, mixes, y[i], bounds, total)
+        _add_drops(code, parameter, margins, mixes, y[i], _own(shares, i), bounds, total)
     total -= ROUNDER * grids
 
 
@@ -123,6 +125,7 @@ def scalar_csr(
     rows,
     y,
     scale,
+    shares,
     unit,
     vectors,
     mixes,
@@ -145,12 +148,14 @@ def scalar_csr(
             margins[b] = scale[i] * (
                 _dot_sparse(data, indices, start, stop, vectors[b]) + unit * vectors[b, last]
             )
-        _add_drops(code, parameter, margins, mixes, y[i], bounds, total)
+        _add_drops(code, parameter, margins, mixes, y[i], _own(shares, i), bounds, total)
     total -= ROUNDER * grids
 
 
 @compiled(**_STRICT)
-def vector_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, parameter, grids, total):
+def vector_dense(
+    X, rows, y, scale, shares, unit, vectors, mixes, bounds, code, parameter, grids, total
+):
     """As ``scalar_dense`` for a loss with several outputs: ``vectors`` is (vectors, outputs,
     columns + 1).
     """
@@ -164,7 +169,9 @@ def vector_dense(X, rows, y, scale, unit, vectors, mixes, bounds, code, paramete
         for b in range(vectors.shape[0]):
             for o in range(outputs):
                 margins[b, o] = scale[i] * (_dot(X, i, vectors[b, o]) + unit * vectors[b, o, last])
-        _add_drops_of_outputs(code, parameter, margins, mixes, int(y[i]), bounds, t, total)
+        _add_drops_of_outputs(
+            code, parameter, margins, mixes, int(y[i]), _own(shares, i), bounds, t, total
+        )
     total -= ROUNDER * grids
 
 
@@ -176,6 +183,7 @@ def vector_csr(
     rows,
     y,
     scale,
+    shares,
     unit,
     vectors,
     mixes,
@@ -198,5 +206,7 @@ def vector_csr(
             for o in range(outputs):
                 product = _dot_sparse(data, indices, start, stop, vectors[b, o])
                 margins[b, o] = scale[i] * (product + unit * vectors[b, o, last])
-        _add_drops_of_outputs(code, parameter, margins, mixes, int(y[i]), bounds, t, total)
+        _add_drops_of_outputs(
+            code, parameter, margins, mixes, int(y[i]), _own(shares, i), bounds, t, total
+        )
     total -= ROUNDER * grids

@@ -5,10 +5,12 @@ import math
 import numpy as np
 
 from hushfit.kernels._compile import compiled
+from hushfit.kernels.gradient import _dot
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 _SMALLEST_SQUARE = 1e-280
+_ROWS_AT_ONCE = 8
 
 
 @compiled(**_OPTIONS)
@@ -71,6 +73,38 @@ def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
             row[last] += a * constant
             total[last, indices[p]] += a * constant
         total[last, last] += constant * constant
+
+
+@compiled(**_OPTIONS)
+def lengths_dense(records, A, lengths):
+    """Norm of ``A`` times each record. Every operation is IEEE multiply or add in the order of the
+    columns, so that a norm does not depend on the position of its record.
+    """
+    width = A.shape[0]
+    image = np.empty((_ROWS_AT_ONCE, width))
+    for start in range(0, records.shape[0], _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, records.shape[0] - start)
+        image[:] = 0.0
+        for k in range(width):
+            for r in range(count):
+                entry = records[start + r, k]
+                for j in range(width):
+                    image[r, j] += entry * A[k, j]
+        for r in range(count):
+            square = 0.0
+            for j in range(width):
+                square += image[r, j] * image[r, j]
+            lengths[start + r] = math.sqrt(square)
+
+
+@compiled(**_OPTIONS)
+def margins_dense(X, scale, unit, w, margins):
+    """Inner product of each record with ``w``; nan for the zero record. The same machine code
+    computes every margin, whatever the position of its record.
+    """
+    last = X.shape[1]
+    for i in range(X.shape[0]):
+        margins[i] = scale[i] * (_dot(X, i, w) + unit * w[last]) if scale[i] != 0.0 else math.nan
 
 
 @compiled(**_OPTIONS)

@@ -57,7 +57,7 @@ def fit_rows(
         Takes the hash of the model file and records it in the ledger.
     """
     schema, classes = file.schema, list(rows.target.categories)
-    problem = estimator.problem(rows.n_rows, rows.n_features, len(classes))
+    problem = estimator.problem(rows.n_units, rows.n_features, len(classes))
     budget = Budget(estimator.epsilon, estimator.delta)
     randomness = Randomness.of(estimator.random_state)
     label = type(estimator).__name__

@@ -117,8 +117,8 @@ def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
     additive = all(_is_additive(released.query) for released in log)
     if not any(multipliers.values()) or not additive:
         return None
-    n, parts = problem.n_rows, fit.solver.plan(problem).parts
-    shares = {part.name: part.sampling.expected_rows(n) / n for part in parts}
+    n, parts = problem.n_units, fit.solver.plan(problem).parts
+    shares = {part.name: part.sampling.expected_units(n) / n for part in parts}
     curvature = _curvature(problem, log, multipliers, fit.result.w)
     replays = [
         Replay(problem, log, multipliers, shares, curvature, np.random.default_rng(k))
@@ -149,7 +149,7 @@ def _curvature(
     d = problem.dimension
     # Records are unit vectors, so without a release the best guess is isotropic with trace one.
     M = (
-        np.eye(d) * problem.n_rows / d
+        np.eye(d) * problem.n_units / d
         if moment is None
         else SecondMoment(problem).matrix(moment.answer)
     )
@@ -162,7 +162,7 @@ def _curvature(
         else _NOISE_LEVEL * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
     )
     M = (vectors * np.where(values > noise_level, values, 0.0)) @ vectors.T
-    second_derivative = _mean_second_derivative(problem, log, M / problem.n_rows, np.atleast_2d(w))
+    second_derivative = _mean_second_derivative(problem, log, M / problem.n_units, np.atleast_2d(w))
     return np.asarray(second_derivative * M)
 
 

@@ -154,7 +154,7 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
 
     def _named(self, texts: TextColumns) -> tuple[list[list[str]], Guarantee]:
         """The frequent texts of each column, released and paid for."""
-        n, d = texts.n_rows, texts.n_features
+        n, d = texts.n_units, texts.n_features
         if n < 2 or len({len(column) for column in texts.columns}) > 1:
             raise TooFewRows(
                 "A vocabulary needs at least 2 rows in columns of one length; the first column "
@@ -166,12 +166,12 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         texts_named = vocabulary_of(contract.curator.release("vocabulary", Vocabulary(d)))
         return texts_named, contract.guarantee
 
-    def quote(self, n_rows: int, n_features: int) -> Quote:
+    def quote(self, n_units: int, n_features: int) -> Quote:
         """Cost of finding the vocabularies; no row is read and nothing is charged.
 
         Parameters
         ----------
-        n_rows : int
+        n_units : int
             Public.
         n_features : int
             Ignored: ``discover`` determines the number of columns that are read.
@@ -182,11 +182,11 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         """
         d = len(self._discovered())
         if d == 0:
-            return Quote.at(Plan(()), {}, n_rows)
+            return Quote.at(Plan(()), {}, n_units)
         mechanism = Thresholded(LOST_SHARE_OF_VOCABULARIES * self.delta, d)
         plan = Plan((Planned("vocabulary", Vocabulary, 1, sampling=mechanism),))
         budget, relation = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency)
-        return plan.quote_for(n_rows, relation, budget, 2 * d)
+        return plan.quote_for(n_units, relation, budget, 2 * d)
 
     def transform(self, X: Any) -> Matrix:
         """Encode rows, each on its own.

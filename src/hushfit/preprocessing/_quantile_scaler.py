@@ -122,7 +122,7 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         d = X.shape[1]
         source = as_source(X, np.zeros(X.shape[0]), fit_intercept=False)
         terms = column_terms(self, "A missing value is in no cell.")
-        quote, relation = self.quote(source.n_rows, d), Relation.parse(self.adjacency)
+        quote, relation = self.quote(source.n_units, d), Relation.parse(self.adjacency)
         contract = Contract.signed(source, quote, relation, terms)
         self._sparse = issparse(X)
         self._learn(spreads_of(contract.curator, d), self._sparse)
@@ -130,12 +130,12 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.privacy_: Guarantee = contract.guarantee
         return self
 
-    def quote(self, n_rows: int, n_features: int) -> Quote:
+    def quote(self, n_units: int, n_features: int) -> Quote:
         """Cost of finding the quantiles; no row is read and nothing is charged.
 
         Parameters
         ----------
-        n_rows, n_features : int
+        n_units, n_features : int
             Shape of the table; public.
 
         Returns
@@ -145,7 +145,7 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         plan = Plan(tuple(Planned(name, ColumnHistogram, 1) for name in LOOKS))
         most = 2 * n_features * (2 * len(FIRST_EDGES) + _PIECES)
         budget, relation = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency)
-        return plan.quote_for(n_rows, relation, budget, most)
+        return plan.quote_for(n_units, relation, budget, most)
 
     def _check(self) -> None:
         check_settings(self.missing, self.max_row_norm)

@@ -10,7 +10,6 @@ Spent           Privacy loss that a ledger has recorded so far
 gaussian_delta  Smallest delta of a Gaussian mechanism at a given epsilon
 gaussian_mu     Largest mu that a Gaussian mechanism may have and still be (epsilon, delta)-private
 Guarantee       The privacy guarantee of a released model
-ONE_ROW         Unit of privacy of every guarantee, until rows of one person are counted together
 ReleaseRecord   One kind of release that a fit made
 Relation        Adjacency relation: which two data sets the guarantee makes hard to distinguish
 by_relation     Select the value for a relation from one value for each
@@ -19,7 +18,7 @@ replaces_one    Whether neighbours differ by exchanging one record for another
 
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._gaussian import gaussian_delta, gaussian_mu
-from hushfit.privacy._guarantee import ONE_ROW, Guarantee, ReleaseRecord
+from hushfit.privacy._guarantee import Guarantee, ReleaseRecord
 from hushfit.privacy._relation import Relation, by_relation, replaces_one
 from hushfit.privacy.accounting import (
     FILTER_ORDERS,
@@ -70,7 +69,6 @@ from hushfit.privacy.noise import (
 
 __all__ = [
     "FILTER_ORDERS",
-    "ONE_ROW",
     "RENYI_ORDERS",
     "AboveThresholdCost",
     "Account",

@@ -6,17 +6,16 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from html import escape
-from typing import Any, Final
+from typing import Any
 
 from hushfit._version import __version__
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs import ComposedCost, Cost, cost_from_dict, parts_of
+from hushfit.unit import ROW, PrivacyUnit
 
 _WIDTH = 96
-ONE_ROW: Final = "one row"
-"""Unit of privacy of every guarantee, until rows of one person are counted together."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +76,8 @@ class Guarantee:
         Strictly between 0 and 1.
     relation : Relation or str
         Which data sets are neighbours.
-    unit : str, default="one row"
-        Name of a row in the table's description. Nothing checks it, and the guarantee is for one
-        row whatever it says; model files of older versions have it.
+    unit : PrivacyUnit, default=ROW
+        Whom the guarantee protects: one row, or one person with all of their rows.
     public : tuple of str
         What was taken as public, such as the number of rows or the feature ranges.
     releases : tuple of ReleaseRecord
@@ -98,7 +96,7 @@ class Guarantee:
     delta: float
     relation: Relation
     _: KW_ONLY
-    unit: str = ONE_ROW
+    unit: PrivacyUnit = ROW
     public: tuple[str, ...] = ()
     releases: tuple[ReleaseRecord, ...] = ()
     cost: Cost = field(default_factory=lambda: ComposedCost(()))
@@ -115,7 +113,8 @@ class Guarantee:
         _store(self, relation=Relation.parse(self.relation))
         _store(self, public=_texts(self.public, "public"), notes=_texts(self.notes, "notes"))
         _store(self, releases=tuple(self.releases))
-        _check.text(self.unit, "unit")
+        if not isinstance(self.unit, PrivacyUnit):
+            raise InvalidArgument(f"unit={self.unit!r} is not a PrivacyUnit. Give ROW or a person.")
         _check.text(self.version, "version")
         if not isinstance(self.secure, bool):
             raise InvalidArgument(f"secure={self.secure!r} is not a bool. Give True or False.")
@@ -146,7 +145,7 @@ class Guarantee:
             "epsilon": _check.to_json_number(self.epsilon),
             "delta": self.delta,
             "relation": str(self.relation),
-            "unit": self.unit,
+            "unit": self.unit.to_dict(),
             "public": list(self.public),
             "releases": [_release_to_dict(release) for release in self.releases],
             "cost": self.cost.to_dict(),
@@ -178,6 +177,7 @@ class Guarantee:
                 )
         given["releases"] = tuple(_release_from_dict(release) for release in given["releases"])
         given["cost"] = cost_from_dict(given["cost"])
+        given["unit"] = _unit_from(given["unit"])
         return cls(**given)
 
     @classmethod
@@ -214,18 +214,24 @@ class Guarantee:
         if self.nonprivate:
             return (
                 "NOT PRIVATE: epsilon is infinite, so nothing is promised "
-                f"(delta={self.delta:g}, relation {self.relation}, unit {ONE_ROW})."
+                f"(delta={self.delta:g}, relation {self.relation}, unit {self.unit.in_words})."
             )
         return (
             f"Differentially private with epsilon={self.epsilon:.6g} and delta={self.delta:g}: two "
             "data sets that "
-            f"differ by {self.relation.in_words} give any outcome with probabilities within a "
-            "factor "
+            f"differ by {self.relation.in_words(self.unit)} give any outcome with "
+            "probabilities within a factor "
             f"exp({self.epsilon:.6g}) of each other, up to {self.delta:g}. Relation: "
             f"{self.relation}. "
-            f"The unit of privacy is {ONE_ROW}: if a person has several rows, the guarantee for "
-            "the person is weaker, "
-            "the more rows the weaker."
+            f"{self._unit_sentence()}"
+        )
+
+    def _unit_sentence(self) -> str:
+        if self.unit.is_person:
+            return f"The unit of privacy is one person: {self.unit.rule}."
+        return (
+            "The unit of privacy is one row: if a person has several rows, the guarantee for the "
+            "person is weaker, the more rows the weaker."
         )
 
     def _details(self) -> list[str]:
@@ -240,11 +246,6 @@ class Guarantee:
             "release."
         )
         notes = [f"Note: {note}" for note in self.notes]
-        if self.unit != ONE_ROW:
-            notes.append(
-                f"Note: the table's description calls a row {self.unit!r}; nothing has checked "
-                "that."
-            )
         return [f"Taken as public: {public}.", f"Released: {released}.", secure, *notes]
 
 
@@ -258,6 +259,15 @@ def _release_from_dict(data: object) -> ReleaseRecord:
         given["noise_multiplier"], "noise_multiplier"
     )
     return ReleaseRecord(**given)
+
+
+def _unit_from(value: object) -> PrivacyUnit:
+    """A unit from JSON. Older versions wrote what the table's description called a row, which
+    nothing checked: their guarantees are for one row.
+    """
+    if isinstance(value, str):
+        return ROW
+    return PrivacyUnit.from_dict(value)  # type: ignore[arg-type]  # it refuses all else
 
 
 def _texts(values: object, name: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TypeVar, assert_never
 
 from hushfit.errors import InvalidArgument
+from hushfit.unit import ROW, PrivacyUnit
 
 _T = TypeVar("_T")
 
@@ -54,9 +55,21 @@ class Relation(StrEnum):
                 f"adjacency={value!r} is not a known relation. Use {names}."
             ) from None
 
-    @property
-    def in_words(self) -> str:
+    def in_words(self, unit: PrivacyUnit = ROW) -> str:
         """The relation as the object of "differ by ..."."""
+        if unit.is_person:
+            return by_relation(
+                self,
+                replace_one=(
+                    "replacing all rows of one person by any other admissible rows, few or many "
+                    "(the number of persons is public, the number of rows is not)"
+                ),
+                add_remove=(
+                    "adding or removing all rows of one person, in the zero-out form (their "
+                    "contribution is set to zero; the number of persons that means are divided by "
+                    "is public, the number of rows is not)"
+                ),
+            )
         return by_relation(
             self,
             replace_one=(

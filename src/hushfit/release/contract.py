@@ -27,6 +27,7 @@ from hushfit.privacy import (
 from hushfit.release.curator import Curator
 from hushfit.release.door import Released
 from hushfit.release.plan import Quote
+from hushfit.unit import ROW, PrivacyUnit
 
 
 class Randomness(NamedTuple):
@@ -80,7 +81,7 @@ class Terms:
     ledger : Payer, optional
         Account to charge; None keeps no account.
     public, notes : tuple of str
-        What the guarantee lists in addition to the number of rows, which it always lists.
+        What the guarantee lists in addition to the number of units, which it always lists.
     warn : bool, default=True
         Whether to warn of a large delta and of reproducible noise.
     """
@@ -129,7 +130,7 @@ class Contract:
         Parameters
         ----------
         source : DataSource
-            The private rows. Only their number is read before the charge.
+            The private rows. Only the public number of units is read before the charge.
         quote : Quote
         relation : Relation
         terms : Terms
@@ -143,7 +144,12 @@ class Contract:
         Contract
         """
         guarantee, receipt = promised_and_paid(
-            quote.cost, quote.records(), source.n_rows, relation, terms
+            quote.cost,
+            quote.records(),
+            source.n_units,
+            relation,
+            terms,
+            source.privacy_unit,
         )
         curator = unpaid_curator(source, quote, relation, terms.randomness, replay, keep)
         return cls(guarantee, receipt, curator)
@@ -152,23 +158,25 @@ class Contract:
 def promised_and_paid(
     cost: Cost,
     releases: tuple[ReleaseRecord, ...],
-    n_rows: int,
+    n_units: int,
     relation: Relation,
     terms: Terms,
+    unit: PrivacyUnit = ROW,
 ) -> tuple[Guarantee, Receipt | None]:
     """The guarantee of releases with a given cost, and the receipt for it; nothing is released."""
     guarantee = Guarantee(
         terms.budget.epsilon,
         terms.budget.delta,
         relation,
-        public=(f"the number of rows, {n_rows}", *terms.public),
+        unit=unit,
+        public=(f"the number of {unit.plural}, {n_units}", *terms.public),
         releases=releases,
         cost=cost,
         secure=terms.randomness.sampler.secure,
         notes=terms.notes,
     )
     if terms.warn:
-        _warn_about(terms.budget, n_rows, terms.randomness.sampler)
+        _warn_about(terms.budget, n_units, terms.randomness.sampler, unit)
     if terms.ledger is None:
         return guarantee, None
     return guarantee, terms.ledger.charge(cost, terms.label, relation)
@@ -196,12 +204,12 @@ def unpaid_curator(
     )
 
 
-def _warn_about(budget: Budget, n_rows: int, sampler: Sampler) -> None:
-    if budget.delta > 1 / n_rows and budget.is_private:
+def _warn_about(budget: Budget, n_units: int, sampler: Sampler, unit: PrivacyUnit) -> None:
+    if budget.delta > 1 / n_units and budget.is_private:
         warnings.warn(
-            f"delta={budget.delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, "
-            "chosen at random, would also satisfy this guarantee. Use a delta well below it, for "
-            f"instance {0.1 / n_rows:.0e}.",
+            f"delta={budget.delta:g} is above 1/n = {1 / n_units:.2g}: publishing "
+            f"{unit.in_words} in full, chosen at random, would also satisfy this guarantee. Use a "
+            f"delta well below it, for instance {0.1 / n_units:.0e}.",
             WeakGuaranteeWarning,
             stacklevel=6,
         )

@@ -135,10 +135,14 @@ class Curator:
         return released.answer
 
     def _noisy(self, name: str, query: Query) -> Vector:
-        n_rows = self.__source.n_rows
-        if query.problem is not None and query.problem.n_rows != n_rows:
+        n_units, unit = self.__source.n_units, self.__source.privacy_unit
+        assumed = query.problem
+        if assumed is not None and (assumed.n_units, assumed.privacy_unit) != (n_units, unit):
             raise UndeclaredRelease(
-                _refusal(f"is for {n_rows} rows, but this query assumes {query.problem.n_rows}")
+                _refusal(
+                    f"is for {n_units} {unit.plural} and protects {unit}, but this query assumes "
+                    f"{assumed.n_units} and protects {assumed.privacy_unit}"
+                )
             )
         return self._parts[name].sampling.answer(
             query, self.__source, self._multipliers[name], self._entropy

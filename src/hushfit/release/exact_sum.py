@@ -26,30 +26,35 @@ class ExactSum:
     ----------
     bound : float
         Largest absolute value of an entry that one record contributes.
-    rows : int
-        Largest number of records in the sum; public.
+    units : int
+        Largest number of units in the sum, rows or persons; public. The weights of a unit's rows
+        add up to at most one.
     size : int
         Number of entries of the sum.
-    least_rows : int, default=MOST_BLOCK_ROWS
-        The grid is chosen for at least so many rows, so that small tables share one.
+    rows_per_unit : int, default=1
+        Largest number of rows of one unit; public.
+    least_units : int, default=MOST_BLOCK_ROWS
+        The grid is chosen for at least so many units, so that small tables share one.
     """
 
     bound: float
-    rows: int
+    units: int
     size: int
-    least_rows: int = MOST_BLOCK_ROWS
+    rows_per_unit: int = 1
+    least_units: int = MOST_BLOCK_ROWS
 
     @property
     def grid(self) -> float:
         """Step to which contributions are rounded: a power of two."""
-        return _grid(self.bound, max(self.rows, self.least_rows))
+        return _grid(self.bound, max(self.units, self.least_units))
 
     @property
     def rounding(self) -> float:
-        """Bound on the norm by which a record changes the sum beyond its contribution."""
-        # Lemma 1: rounding the record, and ties in the blocks after it, change an entry by so many
-        # grid steps.
-        grid_steps = 2 * math.ceil(self.rows / FEWEST_BLOCK_ROWS) + 2
+        """Bound on the norm by which a unit changes the sum beyond its contribution."""
+        # Lemma 1: rounding the unit's rows, and ties in the blocks after them, change an entry by
+        # so many grid steps.
+        blocks = math.ceil(self.units * self.rows_per_unit / FEWEST_BLOCK_ROWS)
+        grid_steps = 2 * blocks + 2 * self.rows_per_unit
         return grid_steps * self.grid * math.sqrt(self.size)
 
     def over(
@@ -66,5 +71,5 @@ class ExactSum:
 
 
 @lru_cache  # every step of a run makes a new query with the same bounds
-def _grid(bound: float, rows: int) -> float:
-    return 2.0 ** math.ceil(math.log2(bound * rows / HEADROOM))
+def _grid(bound: float, units: int) -> float:
+    return 2.0 ** math.ceil(math.log2(bound * units / HEADROOM))

@@ -50,15 +50,15 @@ class Mechanism(Protocol):
     def sized(self) -> bool:
         """Whether an answer has ``query.size`` entries; a list of texts has any number."""
 
-    def expected_rows(self, n_rows: int) -> float:
+    def expected_units(self, n_units: int) -> float:
         """Expected number of records in one release; public."""
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         """Noise multiplier at which ``count`` releases have about the privacy loss of one Gaussian
         release with mu = ``strength``.
         """
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         """Cost of ``count`` releases."""
 
     def objection(self, query: Any, relation: Relation) -> str | None:
@@ -140,7 +140,7 @@ class NoiseGrid:
         query: Query,
         multiplier: float,
         relation: Relation,
-        n_rows: float,
+        n_units: float,
         stretch: float = 1.0,
         finest: int = LOG2_DEVIATION,
         least_move: float = 1.0,
@@ -148,7 +148,7 @@ class NoiseGrid:
         """The grid on which noise is ``multiplier`` times the sensitivity, including the rounding
         to that grid.
 
-        The norm of an answer is at most ``n_rows`` sensitivities; ``stretch`` is the largest ratio
+        The norm of an answer is at most ``n_units`` sensitivities; ``stretch`` is the largest ratio
         of the norm that the noise is measured in to the Euclidean one. The standard deviation is at
         most ``2**finest`` steps. ``least_move`` is the smallest distance between answers that the
         cost assumes, as a share of the sensitivity: rounding is included in that one as well.
@@ -156,7 +156,7 @@ class NoiseGrid:
         twice = 0 if query.doubled is None else int(query.doubled.sum())
         sensitivity = query.sensitivity(relation)
         room = stretch, finest, least_move
-        return _noise_grid(sensitivity, query.size, twice, multiplier, n_rows, *room)
+        return _noise_grid(sensitivity, query.size, twice, multiplier, n_units, *room)
 
     def noisy(self, answer: Vector, noise: IntVector) -> Vector:
         """Round to the grid, add integers, scale back."""
@@ -176,22 +176,22 @@ def _noise_grid(
     size: int,
     twice: int,
     multiplier: float,
-    n_rows: float,
+    n_units: float,
     stretch: float,
     finest: int,
     least_move: float,
 ) -> NoiseGrid:
     log2_deviation = min(
-        finest, math.floor(_LOG2_LARGEST - math.log2(max(n_rows / multiplier, 1.0)))
+        finest, math.floor(_LOG2_LARGEST - math.log2(max(n_units / multiplier, 1.0)))
     )
     if log2_deviation < 0:
         raise InvalidArgument(
-            f"A noise multiplier of {multiplier:.3g} with {n_rows:.0f} rows is too small to draw "
+            f"A noise multiplier of {multiplier:.3g} for {n_units:.0f} units is too small to draw "
             "exactly. Ask for a smaller epsilon, or for epsilon=inf if no privacy is meant."
         )
     # Half a step for rounding, and the error of dividing by the step, on each of two answers.
     rounding_steps = (
-        2 * math.sqrt(size + twice) * (1 + math.ldexp(n_rows / multiplier, log2_deviation - 52))
+        2 * math.sqrt(size + twice) * (1 + math.ldexp(n_units / multiplier, log2_deviation - 52))
     )
     rounding_share = multiplier * math.ldexp(stretch * rounding_steps, -log2_deviation) / least_move
     if rounding_share >= 0.5:
@@ -210,7 +210,7 @@ def too_large(multiplier: float, size: int) -> InvalidArgument:
 def gaussian_answer(
     query: Query,
     source: DataSource,
-    rows: IntVector | None,
+    units: IntVector | None,
     multiplier: float,
     entropy: Entropy,
     least_move: float = 1.0,
@@ -219,10 +219,10 @@ def gaussian_answer(
     sensitivity. Proof: docs/proofs/noise.md.
     """
     if multiplier == 0:
-        return query(source, rows)
-    grid = NoiseGrid.of(query, multiplier, entropy.relation, source.n_rows, least_move=least_move)
+        return query(source, units)
+    grid = NoiseGrid.of(query, multiplier, entropy.relation, source.n_units, least_move=least_move)
     entropy.take_from_reserve(query.size, 2 * grid.log2_deviation - 1)
-    answer = query(source, rows)
+    answer = query(source, units)
     return grid.noisy(answer, _gaussian_noise(query, grid.log2_deviation, entropy.sampler))
 
 

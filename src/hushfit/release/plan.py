@@ -66,7 +66,7 @@ class Plan:
         total = sum(part.share for part in self.parts)
         return {part.name: part.share / total for part in self.parts}
 
-    def multipliers(self, strength: float, n_rows: int) -> dict[str, float]:
+    def multipliers(self, strength: float, n_units: int) -> dict[str, float]:
         """Noise multiplier of each release name when the whole plan has about the privacy loss of
         one Gaussian release with mu = ``strength``.
         """
@@ -75,15 +75,15 @@ class Plan:
         shares = self.shares()
         return {
             part.name: part.sampling.multiplier(
-                strength * math.sqrt(shares[part.name]), part.count, n_rows
+                strength * math.sqrt(shares[part.name]), part.count, n_units
             )
             for part in self.parts
         }
 
-    def cost(self, multipliers: dict[str, float], n_rows: int) -> Cost:
+    def cost(self, multipliers: dict[str, float], n_units: int) -> Cost:
         """Cost of the whole plan."""
         return compose(
-            [part.sampling.cost(multipliers[part.name], part.count, n_rows) for part in self.parts]
+            [part.sampling.cost(multipliers[part.name], part.count, n_units) for part in self.parts]
         )
 
     def quote(self, problem: Problem, budget: Budget) -> "Quote":
@@ -91,24 +91,24 @@ class Plan:
         charged yet.
         """
         drawn = sum(part.count * part.query.coordinates(problem) for part in self.parts)
-        return self.quote_for(problem.n_rows, problem.relation, budget, drawn)
+        return self.quote_for(problem.n_units, problem.relation, budget, drawn)
 
     def quote_for(
-        self, n_rows: int, relation: Relation, budget: Budget, coordinates: int
+        self, n_units: int, relation: Relation, budget: Budget, coordinates: int
     ) -> "Quote":
         """Calibrate releases other than a fit; ``coordinates`` bounds how many values get noise."""
         spendable, reserve = usable(budget)
 
         def cost(mu: float) -> Cost:
-            return self.cost(self.multipliers(mu, n_rows), n_rows)
+            return self.cost(self.multipliers(mu, n_units), n_units)
 
-        multipliers = self.multipliers(calibrate(cost, spendable, relation), n_rows)
+        multipliers = self.multipliers(calibrate(cost, spendable, relation), n_units)
         if discretisation_loss(coordinates, DRAWN_LOG2_VARIANCE) > reserve:
             raise InvalidArgument(
                 f"{coordinates} noisy values are more than the reserve for discrete noise covers. "
                 "Ask for a larger epsilon, fewer steps or fewer columns."
             )
-        return Quote.at(self, multipliers, n_rows, reserve)
+        return Quote.at(self, multipliers, n_units, reserve)
 
     def records(self, multipliers: dict[str, float]) -> tuple[ReleaseRecord, ...]:
         """The plan as it is listed in a guarantee."""
@@ -137,10 +137,10 @@ class Quote:
 
     @classmethod
     def at(
-        cls, plan: Plan, multipliers: dict[str, float], n_rows: int, reserve: float = math.inf
+        cls, plan: Plan, multipliers: dict[str, float], n_units: int, reserve: float = math.inf
     ) -> "Quote":
         """A plan at given noise multipliers."""
-        return cls(plan, multipliers, plan.cost(multipliers, n_rows), reserve)
+        return cls(plan, multipliers, plan.cost(multipliers, n_units), reserve)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.records()))

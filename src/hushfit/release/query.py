@@ -47,7 +47,7 @@ class Query(Protocol):
         are none.
         """
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         """The exact answer over all records, or over those at ``rows``."""
 
     def radius(self) -> float:
@@ -64,9 +64,9 @@ def three_weight_arrays(problem: Problem) -> int:
     return 3 * math.prod(problem.shape)
 
 
-def refuse_batch(query: Query, rows: IntVector | None) -> None:
+def refuse_batch(query: Query, units: IntVector | None) -> None:
     """For queries whose proof covers all records only."""
-    if rows is not None:
+    if units is not None:
         raise InvalidArgument(
             f"{type(query).__name__} is answered over all rows, not over a sampled batch. Use "
             "FullBatch()."

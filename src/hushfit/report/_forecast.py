@@ -156,7 +156,7 @@ def _loss(noise: float) -> float:
 
 def _noise_of(name: str, problem: Problem, budget: Budget) -> Noise:
     """Plan and calibrate one algorithm; this needs no rows."""
-    n = problem.n_rows
+    n = problem.n_units
     try:
         plan = solver_from(name, problem, budget).plan(problem)
         strength = calibrate(

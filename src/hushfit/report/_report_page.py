@@ -11,7 +11,7 @@ import numpy as np
 
 from hushfit.data.schema import CategoricalColumn, NumericColumn
 from hushfit.models import Model
-from hushfit.privacy import ONE_ROW, Guarantee, replaces_one
+from hushfit.privacy import Guarantee, replaces_one
 from hushfit.report._evaluate import Evaluation
 from hushfit.report._figures import calibration_figure, forest_row, odds_figure, posterior
 
@@ -85,7 +85,7 @@ def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
             "no guarantee" if g.nonprivate else "privacy loss of this model",
         ),
         ("delta", f"{g.delta:.3g}", "probability of exceeding it"),
-        ("protects", ONE_ROW, str(g.relation)),
+        ("protects", g.unit.in_words, str(g.relation)),
         ("columns", f"{len(model.feature_names)}", f"{len(model.classes)} classes"),
     ]
     if evaluation is not None:

@@ -25,6 +25,7 @@ class Spectrum:
     """Eigenvectors of the released second moment, with released and estimated eigenvalues (rising).
 
     Noise spreads eigenvalues by up to ``edge``; ``residual_mean`` is the mean of those it hides.
+    ``total_weight`` is the sum of the weights of all rows, which means are divided by.
     """
 
     vectors: Matrix
@@ -32,6 +33,7 @@ class Spectrum:
     estimated: Vector
     residual_mean: float
     edge: float
+    total_weight: float
 
     @property
     def effective_dimension(self) -> float:
@@ -78,16 +80,19 @@ def release_spectrum(
 ) -> Spectrum:
     """Release the second moment once and correct its spectrum for the noise.
 
-    Records are unit vectors, so the trace is known to be one. Noise spreads eigenvalues by up to
-    ``edge``: those above ``residual_mean`` are reduced by it, the others are taken to be equal.
+    Records are unit vectors, so the trace of their mean is known to be one. Noise spreads
+    eigenvalues by up to ``edge``: those above ``residual_mean`` are reduced by it, the others are
+    taken to be equal.
     """
     query = SecondMoment(problem)
-    released, vectors = np.linalg.eigh(_with_trace_one(door.release(name, query), problem))
-    noise = door.noise_multiplier(name) * query.sensitivity(problem.relation) / problem.n_rows
+    mean, total_weight = _mean_with_trace_one(door.release(name, query), problem)
+    released, vectors = np.linalg.eigh(mean)
+    noise = door.noise_multiplier(name) * query.sensitivity(problem.relation) / total_weight
     edge = noise * math.sqrt(2 * problem.dimension)
     residual_mean = _bulk_mean(released, edge)
     estimated = np.maximum(released - residual_mean - edge, 0) + max(_FLOOR * edge, residual_mean)
-    return Spectrum(vectors, released, np.maximum(estimated, floor), residual_mean, edge)
+    estimated = np.maximum(estimated, floor)
+    return Spectrum(vectors, released, estimated, residual_mean, edge, total_weight)
 
 
 def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> float:
@@ -97,15 +102,24 @@ def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> float:
     are taken to have a random direction: eigenvalues are one over the dimension on average.
     """
     answer = next(released.answer for released in door.transcript if released.name == name)
-    square = float(w @ _with_trace_one(answer, problem) @ w)
+    mean, _ = _mean_with_trace_one(answer, problem)
+    square = float(w @ mean @ w)
     return math.sqrt(max(square, float(w @ w) / problem.dimension))
 
 
-def _with_trace_one(answer: Vector, problem: Problem) -> Matrix:
-    d = problem.dimension
-    M = SecondMoment(problem).matrix(answer) / problem.n_rows
-    corrected: Matrix = M - (np.trace(M) - 1) / d * np.eye(d)
-    return corrected
+def _mean_with_trace_one(answer: Vector, problem: Problem) -> tuple[Matrix, float]:
+    """The mean outer product of the records, and the total weight of their rows.
+
+    Where the weights of a person's rows need not add up to one, the total weight is not public; the
+    trace of the released sum estimates it.
+    """
+    total_moment, total = SecondMoment(problem).matrix(answer), float(problem.n_units)
+    unit = problem.privacy_unit
+    if not unit.total_weight_is_public:
+        total = float(np.clip(np.trace(total_moment), total / unit.full_weight, total))
+    M = total_moment / total
+    corrected: Matrix = M - (np.trace(M) - 1) / len(M) * np.eye(len(M))
+    return corrected, total
 
 
 def _bulk_mean(eigenvalues: Vector, edge: float) -> float:

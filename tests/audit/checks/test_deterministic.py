@@ -229,7 +229,7 @@ def test_noise_that_is_not_what_was_paid_for_is_found(mistake):
     source = as_source(example.rows, example.labels)
     query = example.query
     assert isinstance(query, SecondMoment)
-    grid = NoiseGrid.of(query, 1.3, Relation.ADD_REMOVE, source.n_rows)
+    grid = NoiseGrid.of(query, 1.3, Relation.ADD_REMOVE, source.n_units)
     coarse = replace(grid, log2_deviation=8)
     answers = mistaken_answers(mistake, query, coarse, source)
     findings = noise_findings(

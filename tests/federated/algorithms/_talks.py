@@ -32,7 +32,7 @@ def seats(network=RING, epsilon=1.0, parts=None, **settings):
     prepared = {
         who: model(epsilon, **settings).prepare(X, y) for who, (X, y) in (parts or tables()).items()
     }
-    sizes = {who: ready.problem.n_rows for who, ready in prepared.items()}
+    sizes = {who: ready.problem.n_units for who, ready in prepared.items()}
     budgets = dict.fromkeys(prepared, Budget(epsilon, 1e-5))
     return {
         who: (Seat(who, network, ready.problem, sizes, budgets), ready.source)

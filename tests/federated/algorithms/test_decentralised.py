@@ -219,7 +219,7 @@ class TrueGradient(RADMM):
 
         def peeked(subproblem, linear, own):
             query = ClippedGradient(seat.problem, own, seat.problem.loss.slope_bound)
-            exact = query(curator._Curator__source, None).reshape(own.shape) / seat.problem.n_rows
+            exact = query(curator._Curator__source, None).reshape(own.shape) / seat.problem.n_units
             return seat.weight * exact + subproblem.ridge * own
 
         talk = super().converse(seat, curator)

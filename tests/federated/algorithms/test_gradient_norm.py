@@ -182,7 +182,7 @@ class Constant:
 
 @dataclass(eq=False)
 class Rows:
-    n_rows: int = 1000
+    n_units: int = 1000
 
 
 @dataclass(eq=False)

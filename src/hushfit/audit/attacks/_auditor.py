@@ -284,7 +284,7 @@ class Attack:
     def claim(self) -> Claim:
         """The budget, the quoted cost, and the cost as a function of the noise factor."""
         claim = claim_of(
-            self.quote, self.budget, self.problem.relation, self.problem.n_rows, self.gaussian
+            self.quote, self.budget, self.problem.relation, self.problem.n_units, self.gaussian
         )
         law, multipliers = self.law, self.quote.multipliers
         if law is None:
@@ -352,7 +352,7 @@ class OwnerAttack:
             self.quote,
             self.seat.budget,
             self.seat.problem.relation,
-            self.seat.problem.n_rows,
+            self.seat.problem.n_units,
             self.gaussian,
         )
 
@@ -377,7 +377,7 @@ class OwnerAttack:
 
 
 def claim_of(
-    quote: Quote, budget: Budget, relation: Relation, n_rows: int, gaussian: bool = False
+    quote: Quote, budget: Budget, relation: Relation, n_units: int, gaussian: bool = False
 ) -> Claim:
     """The guarantee of a quote, as a claim to test, in the family of its own cost or of Gaussian
     releases.
@@ -387,7 +387,7 @@ def claim_of(
 
     def scaled(factor: float) -> Any:
         return quote.plan.cost(
-            {name: factor * multiplier for name, multiplier in quote.multipliers.items()}, n_rows
+            {name: factor * multiplier for name, multiplier in quote.multipliers.items()}, n_units
         )
 
     return Claim(budget.epsilon, budget.delta, relation, quote.cost, scaled)

@@ -474,7 +474,7 @@ def proved(name: str, relation: Relation | str) -> bool:
     """Whether an algorithm has a guarantee under the adjacency relation."""
     try:
         attack = attack_on(name, relation)
-        plan, n = attack.solver.plan(attack.problem), attack.problem.n_rows
+        plan, n = attack.solver.plan(attack.problem), attack.problem.n_units
         # Any noise does: a relation without a proof is refused when the cost is evaluated.
         form = normal_form(plan.cost(plan.multipliers(1.0, n), n), Relation.parse(relation))
         for part in form.paired:

@@ -64,10 +64,10 @@ _UNIT_ROUNDING = 1e-9
 def null_table(source: DataSource) -> DataSource:
     """A table of the same size in which every record is the null record."""
     if isinstance(source, TextColumns):
-        return TextColumns(tuple((None,) * source.n_rows for _ in source.columns))
-    null_rows = np.full((source.n_rows, source.n_features), np.nan)
+        return TextColumns(tuple((None,) * source.n_units for _ in source.columns))
+    null_rows = np.full((source.n_units, source.n_features), np.nan)
     return as_source(
-        null_rows, np.zeros(source.n_rows), fit_intercept=getattr(source, "fit_intercept", False)
+        null_rows, np.zeros(source.n_units), fit_intercept=getattr(source, "fit_intercept", False)
     )
 
 
@@ -236,7 +236,7 @@ def _records(source: DataSource) -> Any:
     if isinstance(source, TextColumns):
         return np.array(source.columns, dtype=object).T
     width = source.n_features + 1
-    found = np.zeros((source.n_rows, width + 1))
+    found = np.zeros((source.n_units, width + 1))
     for block in source.blocks():
         for j, unit in enumerate(np.eye(width)):
             found[block.place, j] = np.nan_to_num(block.margins(unit), nan=0.0)
@@ -380,7 +380,7 @@ def _rows_of_one_trial(log: BoundaryLog) -> int:
     sizes: dict[bool, list[int]] = {True: [0], False: [0]}
     for event in log.events:
         if isinstance(event, Opened):
-            sizes[id(event.curator) in scored].append(event.source.n_rows)
+            sizes[id(event.curator) in scored].append(event.source.n_units)
     return max(sizes[True]) + max(sizes[False]) if scored else 0
 
 
@@ -408,7 +408,7 @@ def _costs_of_accesses(log: BoundaryLog, together: bool) -> list[Cost]:
     """Cost of all releases of each curator together, or of each kind of release once."""
     counts: dict[tuple[int, str], tuple[DataAccess, int]] = {}
     sizes = {
-        id(event.curator): event.source.n_rows for event in log.events if isinstance(event, Opened)
+        id(event.curator): event.source.n_units for event in log.events if isinstance(event, Opened)
     }
     for event in log.events:
         if isinstance(event, DataAccess):
@@ -573,7 +573,7 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
     plan = Plan((Planned("declared", type(query), 2),))
 
     def curator() -> Curator:
-        quote = Quote.at(plan, {"declared": 1.0}, source.n_rows)
+        quote = Quote.at(plan, {"declared": 1.0}, source.n_units)
         return seeded_curator(source, quote, relation, 0)
 
     def refuses(*requests: tuple[str, Any]) -> bool:
@@ -653,7 +653,7 @@ def check_batches(
     -------
     list of Finding
     """
-    kind, n = type(mechanism).__name__, source.n_rows
+    kind, n = type(mechanism).__name__, source.n_units
     entropy = Entropy(relation, SeededSampler(seed), SeededCoins(seed + 1))
     accesses = []
     for _ in range(draws):

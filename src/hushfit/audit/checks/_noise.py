@@ -172,7 +172,7 @@ def check_release_noise(
     -------
     list of Finding
     """
-    grid = NoiseGrid.of(query, noise_multiplier, relation, source.n_rows)
+    grid = NoiseGrid.of(query, noise_multiplier, relation, source.n_units)
     entropy = Entropy(relation, sampler, coins or SeededCoins(0))
     answers = np.array(
         [gaussian_answer(query, source, None, noise_multiplier, entropy) for _ in range(releases)]

@@ -78,7 +78,7 @@ class Laws:
 
 @singledispatch
 def worst_laws(
-    mechanism: Any, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: Any, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     """Distributions of ``count`` answers on worst-case pairs of tables; empty if unknown.
 
@@ -165,19 +165,19 @@ def check_mechanism_price(
     mechanism: Any,
     noise_multiplier: float,
     count: int,
-    n_rows: int,
+    n_units: int,
     relation: Relation,
     name: str = "",
 ) -> Finding:
     """`check_price` of one mechanism by itself."""
-    laws = worst_laws(mechanism, noise_multiplier, count, relation, n_rows)
+    laws = worst_laws(mechanism, noise_multiplier, count, relation, n_units)
     assert laws, f"{type(mechanism).__name__} has no distribution here"
-    cost = mechanism.cost(noise_multiplier, count, n_rows)
+    cost = mechanism.cost(noise_multiplier, count, n_units)
     return check_price(cost, [[one] for one in laws], relation, name or type(mechanism).__name__)
 
 
 def check_quote(
-    quote: Quote, budget: Budget, n_rows: int, relation: Relation, name: str
+    quote: Quote, budget: Budget, n_units: int, relation: Relation, name: str
 ) -> list[Finding]:
     """Check that a whole plan, at its calibrated noise, stays within its budget.
 
@@ -186,7 +186,7 @@ def check_quote(
     quote : Quote
     budget : Budget
         The budget it was calibrated to.
-    n_rows : int
+    n_units : int
     relation : Relation
     name : str
 
@@ -196,7 +196,7 @@ def check_quote(
         That the cost covers what all parts reveal together, and that this is within the budget.
     """
     parts = [
-        worst_laws(part.sampling, quote.multipliers[part.name], part.count, relation, n_rows)
+        worst_laws(part.sampling, quote.multipliers[part.name], part.count, relation, n_units)
         for part in quote.plan.parts
     ]
     # Any pair of one part can be combined with any of another, on different coordinates of one
@@ -255,14 +255,14 @@ def _gaussian(noise_multiplier: float, count: int) -> Laws:
 
 @worst_laws.register
 def _(
-    mechanism: FullBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: FullBatch, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     return [_gaussian(noise_multiplier, count)]
 
 
 @worst_laws.register
 def _(
-    mechanism: PoissonBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: PoissonBatch, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     mu, rate = 1 / noise_multiplier, mechanism.rate
     edges = _cells(mu)
@@ -274,17 +274,17 @@ def _(
 
 @worst_laws.register
 def _(
-    mechanism: FixedSizeBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: FixedSizeBatch, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     # All other rows equal the second record.
-    mu, rate = 1 / noise_multiplier, mechanism.size / n_rows
+    mu, rate = 1 / noise_multiplier, mechanism.size / n_units
     edges = _cells(mu)
     return [Laws(_mixed(edges, [(1 - rate, 0.0), (rate, mu)]), _normal(edges, 0.0), count)]
 
 
 @worst_laws.register
 def _(
-    mechanism: AnchoredBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: AnchoredBatch, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     mu, rate = 1 / noise_multiplier, mechanism.rate
     edges = _cells(mu)
@@ -299,7 +299,7 @@ def _(
 
 @worst_laws.register
 def _(
-    mechanism: SecretOrder, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: SecretOrder, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     mu = 1 / noise_multiplier
     edges, parts = _cells(mu), list(zip(mechanism.shares, mechanism.ratios, strict=True))
@@ -314,7 +314,7 @@ def _(
 @worst_laws.register(GaussianInside)
 @worst_laws.register(ClassicInside)
 def _(
-    mechanism: Any, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: Any, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     return [
         one.times(count)
@@ -324,7 +324,7 @@ def _(
 
 @worst_laws.register
 def _(
-    mechanism: LaplaceInside, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: LaplaceInside, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     laws = _objective_laws(mechanism.kappa, noise_multiplier, relation, _laplace_cdf)
     # Two weights and a diagonal shift, whose L1 norm is sqrt(2) times its Euclidean norm.
@@ -386,7 +386,7 @@ def _gate_scores(queries: int, scale: float) -> Iterable[tuple[Vector, Vector]]:
 
 @worst_laws.register
 def _(
-    mechanism: FreshGate, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: FreshGate, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     query = noise_multiplier * (2 if mechanism.noise == "laplace" else math.sqrt(2))
     return [
@@ -397,7 +397,7 @@ def _(
 
 @worst_laws.register
 def _(
-    mechanism: GatedBatch, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: GatedBatch, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     threshold, query = gate_multipliers(mechanism.noise, mechanism.gate / noise_multiplier)
     return [
@@ -430,7 +430,7 @@ def _sampled_gates(
 
 @worst_laws.register
 def _(
-    mechanism: RestartedGate, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: RestartedGate, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     found = []
     for scores, moves in _gate_scores(20, 2 * noise_multiplier):
@@ -446,7 +446,7 @@ def _(
 
 @worst_laws.register
 def _(
-    mechanism: NoisyChoice, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: NoisyChoice, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     bases = [np.array([level, *np.zeros(others)]) for level in (-3.0, 0.0) for others in (1, 3)]
     laws = [
@@ -473,7 +473,7 @@ def _(
 
 @worst_laws.register
 def _(
-    mechanism: NoisyCorner, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: NoisyCorner, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     found = []
     for base in (0.0, 2.0):
@@ -486,7 +486,7 @@ def _(
 
 @worst_laws.register
 def _(
-    mechanism: Thresholded, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: Thresholded, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     """In every column, a text on both tables, or a text that only one record has."""
     columns = mechanism.n_columns
@@ -502,7 +502,7 @@ def _(
 
 @worst_laws.register
 def _(
-    mechanism: AdaptiveRun, noise_multiplier: float, count: int, relation: Relation, n_rows: int
+    mechanism: AdaptiveRun, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
     """As many Gaussian releases as the run's own privacy filter accepts."""
     privacy_filter, one, made = (

@@ -352,7 +352,7 @@ class ObjectiveGradient:
 
     def __call__(self, source: DataSource, rows: Any) -> Vector:
         whole = minimisers._whole_gradient(self.problem, self.w)(source, rows)
-        return np.asarray(whole / self.problem.n_rows)
+        return np.asarray(whole / self.problem.n_units)
 
     def radius(self) -> float:
         return self.asked.gradient_shift(Relation.ADD_REMOVE)

@@ -423,12 +423,12 @@ def _gate(problem: Problem, required: float = 0.0) -> Gate:
 def _gated(problem: Problem) -> GatedStep:
     gradient = ClippedGradient(problem, np.zeros(problem.shape), 0.5)
     return GatedStep(
-        gradient, Backtracking(np.array([1.0, 0.5, 0.25]), 0.3 * problem.n_rows, 1.0, 0.1, 0.0)
+        gradient, Backtracking(np.array([1.0, 0.5, 0.25]), 0.3 * problem.n_units, 1.0, 0.1, 0.0)
     )
 
 
 def _ordered(problem: Problem) -> tuple[Any, Any]:
-    run = PermutedRun(problem, Passes.even(problem.n_rows, 3, (0.5,)), 0.5)
+    run = PermutedRun(problem, Passes.even(problem.n_units, 3, (0.5,)), 0.5)
     return SecretOrder.of(run), run
 
 
@@ -552,7 +552,7 @@ def _prices() -> Iterator[Check]:
 
 def _price(name: str, relation: Relation, seed: int) -> list[Finding]:
     attack = _target(name, relation)
-    return check_quote(attack.quote, attack.budget, attack.problem.n_rows, relation, name)
+    return check_quote(attack.quote, attack.budget, attack.problem.n_units, relation, name)
 
 
 def _mechanisms() -> dict[str, tuple[Any, float, int, Relation]]:
@@ -785,7 +785,7 @@ def _attack_texts(seed: int) -> list[Finding]:
 
     def mechanism(world: int, seed: int) -> Vector:
         source: Any = TextColumns((texts[world],))
-        quote = Quote.at(plan, {"vocabulary": 1.0}, source.n_rows)
+        quote = Quote.at(plan, {"vocabulary": 1.0}, source.n_units)
         door = seeded_curator(source, quote, Relation.REPLACE_ONE, seed)
         answer = np.zeros(40)
         named = door.release("vocabulary", Vocabulary(1))[:40]

@@ -199,7 +199,7 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
     with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
         rows = CodedRows.from_tables(found, file.schema, watch=watch)
     with rows:
-        _refuse_large_delta(given["delta"], rows.n_rows, given["allow_large_delta"])
+        _refuse_large_delta(given["delta"], rows.n_units, given["allow_large_delta"])
         return fit_rows(
             estimator,
             rows,
@@ -209,14 +209,14 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
         )
 
 
-def _refuse_large_delta(delta: float, n_rows: int, allowed: bool) -> None:
+def _refuse_large_delta(delta: float, n_units: int, allowed: bool) -> None:
     from hushfit.errors import InvalidArgument
 
-    if delta > 1 / n_rows and not allowed:
+    if delta > 1 / n_units and not allowed:
         raise InvalidArgument(
-            f"--delta {delta:g} is above 1/n = {1 / n_rows:.2g}: publishing one row in full, "
+            f"--delta {delta:g} is above 1/n = {1 / n_units:.2g}: publishing one row in full, "
             "chosen at random, would also satisfy that guarantee. Nothing was spent. Use a delta "
-            f"well below it, for instance {0.1 / n_rows:.0e}, or --allow-large-delta."
+            f"well below it, for instance {0.1 / n_units:.0e}, or --allow-large-delta."
         )
 
 

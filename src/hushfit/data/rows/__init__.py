@@ -4,8 +4,8 @@ Coins              A random source of uniform 64-bit words
 SecureCoins        Words from OpenSSL's cryptographic generator, with fresh entropy of the
                    operating system mixed in
 SeededCoins        Reproducible words, for tests and simulations only
-fixed_size_rows    ``size`` different rows, every subset equally likely
-poisson_rows       Poisson sampling: each row independently with probability ``rate``, rounded down
+fixed_size_units    ``size`` different rows, every subset equally likely
+poisson_units       Poisson sampling: each row independently with probability ``rate``, rounded down
                    to a multiple of 2**-64
 ALL_ROWS           Row index of a kernel call in which every row of the block takes part
 Block              Some records of a source
@@ -15,18 +15,24 @@ DenseRows          Rows of a two-dimensional array, used in place
 FEWEST_BLOCK_ROWS  Rows of the smallest block; a proof depends on it
 FeatureBounds      Public range of every column
 MOST_BLOCK_ROWS    Rows of the largest block; a proof depends on it
+Persons            The person of each row, and the shares of a person's rows
 SparseBlock        Records in compressed sparse rows
 SparseRows         Rows of a scipy CSR matrix
+WHOLE              Share of every row where each row is its own unit
 as_source          The source for a validated dense array or CSR matrix
 canonical          The same sparse rows with increasing indices, each once
+persons_of         The persons of rows
+whole_shares       Shares as whole numbers, rounded down, and the number that stands for one
 """
 
+from hushfit.data.rows._person_ids import persons_of
+from hushfit.data.rows._persons import WHOLE, Persons, whole_shares
 from hushfit.data.rows._sampling import (
     Coins,
     SecureCoins,
     SeededCoins,
-    fixed_size_rows,
-    poisson_rows,
+    fixed_size_units,
+    poisson_units,
 )
 from hushfit.data.rows._source import (
     ALL_ROWS,
@@ -47,18 +53,22 @@ __all__ = [
     "ALL_ROWS",
     "FEWEST_BLOCK_ROWS",
     "MOST_BLOCK_ROWS",
+    "WHOLE",
     "Block",
     "Coins",
     "DataSource",
     "DenseBlock",
     "DenseRows",
     "FeatureBounds",
+    "Persons",
     "SecureCoins",
     "SeededCoins",
     "SparseBlock",
     "SparseRows",
     "as_source",
     "canonical",
-    "fixed_size_rows",
-    "poisson_rows",
+    "fixed_size_units",
+    "persons_of",
+    "poisson_units",
+    "whole_shares",
 ]

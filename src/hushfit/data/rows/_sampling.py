@@ -60,7 +60,7 @@ class SeededCoins:
         return self._generator.bit_generator.random_raw(count)
 
 
-def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
+def poisson_units(n_units: int, rate: float, coins: Coins) -> IntVector:
     """Poisson sampling: each row independently with probability ``rate``, rounded down to a
     multiple of 2**-64; a smaller rate is never less private.
 
@@ -68,36 +68,36 @@ def poisson_rows(n_rows: int, rate: float, coins: Coins) -> IntVector:
     next, others some digits for every row.
     """
     if rate >= 1.0:
-        return np.arange(n_rows)
+        return np.arange(n_units)
     threshold = int(rate * 2.0**64)
     if threshold == 0:
         return np.empty(0, dtype=np.int64)
     return (
-        _rows_by_gaps(n_rows, threshold, coins)
+        _rows_by_gaps(n_units, threshold, coins)
         if rate < _SMALL_RATE
-        else _rows_by_digits(n_rows, threshold, coins)
+        else _rows_by_digits(n_units, threshold, coins)
     )
 
 
-def _rows_by_digits(n_rows: int, threshold: int, coins: Coins) -> IntVector:
+def _rows_by_digits(n_units: int, threshold: int, coins: Coins) -> IntVector:
     """A row is sampled if its random number, in binary, is below the rate: almost always the first
     few digits decide, and no more are drawn.
     """
     # If the rate starts with zeros so must the number; the 64 digits after them are compared.
     zeros = 64 - threshold.bit_length()
-    rows = _starting_with_zeros(n_rows, zeros, coins)
+    rows = _starting_with_zeros(n_units, zeros, coins)
     head, tail = divmod(threshold << zeros, 2**56)
     heads = _random_bytes(len(rows), coins)
     undecided = coins.words(int(np.count_nonzero(heads == head)))
     return rows[: below(rows, heads, head, undecided, np.uint64(tail))]
 
 
-def _starting_with_zeros(n_rows: int, zeros: int, coins: Coins) -> IntVector:
+def _starting_with_zeros(n_units: int, zeros: int, coins: Coins) -> IntVector:
     """Rows whose number starts with ``zeros`` zeros; a word has one digit of 64 rows."""
     if zeros == 0:
-        return np.arange(n_rows)
-    digits = coins.words(zeros * -(-n_rows // 64)).reshape(zeros, -1)
-    rows: IntVector = zero_in_all(digits, n_rows)
+        return np.arange(n_units)
+    digits = coins.words(zeros * -(-n_units // 64)).reshape(zeros, -1)
+    rows: IntVector = zero_in_all(digits, n_units)
     return rows
 
 
@@ -120,9 +120,9 @@ class _Gaps:
     guide: AnyArray
     rows_per_word: float
 
-    def words_for(self, n_rows: int) -> int:
+    def words_for(self, n_units: int) -> int:
         """Words that suffice to scan that many rows, except a few times in a hundred thousand."""
-        expected = n_rows / self.rows_per_word
+        expected = n_units / self.rows_per_word
         return int(expected + 4 * math.sqrt(expected)) + 8
 
     def exact(self, word: int, coins: Coins) -> int:
@@ -155,34 +155,34 @@ def _gaps(threshold: int) -> _Gaps:
     return _Gaps(threshold, beyond, guide.astype(np.int32), 1 + math.fsum(beyond[:-1]) / 2.0**64)
 
 
-def _rows_by_gaps(n_rows: int, threshold: int, coins: Coins) -> IntVector:
+def _rows_by_gaps(n_units: int, threshold: int, coins: Coins) -> IntVector:
     """Scan the rows from one sampled row to the next."""
     gaps, row, parts = _gaps(threshold), 0, [np.empty(0, dtype=np.int64)]
-    while row < n_rows:
-        words = coins.words(gaps.words_for(n_rows - row))
+    while row < n_units:
+        words = coins.words(gaps.words_for(n_units - row))
         rows = np.empty(len(words), dtype=np.int64)
-        taken, row, used = scan_gaps(words, gaps.beyond, gaps.guide, row, n_rows, rows)
-        if row < n_rows and used < len(words):
+        taken, row, used = scan_gaps(words, gaps.beyond, gaps.guide, row, n_units, rows)
+        if row < n_units and used < len(words):
             gap = gaps.exact(int(words[used]), coins)
             row += gap
-            if gap < len(gaps.beyond) and row < n_rows:
+            if gap < len(gaps.beyond) and row < n_units:
                 rows[taken] = row
                 taken, row = taken + 1, row + 1
         parts.append(rows[:taken])
     return parts[-1] if len(parts) == 2 else np.concatenate(parts)
 
 
-def fixed_size_rows(n_rows: int, size: int, coins: Coins) -> IntVector:
+def fixed_size_units(n_units: int, size: int, coins: Coins) -> IntVector:
     """``size`` different rows, every subset equally likely: those with the smallest of n random
     words.
 
     If the last word taken and the first one left are equal, all are drawn again; the rule is the
     same for all rows, so the result is exactly uniform.
     """
-    if size >= n_rows:
-        return np.arange(n_rows)
+    if size >= n_units:
+        return np.arange(n_units)
     while True:
-        words = coins.words(n_rows)
+        words = coins.words(n_units)
         order = np.argpartition(words, (size - 1, size))
         if words[order[size - 1]] != words[order[size]]:
             return np.sort(order[:size])

@@ -16,12 +16,14 @@ from numpy.typing import ArrayLike
 
 from hushfit._arrays import keep_read_only
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit.data.rows._persons import WHOLE, Persons
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
 from hushfit.kernels import line_search as search_kernels
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
+from hushfit.unit import ROW, PrivacyUnit
 
 # Row index of a kernel call in which every row of the block takes part. A sampled batch that
 # happens to be empty must not look like this: it has no blocks at all.
@@ -37,13 +39,19 @@ class Block(Protocol):
     """Some records of a source. ``place`` picks the entries of a per-row vector that belong to
     them.
 
-    Sums (``gradient_sum``, ``difference_sum``, ``drop_sum``) are over the rows that the source was
-    asked for. ``second_moment``, ``lengths`` and ``margins`` are of all records of the block: only
-    for queries over all rows.
+    Sums (``gradient_sum``, ``difference_sum``, ``drop_sum``) are over the rows of the units that
+    the source was asked for, each row weighted by its share. ``second_moment``, ``lengths`` and
+    ``margins`` are of all records of the block: only for queries over all rows.
     """
 
     @property
     def place(self) -> slice | IntVector: ...
+
+    @property
+    def shares(self) -> Vector:
+        """Weight of each row, or one weight for all. Those of a person's rows add up to at most
+        one.
+        """
 
     def gradient_sum(
         self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
@@ -78,10 +86,10 @@ class Block(Protocol):
         """
 
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
-        """Sum of outer products in units of ``steps**-2``, the records' entries rounded to
-        ``1 / steps``.
+        """Weighted sum of outer products in units of ``steps**-2``: records are multiplied by the
+        square roots of their shares, and their entries rounded to ``1 / steps``.
 
-        With ``factors``, one for each record of the block, of the records multiplied by them.
+        With ``factors``, one for each record of the block, of the records multiplied by them too.
         """
 
     def lengths(self, A: Matrix) -> Vector:
@@ -92,10 +100,17 @@ class Block(Protocol):
 
 
 class DataSource(Protocol):
-    """Private rows and labels. Only the queries of ``hushfit.release`` read them."""
+    """Private rows and labels. Only the queries of ``hushfit.release`` read them.
+
+    The number of units is public. If units are persons, the number of rows is not.
+    """
 
     @property
-    def n_rows(self) -> int: ...
+    def n_units(self) -> int:
+        """Number of privacy units: rows, or persons."""
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit: ...
 
     @property
     def n_features(self) -> int: ...
@@ -103,8 +118,14 @@ class DataSource(Protocol):
     @property
     def y(self) -> Vector: ...
 
-    def blocks(self, rows: IntVector | None = None) -> Iterator[Block]:
-        """The records in blocks: all of them, or those at ``rows``."""
+    @property
+    def shares(self) -> Vector:
+        """Weight of each row, or one weight for all. Those of a unit's rows add up to at most
+        one.
+        """
+
+    def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
+        """The records in blocks: all of them, or those of some units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +137,7 @@ class DenseBlock:
     place: slice | IntVector
     y: Vector
     scale: Vector
+    shares: Vector
     unit: float
 
     def gradient_sum(
@@ -124,7 +146,18 @@ class DenseBlock:
         kernel = gradient_kernels.scalar_dense if w.ndim == 1 else gradient_kernels.vector_dense
         total = np.empty(w.shape)
         kernel(
-            self.X, self.rows, self.y, self.scale, caps, self.unit, w, code, parameter, grid, total
+            self.X,
+            self.rows,
+            self.y,
+            self.scale,
+            self.shares,
+            caps,
+            self.unit,
+            w,
+            code,
+            parameter,
+            grid,
+            total,
         )
         return total
 
@@ -145,6 +178,7 @@ class DenseBlock:
             self.rows,
             self.y,
             self.scale,
+            self.shares,
             self.unit,
             w,
             v,
@@ -173,6 +207,7 @@ class DenseBlock:
             self.rows,
             self.y,
             self.scale,
+            self.shares,
             self.unit,
             vectors,
             mixes,
@@ -187,7 +222,7 @@ class DenseBlock:
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
         width = self.X.shape[1] + 1
         moment: Matrix = np.zeros((width, width))
-        stretched = self if factors is None else replace(self, scale=self.scale * factors)
+        stretched = replace(self, scale=self.scale * _root_weights(self.shares, factors))
         for _, records in stretched._records():
             records *= steps
             np.rint(records, out=records)
@@ -197,15 +232,12 @@ class DenseBlock:
     def lengths(self, A: Matrix) -> Vector:
         lengths = np.empty(len(self.X))
         for place, records in self._records():
-            image = records @ A
-            lengths[place] = np.sqrt(np.einsum("ij,ij->i", image, image))
+            row_kernels.lengths_dense(records, A, lengths[place])
         return lengths
 
     def margins(self, w: Vector) -> Vector:
         margins = np.empty(len(self.X))
-        for place, records in self._records():
-            margins[place] = records @ w
-        margins[self.scale == 0.0] = np.nan
+        row_kernels.margins_dense(self.X, self.scale, self.unit, w, margins)
         return margins
 
     def _records(self) -> Iterator[tuple[slice, Matrix]]:
@@ -231,6 +263,7 @@ class SparseBlock:
     place: slice | IntVector
     y: Vector
     scale: Vector
+    shares: Vector
     unit: float
     n_features: int
 
@@ -248,6 +281,7 @@ class SparseBlock:
             self.rows,
             self.y,
             self.scale,
+            self.shares,
             caps,
             self.unit,
             w,
@@ -275,6 +309,7 @@ class SparseBlock:
             self.rows,
             self.y,
             self.scale,
+            self.shares,
             self.unit,
             w,
             v,
@@ -303,6 +338,7 @@ class SparseBlock:
             self.rows,
             self.y,
             self.scale,
+            self.shares,
             self.unit,
             vectors,
             mixes,
@@ -316,7 +352,7 @@ class SparseBlock:
 
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
         total = np.zeros((self.n_features + 1, self.n_features + 1))
-        scale = self.scale if factors is None else self.scale * factors
+        scale = self.scale * _root_weights(self.shares, factors)
         row_kernels.second_moment_csr(*self._matrix, scale, self.unit, steps, total)
         return total
 
@@ -329,6 +365,12 @@ class SparseBlock:
         margins = np.empty(len(self.scale))
         row_kernels.margins_csr(*self._matrix, self.scale, self.unit, w, margins)
         return margins
+
+
+def _root_weights(shares: Vector, factors: Vector | None) -> Vector:
+    """What a record is multiplied by before its outer product is taken."""
+    roots: Vector = np.sqrt(shares)
+    return roots if factors is None else roots * factors
 
 
 @dataclass(frozen=True)
@@ -419,10 +461,29 @@ class _InMemory:
 
     X: Any
     fit_intercept: bool
+    persons: Persons | None
+
+    @cached_property
+    def _n_rows(self) -> int:
+        return int(self.X.shape[0])
 
     @cached_property  # read at every step
-    def n_rows(self) -> int:
-        return int(self.X.shape[0])
+    def n_units(self) -> int:
+        return self._n_rows if self.persons is None else self.persons.n_persons
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit:
+        return ROW if self.persons is None else self.persons.unit
+
+    @cached_property
+    def shares(self) -> Vector:
+        return WHOLE if self.persons is None else self.persons.shares
+
+    def _shares_at(self, place: slice | IntVector) -> Vector:
+        return self.shares if self.persons is None else self.shares[place]
+
+    def _rows_of(self, units: IntVector) -> IntVector:
+        return units if self.persons is None else self.persons.rows_of(units)
 
     @property
     def n_features(self) -> int:
@@ -447,6 +508,8 @@ class DenseRows(_InMemory):
     scaled_labels : bool
         Whether labels shrink with their records, as regression needs: then a residual shrinks as a
         whole.
+    persons : Persons or None
+        Whose rows they are; None if every row is its own unit.
     """
 
     X: AnyArray
@@ -454,6 +517,7 @@ class DenseRows(_InMemory):
     fit_intercept: bool = True
     bounds: FeatureBounds | None = None
     scaled_labels: bool = False
+    persons: Persons | None = None
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -462,7 +526,7 @@ class DenseRows(_InMemory):
         def fill(place: slice) -> None:
             row_kernels.unit_scales_dense(self._packed(self.X[place]), self.unit, scale[place])
 
-        list(parallel_map(fill, _places(self.n_rows, self._block_rows)))
+        list(parallel_map(fill, _places(self.n_units, self._block_rows)))
         _settle(self, scale)
 
     @cached_property
@@ -471,34 +535,35 @@ class DenseRows(_InMemory):
 
     @cached_property
     def _block_rows(self) -> int:
-        return _block_rows(self.n_rows) if self._as_it_lies else FEWEST_BLOCK_ROWS
+        return _block_rows(self.n_units) if self._as_it_lies else FEWEST_BLOCK_ROWS
 
     def _packed(self, X: AnyArray) -> AnyArray:
         return np.ascontiguousarray(X) if self.bounds is None else self.bounds.apply(X)
 
-    def blocks(self, rows: IntVector | None = None) -> Iterator[DenseBlock]:
-        for place in _places(self.n_rows if rows is None else len(rows), self._block_rows):
-            if rows is None:
-                yield DenseBlock(
-                    self._packed(self.X[place]),
-                    ALL_ROWS,
-                    place,
-                    self.y[place],
-                    self.scale[place],
-                    self.unit,
-                )
-            elif self._as_it_lies:
-                yield DenseBlock(self.X, rows[place], slice(None), self.y, self.scale, self.unit)
-            else:
-                chosen = rows[place]
-                yield DenseBlock(
-                    self._packed(self.X[chosen]),
-                    ALL_ROWS,
-                    chosen,
-                    self.y[chosen],
-                    self.scale[chosen],
-                    self.unit,
-                )
+    def blocks(self, units: IntVector | None = None) -> Iterator[DenseBlock]:
+        if units is None:
+            for place in _places(self._n_rows, self._block_rows):
+                yield self._copied(place)
+            return
+        rows = self._rows_of(units)
+        for place in _places(len(rows), self._block_rows):
+            yield self._in_place(rows[place]) if self._as_it_lies else self._copied(rows[place])
+
+    def _copied(self, place: slice | IntVector) -> DenseBlock:
+        """Some rows, in the order and type that kernels read: a view where they lie so."""
+        return DenseBlock(
+            self._packed(self.X[place]),
+            ALL_ROWS,
+            place,
+            self.y[place],
+            self.scale[place],
+            self._shares_at(place),
+            self.unit,
+        )
+
+    def _in_place(self, rows: IntVector) -> DenseBlock:
+        whole = slice(None)
+        return DenseBlock(self.X, rows, whole, self.y, self.scale, self.shares, self.unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -512,29 +577,33 @@ class SparseRows(_InMemory):
     fit_intercept: bool = True
     bounds: FeatureBounds | None = None
     scaled_labels: bool = False
+    persons: Persons | None = None
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", canonical(self.X))
         if self.bounds is not None:
             object.__setattr__(self, "X", self.bounds.apply_sparse(self.X))
-        scale = np.empty(self.n_rows)
+        scale = np.empty(self._n_rows)
         row_kernels.unit_scales_csr(self.X.data, self.X.indptr, self.unit, scale)
         _settle(self, scale)
 
-    def blocks(self, rows: IntVector | None = None) -> Iterator[SparseBlock]:
+    def blocks(self, units: IntVector | None = None) -> Iterator[SparseBlock]:
         X, d = self.X, self.n_features
-        for place in _places(self.n_rows if rows is None else len(rows), _block_rows(self.n_rows)):
+        rows = None if units is None else self._rows_of(units)
+        # The size of blocks is a function of public numbers.
+        size = _block_rows(self.n_units)
+        for place in _places(self._n_rows if rows is None else len(rows), size):
             if rows is None:
-                pointers = X.indptr[place.start : place.stop + 1]
                 yield SparseBlock(
                     X.data,
                     X.indices,
-                    pointers,
+                    X.indptr[place.start : place.stop + 1],
                     ALL_ROWS,
                     place,
                     self.y[place],
                     self.scale[place],
+                    self._shares_at(place),
                     self.unit,
                     d,
                 )
@@ -547,6 +616,7 @@ class SparseRows(_InMemory):
                     slice(None),
                     self.y,
                     self.scale,
+                    self.shares,
                     self.unit,
                     d,
                 )
@@ -577,9 +647,9 @@ def canonical(X: Any) -> Any:
     return tidy
 
 
-def _block_rows(n_rows: int) -> int:
+def _block_rows(n_units: int) -> int:
     """Large blocks have less overhead; small tables need small ones to keep all cores busy."""
-    return MOST_BLOCK_ROWS if n_rows >= 8 * MOST_BLOCK_ROWS else 2 * FEWEST_BLOCK_ROWS
+    return MOST_BLOCK_ROWS if n_units >= 8 * MOST_BLOCK_ROWS else 2 * FEWEST_BLOCK_ROWS
 
 
 def _places(n_rows: int, size: int) -> list[slice]:
@@ -595,8 +665,9 @@ def as_source(
     fit_intercept: bool = True,
     bounds: FeatureBounds | None = None,
     scaled_labels: bool = False,
+    persons: Persons | None = None,
 ) -> DenseRows | SparseRows:
     """The source for a validated dense array or CSR matrix."""
     labels = np.ascontiguousarray(y, dtype=np.float64)
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
-    return kind(X, labels, fit_intercept, bounds, scaled_labels)
+    return kind(X, labels, fit_intercept, bounds, scaled_labels, persons)

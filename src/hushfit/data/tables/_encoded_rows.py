@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
 from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
-from hushfit.data.rows import ALL_ROWS, FEWEST_BLOCK_ROWS, SparseBlock
+from hushfit.data.rows import ALL_ROWS, FEWEST_BLOCK_ROWS, WHOLE, Persons, SparseBlock
 from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema, listed, numbers_in
 from hushfit.data.tables._files import (
     Table,
@@ -31,6 +31,7 @@ from hushfit.data.tables._files import (
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
+from hushfit.unit import ROW, PrivacyUnit
 
 # Blocks are unpacked when a query reads them, so they stay small.
 _BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
@@ -121,6 +122,7 @@ class CodedBlock:
             place,
             table.y[place],
             table.scale[place],
+            table.shares_at(place),
             table.unit,
             table.n_features,
         )
@@ -162,6 +164,10 @@ class CodedBlock:
     def margins(self, w: Vector) -> Vector:
         return self._fetched().margins(w)
 
+    @property
+    def shares(self) -> Vector:
+        return self.table.shares_at(self.place)
+
 
 class CodedRows:
     """The rows of one or more tables as a source: packed once, unpacked at each pass.
@@ -185,7 +191,8 @@ class CodedRows:
         self.codec = RowCodec(schema)
         self.target: CategoricalColumn = schema.target
         self.unit = float(fit_intercept)
-        self.n_rows = 0
+        self.persons: Persons | None = None
+        self._n_rows = 0
         self.n_features = self.codec.n_features
         self.y: Vector = np.empty(0)
         self.scale: Vector = np.empty(0)
@@ -241,24 +248,24 @@ class CodedRows:
                 label = codes_of(batch.column(self.target.name), self.target)
                 labels.append(label.astype(np.min_scalar_type(classes)))
                 write_all(self._file, [self.codec.pack(batch, label < classes).tobytes()])
-        self.n_rows = sum(map(len, labels))
-        if self.n_rows < 2:
+        self._n_rows = sum(map(len, labels))
+        if self._n_rows < 2:
             raise TooFewRows(
-                f"the tables have {self.n_rows} rows; a fit needs at least 2. Check that these are "
-                "the files."
+                f"the tables have {self._n_rows} rows; a fit needs at least 2. Check that these "
+                "are the files."
             )
-        self.y = np.empty(self.n_rows)
+        self.y = np.empty(self._n_rows)
         # The label of a zero record is never used; zero is a class number like any other.
         np.concatenate([np.where(label < classes, label, 0) for label in labels], out=self.y)
         if classes == 2:
             self.y *= 2.0
             self.y -= 1.0
-        self.scale = np.empty(self.n_rows)
-        list(parallel_map(self._measure, range(0, self.n_rows, _BLOCK_ROWS)))
+        self.scale = np.empty(self._n_rows)
+        list(parallel_map(self._measure, range(0, self._n_rows, _BLOCK_ROWS)))
 
     def _measure(self, start: int) -> None:
         """Factors that scale the records of one block to unit vectors, or to zero."""
-        packed = self.fetch(start, min(start + _BLOCK_ROWS, self.n_rows))
+        packed = self.fetch(start, min(start + _BLOCK_ROWS, self._n_rows))
         data, _, indptr = self.codec.unpack(packed)
         scale = self.scale[start : start + len(packed)]
         row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
@@ -270,10 +277,28 @@ class CodedRows:
         raw = os.pread(self._file.fileno(), (stop - start) * size, start * size)
         return np.frombuffer(raw, dtype=np.int32).reshape(-1, self.codec.width)
 
-    def blocks(self, rows: IntVector | None = None) -> Iterator[CodedBlock]:
-        chosen = None if rows is None else np.sort(rows)
-        for start in range(0, self.n_rows, _BLOCK_ROWS):
-            stop = min(start + _BLOCK_ROWS, self.n_rows)
+    @property
+    def n_units(self) -> int:
+        return self._n_rows if self.persons is None else self.persons.n_persons
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit:
+        return ROW if self.persons is None else self.persons.unit
+
+    @property
+    def shares(self) -> Vector:
+        return WHOLE if self.persons is None else self.persons.shares
+
+    def shares_at(self, place: slice | IntVector) -> Vector:
+        """Weights of some rows, or one weight for all."""
+        return WHOLE if self.persons is None else self.persons.shares[place]
+
+    def blocks(self, units: IntVector | None = None) -> Iterator[CodedBlock]:
+        chosen = None
+        if units is not None:
+            chosen = np.sort(units if self.persons is None else self.persons.rows_of(units))
+        for start in range(0, self._n_rows, _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, self._n_rows)
             if chosen is None:
                 yield CodedBlock(self, start, stop, slice(start, stop))
                 continue

@@ -79,7 +79,7 @@ class DPADMM:
         for k in range(1, self.steps + 1):
             eta = self.step_size / math.sqrt(k)
             answer = door.release(NAME, ClippedGradient(problem, own, clip))
-            g = seat.weight * answer.reshape(own.shape) / problem.n_rows
+            g = seat.weight * answer.reshape(own.shape) / problem.n_units
             own = (self.rho * common + own / eta + dual - g) / (self.rho + 1 / eta)
             total = yield from sum_over_owners(
                 seat, (own - dual / self.rho).ravel(), owners * self.bound

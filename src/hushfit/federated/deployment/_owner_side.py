@@ -326,7 +326,7 @@ class Participant:
             "guarantee": owner.guarantee.to_dict(),
             "receipt": owner.receipt,
             "terms": spec.terms,
-            "rows": owner.seat.problem.n_rows,
+            "rows": owner.seat.problem.n_units,
             "dropped": list(spec.dropped),
         }
         _write_whole(outcome_path(self._config, spec.run), outcome)

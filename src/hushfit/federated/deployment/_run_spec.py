@@ -590,12 +590,12 @@ class OwnerConfig:
         """
         self.consider(spec)
         rows = CodedRows.from_tables(find_tables(self.data, None), self.own_schema())
-        if rows.n_rows != spec.rows[self.name]:
+        if rows.n_units != spec.rows[self.name]:
             rows.close()
             raise RunRefused(
-                f"{self.name} has {rows.n_rows} rows, but run {spec.run} states "
+                f"{self.name} has {rows.n_units} rows, but run {spec.run} states "
                 f"{spec.rows[self.name]}. The number of rows is public: state it correctly.",
-                f"it has {rows.n_rows} rows, and the run states another number.",
+                f"it has {rows.n_units} rows, and the run states another number.",
             )
         return rows
 
@@ -624,7 +624,7 @@ class OwnerConfig:
         """
         self.consider(spec)
         estimator = made_estimator(spec.terms, spec.budgets[self.name])
-        problem = estimator.problem(rows.n_rows, rows.n_features, len(rows.target.categories))
+        problem = estimator.problem(rows.n_units, rows.n_features, len(rows.target.categories))
         seat = Seat(self.name, spec.network, problem, spec.rows, spec.budgets)
         run = Run(spec.run, spec.made_algorithm())
         return Owner(

@@ -73,7 +73,7 @@ class Priced:
     @property
     def cost(self) -> Cost:
         """Cost of this release."""
-        return self.sampling.cost(self.noise_multiplier, 1, self.problem.n_rows)
+        return self.sampling.cost(self.noise_multiplier, 1, self.problem.n_units)
 
     @property
     def size(self) -> int:
@@ -83,8 +83,8 @@ class Priced:
     def doubled(self) -> BoolVector | None:
         return self.query.doubled
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        return self.query(source, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self.query(source, units)
 
     def radius(self) -> float:
         return self.query.radius()
@@ -102,15 +102,15 @@ class AdaptiveRun(ABC):
     # The proof of a filter allows no other releases in between.
     alone, samples, sized = True, False, True
 
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
+    def expected_units(self, n_units: int) -> float:
+        return n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         # One noise multiplier for the run, for any number of releases.
         return 1 / strength
 
     @abstractmethod
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         """Cost of the whole run."""
 
     @abstractmethod
@@ -139,7 +139,7 @@ class GaussianRun(AdaptiveRun):
     one Gaussian release: adaptivity costs nothing.
     """
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return GaussianCost(noise_multiplier)
 
     def filter(self, noise_multiplier: float, relation: Relation) -> Filter:
@@ -166,7 +166,7 @@ class RenyiRun(AdaptiveRun):
 
     delta: float
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return ApproximateCost(self._epsilon(noise_multiplier), self.delta)
 
     def filter(self, noise_multiplier: float, relation: Relation) -> Filter:

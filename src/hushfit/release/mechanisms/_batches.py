@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import Coins, DataSource, fixed_size_rows, poisson_rows
+from hushfit.data import Coins, DataSource, fixed_size_units, poisson_units
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.privacy import (
     Cost,
@@ -33,21 +33,21 @@ class Sampling(ABC):
         return None
 
     @abstractmethod
-    def rows(self, n_rows: int, coins: Coins) -> IntVector | None:
+    def units(self, n_units: int, coins: Coins) -> IntVector | None:
         """The records of one release; None for all."""
 
     @abstractmethod
-    def expected_rows(self, n_rows: int) -> float:
+    def expected_units(self, n_units: int) -> float:
         """Expected number of records in one release; public."""
 
     @abstractmethod
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         """Noise multiplier at which ``count`` releases have about the privacy loss of one Gaussian
         release with mu = ``strength``.
         """
 
     @abstractmethod
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         """Cost of ``count`` releases."""
 
     def objection(self, query: Any, relation: Relation) -> str | None:
@@ -59,7 +59,7 @@ class Sampling(ABC):
     ) -> Vector:
         """Noise on the answer over freshly drawn records."""
         return gaussian_answer(
-            query, source, self.rows(source.n_rows, entropy.coins), noise_multiplier, entropy
+            query, source, self.units(source.n_units, entropy.coins), noise_multiplier, entropy
         )
 
 
@@ -69,16 +69,16 @@ class FullBatch(Sampling):
 
     samples = False
 
-    def rows(self, n_rows: int, coins: Coins) -> IntVector | None:
+    def units(self, n_units: int, coins: Coins) -> IntVector | None:
         return None
 
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
+    def expected_units(self, n_units: int) -> float:
+        return n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return math.sqrt(count) / strength
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return GaussianCost(noise_multiplier, count)
 
     def __str__(self) -> str:
@@ -105,16 +105,16 @@ class PoissonBatch(Sampling):
                 f"rate={self.rate!r} must lie in (0, 1]: the share of rows in an average batch."
             )
 
-    def rows(self, n_rows: int, coins: Coins) -> IntVector:
-        return poisson_rows(n_rows, self.rate, coins)
+    def units(self, n_units: int, coins: Coins) -> IntVector:
+        return poisson_units(n_units, self.rate, coins)
 
-    def expected_rows(self, n_rows: int) -> float:
-        return self.rate * n_rows
+    def expected_units(self, n_units: int) -> float:
+        return self.rate * n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return _subsampled_multiplier(strength, count, self.rate)
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return PoissonGaussianCost(noise_multiplier, self.rate, count)
 
     def objection(self, query: Any, relation: Relation) -> str | None:
@@ -146,25 +146,25 @@ class FixedSizeBatch(Sampling):
                 f"size={self.size!r} must be at least 1: the number of rows in a batch."
             )
 
-    def _rate(self, n_rows: int) -> float:
-        if self.size > n_rows:
+    def _rate(self, n_units: int) -> float:
+        if self.size > n_units:
             raise TooFewRows(
                 f"The plan samples {self.size} rows without replacement but there are only "
-                f"{n_rows}. Ask for a smaller batch."
+                f"{n_units}. Ask for a smaller batch."
             )
-        return self.size / n_rows
+        return self.size / n_units
 
-    def rows(self, n_rows: int, coins: Coins) -> IntVector:
-        return fixed_size_rows(n_rows, self.size, coins)
+    def units(self, n_units: int, coins: Coins) -> IntVector:
+        return fixed_size_units(n_units, self.size, coins)
 
-    def expected_rows(self, n_rows: int) -> float:
+    def expected_units(self, n_units: int) -> float:
         return self.size
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
-        return _subsampled_multiplier(strength, count, self._rate(n_rows))
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
+        return _subsampled_multiplier(strength, count, self._rate(n_units))
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
-        return FixedSizeGaussianCost(noise_multiplier, self._rate(n_rows), count)
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
+        return FixedSizeGaussianCost(noise_multiplier, self._rate(n_units), count)
 
     def __str__(self) -> str:
         return f"{self.size} rows without replacement"

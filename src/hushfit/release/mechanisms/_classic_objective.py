@@ -42,7 +42,7 @@ class ClassicInside(_InsideNoise):
                 "GaussianInside."
             )
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return _NOISE_EXCESS * math.sqrt(count / (1 - self.output_share)) / strength
 
     def output_multiplier(self, noise_multiplier: float) -> float:
@@ -52,7 +52,7 @@ class ClassicInside(_InsideNoise):
             * math.sqrt((1 - self.output_share) / self.output_share)
         )
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         inside = ClassicObjectiveCost(noise_multiplier, self.kappa, count=count)
         return compose([inside, GaussianCost(self.output_multiplier(noise_multiplier), count)])
 

@@ -72,11 +72,11 @@ class SteepestCorner:
     def gradient(self) -> ClippedGradient:
         return ClippedGradient(self.problem, self.w, self.clip)
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         """The vertex without noise: the first of the best."""
-        refuse_batch(self, rows)
+        refuse_batch(self, units)
         finest = math.ldexp(
-            1.0, _EXACT_BITS - math.ceil(math.log2(max(source.n_rows * self.clip, 1.0)))
+            1.0, _EXACT_BITS - math.ceil(math.log2(max(source.n_units * self.clip, 1.0)))
         )
         return np.array(
             [
@@ -132,13 +132,13 @@ class NoisyCorner:
     answers: ClassVar[type[Query]] = SteepestCorner
     alone, samples, sized = False, False, True
 
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
+    def expected_units(self, n_units: int) -> float:
+        return n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return math.sqrt(count) / strength
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return BoundedRangeCost(noise_multiplier, count=count)
 
     def objection(self, query: SteepestCorner, relation: Relation) -> str | None:
@@ -150,7 +150,7 @@ class NoisyCorner:
     ) -> Vector:
         if noise_multiplier == 0:
             return query(source, None)
-        bits, steps = _grid(query, noise_multiplier, entropy.relation, source.n_rows)
+        bits, steps = _grid(query, noise_multiplier, entropy.relation, source.n_units)
         stream = _Stream(entropy.coins)
         chosen = [
             stream.choice(utilities, bits)
@@ -163,12 +163,12 @@ class NoisyCorner:
 
 
 def _grid(
-    query: SteepestCorner, multiplier: float, relation: Relation, n_rows: int
+    query: SteepestCorner, multiplier: float, relation: Relation, n_units: int
 ) -> tuple[int, float]:
     """Bits of a utility below one unit of the exponent, and steps of it in one unit of the
     gradient.
     """
-    largest = max(n_rows * query.clip / (multiplier * query.sensitivity(relation)), 1.0)
+    largest = max(n_units * query.clip / (multiplier * query.sensitivity(relation)), 1.0)
     bits = min(_LOG2_STEPS, math.floor(_EXACT_BITS - math.log2(largest)))
     # Rounding changes each entry's utility by half a step on either table, plus the error of the
     # product before it.
@@ -178,8 +178,9 @@ def _grid(
             too_large(multiplier, query.size)
             if bits == _LOG2_STEPS
             else InvalidArgument(
-                f"A noise multiplier of {multiplier:.3g} with {n_rows} rows is too small to choose "
-                "exactly. Ask for a smaller epsilon, or for epsilon=inf if no privacy is meant."
+                f"A noise multiplier of {multiplier:.3g} for {n_units} units is too small to "
+                "choose exactly. Ask for a smaller epsilon, or for epsilon=inf if no privacy is "
+                "meant."
             )
         )
     return bits, math.ldexp((1 / multiplier - rounding) / query.sensitivity(relation), bits)

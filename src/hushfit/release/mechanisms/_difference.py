@@ -11,7 +11,7 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Vector
-from hushfit.data import Block, Coins, DataSource, poisson_rows
+from hushfit.data import Block, Coins, DataSource, poisson_units
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, Relation, by_relation, replaces_one
 from hushfit.privacy.costs import MixtureGaussianCost, mixture_refused
@@ -92,11 +92,12 @@ class GradientDifference:
     def _sum(self) -> ExactSum:
         return ExactSum(
             max(self.bound, _MIN_RELATIVE_BOUND * self.clip, _MIN_BOUND),
-            self.problem.n_rows,
+            self.problem.n_units,
             self.size,
+            self.problem.rows_per_unit,
         )
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         w, v = (
             np.ascontiguousarray(with_intercept(point, self.problem))
             for point in (self.w, self.snapshot)
@@ -107,7 +108,7 @@ class GradientDifference:
                 w, v, self.clip, self.bound, *self.problem.loss.kernel, grid
             )
 
-        total = self._sum.over(source.blocks(rows), w.shape, of_block)
+        total = self._sum.over(source.blocks(units), w.shape, of_block)
         return total[..., : self.problem.dimension].ravel()
 
     def radius(self) -> float:
@@ -146,18 +147,18 @@ class AnchoredBatch(Sampling):
         if not 0 < self.rate <= 1 or not 0 < self.ratio <= 1:
             raise InvalidArgument(f"{self!r} needs a rate and a ratio in (0, 1].")
 
-    def rows(self, n_rows: int, coins: Coins) -> IntVector:
-        return poisson_rows(n_rows, self.rate, coins)
+    def units(self, n_units: int, coins: Coins) -> IntVector:
+        return poisson_units(n_units, self.rate, coins)
 
-    def expected_rows(self, n_rows: int) -> float:
-        return self.rate * n_rows
+    def expected_units(self, n_units: int) -> float:
+        return self.rate * n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         # By the central limit theorem the mean sensitivity to a record determines the composition.
         mean = self.rate + (1 - self.rate) * self.ratio
         return 1 / math.sqrt(math.log1p(strength**2 / (mean**2 * count)))
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return MixtureGaussianCost(noise_multiplier, self.rate, self.ratio, count)
 
     def objection(self, query: "VarianceReducedGradient", relation: Relation) -> str | None:
@@ -172,8 +173,8 @@ class AnchoredBatch(Sampling):
         entropy: Entropy,
     ) -> Vector:
         """Noise on a grid that is fine even for the effect of a record outside the batch."""
-        rows = self.rows(source.n_rows, entropy.coins)
-        return gaussian_answer(query, source, rows, noise_multiplier, entropy, self.ratio)
+        units = self.units(source.n_units, entropy.coins)
+        return gaussian_answer(query, source, units, noise_multiplier, entropy, self.ratio)
 
     def __str__(self) -> str:
         return f"all rows, and each with probability {self.rate:g} once more"
@@ -246,11 +247,11 @@ class VarianceReducedGradient:
         clip = self.snapshot.clip
         return GradientDifference(self.problem, self.w, self.snapshot.w, clip, 2 * clip)
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         of_sources = _anchors.setdefault(self.snapshot, WeakKeyDictionary())
         if source not in of_sources or of_sources[source][0] is not self.problem:
             of_sources[source] = (self.problem, self._full(source, None))
-        return self._difference(source, rows) + self.rate * of_sources[source][1]
+        return self._difference(source, units) + self.rate * of_sources[source][1]
 
     def radius(self) -> float:
         difference = self._difference
@@ -266,7 +267,7 @@ class VarianceReducedGradient:
         """Rounding error of the product and of the sum, vectors with the norm of n gradients, on
         both tables.
         """
-        return 4 * _UNIT_ROUNDOFF * self.problem.n_rows * self._full.radius()
+        return 4 * _UNIT_ROUNDOFF * self.problem.n_units * self._full.radius()
 
     def sensitivity(self, relation: Relation) -> float:
         if replaces_one(relation):

@@ -14,7 +14,7 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only, read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
-from hushfit.data import Block, DataSource, poisson_rows
+from hushfit.data import Block, DataSource, poisson_units
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.threads import parallel_sum
 from hushfit.privacy import (
@@ -97,14 +97,15 @@ class LossDrop:
     @cached_property
     def _sums(self) -> tuple[ExactSum, ...]:
         """One sum for each candidate: their bounds differ by orders of magnitude."""
-        return tuple(ExactSum(bound, self.problem.n_rows, 1) for bound in self.bounds.tolist())
+        n_units, rows_per_unit = self.problem.n_units, self.problem.rows_per_unit
+        return tuple(ExactSum(bound, n_units, 1, rows_per_unit) for bound in self.bounds.tolist())
 
     @property
     def grids(self) -> Vector:
         """Grid steps to which the contributions to each sum are rounded."""
         return read_only(np.array([one.grid for one in self._sums]))
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         vectors = np.ascontiguousarray(with_intercept(self.vectors, self.problem))
         # Loops are compiled for writable arrays.
         bounds, grids = self.bounds.copy(), self.grids.copy()
@@ -112,7 +113,7 @@ class LossDrop:
         def of_block(block: Block) -> Vector:
             return block.drop_sum(vectors, self.mixes, bounds, *self.problem.loss.kernel, grids)
 
-        return parallel_sum(of_block, source.blocks(rows), (self.size,))
+        return parallel_sum(of_block, source.blocks(units), (self.size,))
 
     @property
     def radii(self) -> Vector:
@@ -160,23 +161,25 @@ class _DecreaseScores:
         return 4 * _MOST_QUERIES
 
     @property
-    def units(self) -> Vector:
+    def divisors(self) -> Vector:
         """Divisors of the decreases."""
         raise NotImplementedError
 
-    def scores(self, source: DataSource, rows: IntVector | None) -> Vector:
-        """Decreases minus the required ones (``asked``), divided by ``units``."""
-        most = _MAX_REQUIRED * self.problem.n_rows
+    def scores(self, source: DataSource, units: IntVector | None) -> Vector:
+        """Decreases minus the required ones (``asked``), divided by ``divisors``."""
+        most = _MAX_REQUIRED * self.problem.n_units
         asked = np.clip(
-            np.nan_to_num(self.asked / self.units, nan=most, posinf=most, neginf=-most), -most, most
+            np.nan_to_num(self.asked / self.divisors, nan=most, posinf=most, neginf=-most),
+            -most,
+            most,
         )
-        return np.asarray(self.drop(source, rows) / self.units - asked)
+        return np.asarray(self.drop(source, units) / self.divisors - asked)
 
     def radius(self) -> float:
         # Division and subtraction have rounding errors of a few units in the last place of numbers
         # up to three times the number of rows.
-        rounding = 16 * self.problem.n_rows * 2.0**-53
-        return float((self.drop.radii / self.units).max()) * (1 + 1e-12) + rounding
+        rounding = 16 * self.problem.n_units * 2.0**-53
+        return float((self.drop.radii / self.divisors).max()) * (1 + 1e-12) + rounding
 
     def sensitivity(self, relation: Relation) -> float:
         return self.radius() * by_relation(relation, replace_one=2, add_remove=1)
@@ -200,11 +203,11 @@ class Gate(_DecreaseScores):
     made_for: ClassVar[str | None] = "FreshGate"
 
     @property
-    def units(self) -> Vector:
+    def divisors(self) -> Vector:
         return self.drop.bounds
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        return _first(self.scores(source, rows) >= 0)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return _first(self.scores(source, units) >= 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,12 +228,12 @@ class Choice(_DecreaseScores):
     made_for: ClassVar[str | None] = "NoisyChoice"
 
     @property
-    def units(self) -> Vector:
+    def divisors(self) -> Vector:
         # Candidates are compared with each other, so all have the same unit.
         return np.full(self.drop.size, self.drop.bounds.max())
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        return np.array([float(np.argmax(self.scores(source, rows)))])
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return np.array([float(np.argmax(self.scores(source, units)))])
 
 
 def _first(passed: BoolVector) -> Vector:
@@ -251,7 +254,7 @@ class Backtracking:
     ----------
     step_sizes : array
         In the order of trial.
-    expected_rows : float
+    expected_units : float
         Expected batch size; the divisor of the gradient sum.
     objective_clip : float
         Clipping bound on the decrease of one record.
@@ -262,7 +265,7 @@ class Backtracking:
     """
 
     step_sizes: Vector
-    expected_rows: float
+    expected_units: float
     objective_clip: float
     sufficient: float
     gradient_noise: float
@@ -293,7 +296,7 @@ class Backtracking:
         """Mean gradient, including that of a smooth penalty; other penalties act through their
         prox.
         """
-        slope = g.reshape(problem.shape) / self.expected_rows
+        slope = g.reshape(problem.shape) / self.expected_units
         if problem.penalty.ridge:
             slope = slope + problem.penalty.ridge * _columns_only(problem, w)
         return slope
@@ -311,7 +314,7 @@ class Backtracking:
         )
         penalties = np.array([problem.penalty.value(problem.columns(point)) for point in points])
         penalty_decrease = problem.penalty.value(problem.columns(w)) - penalties
-        asked = self.expected_rows * (
+        asked = self.expected_units * (
             self.sufficient * self.step_sizes * predicted - penalty_decrease
         )
         return LossDrop(problem, *self._as_mixes(problem, w, g, points), bounds), asked
@@ -368,9 +371,9 @@ class GatedStep:
         """The gate for a released gradient: a public function of it."""
         return self.search.gate(self.problem, self.gradient.w, g)
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        g = self.gradient(source, rows)
-        return np.append(g, self.gate(g)(source, rows))
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        g = self.gradient(source, units)
+        return np.append(g, self.gate(g)(source, units))
 
     def radius(self) -> float:
         return self.gradient.radius()
@@ -398,7 +401,7 @@ def gate_multipliers(noise: str, epsilon: float) -> tuple[float, float]:
 def first_above(
     gate: Gate,
     source: DataSource,
-    rows: IntVector | None,
+    units: IntVector | None,
     noise: str,
     threshold_multiplier: float,
     entropy: Entropy,
@@ -407,10 +410,10 @@ def first_above(
     so that the running time reveals nothing.
     """
     if threshold_multiplier == 0:
-        return gate(source, rows)
+        return gate(source, units)
     count = gate.drop.size
     grid = NoiseGrid.of(
-        gate, threshold_multiplier, entropy.relation, 4 * source.n_rows, finest=_MAX_LOG2_DEVIATION
+        gate, threshold_multiplier, entropy.relation, 4 * source.n_units, finest=_MAX_LOG2_DEVIATION
     )
     k = grid.log2_deviation
     if noise == "laplace":
@@ -421,7 +424,7 @@ def first_above(
             entropy.sampler.gaussian(2 * k, 1),
             entropy.sampler.gaussian(2 * k + 1, count),
         )
-    steps = np.rint(gate.scores(source, rows) / grid.step).astype(np.int64) + on_scores
+    steps = np.rint(gate.scores(source, units) / grid.step).astype(np.int64) + on_scores
     return _first(steps >= threshold)
 
 
@@ -458,10 +461,10 @@ class GatedBatch:
                 "multiplier. Use 1/3."
             )
 
-    def expected_rows(self, n_rows: int) -> float:
-        return self.rate * n_rows
+    def expected_units(self, n_units: int) -> float:
+        return self.rate * n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return _multiplier(strength / math.sqrt(1 + self.gate**2), count, self.rate)
 
     def gate_multipliers(self, noise_multiplier: float) -> tuple[float, float]:
@@ -470,7 +473,7 @@ class GatedBatch:
             self.noise, self.gate / noise_multiplier if noise_multiplier > 0 else math.inf
         )
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         multipliers = self.gate_multipliers(noise_multiplier)
         if self.rate == 1:
             return compose(
@@ -494,11 +497,11 @@ class GatedBatch:
         self, query: GatedStep, source: DataSource, noise_multiplier: float, entropy: Entropy
     ) -> Vector:
         """Noise on the gradient, then the gate, over one batch."""
-        rows = None if self.rate == 1 else poisson_rows(source.n_rows, self.rate, entropy.coins)
-        g = gaussian_answer(query.gradient, source, rows, noise_multiplier, entropy)
+        units = None if self.rate == 1 else poisson_units(source.n_units, self.rate, entropy.coins)
+        g = gaussian_answer(query.gradient, source, units, noise_multiplier, entropy)
         threshold, _ = self.gate_multipliers(noise_multiplier)
         return np.append(
-            g, first_above(query.gate(g), source, rows, self.noise, threshold, entropy)
+            g, first_above(query.gate(g), source, units, self.noise, threshold, entropy)
         )
 
     def __str__(self) -> str:
@@ -529,13 +532,13 @@ class FreshGate:
     def __post_init__(self) -> None:
         _check_batch(self.rate, self.noise, self.queries)
 
-    def expected_rows(self, n_rows: int) -> float:
-        return self.rate * n_rows
+    def expected_units(self, n_units: int) -> float:
+        return self.rate * n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return gate_multipliers(self.noise, 1 / _multiplier(strength, count, self.rate))[0]
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         multipliers = (
             noise_multiplier,
             noise_multiplier * (2 if self.noise == "laplace" else math.sqrt(2)),
@@ -555,8 +558,8 @@ class FreshGate:
         self, query: Gate, source: DataSource, noise_multiplier: float, entropy: Entropy
     ) -> Vector:
         """The gate over freshly drawn records."""
-        rows = None if self.rate == 1 else poisson_rows(source.n_rows, self.rate, entropy.coins)
-        return first_above(query, source, rows, self.noise, noise_multiplier, entropy)
+        units = None if self.rate == 1 else poisson_units(source.n_units, self.rate, entropy.coins)
+        return first_above(query, source, units, self.noise, noise_multiplier, entropy)
 
     def __str__(self) -> str:
         who = "all rows" if self.rate == 1 else f"each row with probability {self.rate:g}"
@@ -572,13 +575,13 @@ class NoisyChoice:
     answers: ClassVar[type[Query]] = Choice
     alone, samples, sized = False, False, True
 
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
+    def expected_units(self, n_units: int) -> float:
+        return n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return 2 * math.sqrt(count) / strength
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, count)
 
     def objection(self, query: Choice, relation: Relation) -> str | None:
@@ -590,7 +593,7 @@ class NoisyChoice:
         """Index of the largest noisy score; the first in a tie."""
         if noise_multiplier == 0:
             return query(source, None)
-        grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, 4 * source.n_rows)
+        grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, 4 * source.n_units)
         noise = entropy.sampler.laplace(grid.log2_deviation, query.drop.size)
         steps = np.rint(query.scores(source, None) / grid.step).astype(np.int64) + noise
         return np.array([float(np.argmax(steps))])

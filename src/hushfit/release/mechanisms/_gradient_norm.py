@@ -74,14 +74,16 @@ class GradientNorm:
         """Bound on the answer."""
         return self.problem.loss.slope_bound
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         at, asked = self._point, self.asked
         public = clipped(
             asked.mu * at + (0.0 if asked.linear is None else asked.linear), self._public_norm_bound
         )
         total = self._gradient(source, None).reshape(at.shape)
-        return np.array([min(self._length(at, total / self.problem.n_rows + public), self.largest)])
+        return np.array(
+            [min(self._length(at, total / self.problem.n_units + public), self.largest)]
+        )
 
     def radius(self) -> float:
         # The norm changes by at most the change of the mean gradient, and a prox is nonexpansive;
@@ -91,7 +93,7 @@ class GradientNorm:
         relative = (math.prod(self.problem.shape) + 32) * _UNIT_ROUNDOFF
         prox = 0.0 if self.problem.penalty.ridge == 0 else 4 * _PROX_ERROR
         return (
-            self._gradient.radius() / self.problem.n_rows * (1 + 1e-12)
+            self._gradient.radius() / self.problem.n_units * (1 + 1e-12)
             + 2 * (relative + prox) * reach
         )
 
@@ -163,8 +165,8 @@ class NormAbove:
         most = 2 * self.norm.largest
         return float(self.norm(source, None)[0]) - min(max(self.threshold, -most), most)
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         return np.array([float(self.excess(source) >= 0)])
 
     def radius(self) -> float:
@@ -217,13 +219,13 @@ class RestartedGate:
                 "may open."
             )
 
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
+    def expected_units(self, n_units: int) -> float:
+        return n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return 2 * math.sqrt(self.segments) / strength
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         # 1/m for the threshold and 2/(2m) for all comparisons with it, for any number of them.
         return PureCost(2 / noise_multiplier if noise_multiplier > 0 else math.inf, self.segments)
 
@@ -241,7 +243,11 @@ class RestartedGate:
         if noise_multiplier == 0:
             return query(source, None)
         grid = NoiseGrid.of(
-            query, noise_multiplier, entropy.relation, 4 * source.n_rows, finest=_MAX_LOG2_DEVIATION
+            query,
+            noise_multiplier,
+            entropy.relation,
+            4 * source.n_units,
+            finest=_MAX_LOG2_DEVIATION,
         )
         segment = _segment_of(query, grid, entropy)
         if segment is None:

@@ -69,14 +69,14 @@ class Passes:
 
     @classmethod
     def even(
-        cls, n_rows: int, batches: int, steps: tuple[float, ...], restart: int | None = None
+        cls, n_units: int, batches: int, steps: tuple[float, ...], restart: int | None = None
     ) -> "Passes":
         """Batches whose sizes differ by one at most."""
-        if not 1 <= batches <= n_rows:
+        if not 1 <= batches <= n_units:
             raise InvalidArgument(
-                f"batches={batches} must be at least 1 and at most the number of rows, {n_rows}."
+                f"batches={batches} must be at least 1 and at most the number of rows, {n_units}."
             )
-        small, larger = divmod(n_rows, batches)
+        small, larger = divmod(n_units, batches)
         return cls((small + 1,) * larger + (small,) * (batches - larger), steps, restart)
 
     def follow(self, start: Vector, move: Callable[[Vector, int, float], Vector]) -> Vector:
@@ -136,9 +136,9 @@ class PermutedRun:
 
     def __post_init__(self) -> None:
         problem = self.problem
-        if sum(self.passes.sizes) != problem.n_rows:
+        if sum(self.passes.sizes) != problem.n_units:
             raise InvalidArgument(
-                f"The batches hold {sum(self.passes.sizes)} rows, but there are {problem.n_rows}. "
+                f"The batches hold {sum(self.passes.sizes)} rows, but there are {problem.n_units}. "
                 "Partition all rows."
             )
         if not (self.clip > 0 and 0 <= self.mu < math.inf):
@@ -231,10 +231,11 @@ class PermutedRun:
     def _rounding(self, step: float) -> float:
         """Bound on the distance between a computed step and the exact one from the same point."""
         problem, root = self.problem, math.sqrt(self.size)
-        # Error of the mean: half a grid step for each record, and that of adding up blocks and
-        # dividing.
-        blocks = math.ceil(max(self.passes.sizes) / FEWEST_BLOCK_ROWS)
-        sums = root * (0.5 * self._sum.grid + (blocks + 1) * _UNIT_ROUNDOFF * self._slope)
+        # Error of the mean: half a grid step for each row of a unit, and that of adding up blocks
+        # and dividing.
+        rows = problem.rows_per_unit
+        blocks = math.ceil(max(self.passes.sizes) * rows / FEWEST_BLOCK_ROWS)
+        sums = root * (0.5 * rows * self._sum.grid + (blocks + 1) * _UNIT_ROUNDOFF * self._slope)
         margins = (
             problem.loss.smoothness
             * (problem.dimension + 8)
@@ -254,7 +255,11 @@ class PermutedRun:
         mean divides by its size.
         """
         return ExactSum(
-            self.problem.loss.slope_bound, max(self.passes.sizes), self.size, least_rows=1
+            self.problem.loss.slope_bound,
+            max(self.passes.sizes),
+            self.size,
+            self.problem.rows_per_unit,
+            least_units=1,
         )
 
     def radius(self) -> float:
@@ -271,11 +276,11 @@ class PermutedRun:
             )
         return self.radius()
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         """The answer for the public order, or for the order ``rows``, which contains every row
         once.
         """
-        batches = self._partitioned(source.n_rows, rows)
+        batches = self._partitioned(source.n_units, units)
 
         def update(w: Vector, batch: int, step: float) -> Vector:
             return self._step(w, self._gradient(w, source, batches[batch]), step)
@@ -296,7 +301,7 @@ class PermutedRun:
     def _step(self, w: Vector, gradient: Vector, step: float) -> Vector:
         return self.problem.prox(w - step * (gradient + self.mu * w), step)
 
-    def _gradient(self, w: Vector, source: DataSource, rows: IntVector | None) -> Vector:
+    def _gradient(self, w: Vector, source: DataSource, units: IntVector | None) -> Vector:
         kernel, caps = self.problem.loss.kernel, np.array([self.clip])
         padded = (
             w
@@ -307,34 +312,45 @@ class PermutedRun:
         def of_block(block: Block, grid: float) -> Vector:
             return block.gradient_sum(padded, caps, kernel.code, kernel.parameter, grid)
 
-        total = self._sum.over(source.blocks(rows), padded.shape, of_block)
+        total = self._sum.over(source.blocks(units), padded.shape, of_block)
         return total[..., : self.problem.dimension] / (
-            self.problem.n_rows if rows is None else len(rows)
+            self.problem.n_units if units is None else len(units)
         )
 
-    def _partitioned(self, n_rows: int, order: IntVector | None) -> list[IntVector | None]:
-        """Rows of each batch, sorted by position; None for all rows."""
-        if order is not None and len(order) != n_rows:
+    def require_order_free(self) -> None:
+        """Refuse persons in a known order of several batches: a person whose id changes moves all
+        that come after, and no proof covers that.
+        """
+        if self.problem.privacy_unit.is_person and len(self.passes.sizes) > 1:
             raise InvalidArgument(
-                f"A run takes every row once, in some order: {n_rows} rows, not {len(order)}."
+                "Batches of persons in a known order have no proof: a changed id moves everyone "
+                "after it to another place. Use order='secret', or one batch."
+            )
+
+    def _partitioned(self, n_units: int, order: IntVector | None) -> list[IntVector | None]:
+        """Rows of each batch, sorted by position; None for all rows."""
+        if order is not None and len(order) != n_units:
+            raise InvalidArgument(
+                f"A run takes every row once, in some order: {n_units} rows, not {len(order)}."
             )
         if len(self.passes.sizes) == 1:
             return [None]
         if order is None:
+            self.require_order_free()
             order = (
-                np.arange(n_rows)
+                np.arange(n_units)
                 if self.order is None
-                else uniform_order(n_rows, SeededCoins(self.order))
+                else uniform_order(n_units, SeededCoins(self.order))
             )
-        return [np.sort(rows) for rows in np.split(order, np.cumsum(self.passes.sizes)[:-1])]
+        return [np.sort(batch) for batch in np.split(order, np.cumsum(self.passes.sizes)[:-1])]
 
 
-def uniform_order(n_rows: int, coins: Coins) -> IntVector:
+def uniform_order(n_units: int, coins: Coins) -> IntVector:
     """A uniform random permutation: rows sorted by random words. If two words are equal, all are
     drawn again.
     """
     while True:
-        words = coins.words(n_rows)
+        words = coins.words(n_units)
         order = np.argsort(words)
         if (np.diff(words[order]) != 0).all():
             return order
@@ -365,16 +381,16 @@ class SecretOrder:
         ratios = run.shifts / run.shifts.max()
         ratios += _GRID_SHARE * (1 - ratios)
         return cls(
-            tuple(size / run.problem.n_rows for size in run.passes.sizes), tuple(ratios.tolist())
+            tuple(size / run.problem.n_units for size in run.passes.sizes), tuple(ratios.tolist())
         )
 
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
+    def expected_units(self, n_units: int) -> float:
+        return n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return math.sqrt(count) / strength
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return PermutedGaussianCost(noise_multiplier, self.shares, self.ratios, count=count)
 
     def objection(self, query: PermutedRun, relation: Relation) -> str | None:
@@ -395,20 +411,20 @@ class SecretOrder:
     ) -> Vector:
         """Run over a secret random order of the rows and add noise."""
         if noise_multiplier > 0:
-            _require_fine_grid(query, noise_multiplier, entropy.relation, source.n_rows)
+            _require_fine_grid(query, noise_multiplier, entropy.relation, source.n_units)
         return gaussian_answer(
-            query, source, uniform_order(source.n_rows, entropy.coins), noise_multiplier, entropy
+            query, source, uniform_order(source.n_units, entropy.coins), noise_multiplier, entropy
         )
 
     def __str__(self) -> str:
         return f"all rows, in {len(self.shares)} batches of a secret order"
 
 
-def _require_fine_grid(query: Query, multiplier: float, relation: Relation, n_rows: int) -> None:
+def _require_fine_grid(query: Query, multiplier: float, relation: Relation, n_units: int) -> None:
     """Refuse a coarse grid: rounding to it is part of the largest distance, and the others reserve
     ``_GRID_SHARE`` for it.
     """
-    grid = NoiseGrid.of(query, multiplier, relation, n_rows)
+    grid = NoiseGrid.of(query, multiplier, relation, n_units)
     if 1 - multiplier * query.sensitivity(relation) / grid.scale > _GRID_SHARE:
         raise too_large(multiplier, query.size)
 

@@ -59,8 +59,8 @@ class RegularisedMinimiser:
     def size(self) -> int:
         return self._certified.size
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        return self._certified(source, rows) - self.origin().ravel()
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self._certified(source, units) - self.origin().ravel()
 
     def weights(self, answer: Vector) -> Vector:
         """The weights of a released answer."""

@@ -14,11 +14,13 @@ from scipy.special import ndtri
 
 from hushfit._typing import IntVector, Vector
 from hushfit.data import Block, DataSource
+from hushfit.data.rows import WHOLE
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, Relation, ThresholdedGaussianCost, by_relation
 from hushfit.problem import Problem
 from hushfit.release.mechanism import Entropy, NoiseGrid
 from hushfit.release.query import Query, refuse_batch
+from hushfit.unit import ROW, PrivacyUnit
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +32,16 @@ class TextColumns:
     columns: tuple[tuple[str | None, ...], ...]
 
     @property
-    def n_rows(self) -> int:
+    def n_units(self) -> int:
         return len(self.columns[0])
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit:
+        return ROW
+
+    @property
+    def shares(self) -> Vector:
+        return WHOLE
 
     @property
     def n_features(self) -> int:
@@ -39,9 +49,9 @@ class TextColumns:
 
     @property
     def y(self) -> Vector:
-        return np.zeros(self.n_rows)
+        return np.zeros(self.n_units)
 
-    def blocks(self, rows: IntVector | None = None) -> Iterator[Block]:
+    def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         return iter(())
 
 
@@ -73,9 +83,9 @@ class Vocabulary:
         """
         return 2 * self.n_columns
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         """Every text, however rare: for fits that claim no privacy."""
-        refuse_batch(self, rows)
+        refuse_batch(self, units)
         return as_bytes([sorted(counts) for counts in counts_of(source)])
 
     def radius(self) -> float:
@@ -105,13 +115,13 @@ class Thresholded:
     answers: ClassVar[type[Query]] = Vocabulary
     alone, samples, sized = False, False, False
 
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
+    def expected_units(self, n_units: int) -> float:
+        return n_units
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return math.sqrt(count) / strength
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         return ThresholdedGaussianCost(noise_multiplier, self.lost, count=count)
 
     def objection(self, query: Vocabulary, relation: Relation) -> str | None:
@@ -135,7 +145,7 @@ class Thresholded:
             )
         if noise_multiplier == 0:
             return query(source, None)
-        grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, source.n_rows)
+        grid = NoiseGrid.of(query, noise_multiplier, entropy.relation, source.n_units)
         entropy.take_from_reserve(query.size, 2 * grid.log2_deviation - 1)
         least = self.threshold(grid.scale) + grid.step
         named = []

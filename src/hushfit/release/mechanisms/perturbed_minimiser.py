@@ -61,8 +61,8 @@ class _InsideNoise(ABC):
     def answers(self) -> type[Query]:
         return PerturbedMinimiser
 
-    def expected_rows(self, n_rows: int) -> float:
-        return n_rows
+    def expected_units(self, n_units: int) -> float:
+        return n_units
 
     def objection(self, query: "PerturbedMinimiser", relation: Relation) -> str | None:
         """Why its cost does not cover this query, or None."""
@@ -146,13 +146,13 @@ class GaussianInside(_InsideNoise):
     def __post_init__(self) -> None:
         _check_share(self.output_share)
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return math.sqrt(count / (1 - self.output_share)) / strength
 
     def output_multiplier(self, noise_multiplier: float) -> float:
         return noise_multiplier * math.sqrt((1 - self.output_share) / self.output_share)
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         inside = ObjectiveCost(noise_multiplier, self.kappa, self.rank, count)
         return compose([inside, GaussianCost(self.output_multiplier(noise_multiplier), count)])
 
@@ -184,13 +184,13 @@ class LaplaceInside(_InsideNoise):
     def __post_init__(self) -> None:
         _check_share(self.output_share)
 
-    def multiplier(self, strength: float, count: int, n_rows: int) -> float:
+    def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return math.sqrt(count) / ((1 - self.output_share) * strength)
 
     def output_multiplier(self, noise_multiplier: float) -> float:
         return noise_multiplier * (1 - self.output_share) / self.output_share
 
-    def cost(self, noise_multiplier: float, count: int, n_rows: int) -> Cost:
+    def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
         if noise_multiplier == 0:
             return PureCost(math.inf, count)
         shifts = 1 / noise_multiplier + 1 / self.output_multiplier(noise_multiplier)
@@ -262,7 +262,7 @@ class PerturbedMinimiser:
     def kappa(self) -> float:
         """Largest curvature of one record's term of the objective, over mu."""
         return (
-            self.problem.loss.smoothness * (1 + ARITHMETIC_SLACK) / (self.problem.n_rows * self.mu)
+            self.problem.loss.smoothness * (1 + ARITHMETIC_SLACK) / (self.problem.n_units * self.mu)
         )
 
     @property
@@ -272,12 +272,12 @@ class PerturbedMinimiser:
 
     def gradient_shift(self, relation: Relation) -> float:
         """Sensitivity of the gradient of the objective, at any point."""
-        one = self.problem.loss.slope_bound * (1 + ARITHMETIC_SLACK) / self.problem.n_rows
+        one = self.problem.loss.slope_bound * (1 + ARITHMETIC_SLACK) / self.problem.n_units
         return one * by_relation(relation, replace_one=2, add_remove=1)
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         """The minimiser without noise."""
-        return CertifiedMinimiser(self, np.zeros(self.size), 0.0, 0.0)(source, rows)
+        return CertifiedMinimiser(self, np.zeros(self.size), 0.0, 0.0)(source, units)
 
     def radius(self) -> float:
         return self._sensitivity_for(self.gradient_shift(Relation.ADD_REMOVE))
@@ -368,9 +368,10 @@ class CertifiedMinimiser:
         """Bound on the error of a computed gradient and of the prox applied to it."""
         problem, reach = self.asked.problem, self.largest
         loss = problem.loss
-        # Each of n contributions is rounded by at most half a grid step; the sum is exact, and
-        # divided by n.
-        sums = 0.5 * math.sqrt(self.size) * _whole_gradient(problem, np.zeros(problem.shape)).grid
+        # Each row of n units is rounded by at most half a grid step; the sum is exact, and divided
+        # by n.
+        grid = _whole_gradient(problem, np.zeros(problem.shape)).grid
+        sums = 0.5 * problem.rows_per_unit * math.sqrt(self.size) * grid
         margins = loss.smoothness * (problem.dimension + 8) * reach
         terms = 40 * loss.slope_bound + 8 * (self._smoothness * reach + self._shift_size)
         prox = (
@@ -393,8 +394,8 @@ class CertifiedMinimiser:
     def sensitivity(self, relation: Relation) -> float:
         return 2 * self.radius()
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         asked = self.asked
         shift = self.noise.reshape(asked.problem.shape) + (
             0.0 if asked.linear is None else asked.linear
@@ -402,7 +403,7 @@ class CertifiedMinimiser:
 
         def gradient(w: Vector) -> Vector:
             total = _whole_gradient(asked.problem, w)(source, None).reshape(w.shape)
-            return total / asked.problem.n_rows + asked.mu * w + shift
+            return total / asked.problem.n_units + asked.mu * w + shift
 
         few = asked.problem.dimension <= _MOST_PRECONDITIONED
         steps = (
@@ -424,7 +425,7 @@ def _moment_of(source: DataSource, problem: Problem) -> Matrix:
         query = SecondMoment(problem)
         # Entries are rounded; the largest possible loss is added back.
         rounded_away = 2 * math.sqrt(problem.dimension) / query.steps
-        mean = query.matrix(query(source, None)) / problem.n_rows
+        mean = query.matrix(query(source, None)) / problem.n_units
         _moments[source] = mean + rounded_away * np.eye(problem.dimension)
     return _moments[source]
 

@@ -82,8 +82,8 @@ class AdmmStep:
     def size(self) -> int:
         return 3 * self.state.x.size
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         new = self._after(_mean_gradient(self.problem, self.state.x, self.clip, source))
         return (new - self._after(np.zeros(self.problem.shape))).ravel()
 
@@ -164,8 +164,8 @@ class AdmmRun:
     def size(self) -> int:
         return 2 * self.x.size
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         moved = self._after(
             lambda x: _mean_gradient(self.problem, x, self.clip, source)
         ) - self._after(np.zeros_like)
@@ -197,8 +197,8 @@ class AdmmRun:
         # Each inner step adds sqrt(eta) times one record's share; rounding of all records'
         # contributions adds a few grid steps.
         gradient = ClippedGradient(self.problem, self.x, self.clip)
-        rounding = 2 * gradient.grid * math.sqrt(self.x.size)
-        share = gradient.radius() / self.problem.n_rows * (1 + ARITHMETIC_SLACK) + rounding
+        rounding = 2 * self.problem.rows_per_unit * gradient.grid * math.sqrt(self.x.size)
+        share = gradient.radius() / self.problem.n_units * (1 + ARITHMETIC_SLACK) + rounding
         state = np.concatenate([self.x.ravel(), self.dual.ravel()])
         return self.inner * (math.sqrt(self.eta) * share + _arithmetic(state, self.eta, self.rho))
 
@@ -213,11 +213,11 @@ def dual_step(problem: Problem, x: Vector, dual: Vector, rho: float) -> Vector:
 
 
 def _mean_gradient(problem: Problem, x: Vector, clip: float, source: DataSource) -> Vector:
-    return ClippedGradient(problem, x, clip)(source, None).reshape(problem.shape) / problem.n_rows
+    return ClippedGradient(problem, x, clip)(source, None).reshape(problem.shape) / problem.n_units
 
 
 def _gradient_radius(problem: Problem, x: Vector, clip: float) -> float:
-    return ClippedGradient(problem, x, clip).radius() / problem.n_rows * (1 + ARITHMETIC_SLACK)
+    return ClippedGradient(problem, x, clip).radius() / problem.n_units * (1 + ARITHMETIC_SLACK)
 
 
 def _arithmetic(state: Vector, eta: float, rho: float) -> float:

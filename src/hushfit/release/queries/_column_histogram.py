@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector, Vector
-from hushfit.data import Block, DataSource
+from hushfit.data import Block, DataSource, whole_shares
 from hushfit.data.rows import DenseBlock, SparseBlock
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
@@ -47,8 +47,8 @@ class ColumnHistogram:
     def size(self) -> int:
         return sum(len(edges) + 1 for edges in self.edges)
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         if source.n_features != len(self.edges):
             raise InvalidArgument(
                 f"There are {source.n_features} columns and edges for {len(self.edges)}. Give "
@@ -56,13 +56,14 @@ class ColumnHistogram:
             )
         totals = [np.zeros(len(edges) + 1) for edges in self.edges]
         for block in source.blocks():
-            for total, edges, (values, zeros) in zip(
-                totals, self.edges, _columns(block), strict=True
+            shares, one = whole_shares(block.shares, source.n_units)
+            for total, edges, (values, weights, zeros) in zip(
+                totals, self.edges, _columns(block, shares), strict=True
             ):
-                total += np.bincount(
-                    np.searchsorted(edges, values[~np.isnan(values)]), minlength=len(total)
-                )
-                total[np.searchsorted(edges, 0.0)] += zeros
+                known = ~np.isnan(values)
+                bins = np.searchsorted(edges, values[known])
+                total += np.bincount(bins, weights[known], minlength=len(total)) / one
+                total[np.searchsorted(edges, 0.0)] += zeros / one
         return np.concatenate(totals)
 
     def by_column(self, answer: Vector) -> list[Vector]:
@@ -77,11 +78,14 @@ class ColumnHistogram:
         return self.radius() * by_relation(relation, replace_one=math.sqrt(2), add_remove=1.0)
 
 
-def _columns(block: Block) -> Iterator[tuple[AnyArray, int]]:
-    """The stored values of each column, and the number of zeros that are not stored."""
+def _columns(block: Block, shares: Vector) -> Iterator[tuple[AnyArray, Vector, float]]:
+    """The stored values of each column with the weights of their rows, and the weight of the rows
+    whose zeros are not stored.
+    """
     if isinstance(block, DenseBlock):
+        weights = np.broadcast_to(shares, len(block.X))
         for column in block.X.T:
-            yield column, 0
+            yield column, weights, 0.0
     elif isinstance(block, SparseBlock):
         from scipy.sparse import csr_array  # loaded already wherever sparse rows come from
 
@@ -90,8 +94,11 @@ def _columns(block: Block) -> Iterator[tuple[AnyArray, int]]:
         by_column = csr_array(
             (block.data[stored], block.indices[stored], block.indptr - block.indptr[0]), shape=shape
         ).tocsc()
+        weights = np.broadcast_to(shares, shape[0])
+        total = float(weights.sum())
         for start, stop in zip(by_column.indptr[:-1], by_column.indptr[1:], strict=True):
-            yield by_column.data[start:stop], shape[0] - int(stop - start)
+            own = weights[by_column.indices[start:stop]]
+            yield by_column.data[start:stop], own, total - float(own.sum())
     else:
         raise InvalidArgument(
             f"{type(block).__name__} holds encoded rows, whose ranges are public already. Give "

@@ -11,6 +11,7 @@ from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import Block, DataSource
 from hushfit.errors import InvalidArgument
+from hushfit.kernels.threads import parallel_map
 from hushfit.losses import Loss
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
@@ -99,14 +100,15 @@ class ClippedGradient:
 
     @cached_property
     def _sum(self) -> ExactSum:
-        return ExactSum(self.loss.slope_bound, self.problem.n_rows, self.size)
+        problem = self.problem
+        return ExactSum(self.loss.slope_bound, problem.n_units, self.size, problem.rows_per_unit)
 
     @property
     def grid(self) -> float:
         """Step to which contributions are rounded."""
         return self._sum.grid
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         kernel, caps = self.loss.kernel, self._caps(source)
         w = np.ascontiguousarray(with_intercept(self.w, self.problem))
 
@@ -114,7 +116,7 @@ class ClippedGradient:
             own_caps = caps if len(caps) == 1 else caps[block.place]
             return block.gradient_sum(w, own_caps, kernel.code, kernel.parameter, grid)
 
-        total = self._sum.over(source.blocks(rows), w.shape, of_block)
+        total = self._sum.over(source.blocks(units), w.shape, of_block)
         total = total[..., : self.problem.dimension]
         return (total if self.metric is None else total @ self.metric.A).ravel()
 
@@ -132,7 +134,7 @@ class ClippedGradient:
         problem, metric = self.problem, self.metric
         stretch, error = (1.0, 0.0) if metric is None else (metric.norm, metric.error)
         slack = max(ARITHMETIC_SLACK, 4 * problem.dimension * _UNIT_ROUNDOFF)
-        product = error * problem.loss.slope_bound * problem.n_rows
+        product = error * problem.loss.slope_bound * problem.n_units
         return self.clip * (1 + slack) + self._sum.rounding * stretch + product
 
     def sensitivity(self, relation: Relation) -> float:
@@ -155,8 +157,11 @@ def _lengths_in(metric: Metric, source: DataSource, problem: Problem) -> Vector:
         A = (
             metric.A.copy() if problem.fit_intercept else np.pad(metric.A, (0, 1))
         )  # loops are compiled for writable arrays
-        lengths = np.empty(source.n_rows)
-        for block in source.blocks():
+        lengths = np.empty(len(source.y))
+
+        def measure(block: Block) -> None:
             lengths[block.place] = block.lengths(A)
+
+        list(parallel_map(measure, source.blocks()))
         of_sources[source] = lengths
     return of_sources[source]

@@ -69,8 +69,8 @@ class HessianSum:
     def doubled(self) -> BoolVector:
         return self._moment.doubled
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         d, steps, smoothness = (
             self.problem.dimension,
             self._moment.steps,
@@ -117,7 +117,7 @@ class HessianSum:
             2
             * _UNIT_ROUNDOFF
             * self.problem.dimension
-            * self.problem.n_rows
+            * self.problem.n_units
             * self.problem.loss.smoothness
         )
 
@@ -181,8 +181,8 @@ class NewtonDirection:
     def _hessian(self) -> HessianSum:
         return HessianSum(self.problem, self.w, self.curvature)
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        H = self._hessian.matrix(self._hessian(source, rows)) / self.problem.n_rows
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        H = self._hessian.matrix(self._hessian(source, units)) / self.problem.n_units
         factor = cho_factor(H + self.ridge * np.eye(len(H)), lower=True)
         solved: Vector = cho_solve(factor, np.atleast_2d(self.target).T).T
         # The exact solution has at most this norm; clipping the entries bounds the computed one.
@@ -190,7 +190,7 @@ class NewtonDirection:
         return np.clip(solved, -largest, largest).ravel()
 
     def radius(self) -> float:
-        share = self._hessian.radius() / self.problem.n_rows
+        share = self._hessian.radius() / self.problem.n_units
         moved = share / (self.ridge * (self.ridge + share))
         return float(np.linalg.norm(self.target)) * (moved + 2 * self._solver_error)
 

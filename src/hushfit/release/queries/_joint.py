@@ -96,8 +96,8 @@ class GradientWithMoment:
             math.sqrt(self.share) / (factors[1] * self.largest_curvature),
         )
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         a, b = self.weights
         return np.concatenate([a * self.gradient(source, None), b * self.moment(source, None)])
 
@@ -131,7 +131,7 @@ class GradientWithMoment:
         return (
             exact * (1 + 1e-12)
             + 2 * rounding
-            + 2 * _UNIT_ROUNDOFF * self.problem.n_rows * self.radius()
+            + 2 * _UNIT_ROUNDOFF * self.problem.n_units * self.radius()
         )
 
     def _replaced(self, gradient: float, moment: float) -> float:

@@ -78,8 +78,8 @@ class LogisticGradient:
     def size(self) -> int:
         return self.w.size
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        return self._plain(source, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self._plain(source, units)
 
     def radius(self) -> float:
         return float(expit(np.linalg.norm(self.w))) * (1 + 1e-9) + self._slack

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import DataSource
+from hushfit.data import DataSource, whole_shares
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
@@ -60,14 +60,17 @@ class MarginHistogram:
     def size(self) -> int:
         return len(self.edges) + 1
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         w = self.w if self.problem.fit_intercept else np.append(self.w, 0.0)
         total = np.zeros(self.size)
         for block in source.blocks():
             signed = source.y[block.place] * block.margins(w)
-            bins = np.searchsorted(self.edges, signed[~np.isnan(signed)])
-            total += np.bincount(bins, minlength=self.size)
+            shares, one = whole_shares(block.shares, source.n_units)
+            known = ~np.isnan(signed)
+            bins = np.searchsorted(self.edges, signed[known])
+            weights = np.broadcast_to(shares, signed.shape)[known]
+            total += np.bincount(bins, weights, minlength=self.size) / one
         return total
 
     def radius(self) -> float:

@@ -8,14 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import DataSource
+from hushfit.data import DataSource, whole_shares
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release.query import refuse_batch
-
-# Scores are rounded to multiples of this, so that sums of up to 2**32 of them are exact in any
-# order.
-STEPS = 2.0**20
 
 
 @dataclass(frozen=True)
@@ -36,10 +32,12 @@ class TotalScore:
     def coordinates(problem: Problem) -> int:
         return 1
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         scores = np.clip(np.nan_to_num(source.y, nan=0.0), 0.0, 1.0)
-        return np.array([np.rint(scores * STEPS).sum() / STEPS])
+        shares, one = whole_shares(source.shares, source.n_units)
+        # Rounded down: a person's scores must not add up to more than one.
+        return np.array([np.floor(shares * scores).sum() / one])
 
     def radius(self) -> float:
         return 1.0

@@ -10,11 +10,14 @@ import numpy as np
 from hushfit._arrays import read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release.query import refuse_batch
 
 _EXACT_BITS = 52
+# Sums stay below 2**53 steps as long as rounding does not double the square of a length.
+_MOST_ROUNDING = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +53,10 @@ class SecondMoment:
         """Entries of a record are rounded to multiples of 1/steps, so that all products and sums
         are exact integers.
         """
-        return 2.0 ** ((_EXACT_BITS - math.ceil(math.log2(max(self.problem.n_rows, 2)))) // 2)
+        return 2.0 ** ((_EXACT_BITS - math.ceil(math.log2(max(self.problem.n_units, 2)))) // 2)
 
-    def __call__(self, source: DataSource, rows: IntVector | None) -> Vector:
-        refuse_batch(self, rows)
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
         d = self.problem.dimension
         total = np.zeros((d, d))
         for block in source.blocks():
@@ -67,11 +70,28 @@ class SecondMoment:
         M[np.triu_indices(d)] = answer
         return M + np.triu(M, 1).T
 
+    def __post_init__(self) -> None:
+        if self._rounding > _MOST_ROUNDING:
+            raise InvalidArgument(
+                f"rows_per_person={self.problem.rows_per_unit} is too large for exact sums over "
+                f"{self.problem.n_units} persons and {self.problem.n_features} columns. Give a "
+                "smaller one."
+            )
+
+    @property
+    def _rounding(self) -> float:
+        """Bound on what rounding adds to the length of a record, or of a person's rows taken as
+        one vector.
+        """
+        entries = self.problem.dimension * self.problem.rows_per_unit
+        return 0.5 * math.sqrt(entries) / self.steps
+
     def radius(self) -> float:
-        # The norm of a rounded record exceeds one by at most half a step in every coordinate; the
-        # norm of its outer product is the square of its norm.
+        # A person's rows, each times the square root of its weight, form a matrix of Frobenius norm
+        # one; rounding changes each entry by at most half a step. The norm of the sum of outer
+        # products is at most the square of that norm.
         scaling = max(1e-12, 4 * self.problem.dimension * 2.0**-53)
-        return (1.0 + scaling + 0.5 * math.sqrt(self.problem.dimension) / self.steps) ** 2
+        return (1.0 + scaling + self._rounding) ** 2
 
     def sensitivity(self, relation: Relation) -> float:
         # |aa' - bb'|^2 = |a|^4 + |b|^4 - 2 (a.b)^2

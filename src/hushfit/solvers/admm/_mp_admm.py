@@ -122,7 +122,7 @@ class MPADMM:
             g = door.release("model", ClippedGradient(problem, state.x, self._clip)).reshape(
                 problem.shape
             )
-            state = admm_step(problem, state, g / problem.n_rows, eta, rho)
+            state = admm_step(problem, state, g / problem.n_units, eta, rho)
             yield state.z
 
     def _published(self, problem: Problem, door: Door, eta: float, rho: float) -> Iterator[Vector]:
@@ -143,7 +143,7 @@ class MPADMM:
     def _chosen_steps(self, problem: Problem, door: Door) -> AdmmSteps:
         query = ClippedGradient(problem, np.zeros(problem.shape), self._clip)
         noise = (
-            door.noise_multiplier("model") * query.sensitivity(problem.relation) / problem.n_rows
+            door.noise_multiplier("model") * query.sensitivity(problem.relation) / problem.n_units
         )
         return AdmmSteps.for_noise(
             noise, self.steps * (self.inner if self.form == "multi-step" else 1), problem

@@ -265,7 +265,7 @@ class DPSADMM:
         return Plan((Planned("gradient", ClippedGradient, self.steps, sampling=self._sampling),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        expected_rows = self._sampling.expected_rows(problem.n_rows)
+        expected_units = self._sampling.expected_units(problem.n_units)
         eta, rho = self._eta_and_rho(problem, door)
         splitting = Splitting(problem, rho, self.ridge, self.smoothing)
         state = splitting.start()
@@ -273,7 +273,7 @@ class DPSADMM:
 
         for t in range(self.steps):
             query = ClippedGradient(problem, state.x, self._clip)
-            g = door.release("gradient", query).reshape(problem.shape) / expected_rows
+            g = door.release("gradient", query).reshape(problem.shape) / expected_units
             state = splitting.step(state, g, self._eta_at(t, eta))
             weight = (t + 1.0 if self.schedule == "strongly-convex" else 1.0) * (
                 t >= first_averaged
@@ -294,7 +294,7 @@ class DPSADMM:
         noise = (
             door.noise_multiplier("gradient")
             * sensitivity
-            / self._sampling.expected_rows(problem.n_rows)
+            / self._sampling.expected_units(problem.n_units)
         )
         return chosen_steps(
             problem,

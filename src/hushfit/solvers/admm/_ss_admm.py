@@ -123,8 +123,8 @@ class SSADMM:
         return Plan((Planned("gradient", query, self.steps, sampling=self.sampling),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        expected_rows = self.sampling.expected_rows(problem.n_rows)
-        first = self._first_steps(problem, door, expected_rows)
+        expected_units = self.sampling.expected_units(problem.n_units)
+        first = self._first_steps(problem, door, expected_units)
         state = AdmmState.zero(problem)
         second_half = self.steps // 2
         prox_inputs = np.zeros(problem.shape)
@@ -132,14 +132,14 @@ class SSADMM:
         for k in range(self.steps):
             g = (
                 door.release("gradient", self._query(problem, state.x)).reshape(problem.shape)
-                / expected_rows
+                / expected_units
             )
             before = state
             state = admm_step(
                 problem,
                 before,
                 g,
-                first.eta / self._step_divisor(k, expected_rows / problem.n_rows),
+                first.eta / self._step_divisor(k, expected_units / problem.n_units),
                 first.rho,
             )
             if k >= second_half:
@@ -155,10 +155,10 @@ class SSADMM:
             return ClippedGradient(problem, x, DEFAULT_CLIP if self.clip is None else self.clip)
         return LogisticGradient(problem, x, pairwise=not isinstance(self.sampling, PoissonBatch))
 
-    def _first_steps(self, problem: Problem, door: Door, expected_rows: float) -> AdmmSteps:
+    def _first_steps(self, problem: Problem, door: Door, expected_units: float) -> AdmmSteps:
         query = self._query(problem, np.zeros(problem.shape))
         noise = (
-            door.noise_multiplier("gradient") * query.sensitivity(problem.relation) / expected_rows
+            door.noise_multiplier("gradient") * query.sensitivity(problem.relation) / expected_units
         )
         chosen = AdmmSteps.for_noise(noise, self.steps, problem)
         return AdmmSteps(self.eta or chosen.eta, self.rho or chosen.rho)

@@ -238,15 +238,15 @@ class _TwoNoises:
         self, problem: Problem, door: Door, solver: DPVRADMM, snapshot: Vector
     ) -> _GradientAt:
         full = door.release("snapshot", ClippedGradient(problem, snapshot, solver.clip_used))
-        p = full.reshape(problem.shape) / problem.n_rows
-        expected_rows = solver.sampling_used.expected_rows(problem.n_rows)
+        p = full.reshape(problem.shape) / problem.n_units
+        expected_units = solver.sampling_used.expected_units(problem.n_units)
 
         def gradient_at(x: Vector) -> Vector:
             if x is snapshot:
                 return p
             bound = difference_bound(problem, x, snapshot, solver.clip_used)
             query = GradientDifference(problem, x, snapshot, solver.clip_used, bound)
-            return p + door.release("difference", query).reshape(problem.shape) / expected_rows
+            return p + door.release("difference", query).reshape(problem.shape) / expected_units
 
         return gradient_at
 
@@ -255,7 +255,7 @@ class _TwoNoises:
         sensitivity = ClippedGradient(
             problem, np.zeros(problem.shape), solver.clip_used
         ).sensitivity(problem.relation)
-        common = door.noise_multiplier("snapshot") * sensitivity / problem.n_rows
+        common = door.noise_multiplier("snapshot") * sensitivity / problem.n_units
         return float(common * np.sqrt(solver.inner_steps))
 
 
@@ -289,7 +289,7 @@ class _SingleNoise:
 
         def gradient_at(x: Vector) -> Vector:
             query = VarianceReducedGradient(problem, x, anchor, rate)
-            return door.release("gradient", query).reshape(problem.shape) / (rate * problem.n_rows)
+            return door.release("gradient", query).reshape(problem.shape) / (rate * problem.n_units)
 
         return gradient_at
 
@@ -298,7 +298,9 @@ class _SingleNoise:
         query = VarianceReducedGradient(
             problem, zero, Snapshot(zero, solver.clip_used), _rate(solver)
         )
-        return door.noise_multiplier("gradient") * query.radius() / (_rate(solver) * problem.n_rows)
+        return (
+            door.noise_multiplier("gradient") * query.radius() / (_rate(solver) * problem.n_units)
+        )
 
 
 def _rate(solver: DPVRADMM) -> float:

@@ -90,19 +90,19 @@ class DPAdam:
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         clip, sampling = self.clip or DEFAULT_CLIP, self.sampling or DEFAULT_BATCH
-        expected_rows = sampling.expected_rows(problem.n_rows)
+        expected_units = sampling.expected_units(problem.n_units)
         averaged = max(1, round(self.average_last * self.steps))
         first, second = self.decay
         w, m, v = np.zeros(problem.shape), np.zeros(problem.shape), np.zeros(problem.shape)
         step = self.step_size or self._default_step_size(
-            ClippedGradient(problem, w, clip), door, expected_rows
+            ClippedGradient(problem, w, clip), door, expected_units
         )
 
         for t in range(1, self.steps + 1):
             query = ClippedGradient(problem, w, clip)
-            g = door.release(_NAME, query).reshape(problem.shape) / expected_rows
+            g = door.release(_NAME, query).reshape(problem.shape) / expected_units
             noise = (
-                door.noise_multiplier(_NAME) * query.sensitivity(problem.relation) / expected_rows
+                door.noise_multiplier(_NAME) * query.sensitivity(problem.relation) / expected_units
             )
             m = first * m + (1 - first) * g
             v = second * v + (1 - second) * g**2
@@ -110,8 +110,10 @@ class DPAdam:
             w = _prox_along(problem, w - step * m / (1 - first**t) / scale, step / scale)
             yield Iterate(w, weight=float(t > self.steps - averaged))
 
-    def _default_step_size(self, query: ClippedGradient, door: Door, expected_rows: float) -> float:
-        noise = run_noise(query, door.noise_multiplier(_NAME), expected_rows, self.steps)
+    def _default_step_size(
+        self, query: ClippedGradient, door: Door, expected_units: float
+    ) -> float:
+        noise = run_noise(query, door.noise_multiplier(_NAME), expected_units, self.steps)
         return float(np.clip(_STEP_PER_INVERSE_NOISE / max(noise, 1e-12), _MIN_STEP, _MAX_STEP))
 
 

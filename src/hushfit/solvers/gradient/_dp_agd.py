@@ -151,8 +151,8 @@ class DPAGD:
 
 def _search(problem: Problem, lengths: Vector, g: Vector, objective_clip: float) -> Backtracking:
     """Candidates by the length of the step, independent of that of the gradient."""
-    length = float(np.linalg.norm(g)) / problem.n_rows
-    return Backtracking(lengths / max(length, 1e-300), problem.n_rows, objective_clip, 0.0, 0.0)
+    length = float(np.linalg.norm(g)) / problem.n_units
+    return Backtracking(lengths / max(length, 1e-300), problem.n_units, objective_clip, 0.0, 0.0)
 
 
 @dataclass(frozen=True)

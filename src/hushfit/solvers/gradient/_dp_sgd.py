@@ -81,13 +81,13 @@ class DPSGD:
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         clip, sampling = self.clip or DEFAULT_CLIP, self.sampling or DEFAULT_BATCH
-        expected_rows = sampling.expected_rows(problem.n_rows)
+        expected_units = sampling.expected_units(problem.n_units)
         averaged = max(1, round(self.average_last * self.steps))
         w = previous = np.zeros(problem.shape)
         noise = run_noise(
             ClippedGradient(problem, w, clip),
             door.noise_multiplier(_NAME),
-            expected_rows,
+            expected_units,
             self.steps,
         )
         step = self.step_size or (1 - self.momentum) * default_step_size(problem, noise)
@@ -95,7 +95,7 @@ class DPSGD:
         for t in range(self.steps):
             g = (
                 door.release(_NAME, ClippedGradient(problem, w, clip)).reshape(w.shape)
-                / expected_rows
+                / expected_units
             )
             ahead = w + self.momentum * (w - previous) if self.momentum else w
             previous, w = w, problem.prox(ahead - step * g, step)
@@ -111,7 +111,9 @@ def default_step_size(problem: Problem, noise: float) -> float:
     )
 
 
-def run_noise(query: ClippedGradient, multiplier: float, expected_rows: float, steps: int) -> float:
+def run_noise(
+    query: ClippedGradient, multiplier: float, expected_units: float, steps: int
+) -> float:
     """Norm of the noise in the mean of all gradients of a run; public."""
-    per_step = multiplier * query.sensitivity(query.problem.relation) / expected_rows
+    per_step = multiplier * query.sensitivity(query.problem.relation) / expected_units
     return per_step * math.sqrt(query.size / steps)

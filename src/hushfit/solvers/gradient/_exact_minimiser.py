@@ -81,7 +81,7 @@ class ExactMinimiser:
 
         def slope(w: Vector) -> Vector:
             query = ClippedGradient(problem, w, problem.loss.slope_bound)  # nothing is clipped
-            return door.release("gradient", query).reshape(problem.shape) / problem.n_rows
+            return door.release("gradient", query).reshape(problem.shape) / problem.n_units
 
         yield from (self._quasi_newton if smooth else self._proximal)(problem, slope, H)
 
@@ -198,7 +198,7 @@ def _curvature(problem: Problem, door: Door, ridge: float) -> Matrix:
     if d > _MAX_PRECONDITIONED_COLUMNS:
         return problem.loss.smoothness * np.eye(d)
     query = SecondMoment(problem)
-    M = query.matrix(door.release("second moment", query)) / problem.n_rows
+    M = query.matrix(door.release("second moment", query)) / problem.n_units
     return problem.loss.smoothness * (M + ridge * np.eye(d))
 
 

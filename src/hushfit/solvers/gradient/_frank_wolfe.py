@@ -75,7 +75,7 @@ class FrankWolfe:
                 steps=self.steps or _STEPS_WITHOUT_NOISE,
             )
         balanced = _STEPS_PER_POWER * (
-            gaussian_mu(budget.epsilon, budget.delta) * problem.n_rows
+            gaussian_mu(budget.epsilon, budget.delta) * problem.n_units
         ) ** (2 / 3)
         return replace(self, steps=self.steps or round(min(max(balanced, _MIN_STEPS), _MAX_STEPS)))
 
@@ -119,5 +119,5 @@ def _penalty_gradient(problem: Problem, w: Vector) -> Vector | None:
     if not ridge:
         return None
     gradient = np.zeros(problem.shape)
-    problem.columns(gradient)[...] = problem.n_rows * ridge * problem.columns(w)
+    problem.columns(gradient)[...] = problem.n_units * ridge * problem.columns(w)
     return gradient

@@ -200,7 +200,9 @@ class DPBLS:
             )
         if self._adapts:
             delta = (
-                min(1e-6, 0.01 / problem.n_rows) if self.filter_delta is None else self.filter_delta
+                min(1e-6, 0.01 / problem.n_units)
+                if self.filter_delta is None
+                else self.filter_delta
             )
             return Plan(
                 (Planned("run", Priced, _RELEASES_PER_STEP * self.steps, sampling=RenyiRun(delta)),)
@@ -249,7 +251,7 @@ class DPBLS:
     def _search(
         self, problem: Problem, sizes: Vector, multiplier: float, clip: float, objective_clip: float
     ) -> Backtracking:
-        rows = self._rate * problem.n_rows
+        rows = self._rate * problem.n_units
         noise = multiplier * relation_factor(problem) * clip / rows
         return Backtracking(sizes, rows, objective_clip, self.sufficient, noise)
 
@@ -257,7 +259,7 @@ class DPBLS:
         """``first_step``, or a size from the noise of the run; at least 1 / (2 smoothness)."""
         if self.first_step is not None:
             return self.first_step
-        per_step = multiplier * relation_factor(problem) / (self._rate * problem.n_rows)
+        per_step = multiplier * relation_factor(problem) / (self._rate * problem.n_units)
         nu = math.sqrt(problem.dimension * problem.outputs) * per_step / math.sqrt(self.steps)
         return float(np.clip(0.7 / max(nu, 1e-12), 2, 64)) / problem.loss.smoothness / 4
 
@@ -291,7 +293,7 @@ class DPBLS:
         run = door.noise_multiplier("run")
         # Without privacy any number will do: no noise is drawn.
         multiplier = (
-            self._together.multiplier(1 / run, self.steps, problem.n_rows) if run > 0 else 1.0
+            self._together.multiplier(1 / run, self.steps, problem.n_units) if run > 0 else 1.0
         )
         return _Noise(multiplier, self.gate, self.clip, self.objective_clip)
 

@@ -147,6 +147,8 @@ class PermutedSGD:
                 "solver='outpert-gd', which has one batch of all rows."
             )
         secret = self.order == "secret" and len(run.passes.sizes) > 1
+        if not secret:
+            run.require_order_free()
         mechanism: Mechanism = SecretOrder.of(run) if secret else FullBatch()
         return Plan((Planned(_NAME, PermutedRun, 1, sampling=mechanism),))
 
@@ -167,7 +169,7 @@ class PermutedSGD:
     def _default_time(self, budget: Budget, problem: Problem) -> float:
         """Sum of step sizes that balances optimisation error, radius^2 / (2 time), and noise."""
         inverse_noise = (
-            problem.n_rows * gaussian_mu(budget.epsilon, budget.delta) / self._clip(problem)
+            problem.n_units * gaussian_mu(budget.epsilon, budget.delta) / self._clip(problem)
         )
         time = math.pow(_RADIUS * inverse_noise, 2 / 3) / math.pow(
             8 * problem.loss.smoothness, 1 / 3
@@ -180,21 +182,21 @@ class PermutedSGD:
         batches = self.batches or self._default_batches(problem, time / first)
         if self.epochs is not None:
             return Passes.even(
-                problem.n_rows, batches, tuple(first * self._shape(self.epochs)), self.restart
+                problem.n_units, batches, tuple(first * self._shape(self.epochs)), self.restart
             )
         shape = self._shape(_MAX_EPOCHS)
         epochs = 1 + int(np.searchsorted(batches * first * np.cumsum(shape), time))
         epochs = min(_MAX_EPOCHS, self._whole(epochs))
         shape = shape[:epochs]
         return Passes.even(
-            problem.n_rows,
+            problem.n_units,
             batches,
             tuple(min(first, time / (batches * shape.sum())) * shape),
             self.restart,
         )
 
     def _default_batches(self, problem: Problem, steps: float) -> int:
-        return max(1, min(math.ceil(steps / _DEFAULT_EPOCHS), problem.n_rows // _MIN_BATCH))
+        return max(1, min(math.ceil(steps / _DEFAULT_EPOCHS), problem.n_units // _MIN_BATCH))
 
     def _shape(self, epochs: int) -> Vector:
         """Step size of each epoch, over the first."""

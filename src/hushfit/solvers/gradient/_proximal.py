@@ -64,7 +64,7 @@ class ProximalGradient:
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         step = self._step_size(problem, door)
-        expected_rows = self.sampling.expected_rows(problem.n_rows)
+        expected_units = self.sampling.expected_units(problem.n_units)
         averaged = max(1, round(self.average_last * self.steps))
         w = previous = np.zeros(problem.shape)
 
@@ -72,7 +72,7 @@ class ProximalGradient:
             momentum = t / (t + 3) if self.accelerated else self.momentum
             ahead = w + momentum * (w - previous)
             at = ahead if self.accelerated else w
-            g = door.release("gradient", ClippedGradient(problem, at, self.clip)) / expected_rows
+            g = door.release("gradient", ClippedGradient(problem, at, self.clip)) / expected_units
             previous, w = w, problem.prox(ahead - step * g.reshape(problem.shape), step)
             yield Iterate(w, weight=float(t >= self.steps - averaged))
 
@@ -81,6 +81,6 @@ class ProximalGradient:
             return self.step_size
         if self.accelerated:
             return 1 / problem.loss.smoothness
-        per_step = door.noise_multiplier("gradient") * relation_factor(problem) / problem.n_rows
+        per_step = door.noise_multiplier("gradient") * relation_factor(problem) / problem.n_units
         nu = math.sqrt(problem.dimension * problem.outputs) * per_step / math.sqrt(self.steps)
         return 0.1 * float(np.clip(0.7 / max(nu, 1e-12), 8, 128))

@@ -110,18 +110,18 @@ class DPSVRG:
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         clip, sampling = self.clip or DEFAULT_CLIP, self.sampling or _DEFAULT_BATCH
-        expected_rows = sampling.expected_rows(problem.n_rows)
+        expected_units = sampling.expected_units(problem.n_units)
         averaged = max(1, round(self.average_last * self.epochs))
         snapshot = np.zeros(problem.shape)
         multiplier = door.noise_multiplier("snapshot")
         noise = run_noise(
-            ClippedGradient(problem, snapshot, clip), multiplier, problem.n_rows, self.epochs
+            ClippedGradient(problem, snapshot, clip), multiplier, problem.n_units, self.epochs
         )
         step = self.step_size or default_step_size(problem, noise)
 
         for epoch in range(self.epochs):
             full = door.release("snapshot", ClippedGradient(problem, snapshot, clip))
-            p = full.reshape(problem.shape) / problem.n_rows
+            p = full.reshape(problem.shape) / problem.n_units
             w = problem.prox(snapshot - step * p, step)
             total, weight = w.copy(), float(epoch >= self.epochs - averaged)
             yield Iterate(w, weight)
@@ -130,7 +130,7 @@ class DPSVRG:
                 d = door.release(
                     "difference", GradientDifference(problem, w, snapshot, clip, bound)
                 )
-                w = problem.prox(w - step * (p + d.reshape(problem.shape) / expected_rows), step)
+                w = problem.prox(w - step * (p + d.reshape(problem.shape) / expected_units), step)
                 total += w
                 yield Iterate(w, weight)
             snapshot = total / self.inner_steps

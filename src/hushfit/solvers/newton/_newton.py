@@ -141,8 +141,8 @@ def _by_curvature(
         gradient, HessianSum(problem, w, solver.curvature), solver.curvature_share
     )
     total, curvature = query.split(door.release(_TOGETHER, query))
-    g, noisy = total / problem.n_rows, curvature / problem.n_rows
-    noise = query.moment_deviation(door.noise_multiplier(_TOGETHER)) / problem.n_rows
+    g, noisy = total / problem.n_units, curvature / problem.n_units
+    noise = query.moment_deviation(door.noise_multiplier(_TOGETHER)) / problem.n_units
     least = _MIN_FLOOR_NONSMOOTH if problem.penalty.ridge is None else _MIN_FLOOR
     # Noise has eigenvalues up to this size, so smaller ones of the sum carry no information.
     usual = max(noise * math.sqrt(2 * problem.dimension), least)
@@ -157,7 +157,7 @@ def _by_direction(
 ) -> Vector:
     w = gradient.w
     alpha = problem.penalty.ridge or 0.0  # `plan` refused penalties that are not a ridge
-    target = door.release(_GRADIENT, gradient).reshape(problem.shape) / problem.n_rows
+    target = door.release(_GRADIENT, gradient).reshape(problem.shape) / problem.n_units
     problem.columns(target)[...] += alpha * problem.columns(w)
     ridge = (solver.floor or _DEFAULT_DIRECTION_FLOOR) + alpha
     query = NewtonDirection(problem, w, target, ridge, solver.curvature)

@@ -18,7 +18,7 @@ from hushfit.penalties import FoldedConcave
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, SecondMoment
 from hushfit.solvers._metric_prox import MetricProx
-from hushfit.solvers._whitening import relation_factor, release_spectrum
+from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectrum
 from hushfit.solvers.base import Iterate
 
 # A clipping norm that is active weakens the loss against the penalty, so it is larger than without
@@ -70,7 +70,7 @@ class ProxNewton:
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         spectrum = release_spectrum(problem, door, "second moment")
         metric, H = Metric(spectrum.power(-0.5)), spectrum.power(1.0)
-        rule = self._step_rule(problem, door, spectrum.effective_dimension)
+        rule = self._step_rule(problem, door, spectrum)
         prox = MetricProx(problem, H)
         w = previous = np.zeros(problem.shape)
         target_sum, step_sum, weights = (
@@ -82,7 +82,7 @@ class ProxNewton:
         for t in range(self.steps):
             ahead = w + rule.momentum * (w - previous)
             query = ClippedGradient(problem, ahead, rule.clip, metric)
-            g = door.release("gradient", query).reshape(problem.shape) / problem.n_rows
+            g = door.release("gradient", query).reshape(problem.shape) / spectrum.total_weight
             step = rule.step(t, self.steps)
             target = ahead - step * g @ metric.A
             if isinstance(problem.penalty, FoldedConcave):
@@ -96,14 +96,15 @@ class ProxNewton:
                 prox(target_sum / weights, step_sum / weights) if last else w, weight=float(last)
             )
 
-    def _step_rule(self, problem: Problem, door: Door, dimension: float) -> "_StepRule":
+    def _step_rule(self, problem: Problem, door: Door, spectrum: Spectrum) -> "_StepRule":
         """The rule: with less noise, a larger clipping norm, longer steps and more momentum."""
         noise = (
             door.noise_multiplier("gradient")
             * relation_factor(problem)
-            / problem.n_rows
+            / spectrum.total_weight
             / math.sqrt(self.steps)
         )
+        dimension = spectrum.effective_dimension
         nu = max(dimension * noise, 1e-12)
         relative_noise = max(math.sqrt(problem.dimension * problem.outputs) * noise, 1e-12)
         clip_factor = float(np.clip(_REFERENCE_NOISE / relative_noise, 1.0, _MAX_CLIP_FACTOR))

@@ -66,7 +66,7 @@ class Screening:
             .quote(problem, budget)
             .multipliers["gradient"]
         )
-        noise = multiplier * relation_factor(problem) / problem.n_rows
+        noise = multiplier * relation_factor(problem) / problem.n_units
         inverse_noise = _REFERENCE_NOISE / max(
             noise * math.sqrt(problem.dimension * problem.outputs), 1e-12
         )
@@ -85,12 +85,13 @@ class Screening:
         )
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        metric = _metric(release_spectrum(problem, door, "second moment"))
+        spectrum = release_spectrum(problem, door, "second moment")
+        metric = _metric(spectrum)
         steps, w = self.steps or 1, np.zeros(problem.shape)
 
         for t in range(steps):
             query = ClippedGradient(problem, w, _CLIP * metric.typical_length, metric.metric)
-            g = door.release("gradient", query).reshape(problem.shape) / problem.n_rows
+            g = door.release("gradient", query).reshape(problem.shape) / spectrum.total_weight
             w = w - _STEP * g @ metric.metric.A
             yield Iterate(w, weight=float(t == steps - 1))
 

@@ -161,7 +161,7 @@ class WhitenedGradientDescent:
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         spectrum = _preconditioning_spectrum(release_spectrum(problem, door, _MOMENT))
         metric = Metric(spectrum.power(-0.5))
-        settings = self._settings(problem, door, spectrum.effective_dimension)
+        settings = self._settings(problem, door, spectrum)
         shrink = _Shrinkage.of(problem, metric.A)
         schedule = np.array([settings.step(t, self.steps) for t in range(self.steps)])
         weights = settings.weights(self.steps)
@@ -171,11 +171,11 @@ class WhitenedGradientDescent:
         for t in range(self.steps):
             ahead = u + settings.momentum * velocity
             query = ClippedGradient(problem, ahead @ metric.A, settings.clip, metric)
-            g = door.release(_GRADIENT, query).reshape(problem.shape) / problem.n_rows
+            g = door.release(_GRADIENT, query).reshape(problem.shape) / spectrum.total_weight
             noise = (
                 door.noise_multiplier(_GRADIENT)
                 * query.sensitivity(problem.relation)
-                / problem.n_rows
+                / spectrum.total_weight
             )
             points.append(ahead.ravel())
             gradients.append(g.ravel())
@@ -189,8 +189,9 @@ class WhitenedGradientDescent:
         )
         yield Iterate(_denoised_columns(result, trajectory, problem) @ metric.A)
 
-    def _settings(self, problem: Problem, door: Door, dimension: float) -> Settings:
-        per_step = door.noise_multiplier(_GRADIENT) * relation_factor(problem) / problem.n_rows
+    def _settings(self, problem: Problem, door: Door, spectrum: Spectrum) -> Settings:
+        multiplier, dimension = door.noise_multiplier(_GRADIENT), spectrum.effective_dimension
+        per_step = multiplier * relation_factor(problem) / spectrum.total_weight
         nu = dimension * per_step / math.sqrt(self.steps)
         dimension_factor = max(
             1.0, math.sqrt(problem.dimension * problem.outputs / _REFERENCE_WEIGHTS)

@@ -62,7 +62,7 @@ class ClassicObjective:
         if self.mu is None:
             kappa = min(_KAPPA_PER_EPSILON * budget.epsilon, _MAX_KAPPA)
             return replace(self, mu=_mu_for(problem, kappa))
-        least = 2 * problem.loss.smoothness / (problem.n_rows * budget.epsilon)
+        least = 2 * problem.loss.smoothness / (problem.n_units * budget.epsilon)
         if self.mu < least:
             raise InvalidArgument(
                 f"mu={self.mu:g} is below {least:.3g} = 2 smoothness / (n epsilon), which the "
@@ -90,4 +90,4 @@ class ClassicObjective:
 
 
 def _mu_for(problem: Problem, kappa: float) -> float:
-    return max(problem.loss.smoothness / (kappa * problem.n_rows), _MIN_MU)
+    return max(problem.loss.smoothness / (kappa * problem.n_units), _MIN_MU)

@@ -128,7 +128,7 @@ class ObjectivePerturbation:
         kappa = (self.kappa or _DEFAULT_KAPPA) / math.sqrt(
             self._stages(problem.penalty) * problem.loss.hessian_rank
         )
-        return max(problem.loss.smoothness / (kappa * problem.n_rows), _MIN_MU)
+        return max(problem.loss.smoothness / (kappa * problem.n_units), _MIN_MU)
 
 
 def tolerance_for(problem: Problem, given: float | None) -> float:

@@ -93,7 +93,7 @@ def _default_mu(budget: Budget, problem: Problem) -> float:
     noise_times_mu = (
         relation_factor(problem)
         * problem.loss.slope_bound
-        / (problem.n_rows * gaussian_mu(budget.epsilon, budget.delta))
+        / (problem.n_units * gaussian_mu(budget.epsilon, budget.delta))
     )
     mu = math.pow(2 * problem.loss.smoothness * (noise_times_mu / _RADIUS) ** 2, 1 / 3)
     return min(max(mu, _MIN_MU), _MAX_MU)

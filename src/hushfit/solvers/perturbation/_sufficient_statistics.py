@@ -70,9 +70,9 @@ class SufficientStatistics:
         gradient = ClippedGradient(problem, np.zeros(problem.shape), slope_at_zero(problem.loss))
         query = GradientWithMoment(gradient, SecondMoment(problem), self.moment_share)
         total, moment = query.split(door.release(_NAME, query))
-        noise = query.moment_deviation(door.noise_multiplier(_NAME)) / problem.n_rows
-        H = curvature_at_zero(problem.loss) * self._raised(problem, moment / problem.n_rows, noise)
-        g = total / problem.n_rows
+        noise = query.moment_deviation(door.noise_multiplier(_NAME)) / problem.n_units
+        H = curvature_at_zero(problem.loss) * self._raised(problem, moment / problem.n_units, noise)
+        g = total / problem.n_units
         target: Vector = (
             -np.linalg.solve(H, np.atleast_2d(g).T).T.reshape(problem.shape).astype(np.float64)
         )

@@ -184,10 +184,10 @@ class PrivateGraph:
         answer = next(released.answer for released in door.transcript if released.name == _MOMENT)
         query = SecondMoment(problem)
         noise = (
-            door.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_rows
+            door.noise_multiplier(_MOMENT) * query.sensitivity(problem.relation) / problem.n_units
         )
         return graph_of_moment(
-            query.matrix(answer) / problem.n_rows, noise, problem.fit_intercept, self.alpha
+            query.matrix(answer) / problem.n_units, noise, problem.fit_intercept, self.alpha
         )
 
 

@@ -1,0 +1,174 @@
+"""Privacy units: whom a guarantee protects, a row or a person with several rows.
+
+Rows of one person share one weight, so that a person contributes no more than a row does where
+every row is its own unit. Proof: docs/proofs/persons.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral
+from typing import Any, Final
+
+from hushfit.errors import InvalidArgument
+
+WEIGHTINGS: Final = ("mean", "cap")
+ROWS_PER_PERSON: Final = 1000
+"""Rows of one person that are used unless another bound is given."""
+_MOST_ROWS_PER_PERSON = 1_000_000
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """Whom the guarantee protects: one row, or one person with all of their rows.
+
+    A row of a person with k rows has the weight 1 / k (``"mean"``), or 1 / max(k, m) (``"cap"``):
+    then a person counts k / m until there are m rows, and one from there on. Rows beyond
+    ``rows_per_person`` are not used. Everything here is public, and none of it may be chosen by
+    looking at the rows.
+
+    Parameters
+    ----------
+    kind : {"row", "person"}, default="row"
+    column : str or None
+        Name of the column of ids; None if ids were given as an array.
+    weighting : {"mean", "cap"}, default="mean"
+    rows_per_person : int, default=1
+        Contribution bound: how many rows of one person are used, the first ones.
+    full_weight : int, default=1
+        The m of ``"cap"``: rows at which a person counts as one.
+    """
+
+    kind: str = "row"
+    column: str | None = None
+    weighting: str = "mean"
+    rows_per_person: int = 1
+    full_weight: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("row", "person"):
+            raise InvalidArgument(f"privacy unit {self.kind!r} is not 'row' or 'person'.")
+        if not isinstance(self.column, str | None):
+            raise InvalidArgument(f"the id column {self.column!r} is not the name of a column.")
+        if self.weighting not in WEIGHTINGS:
+            raise InvalidArgument(
+                f"person_weight={self.weighting!r} is not known. Use 'mean', where every person "
+                "counts once, or 'cap', where a person with few rows counts less."
+            )
+        for name in ("rows_per_person", "full_weight"):
+            _require_count(getattr(self, name), name)
+        if self.rows_per_person > _MOST_ROWS_PER_PERSON:
+            raise InvalidArgument(
+                f"rows_per_person={self.rows_per_person} is above {_MOST_ROWS_PER_PERSON}, which "
+                "the proof of rounding does not cover. Give a smaller bound."
+            )
+        if not 1 <= self.full_weight <= self.rows_per_person or (
+            self.weighting == "mean" and self.full_weight != 1
+        ):
+            raise InvalidArgument(
+                f"full_weight={self.full_weight} does not suit {self.weighting!r} with at most "
+                f"{self.rows_per_person} rows per person."
+            )
+        own = (self.column, self.weighting, self.rows_per_person)
+        if self.kind == "row" and own != (None, "mean", 1):
+            raise InvalidArgument("A row is its own unit: it has no id column and no weights.")
+
+    @classmethod
+    def person(
+        cls,
+        weighting: str = "mean",
+        rows_per_person: int | None = None,
+        column: str | None = None,
+    ) -> "PrivacyUnit":
+        """One person with all of their rows.
+
+        Parameters
+        ----------
+        weighting : {"mean", "cap"}, default="mean"
+        rows_per_person : int, optional
+            With ``"mean"`` how many rows of a person are used, 1000 if not given. With ``"cap"``,
+            where it must be given, the number of rows at which a person counts as one.
+        column : str, optional
+            Name of the column of ids.
+
+        Returns
+        -------
+        PrivacyUnit
+        """
+        if rows_per_person is not None:
+            _require_count(rows_per_person, "rows_per_person")
+        if weighting != "cap":
+            return cls("person", column, weighting, rows_per_person or ROWS_PER_PERSON)
+        if rows_per_person is None:
+            raise InvalidArgument(
+                "person_weight='cap' needs rows_per_person: the number of rows at which a person "
+                "counts as one. Give a small number that you know without looking, such as 3."
+            )
+        most = max(ROWS_PER_PERSON, rows_per_person)
+        return cls("person", column, weighting, most, rows_per_person)
+
+    @property
+    def is_person(self) -> bool:
+        """Whether rows of one person are protected together."""
+        return self.kind == "person"
+
+    @property
+    def total_weight_is_public(self) -> bool:
+        """Whether the weights of all rows add up to the number of units; with ``"cap"`` they add
+        up to an unknown number below it.
+        """
+        return self.full_weight == 1
+
+    @property
+    def plural(self) -> str:
+        return f"{self.kind}s"
+
+    @property
+    def in_words(self) -> str:
+        """The unit as it is printed: "one row" or "one person"."""
+        return f"one {self.kind}"
+
+    @property
+    def rule(self) -> str:
+        """How rows are put together, in words; empty for rows."""
+        if not self.is_person:
+            return ""
+        ids = "the ids given" if self.column is None else f"column {self.column!r}"
+        weight = (
+            "rows of a person with k rows weigh 1/k each"
+            if self.full_weight == 1
+            else f"rows of a person with k rows weigh 1/max(k, {self.full_weight}) each"
+        )
+        most = f"the first {self.rows_per_person} rows of a person are used"
+        return f"persons by {ids}; {weight}; {most}"
+
+    def __str__(self) -> str:
+        return f"{self.in_words} ({self.rule})" if self.is_person else self.in_words
+
+    def same_kind(self, other: "PrivacyUnit") -> bool:
+        """Whether both protect the same thing: rows, or persons by the same column of ids."""
+        return (self.kind, self.column) == (other.kind, other.column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the unit in plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "PrivacyUnit":
+        """Read what `to_dict` wrote; raise `InvalidArgument` on anything else."""
+        names = {field.name for field in fields(cls)}
+        if not isinstance(data, Mapping) or set(data) != names:
+            raise InvalidArgument(
+                f"a privacy unit should have the fields {sorted(names)}. Use what to_dict() wrote."
+            )
+        return cls(**data)
+
+
+def _require_count(value: object, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise InvalidArgument(
+            f"{name}={value!r} is not a number of rows. Give an int of 1 or more."
+        )
+
+
+ROW: Final = PrivacyUnit()
+"""Every row is its own unit."""
