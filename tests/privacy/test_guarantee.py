@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hushfit import _version
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import GaussianCost, Guarantee, PureCost, Relation, ReleaseRecord, compose
+from hushfit.unit import ROW, PrivacyUnit
 
 FULL = Guarantee(
     1.25,
     1e-6,
     "replace-one",
-    unit="one patient",
     public=("the number of rows, 30162", "feature ranges"),
     releases=(
         ReleaseRecord("moment", "SecondMoment", 1, 12.5, share=0.1),
@@ -42,7 +42,7 @@ guarantees = st.builds(
     st.floats(0, 1e12) | st.just(math.inf),
     st.floats(1e-300, 0.999),
     st.sampled_from(Relation),
-    unit=texts,
+    unit=st.sampled_from([ROW, PrivacyUnit.person(column="id"), PrivacyUnit.person("cap", 3)]),
     public=st.lists(texts, max_size=3).map(tuple),
     releases=st.lists(releases, max_size=3).map(tuple),
     cost=st.sampled_from([FULL.cost, GaussianCost(0.0), PureCost(math.inf, 3), compose([])]),
@@ -109,16 +109,33 @@ def test_no_privacy_is_said_first():
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_no_label_makes_a_row_a_person(epsilon):
-    """Nothing checks how many rows a patient has, so there is no guarantee per patient."""
-    words = flat(replace(FULL, epsilon=epsilon))
+    """Older files call a row what its owner called it; nothing checked that."""
+    data = {**replace(FULL, epsilon=epsilon).to_dict(), "unit": "one patient"}
+    words = flat(Guarantee.from_dict(data))
     assert "one row" in words
-    assert "unit of privacy is one patient" not in words
-    assert "calls a row 'one patient'; nothing has checked that" in words
-    assert "nothing has checked" not in flat(replace(FULL, unit="one row"))
+    assert "patient" not in words
+
+
+def test_a_guarantee_for_persons_says_how_rows_were_put_together():
+    words = flat(replace(FULL, unit=PrivacyUnit.person("cap", 3, "patient_nbr")))
+    for part in (
+        "replacing all rows of one person by any other admissible rows",
+        "The unit of privacy is one person",
+        "column 'patient_nbr'",
+        "1/max(k, 3)",
+        "the first 1000 rows of a person are used",
+    ):
+        assert part in words, part
+    assert "one row" not in words
+
+
+def test_a_unit_is_not_a_text():
+    with pytest.raises(InvalidArgument, match="is not a PrivacyUnit"):
+        replace(FULL, unit="one patient")
 
 
 def test_html_is_escaped():
-    html = replace(FULL, unit="<b>row</b>")._repr_html_()
+    html = replace(FULL, unit=PrivacyUnit.person(column="<b>row</b>"))._repr_html_()
     assert "&lt;b&gt;row" in html
     assert "<b>" not in html
 

@@ -25,6 +25,7 @@ from hushfit.preprocessing import PrivateQuantileScaler, SchemaEncoder
 from hushfit.privacy import Budget, Ledger, Relation
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, Contract, Plan, Planned, Randomness, Terms
+from hushfit.unit import ROW
 
 PLAN = Plan((Planned("gradient", ClippedGradient, 2),))
 BUDGET = Budget(1.0, 1e-5)
@@ -37,9 +38,10 @@ def quoted(n=50, d=3):
 
 
 class Unreadable:
-    """Rows of which only the number may be read."""
+    """Rows of which only the number and the unit may be read."""
 
     n_units = 50
+    privacy_unit = ROW
 
     def __getattr__(self, name):
         raise AssertionError(f"the rows were read: {name}")

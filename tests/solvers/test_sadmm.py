@@ -281,7 +281,7 @@ def test_steps_are_scaled_by_the_public_batch_size_whatever_the_batch_holds(
 ):
     """Batches of 10 on average: dividing by the realised size would give other weights, or none."""
     X, y = two_classes(100, 4)
-    monkeypatch.setattr(PoissonBatch, "rows", lambda self, n_units, coins: np.arange(held))
+    monkeypatch.setattr(PoissonBatch, "units", lambda self, n_units, coins: np.arange(held))
     problem = problem_for(X)
     tied = problem if isinstance(solver, SSADMM) else replace(problem, constraint=identity(4))
     curator = curator_over(source_of(X, y), solver.plan(tied), 0.5)

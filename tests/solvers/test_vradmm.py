@@ -340,7 +340,7 @@ def test_differences_are_scaled_by_the_public_batch_size_whatever_the_batch_hold
     held, monkeypatch
 ):
     X, y = two_classes(100, 4)
-    monkeypatch.setattr(PoissonBatch, "rows", lambda self, n_units, coins: np.arange(held))
+    monkeypatch.setattr(PoissonBatch, "units", lambda self, n_units, coins: np.arange(held))
     problem = replace(problem_for(X, penalty=L1(0.01)), constraint=chain(4))
     solver = DPVRADMM(epochs=1, inner_steps=2, eta=1.0, rho=0.5)
     curator = curator_over(source_of(X, y), solver.plan(problem), 0.5)

@@ -84,6 +84,7 @@ _TOPICS = ("consider", "read", "open", "turn")
 _ENGINE_ERRORS = (InternalError, NoConnection, NoReply, SessionClosed, SessionExpired)
 _BODY = "body"
 _START_SECONDS, _END_SECONDS = 120.0, 20.0  # time limits of the engine to start and to end a job
+_DETAIL_SECONDS = 5.0  # time limit of the engine to write down why a job did not start
 _HEARTBEATS_SECONDS = 35.0  # the engine's owners send one every 10 s
 
 
@@ -664,7 +665,7 @@ def _one_job(
     while True:
         progress, status = read_progress(folder, spec.run), str(session.get_job_status(job))
         if status.startswith("FINISHED"):
-            return _final_progress(progress, spec, status, session.get_job_meta(job))
+            return _final_progress(progress, spec, status, final_meta(session, job))
         state, rounds = (
             (progress["state"], progress["rounds"]) if progress is not None else (None, -1)
         )
@@ -694,6 +695,20 @@ def _one_job(
             session.abort_job(job)
             last_change, aborted = time.monotonic(), True
         time.sleep(0.3)
+
+
+def final_meta(session: Session, job: str) -> dict[str, Any]:
+    """What the engine knows of a job that has ended, with the owners' answers to its deployment.
+
+    For a job that did not start, the engine writes the status first and the answers afterwards.
+    """
+    until = time.monotonic() + _DETAIL_SECONDS
+    while True:
+        meta: dict[str, Any] = session.get_job_meta(job)
+        started = "FAILED_TO_RUN" not in str(meta["status"])
+        if started or meta.get("job_deploy_detail") or time.monotonic() > until:
+            return meta
+        time.sleep(0.1)
 
 
 class _DuplicateOwners:
@@ -766,6 +781,7 @@ __all__ = [
     "conductor",
     "connected",
     "end_process",
+    "final_meta",
     "kit_in_use",
     "read_progress",
     "start_coordinator",

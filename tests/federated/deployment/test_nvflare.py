@@ -180,9 +180,8 @@ def submitted(place, spec, change):
     with engine.conductor(place.fed) as session:
         number = session.submit_job(str(job))
         while time.monotonic() < until:
-            meta = session.get_job_meta(number)
-            if str(meta["status"]).startswith("FINISHED"):
-                return json.dumps(meta)
+            if str(session.get_job_status(number)).startswith("FINISHED"):
+                return json.dumps(engine.final_meta(session, number))
             time.sleep(0.3)
         session.abort_job(number)
     raise AssertionError("the job was neither refused nor ended")
@@ -227,6 +226,14 @@ def test_a_job_naming_another_class_is_refused(place):
     events = (place.configs["north"].state / "events.jsonl").read_text()
     assert "the job's settings are not those of a run" in events
     assert not marker.exists()
+
+
+def test_the_answers_of_owners_are_awaited_after_a_job_has_failed():
+    """The engine writes the status of a job before the answers to its deployment."""
+    failed = {"status": "FINISHED:FAILED_TO_RUN"}
+    metas = iter([failed, failed, {**failed, "job_deploy_detail": ["north: refused"]}])
+    session = SimpleNamespace(get_job_meta=lambda job: next(metas))
+    assert engine.final_meta(session, "job")["job_deploy_detail"] == ["north: refused"]
 
 
 def test_a_run_that_nobody_approved_does_not_start_and_says_what_is_missing(place):

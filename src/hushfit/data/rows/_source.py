@@ -526,7 +526,7 @@ class DenseRows(_InMemory):
         def fill(place: slice) -> None:
             row_kernels.unit_scales_dense(self._packed(self.X[place]), self.unit, scale[place])
 
-        list(parallel_map(fill, _places(self.n_units, self._block_rows)))
+        list(parallel_map(fill, _places(self._n_rows, self._block_rows)))
         _settle(self, scale)
 
     @cached_property
