@@ -29,7 +29,7 @@ from benchmarks._report import (
     speed_table,
 )
 from hushfit import PrivateLogisticRegression
-from hushfit.data import SecureCoins, as_source
+from hushfit.data import SecureCoins, as_source, persons_of
 from hushfit.datasets import load_adult
 from hushfit.losses import Logistic
 from hushfit.penalties import L1, Zero
@@ -39,6 +39,7 @@ from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, PoissonBatch
 from hushfit.release.curator import Curator
 from hushfit.solvers import DPSADMM, SSADMM, Solver
+from hushfit.unit import PrivacyUnit
 
 CLASSES = (0, 1)
 EPSILON, DELTA = 1.0, 1e-6
@@ -106,11 +107,12 @@ def passes(quick: bool) -> list[Measurement]:
 # ---------------------------------------------------------------- (b) a whole fit
 
 
-def default_fit(X: np.ndarray, y: np.ndarray, **settings: object) -> PrivateLogisticRegression:
+def default_fit(
+    X: np.ndarray, y: np.ndarray, groups: np.ndarray | None = None, **settings: object
+) -> PrivateLogisticRegression:
     """A secure fit with default settings."""
-    return PrivateLogisticRegression(epsilon=EPSILON, delta=DELTA, classes=CLASSES, **settings).fit(
-        X, y
-    )
+    model = PrivateLogisticRegression(epsilon=EPSILON, delta=DELTA, classes=CLASSES, **settings)
+    return model.fit(X, y, groups=groups)
 
 
 def whole_fit(quick: bool) -> list[Measurement]:
@@ -129,6 +131,70 @@ def whole_fit(quick: bool) -> list[Measurement]:
         "L-BFGS steps)"
     )
     return [Measurement("secure default fit / L-BFGS", ours / theirs, 5.0, note=note)]
+
+
+def persons(quick: bool) -> list[Measurement]:
+    """A default fit that protects persons against one that protects rows, on the same rows;
+    counting ids is measured by itself.
+    """
+    X, y = load_adult(return_X_y=True)
+    rng = np.random.default_rng(0)
+    ids = rng.integers(len(X) // 3, size=len(X))
+    unit = PrivacyUnit.person()
+    sources = [
+        as_source(X, np.where(y == 1, 1.0, -1.0), persons=known)
+        for known in (persons_of(ids, len(X), unit), None)
+    ]
+    queries = [
+        ClippedGradient(
+            Problem(
+                Logistic(),
+                Zero(),
+                source.n_units,
+                X.shape[1],
+                Relation.REPLACE_ONE,
+                privacy_unit=source.privacy_unit,
+            ),
+            rng.standard_normal(X.shape[1] + 1),
+            clip=0.5,
+        )
+        for source in sources
+    ]
+    tasks = [
+        lambda: default_fit(X, y, groups=ids),
+        lambda: default_fit(X, y),
+        lambda: persons_of(ids, len(X), unit),
+    ]
+    weighted, plain_fit, counting = side_by_side(tasks, 5 if quick else 15)
+    one, other = side_by_side(
+        [lambda q=q, s=s: q(s, None) for q, s in zip(queries, sources, strict=True)],
+        5 if quick else 15,
+        burst=10,
+    )
+    many = rng.integers(3_000_000, size=1_000_000 if quick else 10_000_000)
+    took = statistics.median(seconds(lambda: persons_of(many, len(many), unit)) for _ in range(3))
+    fits = f"{weighted:.3f} s, {counting:.3f} s of it counting ids, against {plain_fit:.3f} s"
+    return [
+        Measurement(
+            "person-level fit / row-level fit, without counting ids",
+            (weighted - counting) / plain_fit,
+            1.15,
+            note=f"{X.shape[0]:,} x {X.shape[1]}, {sources[0].n_units:,} persons: {fits}",
+        ),
+        Measurement(
+            "clipped gradient pass with persons / without",
+            one / other,
+            1.15,
+            note=f"{one * 1e3:.1f} ms against {other * 1e3:.1f} ms",
+        ),
+        Measurement(
+            "counting ids, per row",
+            1e9 * took / len(many),
+            100.0,
+            "ns",
+            f"{len(many):,} whole numbers in {took:.2f} s",
+        ),
+    ]
 
 
 # ---------------------------------------------------------------- (c) Opacus
@@ -487,7 +553,7 @@ def memory(quick: bool) -> list[Measurement]:
 GRAPH = """
 import pathlib, re, time, numpy as np, scipy.sparse as sp
 from hushfit.constraints import graph
-from hushfit.data import SecureCoins, as_source
+from hushfit.data import SecureCoins, as_source, persons_of
 from hushfit.losses import Logistic
 from hushfit.penalties import L1
 from hushfit.privacy import Relation
@@ -602,7 +668,18 @@ def graph_memory(quick: bool) -> list[Measurement]:
 
 SECTIONS: dict[str, Callable[[bool], list[Measurement]]] = {
     f.__name__: f
-    for f in (passes, whole_fit, opacus, noise, calibration, startup, memory, admm, graph_memory)
+    for f in (
+        passes,
+        whole_fit,
+        persons,
+        opacus,
+        noise,
+        calibration,
+        startup,
+        memory,
+        admm,
+        graph_memory,
+    )
 }
 
 

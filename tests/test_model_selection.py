@@ -8,6 +8,8 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import integrate, stats
 from scipy.stats import loguniform
@@ -16,8 +18,8 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import Pipeline
 
 from _support import RELATIONS, curator_over, source_of
-from hushfit import Ledger, PrivateLogisticRegression
-from hushfit.data import SeededCoins
+from hushfit import Ledger, PrivateLogisticRegression, model_selection
+from hushfit.data import SeededCoins, persons_of
 from hushfit.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -27,6 +29,7 @@ from hushfit.errors import (
     UnknownName,
 )
 from hushfit.model_selection import (
+    HeldApart,
     PrivateSearchCV,
     TrialAccount,
     Trials,
@@ -61,6 +64,7 @@ from hushfit.privacy.accounting._random_stopping import (
     stopping_rule,
 )
 from hushfit.release import Plan, Planned, TotalScore
+from hushfit.unit import AccountUnit, PrivacyUnit
 
 LEVEL = 1e-6
 REPLACE = Relation.REPLACE_ONE
@@ -633,9 +637,7 @@ def hits_of_ones(model, X, y):
     ids=["some rows", "a mean", "a column", "nothing"],
 )
 def test_a_score_is_needed_for_every_record(scoring):
-    with pytest.raises(
-        InvalidArgument, match="each of the 20 held-out rows, in their order, and did not"
-    ):
+    with pytest.raises(InvalidArgument, match="each held-out row, in their order, and did not"):
         search(delta=1e-3, scoring=scoring).fit(*rows(100))
 
 
@@ -763,3 +765,141 @@ def test_the_search_warns_once_of_a_weak_guarantee_and_of_seeds():
     with pytest.warns(UserWarning, match="reproducible|above 1/n") as caught:
         search(delta=0.05, expected_trials=5).fit(*rows(60))
     assert len(caught) == 2
+
+
+# Persons
+
+
+def visits(persons=120, most=5, seed=0):
+    """Rows of persons, labels, and ids; the last column has the number of the person."""
+    rng = np.random.default_rng(seed)
+    ids = rng.permutation(np.repeat(np.arange(persons), rng.integers(1, most + 1, persons)))
+    X = np.column_stack([rng.normal(size=(len(ids), 2)), ids / persons])
+    return X, (X[:, 0] > 0.3 * rng.normal(size=len(ids))).astype(int), ids
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_person_is_held_out_with_all_rows_or_with_none(seed):
+    _, _, ids = visits(seed=seed)
+    persons = persons_of(ids, len(ids), PrivacyUnit.person("mean", 3))
+    parts = [HeldApart.of(units, persons) for units in split(120, 0.3, SeededCoins(seed))]
+    assert [part.persons.n_persons for part in parts] == [84, 36]
+    assert not set(ids[parts[0].rows]) & set(ids[parts[1].rows])
+    used = np.sort(np.concatenate([part.rows for part in parts]))
+    np.testing.assert_array_equal(used, np.flatnonzero(persons.shares))
+    for part in parts:
+        assert sorted(set(part.persons.codes)) == list(range(part.persons.n_persons))
+        assert part.persons.unit == persons.unit
+        # The same rows are together, with the same weights.
+        np.testing.assert_array_equal(part.persons.shares, persons.shares[part.rows])
+        pairs = set(zip(part.persons.codes, ids[part.rows], strict=True))
+        assert len(pairs) == part.persons.n_persons
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_a_search_fits_and_scores_different_persons(monkeypatch):
+    X, y, ids = visits()
+    seen = []
+
+    def watched(model, table, labels, persons):
+        seen.append(("fit", set(table[:, -1]), persons.n_persons))
+        return fitted_with(model, table, labels, persons)
+
+    def scoring(model, table, labels):
+        seen.append(("score", set(table[:, -1]), None))
+        return model.predict(table) == labels
+
+    fitted_with = model_selection.fitted_with
+    monkeypatch.setattr(model_selection, "fitted_with", watched)
+    found = search(epsilon=5.0, scoring=scoring).fit(X, y, groups=ids)
+    fits, scores = ([part for part in seen if part[0] == kind] for kind in ("fit", "score"))
+    assert len(fits) == len(scores) >= 1
+    for (_, fitted, n_persons), (_, scored, _) in zip(fits, scores, strict=True):
+        assert len(fitted) == n_persons == 96
+        assert len(scored) == 24
+        assert not fitted & scored
+    assert found.privacy_.unit == found.best_estimator_.privacy_.unit == PrivacyUnit.person()
+    assert found.privacy_.public[0] == "the number of persons, 120"
+    assert "fitted on some persons and scored on the others, 0.2 of all" in " ".join(
+        found.privacy_.notes
+    )
+
+
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize("weight", [("mean", None), ("cap", 4)], ids=str)
+def test_a_score_is_the_mean_over_persons_of_their_weighted_scores(weight):
+    X, y, ids = visits()
+    held = []
+
+    def scoring(model, table, labels):
+        held.append(table[:, -1])
+        return table[:, -1] < 0.5
+
+    found = search(epsilon=math.inf, scoring=scoring)
+    found.estimator.set_params(person_weight=weight[0], rows_per_person=weight[1])
+    found.fit(X, y, groups=ids)
+    persons, counts = np.unique(held[0], return_counts=True)
+    one = np.ones(len(persons)) if weight[0] == "mean" else counts / np.maximum(counts, 4)
+    assert found.best_score_ == pytest.approx(
+        np.sum(one * (persons < 0.5)) / len(persons), rel=1e-9
+    )
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_nothing_public_about_a_search_depends_on_the_number_of_rows():
+    X, y, ids = visits()
+    texts = [
+        search(epsilon=5.0)
+        .fit(np.repeat(X, k, axis=0), np.repeat(y, k), groups=np.repeat(ids, k))
+        .privacy_.to_json()
+        for k in (1, 3)
+    ]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("piped", [False, True], ids=["model", "pipeline"])
+def test_a_search_over_a_frame_leaves_the_column_of_ids_out(frame, piped):
+    X, y, ids = visits()
+    table = frame({"a": X[:, 0], "patient_id": ids, "b": X[:, 1]})
+    ledger = Ledger(6.0, 1e-3, unit=AccountUnit("person", "patient_id"))
+    found = search(epsilon=5.0, ledger=ledger)
+    if piped:
+        steps = [("scale", BoundedScaler((-3, 3))), ("model", clone(MODEL))]
+        found.set_params(estimator=Pipeline(steps), candidates={"model__alpha": [1e-4, 1e-2]})
+    found.fit(table, y, groups="patient_id")
+    assert found.privacy_.unit.column == "patient_id"
+    assert ledger.total_cost == found.privacy_.cost
+    assert found.n_features_in_ == 2
+    np.testing.assert_array_equal(found.predict(table), found.predict(table[["a", "b"]]))
+    assert found.score(table, y) == found.score(table[["a", "b"]], y)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize(
+    ("groups", "settings", "message"),
+    [
+        (
+            lambda ids: ids,
+            {"candidates": {"rows_per_person": [None, 3]}},
+            "would protect one person .* set person_weight and rows_per_person on the estimator",
+        ),
+        (lambda ids: ids[:-1], {}, "one id for each row"),
+        (lambda ids: np.zeros(len(ids)), {}, "All ids"),
+        (lambda ids: ids % 3, {"holdout": 0.9}, "holdout=0.9 of 3 persons leaves too few"),
+        (lambda ids: None, {"candidates": {"rows_per_person": [3]}}, "no groups were given"),
+        (lambda ids: ids, {"scoring": lambda model, X, y: y[:-1]}, None),
+    ],
+    ids=["other weights", "length", "all equal", "few", "no ids", "scores of some"],
+)
+def test_a_search_of_persons_is_refused_before_it_pays(groups, settings, message):
+    X, y, ids = visits()
+    ledger = Ledger(5.0, 1e-3)
+    with pytest.raises((InvalidArgument, TooFewRows), match=message) as refused:
+        search(ledger=ledger).set_params(**settings).fit(X, y, groups=groups(ids))
+    if message is None:
+        # Known only after a trial; the number of held-out rows is private.
+        assert not any(character.isdigit() and character != "0" for character in str(refused.value))
+    else:
+        assert ledger.entries == ()

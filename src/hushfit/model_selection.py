@@ -23,7 +23,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from hushfit._typing import AnyArray, IntVector, Vector
-from hushfit.data import Coins, as_source, fixed_size_units
+from hushfit.data import Coins, Persons, as_source, fixed_size_units
 from hushfit.errors import (
     InsecureNoiseWarning,
     InvalidArgument,
@@ -31,8 +31,15 @@ from hushfit.errors import (
     UndeclaredRelease,
     WeakGuaranteeWarning,
 )
-from hushfit.estimators import public_classes
-from hushfit.preprocessing import PrivatePipeline, is_private, private_parts, refuse_choices_by_rows
+from hushfit.estimators import features_of, persons_in, public_classes, split_groups
+from hushfit.preprocessing import (
+    PrivatePipeline,
+    fitted_with,
+    payers,
+    person_unit_of,
+    refuse_choices_by_rows,
+    refuse_unused_settings_of,
+)
 from hushfit.privacy import (
     Budget,
     Cost,
@@ -66,6 +73,7 @@ from hushfit.release import (
     promised_and_paid,
     require_payer,
 )
+from hushfit.unit import ROW, PrivacyUnit
 
 Scorer = Callable[[Any, Any, AnyArray], Vector]
 _SCORE = "score"
@@ -78,6 +86,7 @@ class TrialAccount:
     def __init__(self, relation: Relation, delta: float, price: Cost) -> None:
         self.budget, self.relation, self.name = Budget(float("inf"), delta), relation, "trial"
         self.adaptive = False
+        self.unit = None  # the search charges the ledger, and states the unit there
         self.costs: list[Cost] = []
         self._price = price
         self._lock = threading.Lock()
@@ -99,7 +108,7 @@ class TrialAccount:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy elsewhere could pay a second time.
-        return ClosedAccount, (self.budget, self.relation, self.name, ())
+        return ClosedAccount, (self.budget, self.relation, self.name, (), False, self.unit)
 
 
 def _unpriced(label: str) -> UndeclaredRelease:
@@ -147,11 +156,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         Distribution of the number of trials. "logarithmic" is the cheapest and often stops after
         one trial; "poisson" is the most expensive and stays near its mean.
     holdout : float, default=0.2
-        Share of the rows held out to score the candidates.
+        Share of the rows, or of the persons, held out to score the candidates.
     scoring : {"accuracy", "brier"} or callable, default="accuracy"
         ``"brier"`` is one minus the mean squared error of the probability given to the true class.
         A callable takes ``(model, X, y)`` and returns one number in [0, 1] for each row, of that
-        row and the model alone.
+        row and the model alone. With ``groups`` scores are weighted as rows are in the fit.
     n_candidates : int, default=20
         Number of settings to draw where ``candidates`` has distributions.
     ledger : Ledger, optional
@@ -167,7 +176,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     best_index_ : int
         Its index in ``candidates_``.
     best_score_ : float
-        Its noisy score: biased upwards, as the maximum of several.
+        Its noisy score: biased upwards, as the maximum of several. With ``groups`` it is the mean
+        over persons; with ``person_weight="cap"``, where persons with few rows count less than
+        one, it is divided by the number of persons all the same, and so smaller.
     candidates_ : list of dict
         All settings that a trial could draw.
     guarantee_, privacy_ : Guarantee
@@ -216,13 +227,31 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "PrivateSearchCV":
+    def person_unit(self, column: str | None = None) -> PrivacyUnit:
+        """The privacy unit of a search with ``groups``: that of the estimator.
+
+        Parameters
+        ----------
+        column : str, optional
+            Name of the column of ids.
+
+        Returns
+        -------
+        PrivacyUnit
+        """
+        sole_payer(self.estimator)
+        return person_unit_of(payers(self.estimator), column)
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> "PrivateSearchCV":
         """Run the search and charge its cost.
 
         Parameters
         ----------
         X : whatever the estimator takes
         y : array of shape (n_rows,)
+        groups : array of shape (n_rows,) or str, optional
+            Ids: whose row each is. The search then protects persons, and holds out persons with
+            all of their rows. A text names a column of the data frame, which is no feature.
 
         Returns
         -------
@@ -234,13 +263,19 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             scorer_from(self.scoring),
         )
         require_payer(self.ledger)
-        rule, n = stopping_rule(self.stopping, self.expected_trials), _num_samples(X)
+        rule = stopping_rule(self.stopping, self.expected_trials)
+        X, ids = split_groups(X, groups, y)
+        persons = persons_in(self, ids)
+        n, unit = (_num_samples(X), ROW) if persons is None else (persons.n_persons, persons.unit)
         randomness = Randomness.of(self.random_state)
         coins = randomness.coins
         candidates = listed(self.candidates, self.n_candidates, coins)
-        fitted_on, scored_on = split(n, self.holdout, coins)
-        table, labels = _safe_indexing(X, fitted_on), _safe_indexing(y, fitted_on)
-        trials = Trials(self.estimator, candidates, budget.delta, relation)
+        fitted_on, scored_on = (
+            HeldApart.of(units, persons) for units in split(n, self.holdout, coins, unit)
+        )
+        table, labels = fitted_on.taken_from(X), fitted_on.taken_from(y)
+        trials = Trials(self.estimator, candidates, budget.delta, relation, fitted_on.persons)
+        trials.require_one_unit()
         spendable, reserve = usable(budget)
         with warnings.catch_warnings():
             # The search issues these once, below.
@@ -248,15 +283,15 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
                 warnings.simplefilter("ignore", category)
             settled = trials.settled(spendable, rule, table, labels)
         record = self._record(settled.strength, rule)
-        terms = self._terms(budget, randomness)
-        guarantee, _ = promised_and_paid(settled.cost, (record,), n, relation, terms)
-        held = _safe_indexing(X, scored_on), np.asarray(_safe_indexing(y, scored_on))
+        terms = self._terms(budget, randomness, unit)
+        guarantee, _ = promised_and_paid(settled.cost, (record,), n, relation, terms, unit)
+        held = scored_on.taken_from(X), np.asarray(scored_on.taken_from(y))
 
         def one_trial() -> Trial:
             candidate = uniform_below(len(candidates), coins)
             model = settled.fitted(candidate, table, labels, _seed(self.random_state, coins))
-            scores = one_per_record(scorer(model, *held), len(scored_on))
-            score = settled.score(scores, randomness, reserve)
+            scores = one_per_record(scorer(model, *held), len(scored_on.rows))
+            score = settled.score(scores, randomness, reserve, scored_on.persons)
             return Trial(candidate, model, score)
 
         # Their warnings would reveal the number of trials.
@@ -274,7 +309,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_ = best.model
         for _, part in payers(best.model):
             own: Guarantee = part.privacy_
-            # All but its number of rows, which is that of the training rows.
+            # All but its number of units, which is that of the training rows.
             public, notes = (
                 (*self.guarantee_.public, *own.public[1:]),
                 (*self.guarantee_.notes, *own.notes),
@@ -290,7 +325,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         what, name = "best of a random number of trials", type(self.estimator).__name__
         return ReleaseRecord(what, name, 1, 1 / strength, how)
 
-    def _terms(self, budget: Budget, randomness: Randomness) -> Terms:
+    def _terms(self, budget: Budget, randomness: Randomness, unit: PrivacyUnit) -> Terms:
         return Terms(
             budget,
             type(self).__name__,
@@ -299,8 +334,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             public=("the candidates, given by the caller",),
             notes=(
                 "The number of trials is secret; so is everything about those that lost.",
-                f"Each trial is fitted on some rows and scored on the others, {self.holdout:g} of "
-                "all.",
+                f"Each trial is fitted on some {unit.plural} and scored on the others, "
+                f"{self.holdout:g} of all.",
             ),
         )
 
@@ -308,25 +343,25 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """Predict with the best estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(self._features(X))
 
     @available_if(lambda self: hasattr(self._best(), "predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the best estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
+        return self.best_estimator_.predict_proba(self._features(X))
 
     @available_if(lambda self: hasattr(self._best(), "decision_function"))
     def decision_function(self, X: Any) -> Any:
         """Margins of the best estimator."""
         check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
+        return self.best_estimator_.decision_function(self._features(X))
 
     @available_if(lambda self: hasattr(self._best(), "score"))
     def score(self, X: Any, y: Any) -> float:
         """Score of the best estimator. On private rows this is an unpaid release."""
         check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y))
+        return float(self.best_estimator_.score(self._features(X), y))
 
     @property
     def classes_(self) -> AnyArray:
@@ -340,6 +375,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return int(self.best_estimator_.n_features_in_)
 
+    def _features(self, X: Any) -> Any:
+        return features_of(X, self.privacy_.unit.column)
+
     def _best(self) -> Any:
         return getattr(self, "best_estimator_", self.estimator)
 
@@ -350,16 +388,59 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
 
 
 @dataclass(frozen=True, eq=False)
+class HeldApart:
+    """Rows that serve one purpose, fitting or scoring, and whose they are: a person has all of
+    their rows here, or none.
+    """
+
+    rows: IntVector
+    persons: Persons | None
+
+    @classmethod
+    def of(cls, units: IntVector, persons: Persons | None) -> "HeldApart":
+        """The rows of some units."""
+        if persons is None:
+            return cls(units, None)
+        rows = persons.rows_of(units)
+        codes = np.searchsorted(units, persons.codes[rows])
+        return cls(rows, Persons(codes, len(units), persons.unit))
+
+    def taken_from(self, table: Any) -> Any:
+        """These rows of a table or list."""
+        return _safe_indexing(table, self.rows)
+
+
+@dataclass(frozen=True, eq=False)
 class Trials:
-    """What trials share: the estimator, the candidates, and their costs before any row is read."""
+    """What trials share: the estimator, the candidates, and their costs before any row is read.
+
+    ``persons`` has the persons of the rows that trials are fitted on; None if units are rows.
+    """
 
     estimator: Any
     candidates: list[dict[str, Any]]
     delta: float
     relation: Relation
+    persons: Persons | None = None
 
     def __post_init__(self) -> None:
         sole_payer(self.estimator)
+
+    def require_one_unit(self) -> None:
+        """Refuse candidates that protect something other than the search does."""
+        for index in range(len(self.candidates)):
+            model = self.candidate(index, 1.0, None, None)
+            if self.persons is None:
+                refuse_unused_settings_of(model)
+                continue
+            unit = self.persons.unit
+            own = person_unit_of(payers(model), unit.column)
+            if own != unit:
+                raise InvalidArgument(
+                    f"The candidate {self.candidates[index]!r} would protect {own}, and the "
+                    f"estimator {unit}. The weights of a person's rows are part of the guarantee: "
+                    "set person_weight and rows_per_person on the estimator, not in candidates."
+                )
 
     def candidate(
         self, index: int, strength: float, seed: int | None, account: TrialAccount | None
@@ -398,7 +479,7 @@ class Trials:
         """Cost of fitting one candidate, from the shape of the input of its private part."""
         model = self.candidate(index, strength, None, None)
         refuse_choices_by_rows(model, X)
-        return _quote_of(model, X, y).cost
+        return _quote_of(model, X, y, self.persons).cost
 
     def prices(self, strength: float, X: Any, y: Any) -> tuple[Cost, ...]:
         """Cost of fitting each candidate."""
@@ -449,11 +530,18 @@ class Settled:
     def fitted(self, index: int, X: Any, y: Any, seed: int | None) -> Any:
         """A candidate's model, for the cost that the search was accounted with."""
         account = TrialAccount(self.trials.relation, self.trials.delta, self.prices[index])
-        return self.trials.candidate(index, self.strength, seed, account).fit(X, y)
+        model = self.trials.candidate(index, self.strength, seed, account)
+        return fitted_with(model, X, y, self.trials.persons)
 
-    def score(self, scores: Vector, randomness: Randomness, reserve: float) -> float:
-        """The noisy mean score of the held-out rows, for the same cost."""
-        return released_score(scores, self.strength, self.trials, randomness, reserve)
+    def score(
+        self,
+        scores: Vector,
+        randomness: Randomness,
+        reserve: float,
+        persons: Persons | None = None,
+    ) -> float:
+        """The noisy mean score of the held-out rows or persons, for the same cost."""
+        return released_score(scores, self.strength, self.trials, randomness, reserve, persons)
 
 
 def sole_payer(estimator: Any) -> str:
@@ -478,33 +566,28 @@ def sole_payer(estimator: Any) -> str:
     return name
 
 
-def payers(estimator: Any) -> list[tuple[str, Any]]:
-    """The parts that spend privacy; the estimator itself, under an empty name, if it is one."""
-    return [("", estimator)] if is_private(estimator) else list(private_parts(estimator))
+class _Widths(list[int]):
+    """Recorded numbers of columns; shared by the copies that scikit-learn makes of their holder."""
 
-
-class _Shapes(list[tuple[int, int]]):
-    """Recorded shapes; shared by the copies that scikit-learn makes of the object that holds it."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "_Shapes":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Widths":
         return self
 
 
 class _Probe(TransformerMixin, BaseEstimator):
-    """Replaces a private part and records the shape of its rows; learns and releases nothing."""
+    """Replaces a private part and records how many columns it gets; learns and releases nothing."""
 
-    def __init__(self, seen: _Shapes) -> None:
+    def __init__(self, seen: _Widths) -> None:
         self.seen = seen
 
     def fit(self, X: Any, y: Any = None) -> "_Probe":
-        self.seen.append((_num_samples(X), _num_features(X)))
+        self.seen.append(_num_features(X))
         return self
 
     def transform(self, X: Any) -> Any:
         return X
 
 
-def _quote_of(model: Any, X: Any, y: Any) -> Quote:
+def _quote_of(model: Any, X: Any, y: Any, persons: Persons | None) -> Quote:
     """Quote for a model with one private part; the parts before it learn nothing from the rows."""
     ((name, part),) = payers(model)
     if not callable(getattr(part, "quote", None)):
@@ -512,15 +595,18 @@ def _quote_of(model: Any, X: Any, y: Any) -> Quote:
             f"{type(part).__name__} has no quote(n_units, n_features), so no trial of it can be "
             "priced. Give it one, or search over an estimator of hushfit."
         )
-    shape = (_num_samples(X), _num_features(X)) if not name else _shape_at(model, name, X, y)
+    n_features = _width_at(model, name, X, y) if name else _num_features(X)
+    further: dict[str, Any] = {}
     if is_classifier(part) and part.classes is None:
-        return part.quote(*shape, n_classes=len(public_classes(None, y)))
-    return part.quote(*shape)
+        further["n_classes"] = len(public_classes(None, y))
+    if persons is None:
+        return part.quote(_num_samples(X), n_features, **further)
+    return part.quote(persons.n_persons, n_features, per_person=True, **further)
 
 
-def _shape_at(model: Any, name: str, X: Any, y: Any) -> tuple[int, int]:
-    """Shape of the rows that reach the part of that name."""
-    seen = _Shapes()
+def _width_at(model: Any, name: str, X: Any, y: Any) -> int:
+    """Number of columns that reach the part of that name."""
+    seen = _Widths()
     clone(model).set_params(**{name: _Probe(seen)}).fit(X, y)
     return seen[0]
 
@@ -542,24 +628,29 @@ def one_per_record(scores: Vector, count: int) -> Vector:
     """
     if np.shape(scores) != (count,):
         raise InvalidArgument(
-            f"scoring should return one number for each of the {count} held-out rows, in their "
-            "order, and did not. Score every row on its own; give 0 to a row that does not count."
+            "scoring should return one number for each held-out row, in their order, and did not. "
+            "Score every row on its own; give 0 to a row that does not count."
         )
     return scores
 
 
 def released_score(
-    scores: Vector, strength: float, trials: Trials, randomness: Randomness, reserve: float
+    scores: Vector,
+    strength: float,
+    trials: Trials,
+    randomness: Randomness,
+    reserve: float,
+    persons: Persons | None = None,
 ) -> float:
     """The noisy mean of scores, released by a Gaussian mechanism of mu ``strength``."""
-    source = as_source(np.zeros((len(scores), 1)), scores)
+    source = as_source(np.zeros((len(scores), 1)), scores, persons=persons)
     multiplier = 1 / strength if np.isfinite(strength) else 0.0
-    quote = Quote.at(_SCORE_PLAN, {_SCORE: multiplier}, len(scores), reserve)
+    quote = Quote.at(_SCORE_PLAN, {_SCORE: multiplier}, source.n_units, reserve)
     account = Ledger.over(TrialAccount(trials.relation, trials.delta, quote.cost))
     budget = Budget(float("inf"), trials.delta)
     terms = Terms(budget, "score of a trial", randomness, account, warn=False)
     contract = Contract.signed(source, quote, trials.relation, terms)
-    return float(contract.curator.release(_SCORE, TotalScore())[0]) / len(scores)
+    return float(contract.curator.release(_SCORE, TotalScore())[0]) / source.n_units
 
 
 def scorer_from(scoring: Any) -> Scorer:
@@ -620,18 +711,20 @@ def _values(values: Any) -> Any:
     return values if isinstance(values, list | tuple | np.ndarray) else [values]
 
 
-def split(n_units: int, share: float, coins: Coins) -> tuple[IntVector, IntVector]:
-    """Rows to fit on and rows to score on, by random bits independent of the rows."""
+def split(
+    n_units: int, share: float, coins: Coins, unit: PrivacyUnit = ROW
+) -> tuple[IntVector, IntVector]:
+    """Units to fit on and units to score on, by random bits independent of the rows."""
     if not 0 < share < 1:
         raise InvalidArgument(
-            f"holdout={share!r} is not a share of the rows. Give a number between 0 and 1, such as "
-            "0.2."
+            f"holdout={share!r} is not a share of the {unit.plural}. Give a number between 0 and "
+            "1, such as 0.2."
         )
     count = round(share * n_units)
     if not 1 <= count <= n_units - 2:
         raise TooFewRows(
-            f"holdout={share:g} of {n_units} rows leaves too few to score or to fit on. Give more "
-            "rows."
+            f"holdout={share:g} of {n_units} {unit.plural} leaves too few to score or to fit on. "
+            f"Give more {unit.plural}."
         )
     scored_on = fixed_size_units(n_units, count, coins)
     return np.setdiff1d(np.arange(n_units), scored_on), scored_on

@@ -4,7 +4,7 @@ Rows of one person share one weight, so that a person contributes no more than a
 every row is its own unit. Proof: docs/proofs/persons.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral
 from typing import Any, Final
@@ -139,7 +139,7 @@ class PrivacyUnit:
             else f"rows of a person with k rows weigh 1/max(k, {self.full_weight}) each"
         )
         most = f"the first {self.rows_per_person} rows of a person are used"
-        return f"persons by {ids}; {weight}; {most}"
+        return f"persons by {ids}, a row without an id is its own person; {weight}; {most}"
 
     def __str__(self) -> str:
         return f"{self.in_words} ({self.rule})" if self.is_person else self.in_words
@@ -155,12 +155,116 @@ class PrivacyUnit:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "PrivacyUnit":
         """Read what `to_dict` wrote; raise `InvalidArgument` on anything else."""
-        names = {field.name for field in fields(cls)}
-        if not isinstance(data, Mapping) or set(data) != names:
+        return cls(**_exact_fields(cls, data, "a privacy unit"))
+
+
+@dataclass(frozen=True)
+class AccountUnit:
+    """Whom the account of a data set protects, and so which charges it takes.
+
+    An account of rows takes charges of both kinds: a guarantee for a person holds for each of their
+    rows, if whose row it is stays the same. An account of persons takes charges for rows only if
+    ``rows_per_person`` is declared: each then counts for that many rows at once. Proof:
+    docs/proofs/groups.md.
+
+    Parameters
+    ----------
+    kind : {"row", "person"}, default="row"
+    column : str, optional
+        Name of the column of ids, for persons. All charges must name the same one; if it is not
+        given, the first charge for persons decides.
+    rows_per_person : int, optional
+        For persons, makes the account take charges for rows. What it states is then about a person
+        with at most so many rows, who is exchanged for one with as many: the number of rows is
+        public. Nothing checks how many rows a person has; one with more is protected less.
+    """
+
+    kind: str = "row"
+    column: str | None = None
+    rows_per_person: int | None = None
+
+    def __post_init__(self) -> None:
+        PrivacyUnit(self.kind, self.column if self.kind == "person" else None)  # checks both
+        if self.rows_per_person is not None:
+            _require_count(self.rows_per_person, "rows_per_person")
+        if self.kind == "row" and (self.column, self.rows_per_person) != (None, None):
             raise InvalidArgument(
-                f"a privacy unit should have the fields {sorted(names)}. Use what to_dict() wrote."
+                "An account of rows has no id column and no number of rows per person. Use "
+                "unit='person' with them, or leave them out."
             )
-        return cls(**data)
+
+    @classmethod
+    def parse(cls, unit: "str | AccountUnit") -> "AccountUnit":
+        """The unit that a user gives: an `AccountUnit`, ``"row"`` or ``"person"``."""
+        if isinstance(unit, AccountUnit):
+            return unit
+        if unit not in ("row", "person"):
+            raise InvalidArgument(
+                f"unit={unit!r} is not 'row', 'person' or an AccountUnit. Give one of them."
+            )
+        return cls(unit)
+
+    @property
+    def is_person(self) -> bool:
+        return self.kind == "person"
+
+    def units_at_once(self, charged: PrivacyUnit) -> int:
+        """How many units of a charge are exchanged when one unit of the account is."""
+        return (self.rows_per_person or 1) if self.is_person and not charged.is_person else 1
+
+    def objection(self, charged: PrivacyUnit, earlier: Iterable[PrivacyUnit] = ()) -> str | None:
+        """Why a charge for this unit cannot be taken after earlier ones; None if it can."""
+        if not self.is_person:
+            return None
+        if not charged.is_person:
+            return (
+                None
+                if self.rows_per_person is not None
+                else "is for one row, but the account protects one person with all of their rows. "
+                "Fit with groups=, so that persons are protected, or use an account that was "
+                "opened with a number of rows per person"
+            )
+        columns = (unit.column for unit in earlier if unit.is_person)
+        expected = self.column if self.column is not None else next(columns, charged.column)
+        if charged.column == expected:
+            return None
+        return (
+            f"is for persons by {_ids(charged.column)}, but the account is for persons by "
+            f"{_ids(expected)}: these may be others. Give groups= the same column by its name"
+        )
+
+    def __str__(self) -> str:
+        if not self.is_person:
+            return "one row"
+        by = "" if self.column is None else f" (column {self.column!r})"
+        if self.rows_per_person is None:
+            return f"one person{by}"
+        return (
+            f"one person{by} with at most {self.rows_per_person} rows, exchanged for as many rows; "
+            "the number of rows is public"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the unit in plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "AccountUnit":
+        """Read what `to_dict` wrote; raise `InvalidArgument` on anything else."""
+        return cls(**_exact_fields(cls, data, "the unit of an account"))
+
+
+def _ids(column: str | None) -> str:
+    return "ids without a name" if column is None else f"column {column!r}"
+
+
+def _exact_fields(cls: Any, data: object, what: str) -> dict[str, Any]:
+    names = {field.name for field in fields(cls)}
+    if not isinstance(data, Mapping) or set(data) != names:
+        raise InvalidArgument(
+            f"{what} should have the fields {sorted(names)}. Use what to_dict() wrote."
+        )
+    return dict(data)
 
 
 def _require_count(value: object, name: str) -> None:
@@ -172,3 +276,6 @@ def _require_count(value: object, name: str) -> None:
 
 ROW: Final = PrivacyUnit()
 """Every row is its own unit."""
+
+ROW_ACCOUNT: Final = AccountUnit()
+"""An account that protects rows."""

@@ -18,6 +18,7 @@ from hushfit.cli._app import VERBS
 from hushfit.cli._manual import manual
 from hushfit.cli.verbs.predict import without_formula
 from hushfit.privacy.ledger._verify import verify_ledger
+from hushfit.unit import ROW
 
 DOCS = Path(__file__).parents[2] / "docs"
 # Verbs that consist of commands. `owner run` stays in the foreground and prints for a person.
@@ -166,7 +167,7 @@ def test_check_tells_what_a_fit_could_not_use(hushfit, folder):
 def test_fit_leaves_a_model_a_receipt_and_a_guarantee(hushfit, model):
     stored = load_model(model)
     assert stored.guarantee.epsilon == 2.0
-    assert stored.guarantee.unit == "one row"
+    assert stored.guarantee.unit == ROW
     assert stored.guarantee.secure
     assert stored.receipt.dataset == "people"
     assert stored.standard_error.shape == (1, 6)

@@ -133,18 +133,34 @@ def test_a_loss_has_as_many_outputs_as_it_declares(loss):
 
 @over_losses
 def test_no_hessian_has_a_higher_rank_than_declared(loss):
-    """By differences of slopes along each margin; the cost of objective perturbation depends on the
-    rank.
-    """
-    t, y = sample(loss, 3, 1.0, n=5000)
-    h, K = 1e-4, loss.outputs
-    moves = h * np.eye(K) if K > 1 else [h]
-    hessians = np.stack(
-        [(loss.slope(t + move, y) - loss.slope(t - move, y)).reshape(len(t), K) for move in moves]
-    )
-    values = np.linalg.svd(np.moveaxis(hessians, 1, 0) / (2 * h), compute_uv=False)
+    """The cost of objective perturbation depends on the rank."""
+    values = np.linalg.svd(hessians_of(loss, *sample(loss, 3, 1.0, n=5000)), compute_uv=False)
     ranks = (values > 1e-5).sum(axis=1)
     assert ranks.max() == loss.hessian_rank
+
+
+@over_losses
+def test_no_hessian_has_a_larger_trace_than_declared(loss):
+    """Where a person has several rows, the cost of objective perturbation depends on the trace."""
+    t, y = sample(loss, 3, 1.0, n=2000)
+    t[:1], y[:1], _ = most_curved(loss)
+    if isinstance(loss, Softmax):
+        t[0] = 0.0  # where all classes are equally likely
+    if loss in COUNTS:
+        t[0] -= 1e-3  # differences must not reach beyond the largest rate
+    traces = np.trace(hessians_of(loss, t, y), axis1=1, axis2=2)
+    assert 0.99 * loss.hessian_trace < traces.max() <= loss.hessian_trace * (1 + 1e-6)
+    assert loss.smoothness <= loss.hessian_trace <= loss.hessian_rank * loss.smoothness
+
+
+def hessians_of(loss, t, y):
+    """By differences of slopes along each margin."""
+    h, K = 1e-4, loss.outputs
+    moves = h * np.eye(K) if K > 1 else [h]
+    differences = np.stack(
+        [(loss.slope(t + move, y) - loss.slope(t - move, y)).reshape(len(t), K) for move in moves]
+    )
+    return np.moveaxis(differences, 1, 0) / (2 * h)
 
 
 @over_losses

@@ -18,7 +18,14 @@ from hushfit.data.schema._schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.errors import InsecureNoiseWarning, InvalidArgument
 from hushfit.estimators import Fit, private_fit
 from hushfit.losses import Logistic
-from hushfit.models import Model, PaidReceipt, Provenance, model_json
+from hushfit.models import (
+    Model,
+    PaidReceipt,
+    Provenance,
+    model_json,
+    parse_model,
+    read_model,
+)
 from hushfit.models._standard_errors import noise_standard_errors
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Guarantee, Relation, ReleaseRecord
@@ -26,6 +33,7 @@ from hushfit.problem import Problem
 from hushfit.release import Randomness, Released, Terms
 from hushfit.report import report_page
 from hushfit.solvers import Result, solver_from
+from hushfit.unit import ROW, PrivacyUnit
 
 SCHEMA = Schema(
     (NumericColumn("age", 0, 100, fill=40), CategoricalColumn("sex", ("f", "m"))),
@@ -83,15 +91,80 @@ def test_a_model_comes_back_as_it_was(case, tmp_path):
     assert model_json(again)[1] == digest
 
 
-def test_a_file_with_an_unchecked_unit_opens_and_promises_one_row(tmp_path):
-    """As older versions wrote them, from a label in the schema."""
-    model = papers(copy.deepcopy(ESTIMATORS[0][0]))
-    model.estimator.privacy_ = replace(model.estimator.privacy_, unit="one patient")
-    digest = save_model(model, tmp_path / "model.json")
-    again = load_model(tmp_path / "model.json")
-    assert model_json(again)[1] == digest
+def rewritten(model, change):
+    """The file of a model after a change of its contents, with the hash that belongs to them."""
+    contents = json.loads(model_json(model)[0])
+    contents.pop("hash")
+    change(contents)
+    canonical = json.dumps(contents, sort_keys=True, separators=(",", ":"))
+    return json.dumps({**contents, "hash": hashlib.sha256(canonical.encode()).hexdigest()})
+
+
+def as_older_versions_wrote_it(contents):
+    """The unit was a label of the schema, and nothing was known of persons."""
+    contents["guarantee"]["unit"] = "one patient"
+    del contents["settings"]["person_weight"], contents["settings"]["rows_per_person"]
+
+
+def test_an_older_file_opens_and_promises_one_row(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text(rewritten(papers(ESTIMATORS[0][0]), as_older_versions_wrote_it))
+    again = load_model(path)
+    assert again.guarantee.unit == ROW
+    assert again.estimator.person_weight == "mean"
     assert "unit of privacy is one row" in " ".join(str(again.guarantee).split())
     assert "<dd>one row<small>" in report_page(again)
+    assert read_model(path)[1] == json.loads(path.read_text())["hash"]
+
+
+PERSONS = [
+    PrivacyUnit.person(column="patient_nbr"),
+    PrivacyUnit.person("cap", 3),
+    PrivacyUnit.person("mean", 7, "id"),
+]
+
+
+@pytest.mark.parametrize("unit", PERSONS, ids=str)
+def test_the_unit_comes_back_and_the_published_schema_knows_it(unit, tmp_path):
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    estimator = copy.deepcopy(ESTIMATORS[0][0])
+    estimator.set_params(person_weight=unit.weighting, rows_per_person=7)
+    estimator.privacy_ = replace(estimator.privacy_, unit=unit)
+    schema = replace(SCHEMA, person="patient_nbr", person_weight="cap", rows_per_person=3)
+    model = replace(papers(estimator), schema=schema)
+    digest = save_model(model, tmp_path / "model.json")
+    again = load_model(tmp_path / "model.json")
+    assert again.guarantee.unit == unit
+    assert again.schema == schema
+    assert again.estimator.get_params()["person_weight"] == unit.weighting
+    assert again.estimator.get_params()["rows_per_person"] == 7
+    assert model_json(again)[1] == digest
+    published = json.loads(files("hushfit.models").joinpath("model.schema.json").read_text())
+    jsonschema.validate(json.loads((tmp_path / "model.json").read_text()), published)
+
+
+WRONG_UNITS = {
+    "kind": {"kind": "hospital"},
+    "rows": {"rows_per_person": 0},
+    "weights": {"full_weight": 2000},
+    "column": {"column": 3},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_UNITS.values(), ids=WRONG_UNITS)
+def test_a_file_with_a_unit_that_does_not_exist_is_refused(wrong):
+    estimator = copy.deepcopy(ESTIMATORS[0][0])
+    estimator.privacy_ = replace(estimator.privacy_, unit=PERSONS[0])
+    text = rewritten(papers(estimator), lambda c: c["guarantee"]["unit"].update(wrong))
+    with pytest.raises(InvalidArgument):
+        parse_model(text.encode())
+
+
+def test_a_file_with_unknown_weights_of_persons_is_refused():
+    for wrong in ({"person_weight": "max"}, {"rows_per_person": "many"}):
+        text = rewritten(papers(ESTIMATORS[0][0]), lambda c, w=wrong: c["settings"].update(w))
+        with pytest.raises(InvalidArgument, match="person"):
+            parse_model(text.encode())
 
 
 def test_the_papers_come_back(tmp_path):

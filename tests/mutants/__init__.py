@@ -9,6 +9,7 @@ from .accounting import ACCOUNTING
 from .disk_ledger import DISK_LEDGER
 from .federated import FEDERATED
 from .noise import NOISE
+from .persons import PERSONS
 from .queries import QUERIES
 from .search import SEARCH
 from .side_channels import SIDE_CHANNELS
@@ -18,6 +19,7 @@ MUTANTS: dict[str, Mutant] = {
     mutant.name: mutant
     for theme in (
         QUERIES,
+        PERSONS,
         NOISE,
         SOLVERS,
         FEDERATED,

@@ -63,8 +63,8 @@ def _as_one(one, rule, relation):
 def exact_scores():
     original = model_selection.released_score
 
-    def released_score(scores, strength, trials, randomness, reserve):
-        return original(scores, float("inf"), trials, randomness, reserve)
+    def released_score(scores, strength, *terms):
+        return original(scores, float("inf"), *terms)
 
     return swapped(model_selection, released_score=released_score)
 
@@ -72,8 +72,8 @@ def exact_scores():
 def scored_on_what_was_fitted():
     original = model_selection.split
 
-    def split(n_units, share, coins):
-        return np.arange(n_units), original(n_units, share, coins)[1]
+    def split(n_units, *terms):
+        return np.arange(n_units), original(n_units, *terms)[1]
 
     return swapped(model_selection, split=split)
 
@@ -81,9 +81,9 @@ def scored_on_what_was_fitted():
 def refit_for_nothing():
     original = model_selection.PrivateSearchCV.fit
 
-    def fit(self, X, y):
-        original(self, X, y)
-        self.best_estimator_.fit(X, y)
+    def fit(self, X, y, groups=None):
+        original(self, X, y, groups)
+        self.best_estimator_.fit(X, y, groups)
         return self
 
     return swapped(model_selection.PrivateSearchCV, fit=fit)
@@ -107,22 +107,25 @@ def texts_by_their_counts():
 def threshold_for_one_column():
     original = vocabulary.Thresholded.threshold
 
-    def threshold(self, scale):
-        return original(vocabulary.Thresholded(self.lost, 1), scale)
+    def threshold(self, scale, rows_per_unit=1):
+        return original(vocabulary.Thresholded(self.lost, 1), scale, rows_per_unit)
 
     return swapped(vocabulary.Thresholded, threshold=threshold)
 
 
 def threshold_without_the_text_itself():
     original = vocabulary.Thresholded.threshold
-    return swapped(vocabulary.Thresholded, threshold=lambda self, scale: original(self, scale) - 1)
+    return swapped(
+        vocabulary.Thresholded,
+        threshold=lambda self, scale, rows_per_unit=1: original(self, scale, rows_per_unit) - 1,
+    )
 
 
 def ends_of_the_column():
     original = scalers.PrivateQuantileScaler.fit
 
-    def fit(self, X, y=None):
-        original(self, X, y)
+    def fit(self, X, y=None, groups=None):
+        original(self, X, y, groups)
         self.low_, self.high_ = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
         return self
 

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from hushfit import _version
 from hushfit.errors import InvalidArgument
-from hushfit.privacy import GaussianCost, Guarantee, PureCost, Relation, ReleaseRecord, compose
+from hushfit.privacy import (
+    GaussianCost,
+    Guarantee,
+    PureCost,
+    Relation,
+    ReleaseRecord,
+    compose,
+    epsilon_of,
+)
 from hushfit.unit import ROW, PrivacyUnit
 
 FULL = Guarantee(
@@ -74,6 +82,7 @@ def test_text_says_everything():
         "replace-one",
         "The unit of privacy is one row",
         "if a person has several rows, the guarantee for the person is weaker",
+        "a fit with groups= protects persons",
         "30162",
         "feature ranges",
         "ClippedGradient",
@@ -124,9 +133,12 @@ def test_a_guarantee_for_persons_says_how_rows_were_put_together():
         "column 'patient_nbr'",
         "1/max(k, 3)",
         "the first 1000 rows of a person are used",
+        "a row without an id is its own person",
+        "the number of persons is public, the number of rows is not",
     ):
         assert part in words, part
     assert "one row" not in words
+    assert "groups=" not in words
 
 
 def test_a_unit_is_not_a_text():
@@ -179,3 +191,67 @@ def test_arguments_are_checked():
         replace(FULL, cost=1.0)
     with pytest.raises(InvalidArgument, match="share"):
         ReleaseRecord("a", "b", 1, 1.0, share=0.0)
+
+
+def test_one_unit_of_a_group_is_the_guarantee_itself():
+    alone = FULL.for_group(1)
+    assert (alone.epsilon, alone.delta) == (FULL.epsilon, FULL.delta)
+    assert str(alone) == "for any one row: epsilon 1.25 at delta 1e-06"
+    assert FULL.for_group(1, epsilon=FULL.epsilon).delta == FULL.delta
+
+
+def test_a_group_of_a_gaussian_plan_has_the_closed_form():
+    mu = math.sqrt(1 / 12.5**2 + 40 / 31.0**2)
+    for size in (5, 20):
+        exact = epsilon_of(GaussianCost(1 / (size * mu)), FULL.delta, FULL.relation)
+        # the reserve for discrete noise is counted once, whatever the size
+        assert FULL.for_group(size).epsilon == pytest.approx(exact, rel=3e-5)
+        assert FULL.for_group(size).epsilon >= exact
+        stated = FULL.for_group(size, epsilon=exact).delta
+        assert stated == pytest.approx(FULL.delta, rel=1e-3)
+        assert stated >= FULL.delta
+
+
+def test_a_group_says_of_whom_it_speaks():
+    persons = replace(FULL, unit=PrivacyUnit.person(column="id"), cost=GaussianCost(4.0))
+    assert str(persons.for_group(5)) == "for any 5 persons together: epsilon 6.312 at delta 1e-06"
+    assert str(FULL.for_group(2, delta=1e-9)).startswith("for any 2 rows together: epsilon ")
+
+
+def test_groups_grow():
+    found = [FULL.for_group(size).epsilon for size in (1, 2, 3, 10)]
+    assert found == sorted(found)
+    deltas = [FULL.for_group(size, epsilon=3.0).delta for size in (1, 2, 3, 10)]
+    assert deltas == sorted(deltas)
+
+
+def test_where_only_epsilon_and_delta_are_proved_delta_grows_as_well():
+    """A filter proves its budget, and the cost is what one fit happened to spend."""
+    filtered = replace(FULL, epsilon=1.0, adaptive=True)
+    assert filtered.for_group(2).epsilon == math.inf
+    assert "nothing is promised at delta 1e-06" in str(filtered.for_group(2))
+    needed = FULL.delta * (1 + math.e)
+    assert filtered.for_group(2, epsilon=2.0).delta == pytest.approx(needed, rel=1e-6)
+    assert filtered.for_group(2, delta=1.01 * needed).epsilon == pytest.approx(2.0, rel=1e-6)
+    empty = replace(FULL, epsilon=1.0, cost=compose([]))
+    assert empty.for_group(2, epsilon=2.0).delta == pytest.approx(needed, rel=1e-6)
+
+
+def test_no_privacy_for_one_is_none_for_a_group():
+    assert replace(FULL, epsilon=math.inf).for_group(3).epsilon == math.inf
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"size": 0}, {"size": 2.5}, {"size": 2, "delta": 0}, {"size": 2, "epsilon": -1}]
+)
+def test_groups_without_sense_are_refused(arguments):
+    with pytest.raises(InvalidArgument):
+        FULL.for_group(**arguments)
+    with pytest.raises(InvalidArgument, match="both"):
+        FULL.for_group(2, delta=1e-6, epsilon=1.0)
+
+
+def test_files_from_before_filters_were_marked_can_be_read():
+    data = FULL.to_dict()
+    del data["adaptive"]
+    assert Guarantee.from_dict(data) == FULL

@@ -1,13 +1,16 @@
 """Tables that end near the boundary of a block: no answer exceeds its proved sensitivity."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from _support import problem_for, source_of
 from hushfit.audit.checks import _examples
-from hushfit.audit.checks._deterministic import _measured
+from hushfit.audit.checks._deterministic import measured_distance
 from hushfit.data import FEWEST_BLOCK_ROWS, SeededCoins, as_source
+from hushfit.data.rows import Persons
 from hushfit.data.schema._schema_file import parse_schema
 from hushfit.data.tables import CodedRows, find_tables
 from hushfit.losses import Squared
@@ -17,9 +20,14 @@ from hushfit.release import (
     Entropy,
     FullBatch,
     GradientDifference,
+    HessianSum,
     LossDrop,
+    MarginHistogram,
+    Metric,
     PoissonBatch,
+    SecondMoment,
 )
+from hushfit.unit import PrivacyUnit
 
 LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_array}
 over_layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
@@ -56,7 +64,7 @@ def sparse_rows(n, columns=3, seed=0):
 
 def worst_ratio(example, relation, layout, rng, pairs, edges=EDGES):
     query, n = example.query, len(example.rows)
-    answer, apart, bound = _measured(query, relation)
+    answer, apart, bound = measured_distance(query, relation)
     rows, worst = sparse_rows(n), 0.0
     for row in {edge for edge in edges if edge < n} | {n - 1}:
         for _ in range(pairs):
@@ -190,6 +198,39 @@ def test_packed_rows_answer_as_rows_in_memory_on_both_sides_of_a_boundary(tmp_pa
                     np.testing.assert_allclose(
                         query(packed, rows), query(source, rows), rtol=1e-12, atol=1e-12
                     )
+
+
+def test_packed_rows_of_persons_answer_as_rows_in_memory(tmp_path):
+    """Some persons have more rows than are used, across several blocks."""
+    n, n_persons = 2 * FEWEST_BLOCK_ROWS + 1, 900
+    rng, unit = np.random.default_rng(0), PrivacyUnit.person("mean", 7)
+    X, labels = rng.integers(0, 256, size=(n, 2)) / 256, rng.integers(0, 2, size=n)
+    lines = [f"{x},{z},{'ab'[t]}" for (x, z), t in zip(X.tolist(), labels.tolist(), strict=True)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,z,t", *lines]) + "\n", encoding="utf-8")
+    own = np.append(np.arange(n_persons), rng.integers(0, n_persons, size=n - n_persons))
+    persons = Persons(rng.permutation(own), n_persons, unit)
+    with CodedRows.from_tables(find_tables([path]), parse_schema(SCHEMA).schema) as packed:
+        codes = np.vstack([block._fetched().data.reshape(-1, 2) for block in packed.blocks()])
+        packed.persons = persons
+        source = as_source(codes, 2.0 * labels - 1, persons=persons)
+        problem = replace(problem_for(codes[:n_persons]), privacy_unit=unit)
+        w = rng.normal(size=problem.shape)
+        used = [int((block.shares > 0).sum()) for block in packed.blocks()]
+        assert sum(used) == int((persons.shares > 0).sum()) < n
+        assert used[:-1] == [FEWEST_BLOCK_ROWS] * (len(used) - 1)
+        for query in (
+            ClippedGradient(problem, w, 0.4),
+            ClippedGradient(problem, w, 0.4, Metric(np.diag([3.0, 1.0, 0.2]))),
+            SecondMoment(problem),
+            HessianSum(problem, w),
+            MarginHistogram(problem, w, np.array([-0.2, 0.1])),
+        ):
+            batches = (None, np.arange(0, n_persons, 3)) if query.sampled else (None,)
+            for units in batches:
+                np.testing.assert_allclose(
+                    query(packed, units), query(source, units), rtol=1e-9, atol=1e-7
+                )
 
 
 class CountingSampler:

@@ -6,6 +6,7 @@ for the error of quadrature.
 """
 
 import math
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from _search import climb, hockey_stick
 from scipy.special import log_ndtr, ndtr
 
+from hushfit.data.rows import Persons
 from hushfit.privacy import (
     AboveThresholdCost,
     FixedSizeGaussianCost,
@@ -23,8 +25,10 @@ from hushfit.privacy import (
     delta_of,
     rdp_curve,
 )
-from hushfit.release import NoiseGrid, Thresholded, Vocabulary
+from hushfit.release import NoiseGrid, TextColumns, Thresholded, Vocabulary
+from hushfit.release.mechanisms import counts_of
 from hushfit.release.mechanisms._gate import gate_multipliers
+from hushfit.unit import PrivacyUnit
 
 QUADRATURE = 1 + 1e-5
 over_relations = pytest.mark.parametrize("relation", list(Relation), ids=str)
@@ -292,3 +296,74 @@ def test_names_of_texts_never_tell_more_than_their_price(columns, failure, multi
             )
             worst = max(worst, found / claimed)
     assert 0.1 < worst <= 1 + 1e-9
+
+
+def texts_of_persons(at, rows, relation):
+    """Counts of texts on two tables that differ in one person: of two texts that others have too,
+    of those that only this person has at first, and of those only afterwards.
+    """
+    common = np.maximum(np.rint(at[:2]), 1)
+    had, own = [], []
+    for side in (0, 1):
+        shared = (at[4 + 2 * side : 6 + 2 * side] > 0).astype(float)
+        alone = int(np.clip(np.rint(at[2 + side]), 0, rows - shared.sum()))
+        weight = 1 / np.sqrt(max(alone + shared.sum(), 1))
+        if side == 1 and relation is Relation.ADD_REMOVE:
+            shared, alone = np.zeros(2), 0
+        had.append(common + weight * shared)
+        own.append(np.full(alone, weight))
+    nobody = [np.zeros(len(texts)) for texts in own]
+    return np.concatenate([had[0], own[0], nobody[1]]), np.concatenate([had[1], nobody[0], own[1]])
+
+
+@over_relations
+@pytest.mark.parametrize(("rows", "failure", "multiplier"), [(2, 0.1, 0.7), (5, 1e-3, 2.0)])
+def test_names_of_texts_of_persons_never_tell_more_than_their_price(
+    rows, failure, multiplier, relation
+):
+    """A person with several texts that nobody else has; a threshold for one text names them too
+    often.
+    """
+    grid = NoiseGrid.of(Vocabulary(1, rows), multiplier, relation, 1000)
+    mechanism, rng = Thresholded(failure, 1), np.random.default_rng(0)
+    least = mechanism.threshold(grid.scale, rows) + grid.step
+    assert least >= mechanism.threshold(grid.scale) + grid.step
+
+    def divergence(at, epsilon, least):
+        laws = (
+            named_law(counts, least, grid.scale) for counts in texts_of_persons(at, rows, relation)
+        )
+        return hockey_stick(*laws, epsilon)
+
+    worst = 0.0
+    for epsilon in (0.0, 1.0, 4.0, 30.0):
+        claimed = delta_of(ThresholdedGaussianCost(multiplier, failure), epsilon, relation)
+        start = np.array([least, 1.0, rows, rows, 1.0, -1.0, -1.0, 1.0])
+        found, _ = climb(
+            lambda at, epsilon=epsilon: divergence(at, epsilon, least),
+            start,
+            lambda at, rng: at + rng.normal(size=8) * [grid.scale, grid.scale, 2, 2, 1, 1, 1, 1],
+            40,
+            rng,
+        )
+        worst = max(worst, found / claimed)
+    assert 0.3 < worst <= 1 + 1e-9
+    alone = np.array([1.0, 1.0, rows, 0.0, -1.0, -1.0, -1.0, -1.0])
+    too_low = mechanism.threshold(grid.scale) + grid.step
+    assert divergence(alone, 30.0, least) <= failure
+    if multiplier > 1:  # where many small counts are named more often than one large one
+        assert divergence(alone, 30.0, too_low) > 1.2 * failure
+
+
+def test_counts_of_texts_of_persons_have_a_norm_of_one_at_most():
+    """Every person, by whole numbers; a repeated text counts once."""
+    rng = np.random.default_rng(0)
+    for k in (1, 2, 3, 7, 40):
+        texts = tuple(f"t{number}" for number in rng.integers(0, 25, size=k))
+        unit = PrivacyUnit.person("mean", 30)
+        source = TextColumns((texts,), Persons(np.zeros(k, np.int64), 1, unit))
+        (counts,) = counts_of(source)
+        different = len(set(texts[:30]))
+        assert len(counts) == different
+        assert sum(Fraction(count) ** 2 for count in counts.values()) <= 1
+        assert max(abs(count - different**-0.5) for count in counts.values()) < 1e-14

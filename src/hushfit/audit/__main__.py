@@ -19,12 +19,18 @@ from hushfit.audit.suite import (
     alarm_level,
     attack_jobs,
     deterministic_findings,
+    is_wrong,
     markdown_tables,
+    merged,
     noise_findings_of_all,
+    persons_table,
     run_attack,
 )
 
-_OPEN, _CLOSE = "<!-- measured: begin -->", "<!-- measured: end -->"
+_TABLES = {
+    "measured": markdown_tables,
+    "persons": persons_table,
+}
 
 
 @click.command()
@@ -69,10 +75,10 @@ def main(trials: int, workers: int, seed: int, only: str, output: str, keep: boo
             click.echo(_line(line))
         findings = [finding for check in checks for finding in check.result()]
     ordered = [lines[place] for place in sorted(lines)]
-    broken = [line for line in ordered if line["verdict"] == "violated"]
+    broken = [line for line in ordered if is_wrong(line)]
     weak = [line for line in ordered if line["ratio"] < line["goal"]]
     failed = [finding for finding in findings if not finding.passed]
-    click.echo(f"\n{len(ordered)} attacks: {len(broken)} violated, {len(weak)} below their goal.")
+    click.echo(f"\n{len(ordered)} attacks: {len(broken)} wrong, {len(weak)} below their goal.")
     click.echo(
         f"{len(findings)} checks without an attack: {len(failed)} failed. "
         f"{time.monotonic() - started:.0f} s."
@@ -86,7 +92,7 @@ def main(trials: int, workers: int, seed: int, only: str, output: str, keep: boo
         click.echo(f"  failed: {finding.check}: {finding.evidence}")
     _write(Path(output), ordered, findings, trials)
     if keep:
-        _keep(ordered, trials)
+        _keep(merged(ordered) if only else ordered, trials)
     sys.exit(1 if broken or failed or weak else 0)
 
 
@@ -116,11 +122,12 @@ def _keep(lines: list[dict[str, Any]], trials: int) -> None:
     here.joinpath("measured.json").write_text(text + "\n", encoding="utf-8")
     page = here.parents[2] / "docs" / "audit.md"
     if page.is_file():
-        before, rest = page.read_text(encoding="utf-8").split(_OPEN)
-        after = rest.split(_CLOSE)[1]
-        page.write_text(
-            f"{before}{_OPEN}\n{markdown_tables(lines)}\n{_CLOSE}{after}", encoding="utf-8"
-        )
+        text = page.read_text(encoding="utf-8")
+        for name, table in _TABLES.items():
+            opening, closing = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+            before, rest = text.split(opening)
+            text = f"{before}{opening}\n{table(lines)}\n{closing}{rest.split(closing)[1]}"
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from hushfit._typing import AnyArray, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, GaussianCost, Relation, delta_of, epsilon_of, gaussian_mu
 from hushfit.privacy.accounting import exact_delta, is_exact, is_single_objective, normal_form
+from hushfit.unit import ROW, PrivacyUnit
 
 # Share of the trials on which events are selected.
 CHOOSING_SHARE = 0.25
@@ -105,6 +106,8 @@ class Claim:
         Maps a noise factor to a cost, or to a curve: the family that the family estimator
         searches. Give it only where the true distribution belongs to the family, up to the size
         of its noise.
+    unit : PrivacyUnit, default=ROW
+        What the two tables differ in: one row, or all rows of one person. Stated, not checked.
     """
 
     epsilon: float
@@ -112,6 +115,7 @@ class Claim:
     relation: Relation | str = Relation.REPLACE_ONE
     cost: Cost | None = None
     scaled: ScaledCost | None = None
+    unit: PrivacyUnit = ROW
 
     def __post_init__(self) -> None:
         if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:

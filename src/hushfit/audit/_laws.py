@@ -239,7 +239,7 @@ def _inside_scale(release: Release) -> float:
 
 @log_density.register
 def _(mechanism: Thresholded, release: Release, source: DataSource) -> float:
-    least = mechanism.threshold(release.scale)
+    least = mechanism.threshold(release.scale, source.privacy_unit.rows_per_person)
     total = 0.0
     for counts, named in zip(counts_of(source), vocabulary_of(release.answer), strict=True):
         above = (np.fromiter(counts.values(), dtype=np.float64) - least) / release.scale

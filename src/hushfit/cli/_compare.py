@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import IntVector
+from hushfit.data.rows import PersonIndex
 from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 from hushfit.data.tables import Table, codes_of, numbers_of, table_batches
+from hushfit.unit import PrivacyUnit
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,74 @@ class ColumnCounts:
         ):
             texts += [f"{count} of {self.rows} cells {what}"] if count else []
         return texts + ([f"no row has {', '.join(map(repr, self.unused))}"] if self.unused else [])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "remarks": self.remarks}
+
+
+@dataclass(frozen=True)
+class PersonCounts:
+    """How the rows of a table are spread over persons.
+
+    Parameters
+    ----------
+    column : str
+    rows, missing, persons : int
+        A row whose id is missing is a person.
+    median, ninety, ninety_nine, most : int
+        Rows per person: the median, what 90 and 99 percent of persons do not exceed, the maximum.
+    unused : int
+        Rows that a fit would not use, since their person has more than it may use.
+    bound : int
+        The most rows of a person that are used.
+    """
+
+    column: str
+    rows: int
+    missing: int
+    persons: int
+    median: int
+    ninety: int
+    ninety_nine: int
+    most: int
+    unused: int
+    bound: int
+
+    @classmethod
+    def of(
+        cls, codes: IntVector, n_persons: int, missing: int, unit: PrivacyUnit
+    ) -> "PersonCounts":
+        """Count the rows of each person."""
+        counts = np.bincount(codes, minlength=max(n_persons, 1))
+        levels = [0.5, 0.9, 0.99, 1.0]
+        median, ninety, ninety_nine, most = (
+            int(count) for count in np.quantile(counts, levels, method="inverted_cdf")
+        )
+        bound = unit.rows_per_person
+        unused = int(np.maximum(counts - bound, 0).sum())
+        place = str(unit.column), len(codes), missing, n_persons
+        return cls(*place, median, ninety, ninety_nine, most, unused, bound)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What may be wrong, as text."""
+        texts = []
+        if self.missing == self.rows:
+            texts.append("no row has an id: a fit is refused")
+        elif self.missing:
+            texts.append(f"{self.missing} of {self.rows} rows have no id: each is its own person")
+        if self.persons < 2:
+            texts.append("there are fewer than two persons: a fit is refused")
+        elif self.persons == self.rows:
+            texts.append("every person has one row: the fit is that of single rows")
+        if self.unused:
+            texts.append(f"{self.unused} rows are beyond the first {self.bound} of their persons")
+        if self.persons > 20 and self.most > max(20, self.rows // 10):
+            texts.append(
+                f"one id has {self.most} of {self.rows} rows: is it a mark for missing ids? Then "
+                "leave those cells empty"
+            )
+        return texts
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "remarks": self.remarks}
@@ -104,8 +174,11 @@ def _missing(cells: Any) -> Any:
     )
 
 
-def compare(tables: Sequence[Table], schema: Schema, watch: Any = None) -> list[ColumnCounts]:
-    """Count, for the target and every column, the cells that a fit could not use.
+def compare(
+    tables: Sequence[Table], schema: Schema, watch: Any = None
+) -> tuple[list[ColumnCounts], PersonCounts | None]:
+    """Count, for the target and every column, the cells that a fit could not use, and the rows of
+    persons.
 
     Parameters
     ----------
@@ -116,13 +189,23 @@ def compare(tables: Sequence[Table], schema: Schema, watch: Any = None) -> list[
 
     Returns
     -------
-    list of ColumnCounts
+    columns : list of ColumnCounts
         The target's first, if there is one.
+    persons : PersonCounts or None
+        None if the schema names no column of ids.
     """
     columns = [*([schema.target] if schema.target is not None else []), *schema.columns]
     tallies = [_Tally(column) for column in columns]
+    names = [column.name for column in columns] + ([schema.person] if schema.person else [])
+    index, codes = PersonIndex(), [np.empty(0, np.int64)]
     for table in tables:
-        for batch in table_batches(table, [column.name for column in columns], watch):
+        for batch in table_batches(table, names, watch):
             for tally in tallies:
                 tally.add(batch.column(tally.column.name))
-    return [tally.result() for tally in tallies]
+            if schema.person:
+                codes.append(index.add(batch.column(schema.person)))
+    found = [tally.result() for tally in tallies]
+    if not schema.person:
+        return found, None
+    missing = sum(int((some < 0).sum()) for some in codes)
+    return found, PersonCounts.of(*index.numbered(codes), missing, schema.privacy_unit)

@@ -28,7 +28,7 @@ def demo(folder: Path) -> int:
     # What a person would write from the draft and the survey's documentation.
     Path("schema.toml").write_text(schema_to_toml(SchemaFile(ADULT_SCHEMA)), encoding="utf-8")
     steps = [
-        "schema train.csv --target income --unit person -o draft.toml --overwrite",
+        "schema train.csv --target income -o draft.toml --overwrite",
         "ledger init ledger.db --dataset adult --epsilon 2 --delta 1e-6",
         "fit train.csv --schema schema.toml --epsilon 1 --delta 1e-6 --ledger ledger.db --dataset "
         "adult -o model.json --overwrite",

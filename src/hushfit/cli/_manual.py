@@ -15,14 +15,53 @@ docs/cli.md`). [The tutorial](tutorial.md) shows the verbs with real output.
 _PLAN = """
 ## The rule behind `hushfit plan`
 
-With `x = s * sqrt(d + 1) / (n * mu)`, where n is the number of rows, d of encoded columns, s is 2
-for replace-one and 1 for add-remove, and mu is the Gaussian parameter of (epsilon, delta), the
-default solver is expected to lose `0.24 * x**0.69` of accuracy against a fit without privacy, and
-nine cases in ten are within a factor of 2.7 of that. The rule is a least-squares line, in
-logarithms, through 61 measurements: eight tables of 6,500 to 80,000 rows and 33 to 301 columns,
-epsilon from 0.05 to 1.6 at delta 1e-8, both relations on three of them. It does not depend on your
-labels: a rare class or a very easy problem can be outside. The noise that `plan` prints is not an
-estimate but the exact calibration.
+With `x = s * sqrt(d + 1) / (n * mu)`, where n is the number of rows (or of persons, if these are
+protected), d of encoded columns, s is 2 for replace-one and 1 for add-remove, and mu is the
+Gaussian parameter of (epsilon, delta), the default solver is expected to lose `0.24 * x**0.69` of
+accuracy against a fit without privacy, and nine cases in ten are within a factor of 2.7 of that.
+The rule is a least-squares line, in logarithms, through 61 measurements: eight tables of 6,500 to
+80,000 rows and 33 to 301 columns, epsilon from 0.05 to 1.6 at delta 1e-8, both relations on three
+of them, one row per person. It does not depend on your labels: a rare class or a very easy problem
+can be outside. The noise that `plan` prints is not an estimate but the exact calibration.
+"""
+
+
+_PERSONS = """
+## Persons with several rows
+
+Without more the privacy unit is one row. With a column of ids, named in the schema or by
+`fit --person`, it is one person with all of their rows (user-level privacy):
+
+```toml
+person = "patient_nbr"     # at the top of the schema, before [target]
+person_weight = "cap"      # optional; "mean" if left out
+rows_per_person = 3        # optional with "mean", needed with "cap"
+```
+
+With `mean` a row of a person with k rows weighs 1/k, so every person counts once, and the first
+`rows_per_person` rows of a person are used (1000 if it is not given). With `cap` it weighs 1/max(k,
+`rows_per_person`): a person with fewer rows than that counts less, and the first 1000 rows are
+used, or `rows_per_person` if that is more. Rows beyond the bound (contribution bounding) are left
+out, in the order of the files; nothing is printed about it, since that would reveal something about
+a person. Choose the bound and the weights without looking at the rows.
+
+**How ids are compared.** By what they say, each cell by itself, and the same in CSV, Parquet and
+Arrow: an id in two files is one person. Whole numbers are exact at any size, and have one form:
+`7`, `7.0`, `" 7 "` and the number 7 are one id. Every other text is compared as it is written,
+without blanks around it: `007` is not `7`, `a` is not `A`. Dates are compared by their ISO
+notation. Floats of 2**53 or more are refused, since different ids may have been rounded to one.
+
+**Missing ids.** A null, NaN or blank cell makes its row a person of its own. If a person has rows
+without an id, each of these is protected alone. Words such as `NA` or `unknown` are ids: all their
+rows are one person's. `hushfit schema --check` counts both, for the owner of the data.
+
+**What is public, and what is not covered.** The number of persons is public, the number of rows is
+private: with persons, `fit` prints and writes nothing that depends on it, and its progress shows no
+sizes. Not covered are the time that a fit takes, the memory and the temporary file of encoded rows
+that it needs, the size of the table itself, and messages about a file that cannot be read, which
+name the row. If all ids are equal or all are missing, the fit is refused, which reveals that.
+
+If every id is different, the fit is that of single rows.
 """
 
 
@@ -30,7 +69,7 @@ def manual() -> str:
     """The whole page as Markdown."""
     parts = [_HEAD, _entry("hushfit", app)]
     parts += [_entry(f"hushfit {name}", command) for name, command in _commands()]
-    return "\n".join(parts) + _PLAN
+    return "\n".join(parts) + _PERSONS + _PLAN
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:

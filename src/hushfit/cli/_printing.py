@@ -78,20 +78,32 @@ def print_panel(title: str, text: str) -> None:
 
 
 @contextmanager
-def reading_bar(paths: Sequence[str], shown: bool) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar over the bytes of some files, on standard error."""
+def reading_bar(
+    paths: Sequence[str], shown: bool, sized: bool = True
+) -> Iterator[Callable[[int], None] | None]:
+    """Progress over the bytes of some files, on standard error. Without ``sized`` it only moves:
+    the size of a file tells the number of rows, which is private if persons are protected.
+    """
     if not shown:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TransferSpeedColumn,
+    )
 
-    sizes = [Path(path).stat().st_size for path in paths if Path(path).is_file()]
+    sizes = [Path(path).stat().st_size for path in paths if sized and Path(path).is_file()]
     total = sum(sizes) if len(sizes) == len(paths) else None
-    columns = (TextColumn("Reading"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    measured = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    columns = (TextColumn("Reading"), *(measured if sized else (SpinnerColumn(),)))
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("read", total=total)
-        yield lambda count: progress.advance(task, count)
+        yield lambda count: progress.advance(task, count if sized else 0)
 
 
 def at_terminal(as_json: bool) -> bool:

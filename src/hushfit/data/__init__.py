@@ -8,6 +8,7 @@ tables/  Tables in files: read in record batches, encoded by a schema, stored co
 from hushfit.data.rows import (
     FEWEST_BLOCK_ROWS,
     MOST_BLOCK_ROWS,
+    PERSON_BLOCK_ROWS,
     Block,
     Coins,
     DataSource,
@@ -27,6 +28,7 @@ from hushfit.data.rows import (
 __all__ = [
     "FEWEST_BLOCK_ROWS",
     "MOST_BLOCK_ROWS",
+    "PERSON_BLOCK_ROWS",
     "Block",
     "Coins",
     "DataSource",

@@ -7,6 +7,14 @@ PrivateLogisticRegression       Logistic regression with a differential-privacy 
 PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused lasso and a
                                 differential-privacy guarantee
 public_classes                  The label set, sorted
+PersonSettings                  The settings of an estimator that say what the rows of one person
+                                weigh
+ProtectsPersons                 An estimator whose ``fit`` takes ``groups``
+column_names                    Names of the columns of a frame or mapping
+features_of                     Rows without the column of ids
+persons_in                      The persons of a fit with the settings of an estimator
+refuse_unused_settings          Refuse weights for the rows of a person where there are no ids
+split_groups                    The features, and whose row each is
 Fit                             Result of a private fit
 private_fit                     Fit one model
 PrivateElasticNet               Linear regression with L1 and squared penalties and a
@@ -20,12 +28,22 @@ PrivateFeatureSelector          Keep the columns with the largest coefficients o
 from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
 from hushfit.estimators._labels import public_classes
+from hushfit.estimators._persons import (
+    PersonSettings,
+    ProtectsPersons,
+    column_names,
+    features_of,
+    persons_in,
+    refuse_unused_settings,
+    split_groups,
+)
 from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._regressors import PrivateElasticNet, PrivateLasso
 from hushfit.estimators._selector import PrivateFeatureSelector
 
 __all__ = [
     "Fit",
+    "PersonSettings",
     "Prepared",
     "PrivateElasticNet",
     "PrivateFeatureSelector",
@@ -33,6 +51,12 @@ __all__ = [
     "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "ProtectsPersons",
+    "column_names",
+    "features_of",
+    "persons_in",
     "private_fit",
     "public_classes",
+    "refuse_unused_settings",
+    "split_groups",
 ]

@@ -21,7 +21,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
-from hushfit.estimators._persons import persons_in, privacy_unit, split_groups
+from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
@@ -42,7 +42,7 @@ class Prepared:
     bounds: FeatureBounds | None
 
 
-class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
+class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
     """Base of the linear classifiers, which differ in their loss and in what they can predict."""
 
     def __init__(
@@ -92,8 +92,9 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
         y : array of shape (n_rows,)
         groups : array of shape (n_rows,) or str, optional
-            Whose row each is: rows with the same id are protected together, as one person. A text
-            names a column of the data frame, which is then no feature. None protects single rows.
+            Ids: whose row each is. The privacy unit is then one person with all of their rows
+            (user-level privacy). A text names a column of the data frame, which is no feature; a
+            row without an id is its own person. None protects single rows.
 
         Returns
         -------
@@ -118,8 +119,11 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        n_units, n_features : int
-            Number of rows, or of persons, and of columns; public.
+        n_units : int
+            Number of privacy units, which is public: of rows, or of persons. For persons the
+            number of rows is private and changes nothing.
+        n_features : int
+            Number of columns, without the column of ids.
         n_classes : int, optional
             Number of classes, if ``classes`` is not set.
         per_person : bool, default=False
@@ -136,7 +140,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
                     "The cost depends on the number of classes. Set classes, or give n_classes."
                 )
             n_classes = len(self.classes)
-        unit = privacy_unit(self) if per_person else ROW
+        unit = self.person_unit() if per_person else ROW
         problem = self.problem(n_units, n_features, n_classes, unit)
         return quote_for(problem, self.solver, Budget(self.epsilon, self.delta))
 
@@ -184,9 +188,9 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         Relation.parse(self.adjacency)
         self._penalty()
-        X, ids, column = split_groups(X, groups)
+        X, ids = split_groups(X, groups, y)
+        persons = persons_in(self, ids)
         X, y = validated_rows(self, X, y)
-        persons = persons_in(self, ids, X.shape[0], column)
         if self.classes is None:
             check_classification_targets(y)
         classes = public_classes(self.classes, y)
@@ -228,7 +232,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)``
         divided by each row's length (with the intercept's 1 in it, after ``feature_bounds``). A row
         with a missing or infinite value is the zero record here too: it lies on every boundary,
-        unless ``nonfinite="raise"``.
+        unless ``nonfinite="raise"``. A column of ids that was no feature in training is left out.
 
         Parameters
         ----------
@@ -239,6 +243,7 @@ class _PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         array of shape (n_rows,) or (n_rows, n_classes)
         """
         check_is_fitted(self)
+        X = features_of(X, self.privacy_.unit.column)
         with no_cell_quoted():
             X = validate_data(
                 self,
@@ -330,9 +335,10 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     epsilon : float, default=1.0
         Privacy budget of this fit. ``inf`` fits without privacy, and says so in ``privacy_``.
     delta : float, default=1e-6
-        Should be well below one over the number of rows.
+        Should be well below one over the number of rows, or of persons.
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Adjacency relation: neighbouring tables have one row exchanged for another, or for nothing.
+        Adjacency relation: neighbouring tables have one row exchanged for another, or for nothing;
+        with ``groups``, all rows of one person.
     penalty : None, "l1", "l2", "elasticnet", or a penalty of ``hushfit.penalties``
     alpha : float, default=1e-4
         Weight of a penalty given by name, against the mean loss.
@@ -350,6 +356,14 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     nonfinite : {"zero", "raise"}, default="zero"
         What becomes of a record with a NaN or infinite value: it counts as the zero record, or the
         fit is refused.
+    person_weight : {"mean", "cap"}, default="mean"
+        Contribution bounding of a fit with ``groups``, whose privacy unit is one person: what a row
+        of a person with k rows weighs. ``"mean"``: 1 / k, so that every person counts once.
+        ``"cap"``: 1 / max(k, ``rows_per_person``), so that a person with few rows counts less.
+    rows_per_person : int, optional
+        With ``"mean"``, how many rows of one person are used, the first ones: 1000 if None. With
+        ``"cap"``, where it must be given, the number of rows at which a person counts as one. It is
+        public: give what you know without looking at the rows.
     ledger : Ledger, optional
         The ledger of the data set; charged before the rows are read.
     random_state : None or int, default=None

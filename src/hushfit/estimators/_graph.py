@@ -35,8 +35,8 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
     alpha : float, default=1e-4
         Weight of the penalty, against the mean loss.
     admm : "dp-sadmm", "dp-vradmm", or a solver of ``hushfit.solvers`` that takes a constraint
-    epsilon, delta, adjacency, feature_bounds, classes, fit_intercept, nonfinite, ledger,
-    random_state, verbose
+    epsilon, delta, adjacency, feature_bounds, classes, fit_intercept, nonfinite, person_weight,
+    rows_per_person, ledger, random_state, verbose
         As for `PrivateLogisticRegression`.
 
     Attributes
@@ -68,6 +68,8 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
         classes: Any = None,
         fit_intercept: bool = True,
         nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -83,6 +85,8 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
         self.classes = classes
         self.fit_intercept = fit_intercept
         self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose

@@ -19,7 +19,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
-from hushfit.estimators._persons import persons_in, privacy_unit, split_groups
+from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.losses import Squared
 from hushfit.penalties import L1, ElasticNet, Penalty
@@ -76,7 +76,7 @@ class TargetScale:
         return (np.clip(y, self.low, self.high) - self.centre) / self.half_width
 
 
-class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
+class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
     """Base of the regressors, which differ in their penalty."""
 
     def __init__(
@@ -122,8 +122,9 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
         y : array of shape (n_rows,)
         groups : array of shape (n_rows,) or str, optional
-            Whose row each is: rows with the same id are protected together, as one person. A text
-            names a column of the data frame, which is then no feature. None protects single rows.
+            Ids: whose row each is. The privacy unit is then one person with all of their rows
+            (user-level privacy). A text names a column of the data frame, which is no feature; a
+            row without an id is its own person. None protects single rows.
 
         Returns
         -------
@@ -133,9 +134,9 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         budget = Budget(self.epsilon, self.delta)
         Relation.parse(self.adjacency)
         self._penalty()
-        X, ids, column = split_groups(X, groups)
+        X, ids = split_groups(X, groups, y)
+        persons = persons_in(self, ids)
         X, y = validated_rows(self, X, y, y_numeric=True)
-        persons = persons_in(self, ids, X.shape[0], column)
         bounds = (
             None
             if self.feature_bounds is None
@@ -164,8 +165,11 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        n_units, n_features : int
-            Number of rows, or of persons, and of columns; public.
+        n_units : int
+            Number of privacy units, which is public: of rows, or of persons. For persons the
+            number of rows is private and changes nothing.
+        n_features : int
+            Number of columns, without the column of ids.
         per_person : bool, default=False
             Whether units are persons: the cost of a fit with ``groups``.
 
@@ -175,7 +179,7 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
             Cost, noise multipliers and planned releases. Print it.
         """
         budget = Budget(self.epsilon, self.delta)
-        unit = privacy_unit(self) if per_person else ROW
+        unit = self.person_unit() if per_person else ROW
         return quote_for(self._problem(n_units, n_features, unit), self.solver, budget)
 
     def _problem(self, n_units: int, n_features: int, unit: PrivacyUnit) -> Problem:
@@ -192,7 +196,8 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Vector:
         """Predicted target of each row.
 
-        ``X @ coef_ + intercept_``, with columns clipped to ``feature_bounds`` first.
+        ``X @ coef_ + intercept_``, with columns clipped to ``feature_bounds`` first. A column of
+        ids that was no feature in training is left out.
 
         Parameters
         ----------
@@ -203,6 +208,7 @@ class _PrivateLinearRegressor(RegressorMixin, BaseEstimator):
         array of shape (n_rows,)
         """
         check_is_fitted(self)
+        X = features_of(X, self.privacy_.unit.column)
         with no_cell_quoted():
             X = validate_data(
                 self,
@@ -272,8 +278,8 @@ class PrivateLasso(_PrivateLinearRegressor):
     ----------
     alpha : float, default=1e-3
         Weight of the penalty, in the units of the mapped target.
-    epsilon, delta, adjacency, solver, feature_bounds, fit_intercept, nonfinite, ledger,
-    random_state, verbose
+    epsilon, delta, adjacency, solver, feature_bounds, fit_intercept, nonfinite, person_weight,
+    rows_per_person, ledger, random_state, verbose
         As for `PrivateLogisticRegression`.
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped. None reads it from ``y`` and warns.

@@ -12,6 +12,7 @@ from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._classifiers import PrivateLogisticRegression
 from hushfit.estimators._linear import in_record_units
+from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.privacy import Budget, Guarantee
 from hushfit.release import Quote
 from hushfit.solvers import SSADMM
@@ -19,7 +20,7 @@ from hushfit.solvers.auto import MAX_WHITENED_COLUMNS
 from hushfit.solvers.newton import Screening
 
 
-class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
+class PrivateFeatureSelector(PersonSettings, SelectorMixin, BaseEstimator):
     """Keep the columns with the largest coefficients of a private logistic regression.
 
     It has its own budget: in a pipeline, the model that follows is charged separately. Give both
@@ -29,7 +30,8 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
     ----------
     n_features_to_select : int or None
         How many columns to keep; None keeps those whose coefficient is not zero.
-    epsilon, delta, adjacency, feature_bounds, classes, ledger, random_state
+    epsilon, delta, adjacency, feature_bounds, classes, person_weight, rows_per_person, ledger,
+    random_state
         As for `PrivateLogisticRegression`.
     solver : name or solver, optional
         None ranks by a few gradient steps without a penalty, more with less noise: a ranking needs
@@ -63,6 +65,8 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         solver: Any = None,
         feature_bounds: Any = None,
         classes: Any = None,
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -74,23 +78,29 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         self.solver = solver
         self.feature_bounds = feature_bounds
         self.classes = classes
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "PrivateFeatureSelector":
+    def fit(self, X: Any, y: Any, groups: Any = None) -> "PrivateFeatureSelector":
         """Rank the columns and charge the cost.
 
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
         y : array of shape (n_rows,)
+        groups : array of shape (n_rows,) or str, optional
+            Ids, as for `PrivateLogisticRegression.fit`: the privacy unit is then one person.
 
         Returns
         -------
         self
         """
+        X, ids = split_groups(X, groups, y)
+        persons = persons_in(self, ids)
         columns = None if self.n_features_to_select is None else np.shape(X)[1]
-        model = self._model(columns).fit(X, y)
+        model = self._model(columns).fit(X, y, groups=persons)
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -106,9 +116,29 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
         self.privacy_: Guarantee = model.privacy_
         return self
 
-    def quote(self, n_units: int, n_features: int, n_classes: int | None = None) -> Quote:
+    def quote(
+        self,
+        n_units: int,
+        n_features: int,
+        n_classes: int | None = None,
+        per_person: bool = False,
+    ) -> Quote:
         """Cost of a fit with these settings; see `PrivateLogisticRegression.quote`."""
-        return self._model(n_features).quote(n_units, n_features, n_classes)
+        return self._model(n_features).quote(n_units, n_features, n_classes, per_person)
+
+    def transform(self, X: Any) -> Any:
+        """The chosen columns. A column of ids that was no feature in training is left out.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array or CSR matrix of shape (n_rows, n_chosen)
+        """
+        check_is_fitted(self)
+        return super().transform(features_of(X, self.privacy_.unit.column))
 
     def _model(self, n_columns: int | None) -> PrivateLogisticRegression:
         wanted = self.n_features_to_select
@@ -131,6 +161,8 @@ class PrivateFeatureSelector(SelectorMixin, BaseEstimator):
             solver="auto" if self.solver is None else self.solver,
             feature_bounds=self.feature_bounds,
             classes=self.classes,
+            person_weight=self.person_weight,
+            rows_per_person=self.rows_per_person,
             ledger=self.ledger,
             random_state=self.random_state,
         )

@@ -21,6 +21,7 @@ from hushfit.federated._protocol import Algorithm, Conversation, Seat
 from hushfit.privacy import Cost, Guarantee, Ledger, Receipt, Relation
 from hushfit.privacy.ledger import DiskAccount
 from hushfit.release import Contract, Payer, Randomness, Released, Terms
+from hushfit.unit import ROW, PrivacyUnit
 
 _LONGEST_NAME = 100  # it becomes part of file names
 
@@ -92,17 +93,25 @@ class Owner:
     _paid: Receipt | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        problem, unit = self.seat.problem, self.source.privacy_unit
+        if unit != problem.privacy_unit:
+            raise InvalidArgument(
+                f"{self.seat.name} has rows by which {unit} is protected, but the run protects "
+                f"{problem.privacy_unit}. Nothing was spent. Give all owners the same unit."
+            )
         if (
-            self.source.n_units != self.seat.problem.n_units
+            self.source.n_units != problem.n_units
             or self.seat.sizes[self.seat.name] != self.source.n_units
         ):
             raise InvalidArgument(
-                f"{self.seat.name} has {self.source.n_units} rows, but the run states "
-                f"{self.seat.sizes[self.seat.name]}. The number of rows is public: state it "
-                "correctly."
+                f"{self.seat.name} has {self.source.n_units} {unit.plural}, but the run states "
+                f"{self.seat.sizes[self.seat.name]}. The number of {unit.plural} is public: state "
+                "it correctly."
             )
         self._quote = self.run.algorithm.plan(self.seat).quote(self.seat.problem, self.seat.budget)
-        terms = {"cost": self._quote.cost.to_dict(), "relation": self.seat.problem.relation.value}
+        terms = {"cost": self._quote.cost.to_dict(), "relation": problem.relation.value}
+        if unit.is_person:  # journals of rows stay as they were
+            terms["unit"] = unit.to_dict()
         self._journal = Journal.open(self.run.name, self.folder, terms)
         self._broken = False
         try:
@@ -158,7 +167,8 @@ class Owner:
         )
         if not paid:
             label = self.run.paid_as(journal.note_paying())
-            paid = [ledger.charge(self._quote.cost, label, self.seat.problem.relation)]
+            problem = self.seat.problem
+            paid = [ledger.charge(self._quote.cost, label, problem.relation, problem.privacy_unit)]
             journal.note_receipt(paid[0].number)
         # Another journal may have released what it paid for: only a payment with this journal's
         # token is its own.
@@ -177,7 +187,8 @@ class Owner:
                 "releases may be known to others, and drawing them again would not be paid for. "
                 "Restore the journal, or start a run with a new name."
             )
-        if [receipt.cost for receipt in own] != [self._quote.cost]:
+        settings = (self._quote.cost, self.seat.problem.privacy_unit)
+        if [(receipt.cost, receipt.unit) for receipt in own] != [settings]:
             raise LedgerError(
                 f"The ledger has paid for run {self.run.name} with other settings. Start a run "
                 "with a new name."
@@ -303,19 +314,22 @@ class _PaidOnce:
     owner: Owner
     ledger: Ledger
 
-    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
+    def charge(
+        self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
+    ) -> Receipt:
         return self.owner._pay(self.ledger)
 
 
 def _terms(seat: Seat, run: Run, payer: Payer | None, random_state: Any) -> Terms:
     others = ", ".join(name for name in seat.network.names if name != seat.name)
+    units = seat.problem.privacy_unit.plural
     return Terms(
         seat.budget,
         run.label,
         Randomness.of(random_state),
         payer,
         public=(
-            f"the number of rows of every owner, {dict(seat.sizes)}",
+            f"the number of {units} of every owner, {dict(seat.sizes)}",
             "the network, the settings of the algorithm, and who is silent when",
         ),
         notes=(

@@ -34,9 +34,10 @@ class Seat:
     name : str
     network : Network
     problem : Problem
-        With the number of this owner's own rows.
+        With the number of this owner's own rows or persons, and the unit, which is the same for all
+        owners.
     sizes : mapping from name to int
-        Rows of every owner.
+        Number of rows, or of persons, of every owner.
     budgets : mapping from name to Budget
         Privacy budget of every owner, for its own rows.
     """
@@ -57,7 +58,7 @@ class Seat:
 
     @property
     def n_total(self) -> int:
-        """Total number of rows of all owners."""
+        """Total number of rows, or of persons, of all owners."""
         return sum(self.sizes.values())
 
     @property
@@ -67,7 +68,7 @@ class Seat:
 
     @property
     def weight(self) -> float:
-        """Weight of this owner's mean loss, such that every row counts the same; 1 on average."""
+        """Weight of this owner's mean loss, such that every unit counts the same; 1 on average."""
         return len(self.sizes) * self.problem.n_units / self.n_total
 
 

@@ -8,14 +8,16 @@ from typing import Any
 
 from sklearn.base import clone
 
-from hushfit.errors import InvalidArgument, UnknownName
+from hushfit.errors import InvalidArgument, LedgerError, UnknownName
 from hushfit.federated._network import Network
 from hushfit.federated._owner import Owner, Run
 from hushfit.federated._protocol import Algorithm, Seat
 from hushfit.federated._simulation import Talk, simulate
 from hushfit.federated.algorithms import ALGORITHMS
 from hushfit.privacy import Budget, Guarantee, Ledger
+from hushfit.privacy.ledger import unit_problem
 from hushfit.solvers import Result
+from hushfit.unit import PrivacyUnit
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class Together:
 
 def fit_together(
     estimator: Any,
-    tables: Mapping[str, tuple[Any, Any]],
+    tables: Mapping[str, tuple[Any, ...]],
     network: Any = "complete",
     algorithm: Any = "shared",
     *,
@@ -71,8 +73,9 @@ def fit_together(
     estimator : PrivateLogisticRegression or PrivateLinearSVC
         Not fitted: the model, its public classes and ranges, and the budget of owners without a
         separate one.
-    tables : mapping from name to (X, y)
-        Each owner's rows.
+    tables : mapping from name to (X, y) or (X, y, groups)
+        Each owner's rows. ``groups`` says whose row each is, as in ``fit``: either all owners give
+        it, or none. The number of persons of each owner is then public in place of that of rows.
     network : {"complete", "ring", "star", "random"}, Network, or list of edges, default="complete"
     algorithm : str or Algorithm, default="shared"
         A name of `ALGORITHMS`, or an object with its own settings.
@@ -114,7 +117,11 @@ def fit_together(
     )
     run = Run(name or secrets.token_hex(8), algorithm_from(algorithm))
     graph = Network.parse(network, list(tables))
-    prepared = {owner: estimator.prepare(X, y) for owner, (X, y) in tables.items()}
+    prepared = {
+        owner: estimator.prepare(*_checked_table(owner, table)) for owner, table in tables.items()
+    }
+    unit = _common_unit({owner: ready.source.privacy_unit for owner, ready in prepared.items()})
+    _refuse_accounts(ledgers or {}, unit)
     sizes = {owner: ready.problem.n_units for owner, ready in prepared.items()}
     budgets = {
         owner: Budget(epsilons.get(owner, estimator.epsilon), deltas.get(owner, estimator.delta))
@@ -146,6 +153,37 @@ def fit_together(
         for owner, w in talk.weights.items()
     }
     return Together(models, guarantees, talk)
+
+
+def _checked_table(owner: str, table: Any) -> tuple[Any, ...]:
+    if not isinstance(table, tuple | list) or len(table) not in (2, 3):
+        raise InvalidArgument(
+            f"tables[{owner!r}] should be (X, y), or (X, y, groups) with the ids of persons."
+        )
+    return tuple(table)
+
+
+def _common_unit(units: Mapping[str, PrivacyUnit]) -> PrivacyUnit:
+    """The unit of all owners; refused if they differ, since their sums would mean different
+    things.
+    """
+    (first, unit), *others = units.items()
+    for name, other in others:
+        if other != unit:
+            raise InvalidArgument(
+                f"The owners do not agree on the unit: {first} protects {unit}, {name} protects "
+                f"{other}. Nothing was spent. Give groups= to all of them, by the same column and "
+                "rule, or to none."
+            )
+    return unit
+
+
+def _refuse_accounts(ledgers: Mapping[str, Ledger], unit: PrivacyUnit) -> None:
+    """Refuse ledgers that do not take charges for the unit, before any owner pays."""
+    for name, ledger in ledgers.items():
+        problem = unit_problem(ledger.account, ledger.entries, unit)
+        if problem is not None:
+            raise LedgerError(f"the run of {name} {problem}. No owner has paid anything.")
 
 
 def algorithm_from(algorithm: Any) -> Algorithm:

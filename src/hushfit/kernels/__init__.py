@@ -12,6 +12,7 @@ grid             Addition of noise on a grid
 line_search      Fused passes over the rows for line searches
 noise            Exact discrete Gaussian and Laplace noise on the integers, from random bits and
                  integer arithmetic only
+person_ids       Numbers persons by their ids: a hash table of 128-bit keys
 persons          Compiled loops over the persons of rows
 prox             Proximal operators without a closed form, computed row by row of the coefficients
 rows             Compiled loops over single rows

@@ -81,11 +81,23 @@ def lengths_dense(records, A, lengths):
     columns, so that a norm does not depend on the position of its record.
     """
     width = A.shape[0]
+    grouped = width - width % 4
     image = np.empty((_ROWS_AT_ONCE, width))
     for start in range(0, records.shape[0], _ROWS_AT_ONCE):
         count = min(_ROWS_AT_ONCE, records.shape[0] - start)
         image[:] = 0.0
-        for k in range(width):
+        # Four columns at once load and store the image once, and zeros, which add nothing, are left
+        # out. Neither changes a bit.
+        for k in range(0, grouped, 4):
+            for r in range(count):
+                row = records[start + r]
+                a, b, c, d = row[k], row[k + 1], row[k + 2], row[k + 3]
+                if a == b == c == d == 0.0:
+                    continue
+                for j in range(width):
+                    two = (image[r, j] + a * A[k, j]) + b * A[k + 1, j]
+                    image[r, j] = (two + c * A[k + 2, j]) + d * A[k + 3, j]
+        for k in range(grouped, width):
             for r in range(count):
                 entry = records[start + r, k]
                 for j in range(width):

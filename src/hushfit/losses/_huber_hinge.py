@@ -35,6 +35,10 @@ class HuberHinge:
             )
 
     @property
+    def hessian_trace(self) -> float:
+        return self.smoothness
+
+    @property
     def smoothness(self) -> float:
         return 1 / (2 * self.bend)
 

@@ -24,7 +24,7 @@ class Logistic:
 
     outputs, hessian_rank, one_sign = 1, 1, True
     slope_bound = 1.0
-    smoothness = 0.25
+    smoothness = hessian_trace = 0.25
     kernel = KernelLoss(LOGISTIC, 0.0)
 
     def value(self, t: Vector, y: Vector) -> Vector:

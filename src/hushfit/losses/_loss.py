@@ -33,6 +33,9 @@ class Loss(Protocol):
     hessian_rank : int
         Largest rank of the second derivative in the margins. Costs of objective perturbation depend
         on it.
+    hessian_trace : float
+        Supremum of the trace of the second derivative in the margins. It matters where a person has
+        several rows.
     one_sign : bool
         Whether the slopes at any two margins, given one label, have the same sign: their difference
         is then at most the larger of the two. False is always valid.
@@ -50,6 +53,9 @@ class Loss(Protocol):
 
     @property
     def hessian_rank(self) -> int: ...
+
+    @property
+    def hessian_trace(self) -> float: ...
 
     @property
     def one_sign(self) -> bool: ...

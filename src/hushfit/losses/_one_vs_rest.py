@@ -44,6 +44,10 @@ class OneVsRest:
         return self.n_classes * self.loss.hessian_rank
 
     @property
+    def hessian_trace(self) -> float:
+        return self.n_classes * self.loss.hessian_trace
+
+    @property
     def slope_bound(self) -> float:
         return math.sqrt(self.n_classes) * self.loss.slope_bound
 

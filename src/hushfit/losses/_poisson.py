@@ -57,6 +57,10 @@ class Poisson:
         return self.most
 
     @property
+    def hessian_trace(self) -> float:
+        return self.smoothness
+
+    @property
     def smoothness(self) -> float:
         return self.most
 

@@ -49,6 +49,10 @@ class Softmax:
     def hessian_rank(self) -> int:
         return self.n_classes - 1  # its rows add up to zero
 
+    @property
+    def hessian_trace(self) -> float:
+        return 1 - 1 / self.n_classes  # 1 - ||p||^2, for p uniform on all classes
+
     def value(self, t: Vector, y: Vector) -> Vector:
         value: Vector = logsumexp(t, axis=1) - t[np.arange(len(t)), y.astype(np.int64)]
         return value

@@ -26,7 +26,7 @@ class Squared:
 
     slope_bound: float = 1.0
     outputs, hessian_rank, one_sign = 1, 1, False
-    smoothness = 1.0
+    smoothness = hessian_trace = 1.0
 
     def __post_init__(self) -> None:
         if not self.slope_bound > 0:

@@ -3,6 +3,7 @@
 load_model           Read a model from a file
 model_json           A model as JSON, and its hash
 parse_model          Read a model from the bytes of its file
+read_model           Read a model and the verified hash of its contents
 save_model           Write a model to a file
 write_whole          Replace a file atomically
 fit_rows             Fit an estimator to packed rows, paying first
@@ -13,7 +14,14 @@ Provenance           How and when a model was fitted
 model_problems       Differences between a model file and the ledger that paid for it
 """
 
-from hushfit.models._file import load_model, model_json, parse_model, save_model, write_whole
+from hushfit.models._file import (
+    load_model,
+    model_json,
+    parse_model,
+    read_model,
+    save_model,
+    write_whole,
+)
 from hushfit.models._fit_tables import fit_rows, with_sorted_classes
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._verify import model_problems
@@ -27,6 +35,7 @@ __all__ = [
     "model_json",
     "model_problems",
     "parse_model",
+    "read_model",
     "save_model",
     "with_sorted_classes",
     "write_whole",

@@ -17,6 +17,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.unit import WEIGHTINGS
 
 FORMAT = "hushfit-model"
 VERSION = 1
@@ -28,6 +29,8 @@ _SETTINGS = (
     *("epsilon", "delta", "adjacency", "penalty", "alpha", "l1_ratio", "solver"),
     *("feature_bounds", "fit_intercept", "nonfinite"),
 )
+# Older files lack these, and have the defaults.
+_PERSON_SETTINGS = ("person_weight", "rows_per_person")
 # Types of a setting in a file; objects were replaced by their description when it was written.
 _SETTING_TYPES: dict[str, Any] = {
     "penalty": str | None,
@@ -37,6 +40,8 @@ _SETTING_TYPES: dict[str, Any] = {
     "feature_bounds": list | str | None,
     "fit_intercept": bool,
     "nonfinite": str,
+    "person_weight": str,
+    "rows_per_person": int | None,
 }
 _FIELDS = (
     *(
@@ -147,7 +152,9 @@ def model_json(model: Model) -> tuple[str, str]:
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "settings": {name: _plain(getattr(fitted, name)) for name in _SETTINGS},
+        "settings": {
+            name: _plain(getattr(fitted, name)) for name in (*_SETTINGS, *_PERSON_SETTINGS)
+        },
         "classes": fitted.classes_.tolist(),
         "features": model.feature_names,
         "coef": fitted.coef_.tolist(),
@@ -304,7 +311,7 @@ def _model(contents: dict[str, Any]) -> Model:
 
 def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     settings = contents["settings"]
-    if not isinstance(settings, dict) or sorted(settings) != sorted(_SETTINGS):
+    if not isinstance(settings, dict) or not _complete(settings):
         raise InvalidArgument(
             "the settings of the model file are incomplete. Use what save_model wrote, unedited."
         )
@@ -327,18 +334,25 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     return fitted
 
 
+def _complete(settings: dict[str, Any]) -> bool:
+    """Whether all settings are there and no other, those of persons together or not at all."""
+    return set(settings) in (set(_SETTINGS), {*_SETTINGS, *_PERSON_SETTINGS})
+
+
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings of an estimator, each of a type that it can have."""
     budget = Budget(
         math.inf if settings["epsilon"] == "inf" else settings["epsilon"], settings["delta"]
     )
     for name, kinds in _SETTING_TYPES.items():
-        if not isinstance(settings[name], kinds):
+        if name in settings and not isinstance(settings[name], kinds):
             raise InvalidArgument(
                 f"the settings of the model file have {name} of the wrong type "
                 f"({type(settings[name]).__name__})."
             )
     Relation.parse(settings["adjacency"])
+    if settings.get("person_weight", "mean") not in WEIGHTINGS:
+        raise InvalidArgument("the settings of the model file have an unknown person_weight.")
     return {**settings, "epsilon": budget.epsilon, "delta": budget.delta}
 
 

@@ -57,7 +57,7 @@ def fit_rows(
         Takes the hash of the model file and records it in the ledger.
     """
     schema, classes = file.schema, list(rows.target.categories)
-    problem = estimator.problem(rows.n_units, rows.n_features, len(classes))
+    problem = estimator.problem(rows.n_units, rows.n_features, len(classes), rows.privacy_unit)
     budget = Budget(estimator.epsilon, estimator.delta)
     randomness = Randomness.of(estimator.random_state)
     label = type(estimator).__name__
@@ -83,6 +83,8 @@ def _public(file: SchemaFile) -> tuple[str, ...]:
         "the classes, the columns, and the range or vocabulary of every column, as the schema "
         "states them"
     )
+    if file.schema.person is not None:
+        stated += "; the column of ids, and how the rows of a person are bounded and weighted"
     if not file.unconfirmed:
         return (stated,)
     return (
@@ -96,6 +98,8 @@ def _notes(file: SchemaFile) -> tuple[str, ...]:
         "Records are scaled to unit length; one whose label is not among the classes counts as the "
         "zero record.",
     ]
+    if file.schema.person is not None:
+        notes.append("A row without an id counts as a person of its own.")
     if file.unconfirmed:
         notes.append(
             f"--accept-draft was given: {len(file.unconfirmed)} values of the schema were read "

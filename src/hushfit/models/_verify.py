@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hushfit.models._file import read_model
 from hushfit.models._model import Model
 from hushfit.privacy import epsilon_of
-from hushfit.privacy.ledger import RESERVED_SHARE, Entry, Verdict
+from hushfit.privacy.ledger import RESERVED_SHARE, Entry, Verdict, unit_of_charge
 
 
 def model_problems(path: str | os.PathLike[str], verdict: Verdict) -> list[str]:
@@ -65,7 +65,12 @@ def _recorded(chain: tuple[Entry, ...], number: int) -> set[str]:
 
 def _guarantee_problems(model: Model, charge: Entry, opening: Entry) -> Iterator[str]:
     """Whether the guarantee of the file is what was paid for."""
-    guarantee = model.guarantee
+    guarantee, paid_for = model.guarantee, unit_of_charge(charge)
+    if guarantee.unit != paid_for:
+        yield (
+            f"its guarantee protects {guarantee.unit}, but payment {charge.body['receipt']} was "
+            f"for {paid_for}"
+        )
     if (
         guarantee.cost.to_dict() != charge.body["cost"]
         or str(guarantee.relation) != opening.body["relation"]

@@ -1,6 +1,6 @@
 """Scaling by public ranges."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hushfit.data import FeatureBounds
+from hushfit.estimators import features_of, split_groups
 from hushfit.preprocessing._rows import certified_norm, check_settings, filled, read_rows, shortened
 
 
@@ -39,6 +40,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[0.5, 1.0], [0.0, 1.0]]
     """
 
+    # With metadata routing: ids that are meant for other steps need not be given to this one.
+    __metadata_request__fit: ClassVar = {"groups": False}
+
     def __init__(
         self, bounds: Any = (0.0, 1.0), missing: str = "keep", max_row_norm: float | None = None
     ) -> None:
@@ -46,19 +50,24 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.missing = missing
         self.max_row_norm = max_row_norm
 
-    def fit(self, X: Any, y: Any = None) -> "BoundedScaler":
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> "BoundedScaler":
         """Check the settings against the number of columns.
 
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
         y : ignored
+        groups : array of shape (n_rows,) or str, optional
+            Ids. Nothing is learnt, so nobody has to be protected: a text names a column that is
+            left out, and ids change nothing else.
 
         Returns
         -------
         self
         """
         check_settings(self.missing, self.max_row_norm)
+        X, ids = split_groups(X, groups)
+        self._id_column = None if ids is None else ids.column
         X = read_rows(self, X, reset=True)
         bounds = FeatureBounds.parse(self.bounds, X.shape[1])
         self.low_, self.high_ = bounds.low, bounds.high
@@ -67,7 +76,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Scale rows, each on its own.
+        """Scale rows, each on its own. The column of ids is left out.
 
         Parameters
         ----------
@@ -79,7 +88,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Entries in [0, 1], or missing.
         """
         check_is_fitted(self)
-        X = read_rows(self, X, reset=False)
+        X = read_rows(self, features_of(X, self._id_column), reset=False)
         bounds = FeatureBounds(self.low_, self.high_)
         scaled = bounds.apply_sparse(X) if issparse(X) else bounds.apply(X)
         return shortened(

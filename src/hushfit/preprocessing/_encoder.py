@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from hushfit._typing import AnyArray, Matrix
 from hushfit.data.schema import OTHER, CategoricalColumn, Schema, cells_of, encode, label_of, listed
 from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.estimators import PersonSettings, persons_in, split_groups
 from hushfit.preprocessing._rows import column_terms
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.release import (
@@ -31,7 +32,7 @@ from hushfit.release import (
 LOST_SHARE_OF_VOCABULARIES = 0.25
 
 
-class SchemaEncoder(TransformerMixin, BaseEstimator):
+class SchemaEncoder(PersonSettings, TransformerMixin, BaseEstimator):
     """Encode a table with a public schema: numbers in [0, 1] and indicators of categories.
 
     One indicator per category and one for everything else. Categories that are not known beforehand
@@ -45,7 +46,15 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
     discover : sequence of str, default=()
         Further columns, of texts, whose vocabulary is to be found. A text needs about
         ``7 sqrt(2 d) / mu`` rows to be named, d being the number of these columns and mu the
-        Gaussian parameter of the budget: at epsilon 0.3, delta 1e-6 and d = 8, 350 rows.
+        Gaussian parameter of the budget: at epsilon 0.3, delta 1e-6 and d = 8, 350 rows. With
+        ``groups`` it needs as many persons, and a few more: each of the j different texts that a
+        person has in a column counts 1 / sqrt(j).
+    rows_per_person : int, optional
+        How many rows of one person are used, the first ones; 1000 if None. The smaller this bound,
+        the fewer persons a text needs. With ``person_weight="cap"`` as for
+        `PrivateLogisticRegression`.
+    person_weight : {"mean", "cap"}, default="mean"
+        Ignored, since texts have weights of their own; a pipeline wants it equal in all steps.
     epsilon, delta, adjacency, ledger, random_state
         For ``discover`` only; as for `PrivateQuantileScaler`.
 
@@ -77,6 +86,8 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         epsilon: float = 0.3,
         delta: float = 1e-6,
         adjacency: str = "replace-one",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -85,27 +96,36 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> "SchemaEncoder":
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> "SchemaEncoder":
         """Find the vocabularies that are not public, and charge for them.
 
         Parameters
         ----------
         X : data frame, or mapping from column names to arrays
         y : ignored
+        groups : array of shape (n_rows,) or str, optional
+            Ids, as for `PrivateLogisticRegression.fit`: the privacy unit is then one person. A
+            public schema alone learns nothing, and ids change nothing.
 
         Returns
         -------
         self
         """
         names = self._discovered()
-        table = _table(X)
+        table, ids = split_groups(_table(X), groups)
+        if ids is not None:
+            self._refuse_ids_as_feature(ids.column, names)
         columns = () if self.schema is None else self.schema.columns
         guarantee: Guarantee | None = None
         if names:
-            texts = TextColumns(tuple(_texts(cells_of(table, name)) for name in names))
+            persons = persons_in(self, ids)
+            columns_of_texts = tuple(_texts(cells_of(table, name)) for name in names)
+            texts = TextColumns(columns_of_texts, persons)
             named, guarantee = self._named(texts)
             columns += tuple(
                 CategoricalColumn(name, tuple(found))
@@ -152,29 +172,45 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
             )
         return names
 
+    def _refuse_ids_as_feature(self, column: str | None, names: tuple[str, ...]) -> None:
+        known = () if self.schema is None else self.schema.columns
+        if column in names or column in [one.name for one in known]:
+            raise InvalidArgument(
+                f"The column {column!r} has the ids of persons, and is also to be encoded. Leave "
+                "it out of the schema and of discover."
+            )
+
     def _named(self, texts: TextColumns) -> tuple[list[list[str]], Guarantee]:
         """The frequent texts of each column, released and paid for."""
         n, d = texts.n_units, texts.n_features
+        unit = texts.privacy_unit
         if n < 2 or len({len(column) for column in texts.columns}) > 1:
             raise TooFewRows(
-                "A vocabulary needs at least 2 rows in columns of one length; the first column "
-                f"has {n}. Check the table."
+                f"A vocabulary needs at least 2 {unit.plural}, and columns of one length; there "
+                f"are {n} {unit.plural}. Check the table."
             )
-        terms = column_terms(self, "A missing text is not counted.")
-        quote, relation = self.quote(n, d), Relation.parse(self.adjacency)
+        notes = ["A missing text is not counted."]
+        if unit.is_person:
+            notes.append(
+                "Each of the j different texts that a person has in a column counts 1/sqrt(j)."
+            )
+        terms = column_terms(self, *notes)
+        quote, relation = self.quote(n, d, unit.is_person), Relation.parse(self.adjacency)
         contract = Contract.signed(texts, quote, relation, terms)
         texts_named = vocabulary_of(contract.curator.release("vocabulary", Vocabulary(d)))
         return texts_named, contract.guarantee
 
-    def quote(self, n_units: int, n_features: int) -> Quote:
+    def quote(self, n_units: int, n_features: int, per_person: bool = False) -> Quote:
         """Cost of finding the vocabularies; no row is read and nothing is charged.
 
         Parameters
         ----------
         n_units : int
-            Public.
+            Number of rows, or of persons; public.
         n_features : int
             Ignored: ``discover`` determines the number of columns that are read.
+        per_person : bool, default=False
+            Whether units are persons: the cost of a fit with ``groups``.
 
         Returns
         -------
@@ -186,7 +222,8 @@ class SchemaEncoder(TransformerMixin, BaseEstimator):
         mechanism = Thresholded(LOST_SHARE_OF_VOCABULARIES * self.delta, d)
         plan = Plan((Planned("vocabulary", Vocabulary, 1, sampling=mechanism),))
         budget, relation = Budget(self.epsilon, self.delta), Relation.parse(self.adjacency)
-        return plan.quote_for(n_units, relation, budget, 2 * d)
+        rows_per_unit = self.person_unit().rows_per_person if per_person else 1
+        return plan.quote_for(n_units, relation, budget, 2 * d * rows_per_unit)
 
     def transform(self, X: Any) -> Matrix:
         """Encode rows, each on its own.

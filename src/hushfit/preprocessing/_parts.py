@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -12,11 +13,14 @@ from sklearn.kernel_approximation import AdditiveChi2Sampler
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 
+from hushfit.data import Persons
 from hushfit.errors import InvalidArgument
+from hushfit.estimators import ProtectsPersons, refuse_unused_settings
 from hushfit.preprocessing._bounded import BoundedScaler
 from hushfit.preprocessing._encoder import SchemaEncoder
 from hushfit.preprocessing._quantile_scaler import PrivateQuantileScaler
 from hushfit.privacy import Guarantee
+from hushfit.unit import PrivacyUnit
 
 # Parameters that a part must have, so that a pipeline can set its budget and charge for it.
 TERMS = ("epsilon", "delta", "adjacency", "ledger", "random_state")
@@ -55,6 +59,59 @@ def private_parts(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Any]]
                 "PrivateQuantileScaler, SchemaEncoder, or a part without state such as Normalizer "
                 "or FunctionTransformer."
             )
+
+
+def payers(estimator: Any) -> list[tuple[str, Any]]:
+    """The parts that spend privacy; the estimator itself, under an empty name, if it is one."""
+    return [("", estimator)] if is_private(estimator) else list(private_parts(estimator))
+
+
+def person_unit_of(parts: list[tuple[str, Any]], column: str | None = None) -> PrivacyUnit:
+    """The one privacy unit that all parts have in a fit with ``groups``.
+
+    Raises
+    ------
+    InvalidArgument
+        If a part takes no ``groups``, or if parts would weigh the rows of a person differently.
+    """
+    units: dict[PrivacyUnit, str] = {}
+    for name, part in parts:
+        if not isinstance(part, ProtectsPersons):
+            raise InvalidArgument(
+                f"The part {name!r} ({type(part).__name__}) takes no groups: it protects single "
+                "rows, and so would the whole. Leave groups out, or use parts of hushfit."
+            )
+        units.setdefault(part.person_unit(column), name)
+    if len(units) > 1:
+        (one, first), (other, second) = list(units.items())[:2]
+        raise InvalidArgument(
+            f"The parts have different privacy units: {first!r} protects {one}, and {second!r} "
+            f"protects {other}. Give all the same person_weight and rows_per_person."
+        )
+    return next(iter(units))
+
+
+def refuse_unused_settings_of(estimator: Any) -> None:
+    """Refuse weights for the rows of a person, in any part, where there are no ids."""
+    refuse_unused_settings(estimator)
+    for _, part in inner_parts(estimator):
+        refuse_unused_settings_of(part)
+
+
+def fitted_with(
+    estimator: Any, X: Any, y: Any, persons: Persons | None, method: str = "fit"
+) -> Any:
+    """Fit an estimator, every private part with the same persons.
+
+    scikit-learn's metadata routing takes them to parts of parts.
+    """
+    parts = payers(estimator) if persons is not None else []
+    if not parts:
+        return getattr(estimator, method)(X, y)
+    with config_context(enable_metadata_routing=True):
+        for _, part in parts:
+            part.set_fit_request(groups=True)
+        return getattr(estimator, method)(X, y, groups=persons)
 
 
 def inner_parts(estimator: Any) -> list[tuple[str, Any]]:

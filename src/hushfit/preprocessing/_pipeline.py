@@ -8,12 +8,19 @@ from typing import Any, Final
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
 
+from hushfit.data import Persons
 from hushfit.errors import BudgetExceeded, InvalidArgument
+from hushfit.estimators import features_of, persons_in, split_groups
 from hushfit.preprocessing._parts import (
+    fitted_with,
     guarantees_of,
+    person_unit_of,
     private_parts,
     refuse_choices_by_rows,
+    refuse_unused_settings_of,
     row_norm_of,
 )
 from hushfit.privacy import (
@@ -39,6 +46,7 @@ from hushfit.privacy.ledger import (
     total_epsilon,
 )
 from hushfit.release import Randomness, require_payer
+from hushfit.unit import ROW, PrivacyUnit
 
 # Share of the budget (of mu squared) for all preprocessing together.
 _PREPROCESSING: Final = 0.1
@@ -51,6 +59,15 @@ _LATER_DELTA: Final = LOST_SHARE / 8
 _ATTEMPTS: Final = 20
 # Factor on mu: a filter may count more than the Gaussian release in which a part's share is stated.
 _MARGIN: Final = 0.99
+
+_AFTER_FITTING: Final = (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "score",
+    "transform",
+)
 
 
 class _OverOwnBudget(BudgetExceeded):
@@ -76,6 +93,7 @@ class PipelineAccount:
         # step requests, or whether it runs at all: every payment is a separate, adaptively chosen
         # plan.
         self.adaptive = True
+        self.unit = None  # that of the first step, which all others must have as well
         self._ledger = ledger
         self._entries: list[Receipt] = []
         self._lock = threading.RLock()
@@ -94,7 +112,7 @@ class PipelineAccount:
                 raise _OverOwnBudget(str(error), _price_alone(decide)) from None
             refuse_if_changed(before, self.entries(), self.name)
             if self._ledger is not None:
-                self._ledger.charge(receipt.cost, receipt.label, receipt.relation)
+                self._ledger.charge(receipt.cost, receipt.label, receipt.relation, receipt.unit)
             self._entries.append(receipt)
         return receipt
 
@@ -103,7 +121,8 @@ class PipelineAccount:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy elsewhere could spend the rest a second time.
-        return ClosedAccount, (self.budget, self.relation, self.name, self.entries(), self.adaptive)
+        terms = (self.budget, self.relation, self.name, self.entries(), self.adaptive, self.unit)
+        return ClosedAccount, terms
 
 
 def _price_alone(decide: Decide) -> Cost | None:
@@ -112,6 +131,19 @@ def _price_alone(decide: Decide) -> Cost | None:
         return decide(()).cost
     except BudgetExceeded:
         return None
+
+
+def _on_features(name: str) -> Any:
+    """A method of scikit-learn's pipeline that leaves the column of ids out first."""
+
+    def method(self: "PrivatePipeline", X: Any, *args: Any, **params: Any) -> Any:
+        fitted: Guarantee | None = self.__dict__.get("privacy_")
+        column = None if fitted is None else fitted.unit.column
+        return getattr(super(PrivatePipeline, self), name)(features_of(X, column), *args, **params)
+
+    method.__name__ = name
+    method.__doc__ = Pipeline.__dict__[name].fn.__doc__
+    return available_if(lambda self: hasattr(super(PrivatePipeline, self), name))(method)
 
 
 class PrivatePipeline(Pipeline):
@@ -186,13 +218,31 @@ class PrivatePipeline(Pipeline):
         """Names of the parts that spend privacy, in the order in which they do."""
         return [name for name, _ in private_parts(self)]
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> "PrivatePipeline":
+    def person_unit(self, column: str | None = None) -> PrivacyUnit:
+        """The privacy unit of a fit with ``groups``: that of all parts.
+
+        Parameters
+        ----------
+        column : str, optional
+            Name of the column of ids.
+
+        Returns
+        -------
+        PrivacyUnit
+        """
+        return person_unit_of(list(private_parts(self)), column)
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **params: Any) -> "PrivatePipeline":
         """Fit all steps within the budget.
 
         Parameters
         ----------
         X : whatever the first step takes
         y : array of shape (n_rows,), optional
+        groups : array of shape (n_rows,) or str, optional
+            Ids: whose row each is. Every step that spends privacy then protects persons, and so
+            does the guarantee of the whole; all must have the same ``person_weight`` and
+            ``rows_per_person``. A text names a column of the data frame, which no step sees.
         **params : refused
 
         Returns
@@ -216,14 +266,25 @@ class PrivatePipeline(Pipeline):
             for name, part in self.steps
         ]
         ends = self._settle(account)
+        X, persons = self._persons(X, y, groups)
         refuse_choices_by_rows(self, X)
         head, last = self.steps[:-1], self.steps[-1][1]
         self._validate_steps()
-        prepared = Pipeline(head, verbose=self.verbose).fit_transform(X, y) if head else X
+        if head:
+            before = Pipeline(head, verbose=self.verbose)
+            X = fitted_with(before, X, y, persons, "fit_transform")
         if not isinstance(last, str | None):
-            _fit_within(last, prepared, y, account, ends)
-        self.guarantee_ = self.privacy_ = _composed(self, account)
+            _fit_within(last, X, y, account, ends, persons)
+        unit = ROW if persons is None else persons.unit
+        self.guarantee_ = self.privacy_ = _composed(self, account, unit)
         return self
+
+    def _persons(self, X: Any, y: Any, groups: Any) -> tuple[Any, Persons | None]:
+        """The features and the persons, before any step is fitted."""
+        X, ids = split_groups(X, groups, y)
+        if ids is None:
+            refuse_unused_settings_of(self)
+        return X, persons_in(self, ids)
 
     def _settle(self, account: PipelineAccount) -> bool:
         """Set epsilon, delta, adjacency, ledger and seed of every private part.
@@ -261,6 +322,29 @@ class PrivatePipeline(Pipeline):
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit, then predict the same rows."""
         return self.fit(X, y, **params).predict(X)
+
+    predict = _on_features("predict")
+    predict_proba = _on_features("predict_proba")
+    predict_log_proba = _on_features("predict_log_proba")
+    decision_function = _on_features("decision_function")
+    score_samples = _on_features("score_samples")
+    score = _on_features("score")
+    transform = _on_features("transform")
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Metadata of `fit` is requested by the pipeline itself, for all steps at once; that of
+        the other methods by the steps, as in scikit-learn's pipeline.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        last = self.steps[-1][0]
+        for name, step in self.steps:
+            if not isinstance(step, str | None):
+                mapping = MethodMapping()
+                mapping.add(caller="inverse_transform", callee="inverse_transform")
+                for method in _AFTER_FITTING:
+                    mapping.add(caller=method, callee=method if name == last else "transform")
+                router.add(method_mapping=mapping, **{name: step})
+        return router
 
     def __getitem__(self, index: Any) -> Any:
         """A step, by name or position; a slice gives a plain pipeline, which has no budget."""
@@ -305,6 +389,7 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
         raise InvalidArgument(
             "No part of the pipeline spent privacy, so there is no guarantee to state."
         )
+    _refuse_different_units(found)
     relations = {guarantee.relation for _, guarantee in found}
     if len(relations) > 1:
         raise InvalidArgument(
@@ -313,6 +398,17 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
         )
     delta = max(guarantee.delta for _, guarantee in found) if delta is None else delta
     return _together(found, delta, relations.pop())
+
+
+def _refuse_different_units(found: Sequence[tuple[str, Guarantee]]) -> None:
+    (first, guarantee), *others = found
+    for name, other in others:
+        if other.unit != guarantee.unit:
+            raise InvalidArgument(
+                f"The parts have different privacy units, which do not compose: {first!r} protects "
+                f"{guarantee.unit}, and {name!r} protects {other.unit}. Give the same groups to "
+                "all, and the same person_weight and rows_per_person."
+            )
 
 
 def _together(
@@ -327,6 +423,7 @@ def _together(
         _stated(cost, delta, relation) if epsilon is None else epsilon,
         delta,
         relation,
+        unit=found[0][1].unit,
         public=tuple(dict.fromkeys(text for _, guarantee in found for text in guarantee.public)),
         releases=tuple(
             replace(release, name=f"{name}: {release.name}")
@@ -335,6 +432,8 @@ def _together(
         ),
         cost=cost,
         secure=all(guarantee.secure for _, guarantee in found),
+        # Given, it is the budget of a filter, which chose later costs by earlier answers.
+        adaptive=epsilon is not None,
         notes=tuple(dict.fromkeys(text for _, guarantee in found for text in guarantee.notes)),
     )
 
@@ -345,13 +444,24 @@ def _stated(cost: Cost, delta: float, relation: Relation) -> float:
     return epsilon_of(cost, usable_share * delta, relation) / usable_share
 
 
-def _composed(pipeline: PrivatePipeline, account: PipelineAccount) -> Guarantee:
+def _composed(
+    pipeline: PrivatePipeline, account: PipelineAccount, unit: PrivacyUnit = ROW
+) -> Guarantee:
     """The guarantee of a fit, from the guarantees of its parts."""
     found = list(guarantees_of(pipeline))
     if not found:
         # No private part had anything to learn.
         return Guarantee(
-            account.budget.epsilon, account.budget.delta, account.relation, secure=True
+            account.budget.epsilon,
+            account.budget.delta,
+            account.relation,
+            unit=unit,
+            secure=True,
+        )
+    if any(guarantee.unit != unit for _, guarantee in found):
+        raise InvalidArgument(
+            f"A step protects something other than {unit}, so no guarantee can be stated. Report "
+            "this as a bug."
         )
     whole = _together(found, account.budget.delta, account.relation, account.budget.epsilon)
     if whole.cost != compose(entry.cost for entry in account.entries()):
@@ -403,7 +513,14 @@ def _excess(account: PipelineAccount, price: Cost) -> float:
     return math.sqrt((all_ - known) / (most - known))
 
 
-def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bool) -> None:
+def _fit_within(
+    last: Any,
+    X: Any,
+    y: Any,
+    account: PipelineAccount,
+    private: bool,
+    persons: Persons | None,
+) -> None:
     """Fit the last step with what is left of the budget.
 
     It requests less where its cost exceeds a Gaussian's. A refused step has read no rows.
@@ -412,7 +529,7 @@ def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bo
     if private and not paid:
         last.set_params(epsilon=account.budget.epsilon)
     if not (private and paid and account.budget.is_private):
-        last.fit(X, y)
+        fitted_with(last, X, y, persons)
         return
     mu, delta = _gaussian_rest(account), account.budget.delta
     # If nothing is left it requests its share, and the refusal says why.
@@ -420,7 +537,7 @@ def _fit_within(last: Any, X: Any, y: Any, account: PipelineAccount, private: bo
     for _ in range(_ATTEMPTS):
         last.set_params(epsilon=epsilon, delta=delta)
         try:
-            last.fit(X, y)
+            fitted_with(last, X, y, persons)
             return
         except _OverOwnBudget as error:
             refused = error

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from hushfit._typing import Vector
 from hushfit.data import as_source
 from hushfit.errors import InvalidArgument
+from hushfit.estimators import PersonSettings, features_of, persons_in, split_groups
 from hushfit.preprocessing._quantiles import FIRST_EDGES, Spread, significant
 from hushfit.preprocessing._rows import (
     certified_norm,
@@ -30,7 +31,7 @@ _PIECES = 64
 _NARROWEST = 1e-12
 
 
-class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class PrivateQuantileScaler(PersonSettings, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     r"""Clip every column to two private quantiles and map it to [0, 1].
 
     No range need be known. Two noisy histograms of all columns at once: the first has a bin for
@@ -55,6 +56,9 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         record; or it takes the private median of its column. It is in no bin of the histograms.
     max_row_norm : float, optional
         Rows longer than this are scaled down to it.
+    person_weight, rows_per_person
+        Contribution bounding of a fit with ``groups``, as for `PrivateLogisticRegression`: counts
+        are weighted, so that a person adds at most one to a histogram.
     ledger : Ledger, optional
         Charged before the rows are read.
     random_state : None or int, default=None
@@ -92,6 +96,8 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         adjacency: str = "replace-one",
         missing: str = "keep",
         max_row_norm: float | None = None,
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -102,27 +108,34 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.adjacency = adjacency
         self.missing = missing
         self.max_row_norm = max_row_norm
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> "PrivateQuantileScaler":
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> "PrivateQuantileScaler":
         """Find the quantiles and charge for them.
 
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
         y : ignored
+        groups : array of shape (n_rows,) or str, optional
+            Ids, as for `PrivateLogisticRegression.fit`: the privacy unit is then one person.
 
         Returns
         -------
         self
         """
         self._check()
+        X, ids = split_groups(X, groups)
+        persons = persons_in(self, ids)
         X = read_rows(self, X, reset=True)
         d = X.shape[1]
-        source = as_source(X, np.zeros(X.shape[0]), fit_intercept=False)
+        source = as_source(X, np.zeros(X.shape[0]), fit_intercept=False, persons=persons)
         terms = column_terms(self, "A missing value is in no cell.")
-        quote, relation = self.quote(source.n_units, d), Relation.parse(self.adjacency)
+        quote = self.quote(source.n_units, d, source.privacy_unit.is_person)
+        relation = Relation.parse(self.adjacency)
         contract = Contract.signed(source, quote, relation, terms)
         self._sparse = issparse(X)
         self._learn(spreads_of(contract.curator, d), self._sparse)
@@ -130,13 +143,15 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.privacy_: Guarantee = contract.guarantee
         return self
 
-    def quote(self, n_units: int, n_features: int) -> Quote:
+    def quote(self, n_units: int, n_features: int, per_person: bool = False) -> Quote:
         """Cost of finding the quantiles; no row is read and nothing is charged.
 
         Parameters
         ----------
         n_units, n_features : int
-            Shape of the table; public.
+            Number of rows, or of persons, and of columns; public.
+        per_person : bool, default=False
+            Whether units are persons. The cost is the same: a person adds as much as a row does.
 
         Returns
         -------
@@ -183,7 +198,7 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self._median = np.array([0.5 if s is None else s.quantile(0.5) for s in spreads])
 
     def transform(self, X: Any) -> Any:
-        """Scale rows, each on its own.
+        """Scale rows, each on its own. A column of ids that was no feature is left out.
 
         Parameters
         ----------
@@ -195,7 +210,8 @@ class PrivateQuantileScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             Entries in [0, 1] (sparse: in [-1, 1]), or missing.
         """
         check_is_fitted(self)
-        X = filled(read_rows(self, X, reset=False), self._median, self.missing)
+        X = read_rows(self, features_of(X, self.privacy_.unit.column), reset=False)
+        X = filled(X, self._median, self.missing)
         if issparse(X):
             high = self.high_[X.indices]
             values = np.clip(X.data, -high, high, dtype=np.float64) / high

@@ -17,7 +17,7 @@ from hushfit.release import Randomness, Terms
 _ROUNDING = 1e-12
 
 
-def column_terms(estimator: Any, note: str) -> Terms:
+def column_terms(estimator: Any, *notes: str) -> Terms:
     """The terms of a step that learns from each column."""
     return Terms(
         Budget(estimator.epsilon, estimator.delta),
@@ -25,7 +25,7 @@ def column_terms(estimator: Any, note: str) -> Terms:
         Randomness.of(estimator.random_state),
         estimator.ledger,
         public=("the names and number of the columns",),
-        notes=(note,),
+        notes=notes,
     )
 
 

@@ -9,6 +9,7 @@ Budget          An (epsilon, delta) target
 Spent           Privacy loss that a ledger has recorded so far
 gaussian_delta  Smallest delta of a Gaussian mechanism at a given epsilon
 gaussian_mu     Largest mu that a Gaussian mechanism may have and still be (epsilon, delta)-private
+GroupGuarantee  What a guarantee means for several rows, or several persons, together
 Guarantee       The privacy guarantee of a released model
 ReleaseRecord   One kind of release that a fit made
 Relation        Adjacency relation: which two data sets the guarantee makes hard to distinguish
@@ -18,7 +19,7 @@ replaces_one    Whether neighbours differ by exchanging one record for another
 
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._gaussian import gaussian_delta, gaussian_mu
-from hushfit.privacy._guarantee import Guarantee, ReleaseRecord
+from hushfit.privacy._guarantee import GroupGuarantee, Guarantee, ReleaseRecord
 from hushfit.privacy._relation import Relation, by_relation, replaces_one
 from hushfit.privacy.accounting import (
     FILTER_ORDERS,
@@ -49,6 +50,7 @@ from hushfit.privacy.costs import (
     MixtureGaussianCost,
     ObjectiveCost,
     PermutedGaussianCost,
+    PersonObjectiveCost,
     PoissonGaussianCost,
     PureCost,
     RdpCost,
@@ -83,12 +85,14 @@ __all__ = [
     "GatedCost",
     "GaussianCost",
     "GaussianFilter",
+    "GroupGuarantee",
     "Guarantee",
     "Ledger",
     "MixtureGaussianCost",
     "ObjectiveCost",
     "OpenDPSampler",
     "PermutedGaussianCost",
+    "PersonObjectiveCost",
     "PoissonGaussianCost",
     "PureCost",
     "RdpCost",

@@ -12,7 +12,9 @@ from hushfit._version import __version__
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
 from hushfit.privacy._relation import Relation
-from hushfit.privacy.costs import ComposedCost, Cost, cost_from_dict, parts_of
+from hushfit.privacy.accounting import group_delta, group_epsilon
+from hushfit.privacy.costs import ApproximateCost, ComposedCost, Cost, cost_from_dict, parts_of
+from hushfit.privacy.ledger import RESERVED_SHARE
 from hushfit.unit import ROW, PrivacyUnit
 
 _WIDTH = 96
@@ -65,6 +67,36 @@ class ReleaseRecord:
 
 
 @dataclass(frozen=True)
+class GroupGuarantee:
+    """What a guarantee means for several rows, or several persons, together.
+
+    Parameters
+    ----------
+    size : int
+        How many.
+    unit : PrivacyUnit
+        Of which unit.
+    relation : Relation
+    epsilon : float
+        Infinity if nothing is promised at this delta.
+    delta : float
+    """
+
+    size: int
+    unit: PrivacyUnit
+    relation: Relation
+    epsilon: float
+    delta: float
+
+    def __str__(self) -> str:
+        many = f"any {self.size} {self.unit.plural} together"
+        who = f"any one {self.unit.kind}" if self.size == 1 else many
+        if self.epsilon == math.inf:
+            return f"for {who}: nothing is promised at delta {self.delta:.4g}"
+        return f"for {who}: epsilon {self.epsilon:.4g} at delta {self.delta:.4g}"
+
+
+@dataclass(frozen=True)
 class Guarantee:
     """The privacy guarantee of a released model.
 
@@ -86,6 +118,9 @@ class Guarantee:
         The same, as input of the accountant.
     secure : bool, default=False
         Whether the noise came from a cryptographic generator and an exact sampler.
+    adaptive : bool, default=False
+        Whether costs were chosen after seeing answers, within a filter: then epsilon and delta are
+        all that is proved, and ``cost`` is what was spent in this fit.
     version : str
         Version of the library that made the releases.
     notes : tuple of str
@@ -101,6 +136,7 @@ class Guarantee:
     releases: tuple[ReleaseRecord, ...] = ()
     cost: Cost = field(default_factory=lambda: ComposedCost(()))
     secure: bool = False
+    adaptive: bool = False
     version: str = __version__
     notes: tuple[str, ...] = ()
 
@@ -116,8 +152,9 @@ class Guarantee:
         if not isinstance(self.unit, PrivacyUnit):
             raise InvalidArgument(f"unit={self.unit!r} is not a PrivacyUnit. Give ROW or a person.")
         _check.text(self.version, "version")
-        if not isinstance(self.secure, bool):
-            raise InvalidArgument(f"secure={self.secure!r} is not a bool. Give True or False.")
+        for name in ("secure", "adaptive"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InvalidArgument(f"{name}={value!r} is not a bool. Give True or False.")
         if not all(isinstance(release, ReleaseRecord) for release in self.releases):
             raise InvalidArgument("releases must contain ReleaseRecord objects only.")
         list(parts_of(self.cost))  # refuses what is not a cost
@@ -131,6 +168,79 @@ class Guarantee:
     def nonprivate(self) -> bool:
         """Whether epsilon is infinite, so that there is no privacy."""
         return self.epsilon == math.inf
+
+    def for_group(
+        self, size: int, delta: float | None = None, epsilon: float | None = None
+    ) -> GroupGuarantee:
+        """What the guarantee means for several rows, or several persons, together.
+
+        A guarantee for one row says little about a person with ``k`` rows, and one for a person
+        little about a family of ``k``: this is how much. It speaks of exchanging ``k`` units for as
+        many others, with the number of units public, and costs nothing: it is no further release.
+
+        Parameters
+        ----------
+        size : int
+            How many units of the guarantee.
+        delta : float, optional
+            Of the statement; that of the guarantee if neither is given.
+        epsilon : float, optional
+            Instead of delta: the statement then has the smallest delta at this epsilon.
+
+        Returns
+        -------
+        GroupGuarantee
+            Exact for Gaussian releases, whose mu is multiplied by ``size``.
+
+        Examples
+        --------
+        >>> from hushfit.privacy import GaussianCost, Guarantee
+        >>> one = Guarantee(1.0, 1e-6, "replace-one", cost=GaussianCost(4.225))
+        >>> print(one.for_group(5))
+        for any 5 rows together: epsilon 5.926 at delta 1e-06
+        """
+        size = _check.count(size, "size")
+        if delta is not None and epsilon is not None:
+            raise InvalidArgument(
+                f"delta={delta!r} and epsilon={epsilon!r} were both given. Give one of them: the "
+                "other is the answer."
+            )
+        if self.nonprivate:
+            return GroupGuarantee(size, self.unit, self.relation, math.inf, self.delta)
+        if epsilon is not None:
+            epsilon = _check.finite(epsilon, "epsilon")
+            found = self._group_delta(size, epsilon)
+            return GroupGuarantee(size, self.unit, self.relation, epsilon, found)
+        delta = self.delta if delta is None else _check.probability(delta, "delta")
+        found = self._group_epsilon(size, delta)
+        return GroupGuarantee(size, self.unit, self.relation, found, delta)
+
+    @property
+    def _proved(self) -> tuple[Cost, float]:
+        """What is proved about one unit, and the share of it that discrete noise may add: the cost
+        of the releases, or epsilon and delta alone.
+        """
+        if self.adaptive or not list(parts_of(self.cost)):
+            return ApproximateCost(self.epsilon, self.delta), 0.0
+        return self.cost, RESERVED_SHARE
+
+    def _group_epsilon(self, size: int, delta: float) -> float:
+        if size == 1 and delta == self.delta:
+            return self.epsilon
+        # Discrete noise adds the same to epsilon for every pair of data sets, however many units
+        # they differ in (docs/proofs/noise.md).
+        cost, reserve = self._proved
+        found = group_epsilon(cost, size, (1 - reserve) * delta, self.relation)
+        found += reserve * self.epsilon
+        return max(found, self.epsilon) if delta <= self.delta else found
+
+    def _group_delta(self, size: int, epsilon: float) -> float:
+        if size == 1 and epsilon == self.epsilon:
+            return self.delta
+        cost, reserve = self._proved
+        spendable = max(0.0, epsilon - reserve * self.epsilon)
+        found = group_delta(cost, size, spendable, self.relation) / (1 - reserve)
+        return min(1.0, max(found, self.delta) if epsilon <= self.epsilon else found)
 
     def __str__(self) -> str:
         return "\n".join(textwrap.fill(sentence, _WIDTH) for sentence in self._sentences())
@@ -150,6 +260,7 @@ class Guarantee:
             "releases": [_release_to_dict(release) for release in self.releases],
             "cost": self.cost.to_dict(),
             "secure": self.secure,
+            "adaptive": self.adaptive,
             "version": self.version,
             "notes": list(self.notes),
         }
@@ -168,6 +279,8 @@ class Guarantee:
     def from_dict(cls, data: Mapping[str, Any]) -> "Guarantee":
         """Read what `to_dict` wrote; raise `InvalidArgument` on anything else."""
         names = {f.name for f in fields(cls)}
+        if isinstance(data, Mapping) and "adaptive" not in data:
+            data = {**data, "adaptive": False}  # older files hold no guarantee of a filter
         given = dict(_check.fields(data, names, "a guarantee"))
         given["epsilon"] = _check.from_json_number(given["epsilon"], "epsilon")
         for name in ("public", "notes", "releases"):
@@ -231,7 +344,8 @@ class Guarantee:
             return f"The unit of privacy is one person: {self.unit.rule}."
         return (
             "The unit of privacy is one row: if a person has several rows, the guarantee for the "
-            "person is weaker, the more rows the weaker."
+            "person is weaker, the more rows the weaker. for_group(k) says how weak for k rows; a "
+            "fit with groups= protects persons."
         )
 
     def _details(self) -> list[str]:

@@ -80,6 +80,7 @@ from hushfit.release.mechanisms import (
 from hushfit.release.mechanisms.perturbed_minimiser import (
     GaussianInside,
     LaplaceInside,
+    PersonCurvature,
     PerturbedMinimiser,
 )
 from hushfit.release.plan import Plan, Planned, Quote
@@ -147,6 +148,7 @@ __all__ = [
     "Passes",
     "Payer",
     "PermutedRun",
+    "PersonCurvature",
     "PerturbedMinimiser",
     "Plan",
     "Planned",

@@ -63,8 +63,10 @@ def _seed(random_state: Any) -> int:
 class Payer(Protocol):
     """An account that is charged for releases: a `Ledger`, or an object that acts as one."""
 
-    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
-        """Record the cost, or refuse it. Nothing is released before it returns."""
+    def charge(
+        self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
+    ) -> Receipt:
+        """Record the cost for one unit, or refuse it. Nothing is released before it returns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +181,7 @@ def promised_and_paid(
         _warn_about(terms.budget, n_units, terms.randomness.sampler, unit)
     if terms.ledger is None:
         return guarantee, None
-    return guarantee, terms.ledger.charge(cost, terms.label, relation)
+    return guarantee, terms.ledger.charge(cost, terms.label, relation, unit)
 
 
 def unpaid_curator(

@@ -1,4 +1,5 @@
-"""Sums over records that floating point adds exactly. Proof: docs/proofs/gradient.md, lemma 1.
+"""Sums over records that floating point adds exactly. Proof: docs/proofs/gradient.md, lemma 1; for
+persons docs/proofs/persons.md.
 
 Sums over neighbouring tables must differ by one record's contribution and by little else. Plain
 floating-point sums do not: every partial sum is rounded according to its size, so one record can
@@ -12,10 +13,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from hushfit._typing import Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, Block
+from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, PERSON_BLOCK_ROWS, Block
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
+
+_UNIT_ROUNDOFF = 2.0**-53
+# A sum over all persons is at most so many times that of one block, of 2**51 steps: it fits into an
+# integer.
+_MOST_BLOCK_SUMS = 2**10
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,8 @@ class ExactSum:
     rows_per_unit : int, default=1
         Largest number of rows of one unit; public.
     least_units : int, default=MOST_BLOCK_ROWS
-        The grid is chosen for at least so many units, so that small tables share one.
+        The grid is chosen for at least so many units, so that small tables share one; not for
+        persons.
     """
 
     bound: float
@@ -46,7 +55,12 @@ class ExactSum:
     @property
     def grid(self) -> float:
         """Step to which contributions are rounded: a power of two."""
-        return _grid(self.bound, max(self.units, self.least_units))
+        if self.rows_per_unit == 1:
+            return _grid(self.bound, max(self.units, self.least_units), 1)
+        # Persons may have many rows, each of which is rounded: their grid is as fine as the sum of
+        # one block allows, and blocks are added up in 64-bit integers.
+        in_block = max(min(self.units, PERSON_BLOCK_ROWS), self.units / _MOST_BLOCK_SUMS)
+        return _grid(self.bound, in_block, self.rows_per_unit)
 
     @property
     def rounding(self) -> float:
@@ -55,7 +69,9 @@ class ExactSum:
         # so many grid steps.
         blocks = math.ceil(self.units * self.rows_per_unit / FEWEST_BLOCK_ROWS)
         grid_steps = 2 * blocks + 2 * self.rows_per_unit
-        return grid_steps * self.grid * math.sqrt(self.size)
+        # The integers that persons' sums are made of become floats once, on each table.
+        as_floats = 0.0 if self.rows_per_unit == 1 else 2 * _UNIT_ROUNDOFF * self.units * self.bound
+        return (grid_steps * self.grid + as_floats) * math.sqrt(self.size)
 
     def over(
         self,
@@ -67,9 +83,29 @@ class ExactSum:
         the grid.
         """
         grid = self.grid
-        return parallel_sum(lambda block: of_block(block, grid), blocks, shape)
+        if self.rows_per_unit == 1:
+            return parallel_sum(lambda block: of_block(block, grid), blocks, shape)
+        return sum_in_steps(lambda block: of_block(block, grid), blocks, shape, grid)
+
+
+def sum_in_steps(
+    of_block: Callable[[Block], Vector],
+    blocks: Iterable[Block],
+    shape: tuple[int, ...],
+    grid: float | Vector,
+) -> Vector:
+    """Sum over blocks of multiples of a grid, added up as integers: exact beyond 2**53 steps."""
+
+    def in_steps(block: Block) -> Vector:
+        return (of_block(block) / grid).astype(np.int64)
+
+    return np.asarray(parallel_sum(in_steps, blocks, shape) * grid, dtype=np.float64)
 
 
 @lru_cache  # every step of a run makes a new query with the same bounds
-def _grid(bound: float, units: int) -> float:
-    return 2.0 ** math.ceil(math.log2(bound * units / HEADROOM))
+def _grid(bound: float, units: float, rows_per_unit: int) -> float:
+    grid: float = 2.0 ** math.ceil(math.log2(bound * units / HEADROOM))
+    # Contributions may be rounded up, each by half a step at most; those of single rows are not if
+    # the bound itself is on the grid. All rows of a block must stay within the headroom.
+    rounded_up = 0 if rows_per_unit == 1 and (bound / grid).is_integer() else MOST_BLOCK_ROWS / 2
+    return grid if bound * units / grid + rounded_up <= HEADROOM else 2 * grid

@@ -10,10 +10,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit.data.rows import PersonIndex
 from hushfit.data.schema import CategoricalColumn
 from hushfit.data.tables import RowCodec, Table, codes_of, table_batches
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.models import Model, load_model
+from hushfit.report._score_errors import auc_influences, mean_influences, standard_error
 
 _BINS = 10
 _SMALLEST_PROBABILITY = 1e-15
@@ -48,6 +50,13 @@ class Evaluation:
     positive : str
         The label whose probability is calibrated, for two classes; else empty.
     calibration : tuple of CalibrationCell
+    accuracy_error, log_loss_error, auc_error : float or None
+        Standard errors, clustered by person if persons are known; None where the score is None, or
+        nothing shows its spread.
+    persons : int or None
+        Persons with such rows; None if rows were taken as independent.
+    person_column : str or None
+        The column of ids that the model's schema names.
     """
 
     rows: int
@@ -59,6 +68,11 @@ class Evaluation:
     calibration_error: float | None
     positive: str
     calibration: tuple[CalibrationCell, ...]
+    accuracy_error: float | None = None
+    log_loss_error: float | None = None
+    auc_error: float | None = None
+    persons: int | None = None
+    person_column: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -66,20 +80,22 @@ class Evaluation:
 
     def lines(self) -> list[list[str]]:
         """Name, value and meaning of each score."""
-        standard_error = (self.accuracy * (1 - self.accuracy) / self.rows) ** 0.5
         lines = [
             [
                 "accuracy",
                 f"{self.accuracy:.4f}",
-                f"+- {standard_error:.4f}; the most frequent label alone: {self.majority:.4f}",
+                f"{_plus_minus(self.accuracy_error)}the most frequent label alone: "
+                f"{self.majority:.4f}",
             ]
         ]
         if self.auc is not None:
-            lines.append(["ROC-AUC", f"{self.auc:.4f}", "0.5 is guessing, 1 is perfect ranking"])
+            meaning = f"{_plus_minus(self.auc_error)}0.5 is guessing, 1 is perfect ranking"
+            lines.append(["ROC-AUC", f"{self.auc:.4f}", meaning])
         if self.log_loss is not None:
-            lines.append(
-                ["log-loss", f"{self.log_loss:.4f}", "lower is better; punishes confident errors"]
+            meaning = (
+                f"{_plus_minus(self.log_loss_error)}lower is better; punishes confident errors"
             )
+            lines.append(["log-loss", f"{self.log_loss:.4f}", meaning])
         if self.calibration_error is not None:
             lines.append(
                 [
@@ -93,6 +109,26 @@ class Evaluation:
                 ["skipped rows", f"{self.skipped}", "their label is not among the classes"]
             )
         return lines
+
+    @property
+    def independence(self) -> str:
+        """What the standard errors take as independent, in words."""
+        if self.persons is not None:
+            return (
+                f"Standard errors (+-) are clustered by person: {self.persons:,} persons, by "
+                f"column {self.person_column!r}."
+            )
+        rows = "Standard errors (+-) take rows as independent."
+        if self.person_column is None:
+            return rows
+        return (
+            f"{rows} They are too small if persons have several rows: the held-out rows have no "
+            f"column {self.person_column!r} to cluster by."
+        )
+
+
+def _plus_minus(error: float | None) -> str:
+    return "" if error is None else f"+- {error:.4f}; "
 
 
 def table_model(path: str) -> Model:
@@ -120,7 +156,11 @@ def table_model(path: str) -> Model:
 
 
 def scored_batches(
-    model: Model, tables: Sequence[Table], columns: Sequence[str] = (), watch: Any = None
+    model: Model,
+    tables: Sequence[Table],
+    columns: Sequence[str] = (),
+    watch: Any = None,
+    optional: Sequence[str] = (),
 ) -> Iterator[tuple[Any, AnyArray, Matrix | None]]:
     """Predict batch by batch.
 
@@ -133,6 +173,8 @@ def scored_batches(
         Further columns to read.
     watch : callable, optional
         Called with the number of bytes read since the last call.
+    optional : sequence of str, default=()
+        Columns that are read if the tables have them.
 
     Yields
     ------
@@ -146,7 +188,7 @@ def scored_batches(
     codec = RowCodec(model.schema)
     names = [column.name for column in model.schema.columns]
     for table in tables:
-        for batch in table_batches(table, [*names, *columns], watch):
+        for batch in table_batches(table, [*names, *columns], watch, optional):
             if batch.num_rows:
                 X = codec.matrix(batch)
                 proba = (
@@ -177,25 +219,43 @@ def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> 
     TooFewRows
         If no row has one of the model's labels.
     """
-    target = None if model.schema is None else model.schema.target
-    if not isinstance(target, CategoricalColumn):
+    schema = model.schema
+    if schema is None or not isinstance(schema.target, CategoricalColumn):
         raise InvalidArgument(
             "the model's schema names no categorical target, so there is nothing to compare with. "
             "Add a target."
         )
+    target = schema.target
+    optional = () if schema.person is None else (schema.person,)
     truth: list[IntVector] = []
     scores: list[Matrix] = []
     hits: list[AnyArray] = []
-    for batch, labels, proba in scored_batches(model, tables, [target.name], watch):
+    index, persons = PersonIndex(), []
+    for batch, labels, proba in scored_batches(model, tables, [target.name], watch, optional):
         codes = codes_of(batch.column(target.name), target)
         truth.append(codes)
         hits.append(labels == np.array([*target.categories, ""])[codes])
         scores.append(np.empty((len(codes), 0)) if proba is None else proba)
-    return _evaluation(truth, scores, hits, [str(label) for label in target.categories])
+        if schema.person in batch.schema.names:
+            persons.append(index.add(batch.column(schema.person)))
+    everyone = bool(persons) and len(persons) == len(truth)
+    return _evaluation(
+        truth,
+        scores,
+        hits,
+        [str(label) for label in target.categories],
+        index.numbered(persons)[0] if everyone else None,
+        schema.person,
+    )
 
 
 def _evaluation(
-    truth: list[IntVector], scores: list[Matrix], hits: list[AnyArray], classes: list[str]
+    truth: list[IntVector],
+    scores: list[Matrix],
+    hits: list[AnyArray],
+    classes: list[str],
+    persons: IntVector | None,
+    person_column: str | None,
 ) -> Evaluation:
     y = np.concatenate(truth) if truth else np.empty(0, dtype=np.int64)
     known = y < len(classes)
@@ -205,6 +265,7 @@ def _evaluation(
             "column."
         )
     y, p, hit = y[known], np.concatenate(scores)[known], np.concatenate(hits)[known]
+    persons = None if persons is None else persons[known]
     binary, probabilities = len(classes) == 2, p.shape[1] > 0
     counts = np.bincount(y, minlength=len(classes))
     cells = (
@@ -212,33 +273,45 @@ def _evaluation(
         if probabilities
         else ()
     )
+    losses = _losses(p, y) if probabilities else None
+    ranked = _ranked_classes(p, counts) if probabilities else []
     return Evaluation(
         rows=len(y),
         skipped=int((~known).sum()),
         accuracy=float(hit.mean()),
         majority=float(counts.max() / len(y)),
-        log_loss=_log_loss(p, y) if probabilities else None,
-        auc=_mean_auc(p, y, counts) if probabilities else None,
+        log_loss=None if losses is None else float(losses.mean()),
+        auc=float(np.mean([_auc(p[:, k], y == k) for k in ranked])) if ranked else None,
         calibration_error=sum(c.rows * abs(c.predicted - c.observed) for c in cells) / len(y)
         if cells
         else None,
         positive=classes[1] if binary else "",
         calibration=cells,
+        accuracy_error=standard_error(mean_influences(hit), persons),
+        log_loss_error=None if losses is None else standard_error(mean_influences(losses), persons),
+        auc_error=standard_error(
+            np.mean([auc_influences(p[:, k], y == k) for k in ranked], axis=0), persons
+        )
+        if ranked
+        else None,
+        persons=None if persons is None else len(np.unique(persons)),
+        person_column=person_column,
     )
 
 
-def _log_loss(p: Matrix, y: IntVector) -> float:
+def _losses(p: Matrix, y: IntVector) -> Vector:
+    """Logarithmic loss of each row."""
     own = p[np.arange(len(y)), y]
-    return float(-np.log(np.clip(own, _SMALLEST_PROBABILITY, 1.0)).mean())
+    losses: Vector = -np.log(np.clip(own, _SMALLEST_PROBABILITY, 1.0))
+    return losses
 
 
-def _mean_auc(p: Matrix, y: IntVector, counts: IntVector) -> float | None:
-    """Area under the ROC curve: of the second class for two classes, the mean over one-versus-rest
-    for more.
+def _ranked_classes(p: Matrix, counts: IntVector) -> list[int]:
+    """Classes whose areas under the ROC curve are averaged: the second of two classes, or all of
+    more; if some rows have it and some have not.
     """
     classes = [1] if p.shape[1] == 2 else range(p.shape[1])
-    areas = [_auc(p[:, k], y == k) for k in classes if 0 < counts[k] < len(y)]
-    return float(np.mean(areas)) if areas else None
+    return [k for k in classes if 0 < counts[k] < counts.sum()]
 
 
 def _auc(score: Vector, positive: AnyArray) -> float:

@@ -30,7 +30,7 @@ def posterior(prior: float, epsilon: float, delta: float) -> tuple[float, float]
     return max(low - delta, 0.0), min(high + delta, 1.0)
 
 
-def odds_figure(epsilon: float, delta: float) -> str:
+def odds_figure(epsilon: float, delta: float, unit: str = "one row") -> str:
     """Posterior against prior belief of an attacker who sees the model."""
     box = _Square(280)
     priors = [k / 50 for k in range(1, 50)]
@@ -55,7 +55,7 @@ def odds_figure(epsilon: float, delta: float) -> str:
         box.dot(0.5, low, f"{low:.0%}", "start", 10),
     ]
     description = (
-        "An attacker who believed something about one row with probability 50 percent believes it "
+        f"An attacker who believed something about {unit} with probability 50 percent believes it "
         f"with {low:.0%} to {high:.0%} "
         "after seeing the model. The shaded band shows the same for every starting belief."
     )

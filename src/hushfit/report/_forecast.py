@@ -17,6 +17,7 @@ from hushfit.penalties import penalty_from_name
 from hushfit.privacy import Budget, Relation, by_relation, calibrate, gaussian_mu, usable
 from hushfit.problem import Problem
 from hushfit.solvers import SOLVERS, solver_from
+from hushfit.unit import ROW, PrivacyUnit
 
 SIZE: Final = 0.24
 POWER: Final = 0.69
@@ -74,16 +75,19 @@ def forecast(
     delta: float,
     adjacency: str = "replace-one",
     penalty: str | None = None,
+    unit: PrivacyUnit = ROW,
 ) -> Forecast:
     """Expected noise and loss of accuracy of a fit.
 
     Parameters
     ----------
     rows, columns : int
-        Size of the encoded table; every category is a column.
+        Number of rows, or of persons if these are protected, and of encoded columns; every category
+        is a column.
     epsilon, delta : float
     adjacency : str, default="replace-one"
     penalty : str, optional
+    unit : PrivacyUnit, default=ROW
 
     Returns
     -------
@@ -92,7 +96,8 @@ def forecast(
     relation, budget = Relation.parse(adjacency), Budget(epsilon, delta)
     _refuse_small(rows, columns)
     loss = _loss(_noise_on_mean(rows, columns, budget, relation))
-    problem = Problem(Logistic(), penalty_from_name(penalty, 1e-4, 0.5), rows, columns, relation)
+    penalised = penalty_from_name(penalty, 1e-4, 0.5)
+    problem = Problem(Logistic(), penalised, rows, columns, relation, privacy_unit=unit)
     names = [name for name in SOLVERS if name != "exact"]
     return Forecast(
         epsilon,
@@ -107,7 +112,7 @@ def forecast(
 def rows_needed(
     loss: float, columns: int, epsilon: float, delta: float, adjacency: str = "replace-one"
 ) -> tuple[int, int, int]:
-    """Number of rows for a given loss of accuracy.
+    """Number of rows, or of persons if these are protected, for a given loss of accuracy.
 
     Parameters
     ----------
@@ -139,7 +144,8 @@ def rows_needed(
 def _refuse_small(rows: int, columns: int) -> None:
     if rows < 2 or columns < 1:
         raise InvalidArgument(
-            f"rows={rows}, columns={columns}: a fit needs at least 2 rows and 1 column."
+            f"rows={rows}, columns={columns}: a fit needs at least 2 rows (or persons) and 1 "
+            "column."
         )
 
 

@@ -14,10 +14,10 @@ from hushfit.models import Model
 from hushfit.privacy import Guarantee, replaces_one
 from hushfit.report._evaluate import Evaluation
 from hushfit.report._figures import calibration_figure, forest_row, odds_figure, posterior
+from hushfit.unit import PrivacyUnit
 
 _SHOWN = 25
 _PRIORS = (0.5, 0.1, 0.01)
-_ODDS = "What epsilon means for one row"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _KINDS = {
     "PrivateLogisticRegression": "Logistic regression",
@@ -85,7 +85,7 @@ def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
             "no guarantee" if g.nonprivate else "privacy loss of this model",
         ),
         ("delta", f"{g.delta:.3g}", "probability of exceeding it"),
-        ("protects", g.unit.in_words, str(g.relation)),
+        ("protects", g.unit.in_words, _protection(g)),
         ("columns", f"{len(model.feature_names)}", f"{len(model.classes)} classes"),
     ]
     if evaluation is not None:
@@ -101,6 +101,10 @@ def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
         f'<p class="lead">Classes: {escape(", ".join(map(str, model.classes)))}.</p><dl '
         f'class="facts">{cells}</dl></div></header>'
     )
+
+
+def _protection(g: Guarantee) -> str:
+    return f"with all of their rows, {g.relation}" if g.unit.is_person else str(g.relation)
 
 
 def _section(key: str, title: str, body: str, long: bool = False) -> str:
@@ -134,21 +138,39 @@ def _guarantee_section(g: Guarantee) -> str:
         )
     )
     secure = f'<p class="{"note" if g.secure else "warning"}">{noise}</p>'
-    return _section("promise", "The guarantee", "".join([*paragraphs, secure, *warnings, *notes]))
+    persons = _persons(g.unit) if g.unit.is_person else ""
+    body = "".join([*paragraphs, persons, secure, *warnings, *notes])
+    return _section("promise", "The guarantee", body)
+
+
+def _persons(unit: PrivacyUnit) -> str:
+    """How the rows of one person are put together."""
+    column = "the ids given" if unit.column is None else f"column {unit.column}"
+    full = f", and one with {unit.full_weight} rows or more counts as one"
+    weights = (
+        "every person counts once, however many rows they have: with k rows, each weighs 1/k"
+        if unit.total_weight_is_public
+        else "a person with few rows counts less: with k rows, each weighs "
+        f"1/max(k, {unit.full_weight}){full}"
+    )
+    pairs = [
+        ("One person", f"all rows with the same id, by {column}"),
+        ("Rows used", f"at most the first {unit.rows_per_person:,} of each person"),
+        ("Weights", weights),
+        ("Also hidden", "how many rows a person has, and how many rows there are in all"),
+    ]
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
+    return f'<dl class="papers persons">{rows}</dl>'
 
 
 def _odds(g: Guarantee) -> str:
+    title = f"What epsilon means for {g.unit.in_words}"
     if g.nonprivate:
         body = (
-            '<p class="warning">Epsilon is infinite: the model may reveal everything about a '
-            "row.</p>"
+            '<p class="warning">Epsilon is infinite: the model may reveal everything about '
+            f"{g.unit.in_words}.</p>"
         )
-        return _section("odds", _ODDS, body)
-    about = (
-        "whether one row is a certain person's or another's"
-        if replaces_one(g.relation)
-        else "whether one certain row was used"
-    )
+        return _section("odds", title, body)
     items = []
     for prior in _PRIORS:
         low, high = posterior(prior, g.epsilon, g.delta)
@@ -157,22 +179,40 @@ def _odds(g: Guarantee) -> str:
             f"<li>Believed at {prior:.0%} before,<br><b>{low:.{digits}%} to {high:.{digits}%}</b> "
             "after.</li>"
         )
+    further = "" if g.unit.is_person else " About a person with several rows it can move further."
     intro = (
-        f"<p>Take an attacker who knows everything about the table except {about}, and who sees "
+        f"<p>Take an attacker who knows everything about the table except {_unknown(g)}, and who "
+        "sees "
         "this model. Their belief can move, "
         f"but not far: the odds change by a factor of at most e<sup>{g.epsilon:.3g}</sup> = "
         f"{math.exp(min(g.epsilon, 700)):.3g} either "
-        "way. About a person with several rows it can move further.</p>"
+        f"way.{further}</p>"
     )
     caption = (
         f"The band holds except with probability about {g.delta:.2g}. The dashed line is an "
         "attacker who learns nothing."
     )
-    figure = f"<figure>{odds_figure(g.epsilon, g.delta)}<figcaption>{caption}</figcaption></figure>"
+    drawn = odds_figure(g.epsilon, g.delta, g.unit.in_words)
+    figure = f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
     return _section(
         "odds",
-        _ODDS,
+        title,
         f'{intro}<div class="pair">{figure}<ul class="beliefs">{"".join(items)}</ul></div>',
+    )
+
+
+def _unknown(g: Guarantee) -> str:
+    """What the attacker does not know."""
+    if g.unit.is_person:
+        return (
+            "whether a certain person, with all of their rows, or somebody else is in it"
+            if replaces_one(g.relation)
+            else "whether a certain person, with all of their rows, is in it"
+        )
+    return (
+        "whether one row is a certain person's or another's"
+        if replaces_one(g.relation)
+        else "whether one certain row was used"
     )
 
 
@@ -197,7 +237,7 @@ def _budget(g: Guarantee) -> str:
     )
     intro = (
         "<p>Everything that was computed from the rows and left the curator. Noise is a multiple "
-        "of the sensitivity, the most that one record can change the answer (the noise "
+        f"of the sensitivity, the most that {g.unit.in_words} can change the answer (the noise "
         "multiplier); shares are of the budget in the accountant's unit, which adds up.</p>"
     )
     body = (
@@ -289,7 +329,7 @@ def _evaluation(e: Evaluation) -> str:
     warning = (
         f'<p class="warning">Computed without noise from {e.rows:,} rows declared as held '
         "out of training. Scores on training "
-        "rows would not be covered by the guarantee.</p>"
+        f"rows would not be covered by the guarantee. {escape(e.independence)}</p>"
     )
     if not e.calibration:
         return _section("evaluation", "On held-out rows", warning + table)

@@ -25,7 +25,8 @@ class Spectrum:
     """Eigenvectors of the released second moment, with released and estimated eigenvalues (rising).
 
     Noise spreads eigenvalues by up to ``edge``; ``residual_mean`` is the mean of those it hides.
-    ``total_weight`` is the sum of the weights of all rows, which means are divided by.
+    ``mean_weight`` is the weight of a unit's rows, on average: one, unless persons with few rows
+    count less. Sums over n units are divided by n times this, and a penalty by this.
     """
 
     vectors: Matrix
@@ -33,7 +34,7 @@ class Spectrum:
     estimated: Vector
     residual_mean: float
     edge: float
-    total_weight: float
+    mean_weight: float = 1.0
 
     @property
     def effective_dimension(self) -> float:
@@ -85,41 +86,45 @@ def release_spectrum(
     taken to be equal.
     """
     query = SecondMoment(problem)
-    mean, total_weight = _mean_with_trace_one(door.release(name, query), problem)
+    mean, mean_weight = _mean_with_trace_one(door.release(name, query), problem)
     released, vectors = np.linalg.eigh(mean)
-    noise = door.noise_multiplier(name) * query.sensitivity(problem.relation) / total_weight
+    deviation = door.noise_multiplier(name) * query.sensitivity(problem.relation)
+    noise = deviation / (problem.n_units * mean_weight)
     edge = noise * math.sqrt(2 * problem.dimension)
     residual_mean = _bulk_mean(released, edge)
     estimated = np.maximum(released - residual_mean - edge, 0) + max(_FLOOR * edge, residual_mean)
     estimated = np.maximum(estimated, floor)
-    return Spectrum(vectors, released, estimated, residual_mean, edge, total_weight)
+    return Spectrum(vectors, released, estimated, residual_mean, edge, mean_weight)
 
 
-def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> float:
-    """Root mean square of the margins of public weights, from a released second moment.
+def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> tuple[float, float]:
+    """Root mean square of the margins of public weights, and the mean weight of a unit, from a
+    released second moment.
 
     The release is on the curator's transcript. Where noise makes the square negative, the weights
     are taken to have a random direction: eigenvalues are one over the dimension on average.
     """
     answer = next(released.answer for released in door.transcript if released.name == name)
-    mean, _ = _mean_with_trace_one(answer, problem)
+    mean, mean_weight = _mean_with_trace_one(answer, problem)
     square = float(w @ mean @ w)
-    return math.sqrt(max(square, float(w @ w) / problem.dimension))
+    return math.sqrt(max(square, float(w @ w) / problem.dimension)), mean_weight
 
 
 def _mean_with_trace_one(answer: Vector, problem: Problem) -> tuple[Matrix, float]:
-    """The mean outer product of the records, and the total weight of their rows.
+    """The mean outer product of the records, and the mean weight of a unit.
 
-    Where the weights of a person's rows need not add up to one, the total weight is not public; the
-    trace of the released sum estimates it.
+    Where the weights of a person's rows need not add up to one, their sum is not public; the trace
+    of the released sum estimates it. Every person has a row, so it is not below one over the number
+    of rows at which a person counts as one.
     """
-    total_moment, total = SecondMoment(problem).matrix(answer), float(problem.n_units)
-    unit = problem.privacy_unit
+    total, unit = SecondMoment(problem).matrix(answer), problem.privacy_unit
+    mean_weight = 1.0
     if not unit.total_weight_is_public:
-        total = float(np.clip(np.trace(total_moment), total / unit.full_weight, total))
-    M = total_moment / total
+        trace = float(np.trace(total)) / problem.n_units
+        mean_weight = min(max(trace, 1 / unit.full_weight), 1.0)
+    M = total / (problem.n_units * mean_weight)
     corrected: Matrix = M - (np.trace(M) - 1) / len(M) * np.eye(len(M))
-    return corrected, total
+    return corrected, mean_weight
 
 
 def _bulk_mean(eigenvalues: Vector, edge: float) -> float:

@@ -17,6 +17,7 @@ from hushfit.audit import (
     estimator_mechanism,
     log_density,
     owner_attacks,
+    row_level_attack,
 )
 from hushfit.audit.attacks._canaries import RELATIONS, proved
 from hushfit.errors import InvalidArgument, UnsupportedRelation
@@ -162,6 +163,40 @@ def test_estimators_are_audited_by_what_they_hand_out():
     assert mechanism(0, 5).shape == (3,)
     np.testing.assert_array_equal(mechanism(0, 5), mechanism(0, 5))
     assert audit(mechanism, Claim.gaussian(8.0, 1e-5), 200).verdict is not Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("relation", list(Relation), ids=str)
+def test_a_fit_of_persons_keeps_its_claim_and_a_fit_of_rows_does_not_hold_for_a_person(relation):
+    name = "proximal-gd, person of 40 rows"
+    found = audit_solver(name, relation, trials=600)
+    assert found.verdict is Verdict.CONSISTENT
+    assert 0.5 < found.ratio <= 1.0
+    assert "one person" in str(found)
+    rows = row_level_attack(name, relation)
+    assert rows.neighbours.first.n_units == 47
+    read = audit(rows.white_box, rows.claim, 200)
+    assert read.verdict is Verdict.VIOLATED
+    assert read.ratio > 1.5
+    with pytest.raises(InvalidArgument, match="not known"):
+        row_level_attack("proximal-gd")
+
+
+def test_estimators_of_persons_are_audited_with_their_ids():
+    """Person 0 has three rows, or one; its records are the only ones that are not zero."""
+    tables = []
+    for k, label in ((3, 1), (1, 0)):
+        X = np.zeros((7 + k, 2))
+        X[:k, 0] = 1.0
+        y = np.array([label] * k + [0, 0, 0, 0, 0, 0, 1])
+        tables.append((X, y, [0] * k + list(range(1, 8))))
+    mechanism = estimator_mechanism(
+        lambda: PrivateLogisticRegression(
+            epsilon=8.0, delta=1e-5, classes=[0, 1], solver="proximal-gd"
+        ),
+        tuple(tables),
+    )
+    claim = Claim.gaussian(8.0, 1e-5)
+    assert audit(mechanism, claim, 200).verdict is not Verdict.VIOLATED
 
 
 def test_secure_noise_is_audited_as_releases_draw_it():

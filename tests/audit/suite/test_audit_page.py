@@ -9,9 +9,13 @@ import pytest
 from hushfit import PrivateLogisticRegression
 from hushfit.audit import FALSE_ALARMS, TARGETS, Claim, audit, audit_page, explain
 from hushfit.audit.suite._suite import (
+    ROW_LEVEL,
     alarm_level,
     attack_jobs,
+    is_wrong,
     markdown_tables,
+    measured,
+    persons_table,
     proof_of,
     run_attack,
 )
@@ -63,6 +67,27 @@ def test_a_job_tells_plain_values_and_makes_a_line():
     line = run_attack(job, 200, 1e-5)
     assert json.loads(json.dumps(line)) == line
     assert "| proximal-gd | white-box | 8 |" in markdown_tables([line])
+
+
+def test_a_claim_for_rows_must_break_when_it_is_read_for_a_person():
+    job = next(job for job in attack_jobs() if job.view == ROW_LEVEL)
+    line = run_attack(job, 400, 1e-5)
+    assert line["verdict"] == "violated"
+    assert not is_wrong(line)
+    assert is_wrong({**line, "verdict": "consistent"})
+    assert is_wrong({**line, "broken_claim": False})
+    assert line["unit"] == "one row, read as one person"
+    assert f"| {job.name.split(',')[0]} | rows | {job.relation} | 8, 1e-05 |" in persons_table(
+        [line]
+    )
+    assert job.name not in markdown_tables([line])
+
+
+def test_stored_attacks_on_persons_keep_their_claim():
+    stored = [line for line in measured() if "person of 40 rows" in line["name"]]
+    assert {line["unit"] for line in stored} == {"one person"}
+    assert all(line["verdict"] == "consistent" for line in stored)
+    assert all(line["ratio"] >= line["goal"] for line in stored)
 
 
 def test_relations_never_share_a_table():

@@ -35,6 +35,8 @@ def _subject(name):
     """The algorithm of a check, so that checks of one algorithm run together and calibrate once;
     else the check's own name.
     """
+    if name.startswith(("persons: rows of ", "persons: sensitivity of ")):
+        return "persons: queries" + name[name.rindex(" ") :]
     for kind in ("attack on ", "replay of ", "noise of ", "price of "):
         bare = name.removeprefix(kind).removesuffix(" (replace-one)").removesuffix(" (add-remove)")
         if name.startswith(kind) and bare in TARGETS:
@@ -139,6 +141,7 @@ WEAK = (
     "objective-kifer",
     "dp-sadmm",
     "dp-sgd",
+    "dp-sgd, person of 40 rows",
     "dp-adam",
     "dp-vradmm",
     "dp-vradmm, single noise",

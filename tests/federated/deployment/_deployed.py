@@ -82,15 +82,23 @@ def furnish(home, name, kit=None, seed=5, epsilon=4.0, schema=SCHEMA, more=""):
     return OwnerConfig.load(home / "owner.toml")
 
 
-def a_run(run="first", algorithm="pp-admm", settings=None, epsilon=1.0, **more):
+def a_run(
+    run="first",
+    algorithm="pp-admm",
+    settings=None,
+    epsilon=1.0,
+    units=ROWS,
+    terms=None,
+    **more,
+):
     return RunSpec(
         run,
         algorithm,
         {"steps": 4} if settings is None else settings,
         Network.ring(NAMES),
-        ROWS,
+        units,
         dict.fromkeys(NAMES, Budget(epsilon, 1e-5)),
-        terms_of(parse_schema(SCHEMA).schema),
+        terms_of(parse_schema(SCHEMA).schema) if terms is None else terms,
         **more,
     )
 
@@ -112,7 +120,9 @@ def in_one_process(configs, spec, folder, interruptions=()):
     """The weights of the same run in this process, with the same restarts, each given by the turns
     that every owner had taken.
     """
-    ledgers = {name: Ledger(9.0, 1e-5) for name in configs}
+    ledgers = {
+        name: Ledger(9.0, 1e-5, unit=config.open_ledger().unit) for name, config in configs.items()
+    }
     configs = {name: approving(config, spec) for name, config in configs.items()}
 
     def opened():

@@ -378,7 +378,7 @@ def test_a_draft_schema_is_refused(configs):
 
 
 def test_a_wrong_number_of_rows_is_refused(configs):
-    reasons = refused_run(configs, replace(a_run(), rows={**ROWS, "east": 10}))
+    reasons = refused_run(configs, replace(a_run(), units={**ROWS, "east": 10}))
     assert reasons["east"] == "it has 97 rows, and the run states another number."
 
 
@@ -426,9 +426,9 @@ BAD_SPECS = {
     "settings of 'pp-admm' have path": {"settings": {"path": "/etc"}},
     "settings of 'pp-admm' have steps": {"settings": {"steps": [1]}},
     "does not name a run": {"run": "../../etc"},
-    "it was not made by this version": {"rows": 3},
-    "must be whole numbers": {"rows": dict.fromkeys(NAMES, -1)},
-    "rows names": {"rows": {"north": 3}},
+    "it was not made by this version": {"units": 3},
+    "must be whole numbers": {"units": dict.fromkeys(NAMES, -1)},
+    "units names": {"units": {"north": 3}},
     "not all": {"dropped": NAMES},
     "must be positive": {"attempt": 0},
     "fingerprint": {"fingerprint": "0" * 64},

@@ -90,7 +90,7 @@ def test_approval_covers_everything_but_how_often_it_is_tried(north):
         a_run("agreed", settings={"steps": 5}),
         a_run("agreed", algorithm="ipp-admm"),
         a_run("agreed", epsilon=0.9),
-        replace(spec, rows={**ROWS, "east": 10}),
+        replace(spec, units={**ROWS, "east": 10}),
         replace(spec, terms={**spec.terms, "model": {**spec.terms["model"], "alpha": 0.5}}),
         a_run("another"),
     ]
@@ -483,7 +483,7 @@ def test_deep_toml_and_long_names_are_told_in_words(tmp_path, north):
         {"turn_timeout": 10**400},
         {"attempt": 10**400},
         {"settings": {"steps": 4, "eta": 10**400}},
-        {"rows": dict.fromkeys(NAMES, 10**400)},
+        {"units": dict.fromkeys(NAMES, 10**400)},
     ):
         with pytest.raises(InvalidArgument):
             RunSpec.from_dict({**a_run().to_dict(), **change})

@@ -223,7 +223,7 @@ def assert_refused(place, what, reply):
 
 def hocon(place, encoding="utf-16-le"):
     """The description of a run whose algorithm is an environment variable, as in the attack."""
-    head, tail = ('{"format": "hushfit-run-1", "algorithm": "', '"}')
+    head, tail = ('{"format": "hushfit-run-2", "algorithm": "', '"}')
     coded = [base64.b64encode(part.encode(encoding)).decode() for part in (head, tail)]
     spec = f'"{coded[0]}"${{AWS_SECRET_ACCESS_KEY}}"{coded[1]}"'
     return (
@@ -421,8 +421,8 @@ def descriptions(place):
         {"turn_timeout": "inf"},
         {"attempt": 10**400},
         {"attempt": True},
-        {"rows": {}},
-        {"rows": 3},
+        {"units": {}},
+        {"units": 3},
         {"budgets": {}},
         {"dropped": ["north"]},
         {"dropped": "north"},

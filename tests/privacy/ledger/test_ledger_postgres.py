@@ -17,6 +17,7 @@ from _ledgers import DELTA, forked, killed_while_paying, pay, server
 from hushfit import Ledger
 from hushfit.cli import run
 from hushfit.errors import LedgerError
+from hushfit.privacy.ledger._chain import FORMAT
 from hushfit.privacy.ledger._disk_ledger import DiskAccount
 from hushfit.privacy.ledger._verify import verify, verify_ledger
 
@@ -54,7 +55,7 @@ def test_many_make_a_ledger_at_once_under_any_default(server, database, url, lev
             assert received() == [f"data {k}"]
 
     make(0)
-    assert server.sql("SELECT version FROM hushfit_format", database=database) == [(3,)]
+    assert server.sql("SELECT version FROM hushfit_format", database=database) == [(FORMAT,)]
     assert verify_ledger(url) == {f"data {k}": [] for k in range(children)}
     for k in range(children):
         assert pay(Ledger(url, dataset=f"data {k}")).number == 1

@@ -18,6 +18,7 @@ from hushfit.models._file import read_model
 from hushfit.models._verify import model_problems
 from hushfit.privacy.ledger._ledger_key import KEY_VARIABLE, LedgerKey
 from hushfit.privacy.ledger._verify import export_anchors, head_anchor, verify, verify_ledger
+from hushfit.unit import ROW_ACCOUNT, PrivacyUnit
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ def test_heads_are_shown_for_keeping(ledger, path, capsys):
     assert f"patients: 4 entries, head {head}" in capsys.readouterr().out
     assert run(["ledger", "verify", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["heads"] == {
-        "patients": {"entries": 4, "head": head}
+        "patients": {"entries": 4, "head": head, "unit": ROW_ACCOUNT.to_dict()}
     }
 
 
@@ -302,6 +303,10 @@ def set_noise(contents):
     contents["guarantee"]["cost"] = {"kind": "gaussian", "noise_multiplier": 900.0, "count": 1}
 
 
+def set_unit(contents):
+    contents["guarantee"]["unit"] = PrivacyUnit.person(column="patient").to_dict()
+
+
 def set_coefficient(contents):
     contents["coef"][0][0] += 1e-9
 
@@ -310,6 +315,7 @@ FORGERIES = {
     "epsilon": (set_epsilon, "what was paid for is epsilon="),
     "cost": (set_noise, "for other releases than payment 1"),
     "relation": (lambda c: c["guarantee"].update(relation="add-remove"), "for other releases"),
+    "unit": (set_unit, "its guarantee protects one person"),
     "coefficient": (set_coefficient, "the ledger does not know it"),
     "note": (lambda c: c["guarantee"]["notes"].append("trust me"), "the ledger does not know it"),
     "other payment": (lambda c: c["receipt"].update(number=2), "not in the ledger any more"),

@@ -11,6 +11,7 @@ BLACK                View of an attacker who sees only the fitted model
 Canary               How a pair of neighbouring tables is made
 RELATIONS            All adjacency relations
 ROWS                 Number of rows of the attacked tables
+ROW_LEVEL_TARGETS    Attacks on a person that are repeated against fits that protect rows
 TARGETS              All attacked algorithms, by name
 Target               An algorithm to attack
 USUAL_BUDGET         The budget at which algorithms are attacked
@@ -18,6 +19,7 @@ WHITE                View of an attacker who sees every release
 attack_on            The strongest known attack on an algorithm
 audit_solver         Audit an algorithm of the library with its own canary
 owner_attacks        Attacks on one owner of a federated run, by all the others
+row_level_attack     The attack on a person, against a fit that protects single rows
 proved               Whether an algorithm has a guarantee under the adjacency relation
 OneRun               Result of an audit with one run
 gradient_canaries    One fit with a canary for every coordinate
@@ -41,6 +43,7 @@ from hushfit.audit.attacks._auditor import (
 from hushfit.audit.attacks._canaries import (
     BLACK,
     RELATIONS,
+    ROW_LEVEL_TARGETS,
     ROWS,
     TARGETS,
     USUAL_BUDGET,
@@ -51,6 +54,7 @@ from hushfit.audit.attacks._canaries import (
     audit_solver,
     owner_attacks,
     proved,
+    row_level_attack,
 )
 from hushfit.audit.attacks._one_run import (
     OneRun,
@@ -65,6 +69,7 @@ __all__ = [
     "BLACK",
     "RELATIONS",
     "ROWS",
+    "ROW_LEVEL_TARGETS",
     "SEARCHES",
     "TARGETS",
     "USUAL_BUDGET",
@@ -88,5 +93,6 @@ __all__ = [
     "one_run_p_value",
     "owner_attacks",
     "proved",
+    "row_level_attack",
     "search_attacks",
 ]

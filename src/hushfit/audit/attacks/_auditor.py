@@ -23,6 +23,7 @@ from hushfit.audit._bounds import (
 )
 from hushfit.audit._curators import seeded_curator
 from hushfit.audit._laws import log_ratio
+from hushfit.audit.checks import Table, fitted_on
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.federated import Algorithm, Seat
@@ -89,6 +90,7 @@ class Audit:
             "name": self.name,
             "view": self.view,
             "relation": str(self.claim.relation),
+            "unit": self.claim.unit.in_words,
             "canary": self.canary,
             "claimed": self.claim.epsilon,
             "delta": self.claim.delta,
@@ -105,8 +107,8 @@ class Audit:
     def __str__(self) -> str:
         sure = f"{100 * (1 - self.bound.level):.10g} %"
         return (
-            f"{self.name} ({self.view}, {self.claim.relation}): claimed epsilon "
-            f"{self.claim.epsilon:.4g} at delta {self.claim.delta:.2g}, "
+            f"{self.name} ({self.view}, {self.claim.relation}, {self.claim.unit.in_words}): "
+            f"claimed epsilon {self.claim.epsilon:.4g} at delta {self.claim.delta:.2g}, "
             f"measured at least {self.measured:.4g} with {sure} confidence ({self.ratio:.0%} of "
             f"the claim) in {self.trials} trials: "
             f"{self.verdict}."
@@ -228,12 +230,13 @@ def linear_score(first: Matrix, second: Matrix) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Two tables that differ in one row.
+    """Two tables that differ in one unit: a row, or all rows of a person.
 
     Parameters
     ----------
     first, second : DataSource
     row : int
+        The unit: its row, or the number of the person.
     words : str
         How they differ.
     """
@@ -286,6 +289,7 @@ class Attack:
         claim = claim_of(
             self.quote, self.budget, self.problem.relation, self.problem.n_units, self.gaussian
         )
+        claim = replace(claim, unit=self.problem.privacy_unit)
         law, multipliers = self.law, self.quote.multipliers
         if law is None:
             return claim
@@ -395,7 +399,7 @@ def claim_of(
 
 def estimator_mechanism(
     make: Callable[[], Any],
-    tables: tuple[tuple[Any, Any], tuple[Any, Any]],
+    tables: tuple[Table, Table],
     attributes: tuple[str, ...] = ("coef_", "intercept_"),
 ) -> Mechanism:
     """A mechanism from an estimator: the attacker sees the fitted attributes.
@@ -404,8 +408,8 @@ def estimator_mechanism(
     ----------
     make : callable
         Returns a fresh, unfitted estimator that takes ``random_state``.
-    tables : pair of (X, y)
-        Neighbours.
+    tables : pair of (X, y) or (X, y, groups)
+        Neighbours: in one row, or with ids of persons in all rows of one of them.
     attributes : tuple of str, default=("coef_", "intercept_")
 
     Returns
@@ -415,10 +419,9 @@ def estimator_mechanism(
     """
 
     def mechanism(world: int, seed: int) -> Vector:
-        X, y = tables[world]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted = make().set_params(random_state=seed % 2**32).fit(X, y)
+            fitted = fitted_on(make().set_params(random_state=seed % 2**32), tables[world])
         return np.concatenate([np.ravel(getattr(fitted, name)) for name in attributes])
 
     return mechanism

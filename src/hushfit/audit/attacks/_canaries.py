@@ -28,7 +28,7 @@ from hushfit.audit.attacks._auditor import (
 from hushfit.audit.attacks._preparation import QuantileQueries, VocabularyQuery
 from hushfit.audit.attacks._search import SEARCHES, search_attacks
 from hushfit.audit.checks import curve_of, repeated_corner
-from hushfit.data import as_source
+from hushfit.data import DataSource, Persons, as_source
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.federated import PPADMM, Algorithm, Network, Seat, SharedSolver
 from hushfit.losses import Squared
@@ -63,6 +63,7 @@ from hushfit.solvers import (
     WhitenedGradientDescent,
     solver_from,
 )
+from hushfit.unit import ROW, PrivacyUnit
 
 # A label so large that the slope of the loss is at its bound for all weights that occur.
 FAR = 1e4
@@ -91,6 +92,8 @@ class Canary:
     pushing : int, default=0
         Number of other rows equal to the first record: a choice is then nearly decided, and its
         least likely outcome is the most informative.
+    person_rows : int, default=1
+        Above 1, the canary is a person with so many copies of the record; all others have one row.
     """
 
     columns: int = 2
@@ -99,7 +102,12 @@ class Canary:
     other_label: float | None = None
     crowd: bool = False
     pushing: int = 0
+    person_rows: int = 1
     rows: ClassVar[int] = ROWS
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        return PrivacyUnit.person() if self.person_rows > 1 else ROW
 
     def records(self, relation: Relation) -> tuple[Matrix, Vector]:
         """The two records and their labels; the second is the null record under add-remove."""
@@ -124,11 +132,21 @@ class Canary:
             if self.pushing:
                 X[-self.pushing :], y[-self.pushing :] = records[0], labels[0]
             X[row], y[row] = record, label
-            tables.append(as_source(X, y, fit_intercept=False))
+            tables.append(self._source(X, y, row))
         return Neighbours(tables[0], tables[1], row, self.words(relation))
+
+    def _source(self, X: Matrix, y: Vector, row: int) -> DataSource:
+        if self.person_rows == 1:
+            return as_source(X, y, fit_intercept=False)
+        owner = np.append(np.arange(len(X)), np.full(self.person_rows - 1, row))
+        persons = Persons(owner, len(X), self.unit)
+        return as_source(X[owner], y[owner], fit_intercept=False, persons=persons)
 
     def words(self, relation: Relation) -> str:
         """Description of how the tables differ."""
+        alone = replace(self, person_rows=1)
+        if self.person_rows > 1:
+            return f"a person with {self.person_rows} rows, all alike: {alone.words(relation)}"
         near = "" if self.label == FAR else f", label {self.label:g}"
         if replaces_one(relation) and self.other_label is not None:
             near += f" against {-self.other_label:g}"
@@ -165,6 +183,7 @@ class CellCanary:
 
     columns: int = 2
     rows: int = 64
+    unit: ClassVar[PrivacyUnit] = ROW
 
     def neighbours(self, relation: Relation, row: int = 0) -> Neighbours:
         """The two tables; under add-remove the second record has no values."""
@@ -192,6 +211,7 @@ class TextCanary:
 
     columns: int = 40
     common: int = 30
+    unit: ClassVar[PrivacyUnit] = ROW
 
     @property
     def rows(self) -> int:
@@ -283,6 +303,8 @@ class Target:
 
 _POISSON = PoissonBatch(0.25)
 _CORNERS = 4
+_PERSON = Canary(person_rows=40)
+_OF_PERSON = f"person of {_PERSON.person_rows} rows"
 # One column: the weights then move along the record, and slopes below their bound follow them.
 _LINE = Canary(columns=1)
 _TRACKING = Canary(columns=1, label=0.45)
@@ -375,10 +397,20 @@ TARGETS: dict[str, Target] = {
     "bls": Target(DPBLS(steps=2, rate=0.5, candidates=4, first_step=1.0), _LINE, 0.5, note=_GATES),
     "bls, all rows": Target(DPBLS("gd", steps=2, candidates=4, first_step=1.0), _LINE, repeats=2),
     "dp-agd": Target(DPAGD(steps=2, candidates=4, choice_share=0.1), _LINE, repeats=3),
+    f"whitened-gd, {_OF_PERSON}": Target(
+        WhitenedGradientDescent(steps=4), _PERSON, ridge=1e-3, repeats=2
+    ),
+    f"proximal-gd, {_OF_PERSON}": Target(ProximalGradient(steps=4), _PERSON),
+    f"dp-sgd, {_OF_PERSON}": Target(DPSGD(steps=4, sampling=_POISSON), _PERSON, goal=0.5),
     "quantiles": Target(QuantileQueries(), CellCanary()),
     "vocabulary": Target(VocabularyQuery(), TextCanary(), goal=0.5, note=_ONE_BIT),
 }
 """Every algorithm, and preprocessing, with the settings and the canary of its audit."""
+
+ROW_LEVEL_TARGETS = (f"whitened-gd, {_OF_PERSON}", f"proximal-gd, {_OF_PERSON}")
+"""Attacks on a person that are repeated against a fit that protects single rows. All releases are
+Gaussian shifts then, of 40 times the size, so that the family estimator holds.
+"""
 
 RELATIONS = tuple(Relation)
 
@@ -416,13 +448,53 @@ def attack_on(
         canary = canary.at_threshold(target.solver, budget, relation)
     penalty = ScaledL2(target.ridge) if target.ridge else Zero()
     problem = Problem(
-        Squared(1.0), penalty, canary.rows, canary.columns, relation, fit_intercept=False
+        Squared(1.0),
+        penalty,
+        canary.rows,
+        canary.columns,
+        relation,
+        fit_intercept=False,
+        privacy_unit=canary.unit,
     )
     solver = solver_from(target.solver, problem, budget)
     made = Attack(
         solver, problem, canary.neighbours(relation), budget, secure, target.gaussian, target.law
     )
     return _at_worst_row(made, canary) if target.worst_row else made
+
+
+def row_level_attack(
+    name: str,
+    relation: Relation | str = Relation.REPLACE_ONE,
+    budget: Budget = USUAL_BUDGET,
+) -> Attack:
+    """The attack on a person, against a fit of the same table that protects single rows.
+
+    The claim is what the row-level fit states, read as if it held for the person. It does not: all
+    rows of a person together reveal more than one row does.
+
+    Parameters
+    ----------
+    name : str
+        One of `ROW_LEVEL_TARGETS`.
+    relation : Relation or str, default="replace-one"
+    budget : Budget
+
+    Returns
+    -------
+    Attack
+    """
+    require_known(name, dict.fromkeys(ROW_LEVEL_TARGETS), "attack on a person")
+    attack = attack_on(name, relation, budget)
+    row = attack.neighbours.row
+    first, second = (
+        as_source(source.X, source.y, fit_intercept=False)  # type: ignore[attr-defined]
+        for source in attack.neighbours.tables
+    )
+    problem = replace(attack.problem, n_units=first.n_units, privacy_unit=ROW)
+    words = f"{attack.neighbours.words}; the fit takes each row for a unit"
+    solver = solver_from(TARGETS[name].solver, problem, budget)
+    return Attack(solver, problem, Neighbours(first, second, row, words), budget)
 
 
 def _at_worst_row(attack: Attack, canary: Canary | CellCanary | TextCanary) -> Attack:

@@ -11,6 +11,8 @@ LAYOUTS                  Containers of the same cells: lists, numpy and pyarrow
 check_cells              Check that no cell of a column changes how the others are read
 Fuzzed                   The worst pair of neighbours that a search found
 check_order              Check that a query sums records exactly
+Table                    Rows and labels, and the ids of persons if they are the units
+fitted_on                An estimator fitted on a table
 check_overwritten        Check the sensitivity of a query after its arrays were overwritten
 check_replay             Check that a run is a function of its releases
 check_sensitivity        `fuzz_sensitivity` as a finding
@@ -39,6 +41,12 @@ check_release_noise      Check the noise that a curator adds to an answer
 check_sampler            Check distribution, independence and freshness of a sampler
 check_small_noise        Check that noise of a tiny sensitivity has the paid scale, or is refused
 noise_findings           `check_release_noise` for answers that were collected elsewhere
+PersonTable              Rows of persons; the rows of one person can be replaced
+check_person_sensitivity `fuzz_person_sensitivity` as a finding
+check_positions          Check that what a query reads of a row does not depend on its position
+check_rows_of_persons    Check that an answer depends on used rows alone, not on order or number
+check_shares             Check that weights of rows are what the proofs assume
+fuzz_person_sensitivity  Search for two lists of rows of one person that exceed a sensitivity
 Laws                     Probabilities of the cells of one answer on two tables
 check_choices            Check that a mechanism's choices have the distribution of its cost
 check_mechanism_price    `check_price` of one mechanism by itself
@@ -66,11 +74,13 @@ from hushfit.audit.checks._boundary import (
 from hushfit.audit.checks._cells import LAYOUTS, check_cells
 from hushfit.audit.checks._deterministic import (
     Fuzzed,
+    Table,
     check_order,
     check_overwritten,
     check_replay,
     check_sensitivity,
     check_side_channels,
+    fitted_on,
     fuzz_sensitivity,
 )
 from hushfit.audit.checks._disk_ledger import check_disk_ledger
@@ -95,6 +105,14 @@ from hushfit.audit.checks._noise import (
     check_sampler,
     check_small_noise,
     noise_findings,
+)
+from hushfit.audit.checks._persons import (
+    PersonTable,
+    check_person_sensitivity,
+    check_positions,
+    check_rows_of_persons,
+    check_shares,
+    fuzz_person_sensitivity,
 )
 from hushfit.audit.checks._prices import (
     Laws,
@@ -124,6 +142,8 @@ __all__ = [
     "Fuzzed",
     "Laws",
     "ObjectiveGradient",
+    "PersonTable",
+    "Table",
     "best_of_gaussians",
     "check_batch_sensitivity",
     "check_batches",
@@ -139,16 +159,20 @@ __all__ = [
     "check_order",
     "check_overwritten",
     "check_paid",
+    "check_person_sensitivity",
+    "check_positions",
     "check_price",
     "check_quote",
     "check_refusals",
     "check_release_noise",
     "check_replay",
+    "check_rows_of_persons",
     "check_run_noise",
     "check_sampler",
     "check_sealed",
     "check_search_price",
     "check_sensitivity",
+    "check_shares",
     "check_side_channels",
     "check_small_noise",
     "choice_law",
@@ -156,6 +180,8 @@ __all__ = [
     "exact_cases",
     "exact_findings",
     "example_queries",
+    "fitted_on",
+    "fuzz_person_sensitivity",
     "fuzz_sensitivity",
     "gate_law",
     "noise_findings",

@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -22,9 +22,9 @@ from scipy.stats import binom, chi2, norm
 
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.audit._curators import seeded_curator
-from hushfit.audit.checks._deterministic import _observed
+from hushfit.audit.checks._deterministic import Table, fitted_on, observed_fit
 from hushfit.audit.checks._noise import LEVEL, Finding
-from hushfit.data import DataSource, SeededCoins, as_source
+from hushfit.data import DataSource, DenseRows, Persons, SeededCoins, SparseRows, as_source
 from hushfit.errors import HushfitError, UndeclaredRelease
 from hushfit.privacy import (
     ApproximateCost,
@@ -52,6 +52,7 @@ from hushfit.release import (
     TotalScore,
 )
 from hushfit.release.curator import Curator
+from hushfit.unit import AccountUnit
 
 # A paid cost may differ from a recomputed one by the rounding of its accountant.
 _PRICE_ROUNDING = 1e-6
@@ -62,13 +63,26 @@ _UNIT_ROUNDING = 1e-9
 
 
 def null_table(source: DataSource) -> DataSource:
-    """A table of the same size in which every record is the null record."""
+    """A table in which every record is the null record, of as many units; persons have as many
+    rows as they had, so that anything that counts rows still sees their number.
+    """
     if isinstance(source, TextColumns):
-        return TextColumns(tuple((None,) * source.n_units for _ in source.columns))
-    null_rows = np.full((source.n_units, source.n_features), np.nan)
+        return replace(source, columns=tuple((None,) * len(one) for one in source.columns))
+    null_rows = np.full((len(source.y), source.n_features), np.nan)
     return as_source(
-        null_rows, np.zeros(source.n_units), fit_intercept=getattr(source, "fit_intercept", False)
+        null_rows,
+        np.zeros(len(source.y)),
+        fit_intercept=getattr(source, "fit_intercept", False),
+        persons=_persons_of(source),
     )
+
+
+def _persons_of(source: DataSource) -> Persons | None:
+    """Whose rows they are, where units are persons."""
+    if not source.privacy_unit.is_person:
+        return None
+    assert isinstance(source, DenseRows | SparseRows | TextColumns)
+    return source.persons
 
 
 @contextmanager
@@ -141,7 +155,7 @@ class BoundaryLog:
 
 
 def check_sealed(
-    make: Callable[[], Any], tables: Sequence[tuple[Any, Any]], name: str = "fit"
+    make: Callable[[], Any], tables: Sequence[Table], name: str = "fit"
 ) -> list[Finding]:
     """Check that a fit reads rows only through its curators, record by record.
 
@@ -149,19 +163,19 @@ def check_sealed(
     ----------
     make : callable
         Returns a fresh estimator with a seed, so that two fits draw the same noise.
-    tables : sequence of (X, y)
-        Tables that differ in one row.
+    tables : sequence of (X, y) or (X, y, groups)
+        Tables that differ in one row, or in all rows of one person, also in their number.
     name : str, default="fit"
 
     Returns
     -------
     list of Finding
         With sealed curators, no output of the fit depends on the table, to the last bit of its
-        attributes. Of the rows that curators hold, no record is longer than one, and replacing one
-        changes no other.
+        attributes. Of the rows that curators hold, no record is longer than one, and replacing a
+        row, or the rows of a person, changes no other.
     """
     seen, behind = [], []
-    for X, y in tables:
+    for table in tables:
         made: list[Any] = []
 
         def fresh(made: list[Any] = made) -> Any:
@@ -169,13 +183,13 @@ def check_sealed(
             return made[0]
 
         with recorded_boundary(seal=True) as log:
-            observed = _observed(fresh, X, y)
+            observed = observed_fit(fresh, table)
         observed["values of attributes"] = _frozen(
             {key: value for key, value in vars(made[0]).items() if key.endswith("_")}
         )
         observed["number of accesses"] = [type(event).__name__ for event in log.events]
         seen.append(observed)
-        behind.append([_records(source) for source in log.sources])
+        behind.append([_units(source) for source in log.sources])
     findings = [
         Finding(
             f"{name}: a sealed fit succeeds",
@@ -196,12 +210,14 @@ def check_sealed(
     return [*findings, *_record_findings(name, behind)]
 
 
-def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding]:
-    """Check that tables have equally many records, of length at most one, all equal but one."""
-    shapes = [[np.shape(records) for records in of_table] for of_table in behind]
+def _record_findings(name: str, behind: Sequence[Sequence[list[Any]]]) -> list[Finding]:
+    """Check that tables have equally many units, records of length at most one, and all units
+    equal but one.
+    """
+    shapes = [[(len(units), units[0].shape[1:]) for units in of_table] for of_table in behind]
     other = next((shape for shape in shapes if shape != shapes[0]), None)
     counted = Finding(
-        f"{name}: all tables have equally many records",
+        f"{name}: all tables have equally many units",
         other is None,
         "" if other is None else f"{shapes[0]} against {other}",
     )
@@ -209,13 +225,13 @@ def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding
         return [counted]
     longest, moved = 0.0, 0
     for first, *others in zip(*behind, strict=True):
-        for records in (first, *others):
-            if records.dtype != object:
-                longest = max(
-                    longest, float(np.linalg.norm(records[:, :-1], axis=1).max(initial=0.0))
-                )
-            # One of them is the replaced record, at any position a split has put it.
-            moved = max(moved, int((records != first).any(axis=1).sum()) - 1)
+        for units in (first, *others):
+            if units[0].dtype != object:
+                records = np.concatenate(units)[:, :-2]
+                longest = max(longest, float(np.linalg.norm(records, axis=1).max(initial=0.0)))
+            # One of them is the replaced unit, at any position a split has put it.
+            differ = sum(not np.array_equal(a, b) for a, b in zip(units, first, strict=True))
+            moved = max(moved, differ - 1)
     return [
         counted,
         Finding(
@@ -224,23 +240,34 @@ def _record_findings(name: str, behind: Sequence[Sequence[Any]]) -> list[Finding
             f"longest {longest:.6f}",
         ),
         Finding(
-            f"{name}: replacing a row changes no other record",
+            f"{name}: replacing a unit changes no other",
             moved <= 0,
-            f"{max(moved, 0)} other records changed",
+            f"{max(moved, 0)} other units changed",
         ),
     ]
 
 
+def _units(source: DataSource) -> list[Any]:
+    """What a query can read of each unit: of each of its rows the record with the intercept's
+    entry, the label and the weight.
+    """
+    rows = _records(source)
+    persons = _persons_of(source)
+    if persons is None:
+        return list(rows[:, None])
+    return [rows[persons.codes == code] for code in range(persons.n_persons)]
+
+
 def _records(source: DataSource) -> Any:
-    """What a query can read of each row: its record with the intercept's entry, and its label."""
     if isinstance(source, TextColumns):
         return np.array(source.columns, dtype=object).T
-    width = source.n_features + 1
-    found = np.zeros((source.n_units, width + 1))
+    width, n = source.n_features + 1, len(source.y)
+    found = np.zeros((n, width + 2))
     for block in source.blocks():
         for j, unit in enumerate(np.eye(width)):
             found[block.place, j] = np.nan_to_num(block.margins(unit), nan=0.0)
-    found[:, -1] = np.nan_to_num(source.y, nan=0.0)
+    found[:, -2] = np.nan_to_num(source.y, nan=0.0)
+    found[:, -1] = source.shares
     return found
 
 
@@ -286,6 +313,7 @@ def check_paid(
     budget: Budget,
     relation: Relation,
     name: str = "fit",
+    groups: Any = None,
 ) -> list[Finding]:
     """Check that every access to the rows was paid before, at its full cost, within the guarantee.
 
@@ -297,14 +325,20 @@ def check_paid(
     budget : Budget
     relation : Relation
     name : str, default="fit"
+    groups : array, optional
+        Ids of persons, where they are the units.
 
     Returns
     -------
     list of Finding
     """
-    ledger = Ledger(1e6, budget.delta, str(relation))
+    # An account of persons refuses a charge for rows.
+    account = "row" if groups is None else "person"
+    ledger = Ledger(1e6, budget.delta, str(relation), unit=account)
+    table: Table = (X, y) if groups is None else (X, y, groups)
+    n_units = len(X) if groups is None else len(np.unique(groups))
     with recorded_boundary() as log:
-        fitted = _without_warnings(lambda: make(ledger).fit(X, y))
+        fitted = _without_warnings(lambda: fitted_on(make(ledger), table))
     paid = [
         event.cost
         for event in log.events
@@ -312,7 +346,7 @@ def check_paid(
     ]
     guarantee = fitted.privacy_
     spent = epsilon_of(compose(paid), budget.delta, relation) if paid else 0.0
-    unpaid, twice = _unpaid_accesses(log), _rows_of_one_trial(log) - len(X)
+    unpaid, twice = _unpaid_accesses(log), _units_of_one_trial(log) - n_units
     most_expensive = max(
         (
             epsilon_of(cost, budget.delta, relation)
@@ -328,7 +362,9 @@ def check_paid(
     )
     return [
         Finding(f"{name}: paid before every access", not unpaid, f"{len(unpaid)} unpaid accesses"),
-        Finding(f"{name}: no row is fitted on and scored on", twice <= 0, f"{max(twice, 0)} rows"),
+        Finding(
+            f"{name}: no unit is fitted on and scored on", twice <= 0, f"{max(twice, 0)} units"
+        ),
         Finding(
             f"{name}: paid once for each fit",
             0 < len(paid) <= len(log.sources),
@@ -368,9 +404,9 @@ def _is_search(log: BoundaryLog) -> bool:
     )
 
 
-def _rows_of_one_trial(log: BoundaryLog) -> int:
-    """Rows of a fit and its score together. A cost that is the larger of the two assumes that no
-    row is in both.
+def _units_of_one_trial(log: BoundaryLog) -> int:
+    """Units of a fit and its score together. A cost that is the larger of the two assumes that no
+    unit is in both.
     """
     scored = {
         id(event.curator)
@@ -480,7 +516,31 @@ def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> li
         Finding(
             "ledger: no noise is refused", not _accepts(fresh(budget, relation), GaussianCost(0.0))
         ),
+        *([] if make is not None else _units_of_accounts(budget, relation)),
         *([_choosing_does_not_pay(lambda: fresh(budget, relation))] if ledger.adaptive else []),
+    ]
+
+
+def _units_of_accounts(budget: Budget, relation: Relation) -> list[Finding]:
+    """An account of persons takes charges for rows only as charges for all rows of a person."""
+    cost, rows = GaussianCost(16.0), 3
+
+    def accepted(unit: str | AccountUnit) -> int:
+        ledger = Ledger(budget.epsilon, budget.delta, str(relation), unit=unit)
+        return sum(_accepts(ledger, cost) for _ in range(60))
+
+    alone, at_once = accepted("person"), accepted(AccountUnit("person", rows_per_person=rows))
+    # A shift by a person is so many times as large, and variances add up.
+    most = _gaussian_charges(budget, 16.0 / rows)
+    return [
+        Finding(
+            "ledger: an account of persons refuses charges for rows", alone == 0, f"{alone} charges"
+        ),
+        Finding(
+            "ledger: a charge for rows counts for all rows of a person",
+            0 < at_once <= most,
+            f"{at_once} charges, {most} fit",
+        ),
     ]
 
 
@@ -611,15 +671,20 @@ def check_refusals(source: DataSource, query: Any, other: Any, relation: Relatio
 
 
 class WatchedRows:
-    """A source that records which of its rows are read."""
+    """A source that records which of its units, and which of their rows, are read."""
 
     def __init__(self, source: DataSource) -> None:
         self._source = source
-        self.read: list[IntVector | None] = []
+        self.asked: list[IntVector | None] = []
+        self.read: list[IntVector] = []
 
-    def blocks(self, rows: IntVector | None = None) -> Any:
-        self.read.append(rows)
-        return self._source.blocks(rows)
+    def blocks(self, units: IntVector | None = None) -> Any:
+        self.asked.append(units)
+        found: list[Any] = list(self._source.blocks(units))
+        places = np.arange(len(self._source.y))
+        rows = [block.rows if len(block.rows) else places[block.place] for block in found]
+        self.read.append(np.concatenate(rows) if rows else places[:0])
+        return iter(found)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
@@ -634,7 +699,8 @@ def check_batches(
     seed: int = 0,
     level: float = LEVEL,
 ) -> list[Finding]:
-    """Check that the rows a mechanism reads are the secret batch of its cost.
+    """Check that the rows a mechanism reads are the secret batch of its cost: of units, with all
+    their rows.
 
     Parameters
     ----------
@@ -647,7 +713,7 @@ def check_batches(
     draws : int, default=400
     seed : int, default=0
     level : float, default=1e-6
-        False-alarm rate of each of four tests.
+        False-alarm rate of each of two tests.
 
     Returns
     -------
@@ -655,20 +721,28 @@ def check_batches(
     """
     kind, n = type(mechanism).__name__, source.n_units
     entropy = Entropy(relation, SeededSampler(seed), SeededCoins(seed + 1))
-    accesses = []
+    persons, accesses, read = _persons_of(source), [], []
     for _ in range(draws):
         watched: Any = WatchedRows(source)
         mechanism.answer(query, watched, 1.0, entropy)
-        accesses.append(watched.read)
+        accesses.append(watched.asked)
+        read.append(watched.read)
+    used = np.flatnonzero(np.broadcast_to(source.shares > 0, len(source.y)))
+    of_row = np.arange(n) if persons is None else persons.codes
+    together = Finding(
+        f"{kind}: the rows of a unit are read together",
+        all(_whole_units(rows, used, of_row) for one in read for rows in one),
+    )
     if isinstance(query, PermutedRun):
-        return _order_findings(kind, accesses, query, n, level)
-    counts = np.array([_multiplicities(read, n) for read in accesses])
+        return [*_order_findings(kind, accesses, query, n, level), together]
+    counts = np.array([[_reads(rows, of_row, n) for rows in one] for one in read])
     rate = float(getattr(mechanism.cost(1.0, 1, n), "rate", 1.0))
     inside = counts.max(axis=1) > 0
     per_row = inside.sum(axis=0)
     # The batch is secret and the same for every access of one answer.
     one_batch = bool((counts == counts[:, :1]).all()) if counts.ndim == 3 else True
     found = [
+        together,
         Finding(
             f"{kind}: no row is read twice",
             int(counts.max()) <= 1,
@@ -692,11 +766,17 @@ def check_batches(
     return found
 
 
-def _multiplicities(read: Sequence[IntVector | None], n: int) -> Matrix:
-    """How often each row was read in each access of one answer."""
-    return np.array(
-        [np.ones(n) if rows is None else np.bincount(rows, minlength=n)[:n] for rows in read]
-    )
+def _whole_units(rows: IntVector, used: IntVector, of_row: IntVector) -> bool:
+    """Whether all used rows of every unit were read, or none."""
+    expected = used[np.isin(of_row[used], of_row[rows])]
+    return np.array_equal(np.unique(np.intersect1d(rows, used)), expected)
+
+
+def _reads(rows: IntVector, of_row: IntVector, n_units: int) -> IntVector:
+    """How often each unit was read: the largest number of reads of one of its rows."""
+    of_unit = np.zeros(n_units, dtype=np.int64)
+    np.maximum.at(of_unit, of_row, np.bincount(rows, minlength=len(of_row)))
+    return of_unit
 
 
 def _fresh_batches(kind: str, inside: Matrix, level: float) -> Finding:

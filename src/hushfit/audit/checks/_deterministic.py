@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, is_dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from hushfit.solvers import Solver, run
 
 # Allowance for the rounding of the distance itself.
 _ROUNDING = 1e-9
+Table: TypeAlias = tuple[Any, Any] | tuple[Any, Any, Any]
+"""Rows and labels, and the ids of persons if they are the units."""
 _EXTREMES = (np.nan, np.inf, 1e200, 1e-200, 0.0)
 
 
@@ -92,7 +94,7 @@ def fuzz_sensitivity(
     Fuzzed
     """
     relation, rng, d = Relation.parse(relation), np.random.default_rng(seed), rows.shape[1]
-    answer, apart, bound = _measured(query, relation)
+    answer, apart, bound = measured_distance(query, relation)
     fit_intercept = query.problem.fit_intercept
 
     def ratio(pair: Sequence[tuple[Vector, float]]) -> float:
@@ -107,10 +109,10 @@ def fuzz_sensitivity(
 
     best = Fuzzed(-1.0, ((rows[row], float(labels[row])), (rows[row], float(labels[row]))))
     for start in range(starts):
-        pair = [_random_record(rng, d, draw_label, extreme=start == starts - 1) for _ in range(2)]
+        pair = [random_record(rng, d, draw_label, extreme=start == starts - 1) for _ in range(2)]
         here = ratio(pair)
         for step in range(climbs):
-            moved = _moved(pair, rng, step, draw_label)
+            moved = moved_records(pair, rng, step, draw_label)
             there = ratio(moved)
             if not there <= here:
                 pair, here = moved, there
@@ -119,7 +121,7 @@ def fuzz_sensitivity(
     return best
 
 
-def _measured(
+def measured_distance(
     query: Any, relation: Relation
 ) -> tuple[Callable[[DataSource], Vector], Callable[[Vector, Vector], float], float]:
     """The answer that a query's sensitivity bounds, its distance function, and the bound."""
@@ -137,7 +139,7 @@ def _measured(
             (query.sensitivity(relation)),
         )
     if isinstance(query, GatedStep):
-        return _measured(query.gradient, relation)
+        return measured_distance(query.gradient, relation)
     weights = np.ones(query.size) if query.doubled is None else np.where(query.doubled, 2.0, 1.0)
     if isinstance(query, LossDrop):
         weights = np.ones(query.size)
@@ -166,7 +168,7 @@ def _vertex_distance(query: SteepestCorner) -> Callable[[Vector, Vector], float]
     return apart
 
 
-def _random_record(
+def random_record(
     rng: np.random.Generator,
     d: int,
     draw_label: Callable[[np.random.Generator], float],
@@ -178,7 +180,7 @@ def _random_record(
     return x, draw_label(rng)
 
 
-def _moved(
+def moved_records(
     pair: Sequence[tuple[Vector, float]],
     rng: np.random.Generator,
     step: int,
@@ -209,14 +211,14 @@ def check_overwritten(
     rng, tables = np.random.default_rng(seed), [(rows, labels)]
     for _ in range(12):
         X, y = rows.copy(), labels.copy()
-        X[0], y[0] = _random_record(rng, rows.shape[1], draw_label, extreme=False)
+        X[0], y[0] = random_record(rng, rows.shape[1], draw_label, extreme=False)
         tables.append((X, y))
     sources = [as_source(X, y, fit_intercept=query.problem.fit_intercept) for X, y in tables]
-    answer, _, _ = _measured(query, relation)
+    answer, _, _ = measured_distance(query, relation)
     for source in sources:  # fills the caches
         answer(source)
     written = overwrite_arrays(query)
-    answer, apart, bound = _measured(query, relation)
+    answer, apart, bound = measured_distance(query, relation)
     answers = [answer(source) for source in sources]
     ratio = max(apart(one, answers[0]) for one in answers[1:]) / bound
     evidence = (
@@ -283,7 +285,10 @@ def check_order(
     -------
     Finding
     """
-    rng, (answer, _, _) = np.random.default_rng(0), _measured(query, Relation.parse(relation))
+    rng, (answer, _, _) = (
+        np.random.default_rng(0),
+        measured_distance(query, Relation.parse(relation)),
+    )
     orders = [np.arange(len(rows)), *(rng.permutation(len(rows)) for _ in range(shuffles))]
     fit_intercept = query.problem.fit_intercept
     answers = [
@@ -374,7 +379,7 @@ def _same_query(a: Any, b: Any) -> bool:
 
 
 def check_side_channels(
-    make: Callable[[], Any], tables: Sequence[tuple[Any, Any]], name: str = "fit"
+    make: Callable[[], Any], tables: Sequence[Table], name: str = "fit"
 ) -> list[Finding]:
     """Check that only the released numbers depend on the rows.
 
@@ -386,15 +391,15 @@ def check_side_channels(
     ----------
     make : callable
         Returns a fresh estimator; ``verbose`` output is compared too.
-    tables : sequence of (X, y)
-        Neighbours in one row: ordinary, large, NaN, ...
+    tables : sequence of (X, y) or (X, y, groups)
+        Neighbours in one row, or in all rows of one person: ordinary, large, NaN, ...
     name : str, default="fit"
 
     Returns
     -------
     list of Finding
     """
-    seen = [_observed(make, X, y) for X, y in tables]
+    seen = [observed_fit(make, table) for table in tables]
     failed = [observed["errors"] for observed in seen if observed["errors"]]
     # If all fits fail with the same error, there is nothing to compare.
     findings = [
@@ -418,10 +423,18 @@ class _LogRecorder(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name.partition(".")[0] == "numba":
+            return  # of the compiler, when a loop runs for the first time
         self.lines.append(f"{record.name} {record.levelname} {record.getMessage()}")
 
 
-def _observed(make: Callable[[], Any], X: Any, y: Any) -> dict[str, Any]:
+def fitted_on(estimator: Any, table: Table) -> Any:
+    """The estimator fitted on a table; with persons as units if the table has ids."""
+    X, y, *ids = table
+    return estimator.fit(X, y, groups=ids[0]) if ids else estimator.fit(X, y)
+
+
+def observed_fit(make: Callable[[], Any], table: Table) -> dict[str, Any]:
     """All outputs of a fit except the released numbers."""
     out, err, recorder, root = io.StringIO(), io.StringIO(), _LogRecorder(), logging.getLogger()
     level = root.level
@@ -436,7 +449,7 @@ def _observed(make: Callable[[], Any], X: Any, y: Any) -> dict[str, Any]:
         ):
             warnings.simplefilter("always")
             try:
-                fitted = make().fit(X, y)
+                fitted = fitted_on(make(), table)
             except Exception as problem:
                 error = f"{type(problem).__name__}: {problem}"
     finally:

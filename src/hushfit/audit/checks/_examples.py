@@ -38,6 +38,7 @@ from hushfit.release import (
     VarianceReducedGradient,
     difference_bound,
 )
+from hushfit.unit import ROW, PrivacyUnit
 
 ROWS, COLUMNS = 12, 3
 
@@ -52,7 +53,9 @@ class Example:
     draw_label: Callable[[np.random.Generator], float]
 
 
-def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Example]:
+def example_queries(
+    relation: Relation | str, seed: int = 0, unit: PrivacyUnit = ROW
+) -> dict[str, Example]:
     """Every query that is answered over rows of features, by name.
 
     Parameters
@@ -60,6 +63,8 @@ def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Exampl
     relation : Relation or str
     seed : int, default=0
         Seed of the public values and the rows.
+    unit : PrivacyUnit, default=ROW
+        Whom the bounds of the queries protect.
 
     Returns
     -------
@@ -76,8 +81,9 @@ def example_queries(relation: Relation | str, seed: int = 0) -> dict[str, Exampl
         intercept: bool = True,
         **more: Any,
     ) -> None:
+        penalty = more.get("penalty", Zero())
         problem = Problem(
-            loss, more.get("penalty", Zero()), ROWS, COLUMNS, relation, intercept, outputs
+            loss, penalty, ROWS, COLUMNS, relation, intercept, outputs, privacy_unit=unit
         )
         draw = _labels_of(loss, outputs)
         labels = np.array([draw(rng) for _ in range(ROWS)])

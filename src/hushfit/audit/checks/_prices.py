@@ -316,10 +316,8 @@ def _(
 def _(
     mechanism: Any, noise_multiplier: float, count: int, relation: Relation, n_units: int
 ) -> list[Laws]:
-    return [
-        one.times(count)
-        for one in _objective_laws(mechanism.kappa, noise_multiplier, relation, ndtr)
-    ]
+    laws = _objective_laws(mechanism.kappa, noise_multiplier, relation, ndtr)
+    return [one.times(count) for one in [*laws, *_person_laws(mechanism, noise_multiplier, ndtr)]]
 
 
 @worst_laws.register
@@ -334,7 +332,32 @@ def _(
         relation,
         _laplace_cdf,
     )
-    return [*(one.times(count) for one in laws), each[0].times(2 * count)]
+    person = _person_laws(mechanism, noise_multiplier, _laplace_cdf)
+    return [*(one.times(count) for one in [*laws, *person]), each[0].times(2 * count)]
+
+
+def _person_laws(
+    mechanism: Any, noise_multiplier: float, cdf: Callable[[Vector], Vector]
+) -> list[Laws]:
+    """A person with as many orthogonal rows as the rank allows, of equal weights, against nobody:
+    each weight is a problem of its own, with its share of slope and curvature. Nobody is a
+    neighbour under both relations, and noise for replacing is twice as large.
+    """
+    person = mechanism.person
+    if person is None:
+        return []
+    slope = 1 / person.rank
+    scale = noise_multiplier * mechanism.stretch(person.rank)
+    kappa = person.trace / person.rank
+    # Where the loss is quadratic, and beyond.
+    near, far = np.linspace(-1, 1, 801) * slope / kappa, np.linspace(1, 12, 400) * 2 * scale
+    w = np.unique(np.concatenate([near, -far, far]))
+
+    def minimiser(curvature: float) -> Vector:
+        gradient = np.clip(curvature * w, -slope, slope)
+        return np.asarray(np.diff(cdf((w + gradient) / scale), prepend=0.0, append=1.0))
+
+    return [Laws(minimiser(kappa), minimiser(0.0), person.rank)]
 
 
 def _objective_laws(

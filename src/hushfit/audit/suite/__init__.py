@@ -11,7 +11,10 @@ attack_jobs             All attacks on algorithms with a guarantee
 deterministic_findings  Sensitivities of every query, replay of every algorithm, side channels of
                         the estimators, exact small cases
 explain                 State what was checked about the algorithm of a model
+is_wrong                Whether an attack found what it should not
 markdown_tables         Claimed and measured epsilon, one table for each adjacency relation
+merged                  Stored results with those of some attacks replaced
+persons_table           Claimed and measured epsilon of attacks on a person
 measured_for            Stored results of one algorithm and its variants
 noise_findings_of_all   Checks of all samplers, and of the noise that curators add to answers
 run_attack              Run one attack; return plain values
@@ -26,9 +29,12 @@ from hushfit.audit.suite._suite import (
     attack_jobs,
     deterministic_findings,
     explain,
+    is_wrong,
     markdown_tables,
     measured_for,
+    merged,
     noise_findings_of_all,
+    persons_table,
     run_attack,
 )
 
@@ -42,9 +48,12 @@ __all__ = [
     "audit_page",
     "deterministic_findings",
     "explain",
+    "is_wrong",
     "markdown_tables",
     "measured_for",
+    "merged",
     "noise_findings_of_all",
+    "persons_table",
     "run_attack",
     "trimmed_checks",
 ]

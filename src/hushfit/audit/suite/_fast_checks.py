@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from hushfit._typing import Vector
 from hushfit.audit._bounds import Claim, Verdict
@@ -44,6 +44,7 @@ from hushfit.audit.checks import (
     Example,
     Finding,
     ObjectiveGradient,
+    PersonTable,
     check_batch_sensitivity,
     check_batches,
     check_cells,
@@ -57,15 +58,19 @@ from hushfit.audit.checks import (
     check_order,
     check_overwritten,
     check_paid,
+    check_person_sensitivity,
+    check_positions,
     check_quote,
     check_refusals,
     check_release_noise,
     check_replay,
+    check_rows_of_persons,
     check_run_noise,
     check_sampler,
     check_sealed,
     check_search_price,
     check_sensitivity,
+    check_shares,
     check_side_channels,
     check_small_noise,
     choice_law,
@@ -73,7 +78,7 @@ from hushfit.audit.checks import (
     gate_law,
 )
 from hushfit.audit.suite._suite import FALSE_ALARMS
-from hushfit.data import DataSource, SeededCoins, as_source
+from hushfit.data import DataSource, Persons, SeededCoins, as_source
 from hushfit.data.schema import NumericColumn, Schema, encode
 from hushfit.data.tables import parse_schema
 from hushfit.errors import HushfitError, LedgerError, UnsupportedRelation
@@ -140,11 +145,13 @@ from hushfit.release import (
     GradientNorm,
     LaplaceInside,
     LossDrop,
+    MarginHistogram,
     NoisyChoice,
     NoisyCorner,
     NormAbove,
     Passes,
     PermutedRun,
+    PersonCurvature,
     PerturbedMinimiser,
     Plan,
     Planned,
@@ -167,6 +174,7 @@ from hushfit.release import (
 )
 from hushfit.solvers import (
     DPSADMM,
+    DPSGD,
     DPVRADMM,
     SSADMM,
     Iterate,
@@ -175,6 +183,7 @@ from hushfit.solvers import (
     Solver,
     finished,
 )
+from hushfit.unit import ROW, PrivacyUnit
 
 # Trials of each attack.
 _TRIALS = 300
@@ -220,6 +229,7 @@ def trimmed_checks() -> dict[str, Check]:
     """
     parts = (
         _sensitivities,
+        _persons,
         _batches,
         _replays,
         _noises,
@@ -249,7 +259,7 @@ def alarms(checks: dict[str, Check], seed: int = 0) -> list[tuple[str, Finding]]
 # Sensitivities
 
 
-def more_examples(relation: Relation, seed: int = 0) -> dict[str, Example]:
+def more_examples(relation: Relation, seed: int = 0, unit: PrivacyUnit = ROW) -> dict[str, Example]:
     """Queries at settings that `example_queries` leaves out: long steps, restarts, uneven
     batches, large tolerances.
     """
@@ -276,7 +286,7 @@ def more_examples(relation: Relation, seed: int = 0) -> dict[str, Example]:
         return 1e4 * random_sign(rng)
 
     def problem(loss: Any, columns: int = 3, rows: int = 12, intercept: bool = True) -> Problem:
-        return Problem(loss, Zero(), rows, columns, relation, intercept)
+        return Problem(loss, Zero(), rows, columns, relation, intercept, privacy_unit=unit)
 
     p = problem(Logistic())
     w = rng.normal(size=p.shape)
@@ -327,8 +337,8 @@ def _sensitivities() -> Iterator[Check]:
                 )
 
 
-def _examples(relation: Relation, seed: int) -> dict[str, Example]:
-    return {**example_queries(relation, seed), **more_examples(relation, seed)}
+def _examples(relation: Relation, seed: int, unit: PrivacyUnit = ROW) -> dict[str, Example]:
+    return {**example_queries(relation, seed, unit), **more_examples(relation, seed, unit)}
 
 
 def _hill_climb(name: str, relation: Relation, seed: int) -> list[Finding]:
@@ -380,6 +390,79 @@ def _in_batches(name: str, seed: int) -> list[Finding]:
     ]
 
 
+# Persons
+
+# Two bounds on rows per person: the usual one, at which rounding shows, and a small one, which
+# persons exceed.
+_PERSONS = PrivacyUnit.person()
+_FEW_ROWS = PrivacyUnit.person(rows_per_person=7)
+_CAPPED = PrivacyUnit.person("cap", 3)
+
+
+@cache
+def person_examples(relation: Relation, seed: int = 0, unit: PrivacyUnit = _PERSONS) -> Any:
+    """All examples with persons as units, and a histogram of margins whose edges lie on margins of
+    the rows, so that the last bit of any shows.
+    """
+    found = _examples(relation, seed, unit)
+    rng = np.random.default_rng(seed)
+    rows, labels = rng.normal(size=(40, 30)), rng.choice([-1.0, 1.0], 40)
+    problem = Problem(Logistic(), Zero(), 40, 30, relation, privacy_unit=unit)
+    w = rng.normal(size=problem.shape)
+    example = Example(None, rows, labels, found["margin histogram"].draw_label)
+    source = PersonTable.of(example, unit).source(True)
+    signed = np.concatenate([source.y[b.place] * b.margins(w) for b in source.blocks()])
+    edges = np.unique(signed)
+    found["margin histogram at margins"] = replace(
+        example, query=MarginHistogram(problem, w, edges)
+    )
+    return found
+
+
+def _persons() -> Iterator[Check]:
+    for relation in RELATIONS:
+        for name in person_examples(relation):
+            yield Check(
+                f"persons: sensitivity of {name} ({relation})",
+                partial(_person_climb, name, relation),
+            )
+            yield Check(
+                f"persons: rows of {name} ({relation})", partial(_person_rows, name, relation)
+            )
+    yield Check("persons: weights", _weights)
+    yield Check("persons: positions", _positions)
+
+
+def _person_climb(name: str, relation: Relation, seed: int) -> list[Finding]:
+    found = []
+    for unit in (_PERSONS, _CAPPED):
+        example = person_examples(relation, seed, unit)[name]
+        places = (0, len(example.rows) - 1) if isinstance(example.query, PermutedRun) else (0,)
+        found += [
+            check_person_sensitivity(
+                name, example, relation, unit, person=person, starts=3, climbs=9, seed=seed
+            )
+            for person in places
+        ]
+    return found
+
+
+def _person_rows(name: str, relation: Relation, seed: int) -> list[Finding]:
+    # Always the same rows, as for the order of rows.
+    example = person_examples(relation, 0, _FEW_ROWS)[name]
+    return check_rows_of_persons(name, example, relation, _FEW_ROWS)
+
+
+def _weights(seed: int) -> list[Finding]:
+    return [
+        finding for unit in (_PERSONS, _FEW_ROWS, _CAPPED) for finding in check_shares(unit, seed)
+    ]
+
+
+def _positions(seed: int) -> list[Finding]:
+    return [finding for sparse in (False, True) for finding in check_positions(sparse, seed)]
+
+
 # Which rows are read
 
 
@@ -399,13 +482,23 @@ def _batches() -> Iterator[Check]:
         "a secret order": lambda p: _ordered(p),
     }
     for name, make in makers.items():
-        yield Check(f"rows read by {name}", partial(_rows_read, make), tests=2)
+        yield Check(f"rows read by {name}", partial(_rows_read, make, ROW), tests=2)
+        yield Check(f"persons: rows read by {name}", partial(_rows_read, make, _FEW_ROWS), tests=2)
 
 
-def _rows_read(make: Callable[[Problem], tuple[Any, Any]], seed: int) -> list[Finding]:
-    problem = Problem(Logistic(), Zero(), 20, 2, Relation.REPLACE_ONE)
+def _rows_read(
+    make: Callable[[Problem], tuple[Any, Any]], unit: PrivacyUnit, seed: int
+) -> list[Finding]:
+    problem = Problem(Logistic(), Zero(), 20, 2, Relation.REPLACE_ONE, privacy_unit=unit)
     rng = np.random.default_rng(seed)
-    source = as_source(rng.normal(size=(20, 2)), rng.choice([-1.0, 1.0], 20))
+    codes = np.arange(20)
+    if unit.is_person:  # three rows each, and one person with more than are used
+        codes = rng.permutation(np.append(np.arange(60) % 20, np.zeros(unit.rows_per_person, int)))
+    source = as_source(
+        rng.normal(size=(len(codes), 2)),
+        rng.choice([-1.0, 1.0], len(codes)),
+        persons=Persons(codes, 20, unit) if unit.is_person else None,
+    )
     mechanism, query = make(problem)
     return check_batches(mechanism, query, source, problem.relation, seed=seed)
 
@@ -563,6 +656,18 @@ def _mechanisms() -> dict[str, tuple[Any, float, int, Relation]]:
     return {
         "steep objectives": (GaussianInside(1.0), 2.0, 2, removing),
         "steep objectives, pure": (LaplaceInside(1.0), 2.0, 2, removing),
+        "steep objectives of persons": (
+            GaussianInside(3.0, person=PersonCurvature(3.0, 2)),
+            60.0,
+            1,
+            removing,
+        ),
+        "steep objectives of persons, pure": (
+            LaplaceInside(3.0, person=PersonCurvature(3.0, 2)),
+            60.0,
+            1,
+            removing,
+        ),
         "gates over all rows": (FreshGate(1.0, queries=6), 1.5, 2, replacing),
         "gates, gaussian": (FreshGate(0.2, "gaussian", queries=4), 1.0, 3, removing),
         "gates with their gradient": (GatedBatch(0.1, gate=2.0, queries=6), 0.7, 2, removing),
@@ -608,6 +713,7 @@ def _laws() -> Iterator[Check]:
     yield Check("distribution of choices", _choice_law, tests=1)
     yield Check("distribution of corners", _corner_law, tests=1)
     yield Check("distribution of vocabularies", _vocabulary_law, tests=1)
+    yield Check("persons: distribution of vocabularies", _person_vocabulary_law, tests=1)
 
 
 def _small(seed: int, columns: int = 2) -> tuple[Problem, DataSource]:
@@ -748,6 +854,32 @@ def _vocabulary_law(seed: int) -> list[Finding]:
     return [check_choices(draw, np.array([1 - named, named]), "vocabulary", 3000)]
 
 
+def _person_vocabulary_law(seed: int) -> list[Finding]:
+    """Check that any of the texts that only one person has is named with the accounted
+    probability, where the person has as many as are used.
+    """
+    rows, lost, multiplier = 20, 0.05, 2.0
+    unit = PrivacyUnit.person(rows_per_person=rows)
+    codes = np.append(np.arange(20), np.full(rows + 5, 20))
+    texts = ("common",) * 20 + tuple(f"rare {k}" for k in range(rows + 5))
+    source: Any = TextColumns((texts,), Persons(codes, 21, unit))
+    mechanism, query, entropy = Thresholded(lost, 1), Vocabulary(1), _entropy(seed)
+    # So many texts of weight 1 / sqrt(j) each are named with probability lost / j at the threshold
+    # of j; with this much noise the threshold of all rows is the highest.
+    scale = multiplier * query.sensitivity(Relation.REPLACE_ONE)
+    number = np.arange(1, rows + 1)
+    threshold = (1 / np.sqrt(number) - scale * ndtri(lost / number)).max()
+    one = ndtr((1 / math.sqrt(rows) - threshold) / scale)
+    named = 1 - (1 - one) ** rows
+
+    def draw() -> int:
+        answer = vocabulary_of(mechanism.answer(query, source, multiplier, entropy))
+        return int(any(text.startswith("rare") for text in answer[0]))
+
+    law = np.array([1 - named, named])
+    return [check_choices(draw, law, "vocabulary of persons", 3000)]
+
+
 # Attacks
 
 
@@ -829,6 +961,9 @@ def _estimators() -> dict[str, Callable[[Any, int], Any]]:
         "logistic regression, objective": lambda ledger, seed: model(
             ledger, seed, solver="objective"
         ),
+        "logistic regression, in batches": lambda ledger, seed: model(
+            ledger, seed, solver=DPSGD(steps=3, sampling=PoissonBatch(0.5))
+        ),
         "linear SVC, ss-admm": lambda ledger, seed: PrivateLinearSVC(
             classes=[0, 1], solver=SSADMM(steps=5), **terms(ledger, seed)
         ),
@@ -861,7 +996,52 @@ def _tables() -> list[tuple[Any, Any]]:
     return [*tables, (X, np.where(np.arange(60) == 7, 0, y))]
 
 
+def _person_tables() -> list[tuple[Any, Any, Any]]:
+    """Tables that differ in all rows of one person: in their values, their number, or both."""
+    rng = np.random.default_rng(6)
+    ids = np.array([f"person {k}" for k in np.sort(np.append(np.arange(40), np.arange(20)))])
+    X, y, other = rng.normal(size=(60, 3)), np.tile([0, 1], 30), ids != "person 7"
+    tables = []
+    for rows in (
+        X[:1],
+        X[:2],
+        rng.normal(size=(40, 3)),
+        np.full((30, 3), 1e300),
+        np.full((3, 3), np.nan),
+        np.zeros((1, 3)),
+    ):
+        # The first row stands in one place: persons are numbered by it.
+        later = len(rows) - 1
+        tables.append(
+            (
+                np.concatenate([rows[:1], X[other], rows[1:]]),
+                np.concatenate([[0], y[other], np.ones(later)]),
+                np.array(["person 7", *ids[other].tolist(), *["person 7"] * later]),
+            )
+        )
+    return tables
+
+
+_WITH_GROUPS = (
+    "logistic regression, auto",
+    "logistic regression, objective",
+    "logistic regression, in batches",
+    "linear SVC, ss-admm",
+    "lasso",
+    "quantile scaler",
+    "pipeline",
+    "search",
+)
+
+
 def _side_channels() -> Iterator[Check]:
+    for name in _WITH_GROUPS:
+        yield Check(f"persons: sealed door of {name}", partial(_sealed_persons, name))
+        yield Check(f"persons: payment of {name}", partial(_paid_persons, name))
+    yield Check(
+        "persons: side channels of logistic regression, auto",
+        partial(_side_channel_persons, "logistic regression, auto"),
+    )
     for name in _estimators():
         yield Check(f"sealed door of {name}", partial(_sealed, name))
         yield Check(f"payment of {name}", partial(_paid, name))
@@ -879,6 +1059,23 @@ def _side_channels() -> Iterator[Check]:
 
 def _sealed(name: str, seed: int) -> list[Finding]:
     return check_sealed(partial(_estimators()[name], None, seed), _tables(), name)
+
+
+def _sealed_persons(name: str, seed: int) -> list[Finding]:
+    return check_sealed(partial(_estimators()[name], None, seed), _person_tables(), name)
+
+
+def _paid_persons(name: str, seed: int) -> list[Finding]:
+    X, y, ids = _person_tables()[2]
+    make = _estimators()[name]
+    return check_paid(
+        lambda ledger: make(ledger, seed), X, y, _MILD, Relation.REPLACE_ONE, name, ids
+    )
+
+
+def _side_channel_persons(name: str, seed: int) -> list[Finding]:
+    make = _estimators()[name]
+    return check_side_channels(lambda: make(None, seed), _person_tables(), name)
 
 
 def _paid(name: str, seed: int) -> list[Finding]:

@@ -33,7 +33,11 @@ _WARNING = (
 )
 @json_option
 def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_json: bool) -> None:
-    """Print accuracy, log-loss, ROC-AUC and calibration of MODEL on the held-out TABLE."""
+    """Print accuracy, log-loss, ROC-AUC and calibration of MODEL on the held-out TABLE.
+
+    If the model's schema names a column of ids of persons and TABLE has it, standard errors are
+    clustered by person: rows of one person are not independent.
+    """
     from hushfit.data.tables import find_tables
     from hushfit.report import evaluate_model, table_model
 
@@ -42,7 +46,9 @@ def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_js
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
         scores = evaluate_model(model, found, watch=watch)
     if as_json:
-        print_json({**scores.to_dict(), "warning": _WARNING})
+        print_json(
+            {**scores.to_dict(), "standard_errors": scores.independence, "warning": _WARNING}
+        )
         return
     print_table(
         f"{model_path} on {scores.rows} held-out rows",
@@ -60,4 +66,5 @@ def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_js
             else "Calibration: of the chosen label"
         )
         print_table(title, ["predicted", "rows", "mean predicted", "observed"], cells)
+    print_message(scores.independence, word="note")
     print_message(_WARNING, word="warning")

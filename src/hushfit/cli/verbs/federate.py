@@ -11,6 +11,7 @@ import click
 
 from hushfit.cli._printing import json_option, print_json, print_panel, print_table
 
+_BUDGET = ("epsilon", "delta")
 _EVERY_SECONDS = 2.0  # between lines about rounds; `status --follow` shows them all
 
 
@@ -198,7 +199,7 @@ name = "{name}"
 kit = "kit"
 data = "rows.csv"          # a table, or a list of tables
 schema = "schema.toml"     # must be the same at all owners
-ledger = "ledger.db"       # created with: hushfit ledger init ledger.db --dataset {name} --epsilon ... --delta ...
+ledger = "ledger.db"       # created with: hushfit ledger init ledger.db --dataset {name} --epsilon ... --delta ... (--unit person, if the schema has persons)
 dataset = "{name}"
 state = "state"            # journals and results: never delete while a run may be resumed
 
@@ -321,10 +322,15 @@ def run(folder: str, run_file: str, on_lost: str, patience: float, as_json: bool
         f"Run {spec.run}",
         f"{progress['rounds']} rounds, {middle:.3f} s each (median). Every owner now has the "
         "model.\n"
-        f"For a person in one owner's table: epsilon={max(b.epsilon for b in budgets):g} (the "
-        f"largest of all owners), {spec.terms['model']['adjacency']}. "
+        f"For {_protected(spec.unit)} in one owner's table: "
+        f"epsilon={max(b.epsilon for b in budgets):g} (the largest of all owners), "
+        f"{spec.terms['model']['adjacency']}. "
         f"For one who may be in all of them: the sum, {sum(b.epsilon for b in budgets):g}.",
     )
+
+
+def _protected(unit: Any) -> str:
+    return "a person with all of their rows" if unit.is_person else "a person with one row"
 
 
 @command.command("fingerprint", short_help="Print the fingerprint that an owner approves.")
@@ -334,8 +340,8 @@ def fingerprint(run_file: str, as_json: bool) -> None:
     """Print the fingerprint of the run that RUN.toml describes, as a line for an owner's file.
 
     An owner that approves the run adds the line under [approved] in its owner.toml. The fingerprint
-    covers the table, the model, the algorithm with its settings, the owners, and the budget of each
-    of them; the owner takes part in no other run.
+    covers the table, the unit of privacy, the model, the algorithm with its settings, the owners,
+    and the budget of each of them; the owner takes part in no other run.
     """
     _needs_engine()
     spec = read_run(run_file)
@@ -343,8 +349,8 @@ def fingerprint(run_file: str, as_json: bool) -> None:
         print_json({"run": spec.run, "fingerprint": spec.fingerprint})
         return
     click.echo(
-        f"Run {spec.run}: {spec.algorithm}, {len(spec.active)} owners. To approve it, add this "
-        "line under [approved] in owner.toml:"
+        f"Run {spec.run}: {spec.algorithm}, {len(spec.active)} owners, protects "
+        f"{spec.unit.in_words}. To approve it, add this line under [approved] in owner.toml:"
     )
     click.echo(spec.approval)
 
@@ -370,13 +376,15 @@ def read_run(path: str | Path) -> Any:
     }
     owners = given.get("owners")
     complete = isinstance(owners, dict) and all(
-        isinstance(o, dict) and set(o) == {"rows", "epsilon", "delta"} for o in owners.values()
+        isinstance(o, dict) and set(o) in ({"rows", *_BUDGET}, {"persons", *_BUDGET})
+        for o in owners.values()
     )
     if unknown or not complete or not {"name", "schema"} <= set(given):
         raise InvalidArgument(
-            f"{path} needs name, schema, and [owners.NAME] with rows, epsilon and delta; it may "
-            "have algorithm, network or edges, settings, "
-            f"model and turn_timeout" + (f", not {', '.join(sorted(unknown))}." if unknown else ".")
+            f"{path} needs name, schema, and [owners.NAME] with rows (or persons, if the schema "
+            "has a column of their ids), epsilon and delta; it may have algorithm, network or "
+            "edges, settings, model and turn_timeout"
+            + (f", not {', '.join(sorted(unknown))}." if unknown else ".")
         )
     try:
         return _run_of(given, read_schema(path.parent / given["schema"]).schema)
@@ -405,11 +413,24 @@ def _run_of(given: dict[str, Any], schema: Any) -> Any:
         algorithm=given.get("algorithm", "shared"),
         settings=given.get("settings", {}),
         network=Network.parse(network, list(owners)),
-        rows={name: owner["rows"] for name, owner in owners.items()},
+        units={name: _size(name, owner, schema) for name, owner in owners.items()},
         budgets={name: Budget(owner["epsilon"], owner["delta"]) for name, owner in owners.items()},
         terms=terms_of(schema, **given.get("model", {})),
         turn_timeout=float(given.get("turn_timeout", 60.0)),
     )
+
+
+def _size(name: str, owner: dict[str, Any], schema: Any) -> Any:
+    """Number of rows, or of persons, that a run states for an owner."""
+    from hushfit.errors import InvalidArgument
+
+    unit = schema.privacy_unit
+    if unit.plural not in owner:
+        raise InvalidArgument(
+            f"[owners.{name}] should state its number of {unit.plural}: the schema of the run "
+            f"protects {unit.in_words}. Write {unit.plural} = ..."
+        )
+    return owner[unit.plural]
 
 
 @command.command("status", short_help="Show rounds, silent owners and lost owners.")

@@ -23,6 +23,8 @@ from hushfit.cli._printing import (
 Examples:
   hushfit fit patients.csv --schema schema.toml --epsilon 1 --delta 1e-6 \\
       --ledger ledger.db --dataset patients -o model.json
+  hushfit fit visits.parquet --schema schema.toml --person patient_nbr \\
+      --epsilon 1 --delta 1e-6 -o model.json
   zcat part-*.csv.gz | hushfit fit - --schema schema.toml --epsilon 0.5 \\
       --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json""",
 )
@@ -36,12 +38,32 @@ Examples:
 )
 @click.option("--epsilon", required=True, type=float, help="Privacy loss to spend on this model.")
 @click.option(
-    "--delta", required=True, type=float, help="Should be well below one over the number of rows."
+    "--delta",
+    required=True,
+    type=float,
+    help="Should be well below one over the number of rows, or of persons.",
 )
 @click.option(
     "--allow-large-delta",
     is_flag=True,
-    help="Accept a delta above one over the number of rows, a very weak guarantee.",
+    help="Accept a delta above one over the number of rows or persons, a very weak guarantee.",
+)
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="Column of ids: protect all rows of one person together. Overrides the schema.",
+)
+@click.option(
+    "--person-weight",
+    type=click.Choice(["mean", "cap"]),
+    help="Every person counts once (mean), or one with few rows counts less (cap).  "
+    "[default: mean]",
+)
+@click.option(
+    "--rows-per-person",
+    type=int,
+    help="With mean: rows of a person that are used, the first ones (1000 if not given). With cap: "
+    "rows at which a person counts as one.",
 )
 @click.option(
     "--adjacency",
@@ -112,13 +134,15 @@ def command(**given: Any) -> None:
     checked without a privacy cost, so a fit whose schema does not match the rows is paid for and
     useless: the owner of the data compares them with `hushfit schema --check`.
 
-    The guarantee protects one row. If a person has several rows, it is weaker for that person.
+    The guarantee protects one row, or, with --person (or `person` in the schema), one person with
+    all of their rows: those with the same id in COLUMN, in all files. Then the number of persons is
+    public and the number of rows is private. A row without an id is its own person.
     """
     from hushfit.cli._files import refuse_to_overwrite, reserved_space
 
     refuse_to_overwrite(given["output"], given["overwrite"])
-    file = _schema(given["schema_path"], given["accept_draft"])
-    estimator, ledger = _estimator(given), _ledger(given)
+    file = _schema(given["schema_path"], given["accept_draft"], _person_options(given))
+    estimator, ledger = _estimator(given, file.schema), _ledger(given)
     print_message(
         "whether rows match the schema's classes, ranges and labels is not checked before "
         "payment. The owner of the data can: hushfit schema --check TABLE... SCHEMA",
@@ -130,14 +154,25 @@ def command(**given: Any) -> None:
     _print_result(model, ledger, digest, given)
 
 
-def _schema(path: str, accept_draft: bool) -> Any:
+def _person_options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options about persons that were given, by their names in a schema."""
+    names = ("person", "person_weight", "rows_per_person")
+    return {name: given[name] for name in names if given[name] is not None}
+
+
+def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
     from dataclasses import replace
 
-    from hushfit.data.schema import read_schema
+    from hushfit.data.schema import UNIT, read_schema
     from hushfit.errors import InvalidArgument
     from hushfit.models import with_sorted_classes
 
     file = read_schema(path)
+    if persons:
+        file = replace(file, schema=replace(file.schema, **persons))
+    if "person" in persons:  # whoever names the column has decided on the unit
+        rest = tuple(name for name in file.unconfirmed if name != UNIT)
+        file = replace(file, unconfirmed=rest)
     if file.unconfirmed and not accept_draft:
         names = ", ".join(file.unconfirmed[:5]) + (", ..." if len(file.unconfirmed) > 5 else "")
         raise InvalidArgument(
@@ -145,16 +180,17 @@ def _schema(path: str, accept_draft: bool) -> Any:
             f"confirmed ({names}). Replace them by what is publicly known and delete `confirm = "
             "true`, or use --accept-draft, which the guarantee will state."
         )
-    if file.schema.unit != "row":
+    if file.schema.unit != "row" and file.schema.person is None:
         print_message(
             f"{path} has the unit {file.schema.unit}. That is a label only: the guarantee "
-            f"protects one row, and is weaker for a {file.schema.unit} with several rows.",
+            f"protects one row, and is weaker for a {file.schema.unit} with several rows. To "
+            "protect all of them, name the column of ids with --person.",
             word="note",
         )
     return replace(file, schema=with_sorted_classes(file.schema))
 
 
-def _estimator(given: dict[str, Any]) -> Any:
+def _estimator(given: dict[str, Any], schema: Any) -> Any:
     from hushfit import Budget, PrivateLinearSVC, PrivateLogisticRegression
 
     Budget(given["epsilon"], given["delta"])  # refuses invalid values before a large file is read
@@ -167,6 +203,8 @@ def _estimator(given: dict[str, Any]) -> Any:
         alpha=given["alpha"],
         l1_ratio=given["l1_ratio"],
         solver=given["solver"],
+        person_weight=schema.privacy_unit.weighting,
+        rows_per_person=schema.rows_per_person,
         random_state=given["seed"],
         verbose=int(at_terminal(given["as_json"])),
     )
@@ -196,10 +234,11 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
     from hushfit.privacy.ledger import redacted
 
     found = find_tables(given["tables"], given["format_"])
-    with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
+    paths, shown = [table.path for table in found], at_terminal(given["as_json"])
+    with reading_bar(paths, shown, sized=file.schema.person is None) as watch:
         rows = CodedRows.from_tables(found, file.schema, watch=watch)
     with rows:
-        _refuse_large_delta(given["delta"], rows.n_units, given["allow_large_delta"])
+        _refuse_large_delta(given, rows.n_units, rows.privacy_unit)
         return fit_rows(
             estimator,
             rows,
@@ -209,15 +248,21 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
         )
 
 
-def _refuse_large_delta(delta: float, n_units: int, allowed: bool) -> None:
+def _refuse_large_delta(given: dict[str, Any], n_units: int, unit: Any) -> None:
     from hushfit.errors import InvalidArgument
 
-    if delta > 1 / n_units and not allowed:
+    if given["delta"] > 1 / n_units and not given["allow_large_delta"]:
+        n = "n" if not unit.is_person else f"(number of {unit.plural})"
         raise InvalidArgument(
-            f"--delta {delta:g} is above 1/n = {1 / n_units:.2g}: publishing one row in full, "
-            "chosen at random, would also satisfy that guarantee. Nothing was spent. Use a delta "
-            f"well below it, for instance {0.1 / n_units:.0e}, or --allow-large-delta."
+            f"--delta {given['delta']:g} is above 1/{n} = {1 / n_units:.2g}: publishing "
+            f"{_everything_of(unit)}, chosen at random, would also satisfy that guarantee. Nothing "
+            "was spent. Use a delta well below it, for instance "
+            f"{0.1 / n_units:.0e}, or --allow-large-delta."
         )
+
+
+def _everything_of(unit: Any) -> str:
+    return "all rows of one person" if unit.is_person else "one row in full"
 
 
 def _max_bytes(schema: Any) -> int:

@@ -20,6 +20,8 @@ _dataset = click.option("--dataset", metavar="NAME", help="Only this data set.")
     epilog="""\b
 Examples:
   hushfit ledger init ledger.db --dataset patients --epsilon 3 --delta 1e-6
+  hushfit ledger init ledger.db --dataset stays --epsilon 3 --delta 1e-6 --unit person \
+      --person-column patient_nbr
   hushfit ledger show ledger.db
   hushfit ledger export ledger.db -o /elsewhere/ledger.jsonl
   hushfit ledger verify ledger.db --against /elsewhere/ledger.jsonl --model model.json""",
@@ -32,6 +34,9 @@ def command() -> None:
     lowers it. The next query may depend on earlier answers: a privacy filter decides whether a
     payment fits. An account opened with --fixed composes as if all costs had been fixed before the
     first answer, and is valid only if they were and nothing is left out.
+
+    An account protects one row or, with --unit person, one person with all of their rows; the
+    latter refuses fits that protect rows only.
     """
 
 
@@ -49,6 +54,21 @@ def command() -> None:
 @click.option(
     "--fixed", is_flag=True, help="All costs are fixed before the first answer, none is left out."
 )
+@click.option(
+    "--unit",
+    type=click.Choice(["row", "person"]),
+    default="row",
+    show_default=True,
+    help="Whom the account protects.",
+)
+@click.option("--person-column", metavar="NAME", help="Column of ids that all fits must use.")
+@click.option(
+    "--rows-per-person",
+    type=int,
+    metavar="K",
+    help="Also take fits that protect rows, each counted for K rows at once; the account then "
+    "protects a person with at most K rows, exchanged for as many.",
+)
 @json_option
 def init(
     ledger: str,
@@ -57,12 +77,19 @@ def init(
     delta: float,
     adjacency: str,
     fixed: bool,
+    unit: str,
+    person_column: str | None,
+    rows_per_person: int | None,
     as_json: bool,
 ) -> None:
     """Open the account of a data set in LEDGER, which is created if it does not exist."""
     from hushfit import Ledger
+    from hushfit.unit import AccountUnit
 
-    account = Ledger.create(ledger, dataset, epsilon, delta, adjacency, adaptive=not fixed)
+    protects = AccountUnit(unit, person_column, rows_per_person)
+    account = Ledger.create(
+        ledger, dataset, epsilon, delta, adjacency, adaptive=not fixed, unit=protects
+    )
     if as_json:
         print_json(
             {
@@ -70,13 +97,14 @@ def init(
                 "epsilon": epsilon,
                 "delta": delta,
                 "adjacency": adjacency,
+                "unit": protects.to_dict(),
                 "rule": account.rule,
             }
         )
     else:
         click.echo(
             f"Account {dataset!r}: epsilon={epsilon:g} at delta={delta:g} ({adjacency}), nothing "
-            f"spent. Rule: {account.rule}."
+            f"spent. It protects {protects}. Rule: {account.rule}."
         )
 
 
@@ -103,14 +131,18 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
                 f"{budget.epsilon:g}",
                 f"{budget.delta:g}",
                 str(account.relation),
+                account.unit.kind,
             ]
             + [str(len(account.entries)), account.rule.partition(":")[0]]
         )
     print_table(
         "Composed totals",
-        ["data set", "", "spent", "budget", "delta", "adjacency", "payments", "rule"],
+        ["data set", "", "spent", "budget", "delta", "adjacency", "unit", "payments", "rule"],
         rows,
     )
+    for account in accounts:
+        if account.unit.is_person:
+            click.echo(f"{account.name} protects {account.unit}")
     for rule in sorted({account.rule for account in accounts}):
         click.echo(rule)
     print_message(
@@ -227,7 +259,7 @@ def verify(
     """
     from hushfit.errors import LedgerError
     from hushfit.models import model_problems
-    from hushfit.privacy.ledger import export_anchors, head_anchor
+    from hushfit.privacy.ledger import export_anchors, head_anchor, unit_of_account
     from hushfit.privacy.ledger import verify as verified
 
     anchors = [
@@ -245,7 +277,12 @@ def verify(
     ends = {name: chain[-1] for name, chain in verdict.chains.items()}
     if as_json:
         described = {
-            name: {"entries": end.number + 1, "head": end.hash} for name, end in ends.items()
+            name: {
+                "entries": end.number + 1,
+                "head": end.hash,
+                "unit": unit_of_account(verdict.chains[name][0]).to_dict(),
+            }
+            for name, end in ends.items()
         }
         print_json(
             {
@@ -258,7 +295,8 @@ def verify(
         return
     click.echo(f"{redacted(ledger)} verifies: {len(ends)} data sets, every hash and every total.")
     for name, end in ends.items():
-        click.echo(f"  {name}: {end.number + 1} entries, head {end.hash}")
+        unit = unit_of_account(verdict.chains[name][0])
+        click.echo(f"  {name}: {end.number + 1} entries, head {end.hash}, protects {unit}")
     if verdict.unsealed:
         names = ", ".join(verdict.unsealed)
         print_message(
@@ -288,6 +326,7 @@ def _balance(account: Any) -> dict[str, Any]:
         "budget": budget.epsilon,
         "delta": budget.delta,
         "adjacency": str(account.relation),
+        "unit": account.unit.to_dict(),
         "payments": len(account.entries),
         "rule": account.rule,
         "head": head,
@@ -295,9 +334,9 @@ def _balance(account: Any) -> dict[str, Any]:
 
 
 def _lines(account: Any) -> list[dict[str, Any]]:
-    from hushfit.privacy import cost_from_dict, epsilon_of
+    from hushfit.privacy.ledger import total_epsilon
 
-    chain = _disk(account).history()
+    chain, receipts = _disk(account).history(), iter(account.entries)
     models = {
         entry.body["receipt"]: entry.body["model"] for entry in chain if entry.kind == "model"
     }
@@ -306,13 +345,13 @@ def _lines(account: Any) -> list[dict[str, Any]]:
             "number": entry.body["receipt"],
             **{key: entry.body[key] for key in ("at", "user", "host", "command", "label")},
             "total": float(entry.body["total"]),
-            "epsilon_alone": epsilon_of(
-                cost_from_dict(entry.body["cost"]), account.budget.delta, account.relation
-            ),
+            "epsilon_alone": total_epsilon(account.account, (receipt,)),
+            "unit": receipt.unit.kind,
             "model": models.get(entry.body["receipt"]),
         }
-        for entry in chain
-        if entry.kind == "charge"
+        for entry, receipt in zip(
+            (entry for entry in chain if entry.kind == "charge"), receipts, strict=True
+        )
     ]
 
 

@@ -94,7 +94,7 @@ def _print_event(config: Any, event: dict[str, Any]) -> bool:
         who = ", ".join(event["owners"])
         click.echo(
             f"{when}  request for run {event['run']} ({event['algorithm']}, with {who}): "
-            f"epsilon={event['epsilon']:g}, delta={event['delta']:g}"
+            f"epsilon={event['epsilon']:g}, delta={event['delta']:g}, protects {event['protects']}"
         )
     elif event["what"] == "open":
         spent = event["spent"]
@@ -131,7 +131,9 @@ def write_model(config: Any, run: str) -> Path:
     schema, guarantee = config.own_schema(), Guarantee.from_dict(outcome["guarantee"])
     estimator = made_estimator(outcome["terms"], Budget(guarantee.epsilon, guarantee.delta))
     classes = np.array(schema.target.categories)
-    problem = estimator.problem(outcome["rows"], len(schema.feature_names), len(classes))
+    problem = estimator.problem(
+        outcome["units"], len(schema.feature_names), len(classes), guarantee.unit
+    )
     weights = unpacked(outcome["weights"]).reshape(outcome["shape"])
     estimator.accept(
         Result(weights, outcome["rounds"]),

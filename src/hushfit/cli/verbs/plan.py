@@ -12,9 +12,17 @@ from hushfit.cli._printing import json_option, print_json, print_message, print_
 @click.command(
     "plan",
     short_help="Estimate cost and accuracy of a fit, before reading a row.",
-    epilog="\b\nExample:\n  hushfit plan --rows 50000 --columns 100 --epsilon-range .05:4",
+    epilog="""\b
+Examples:
+  hushfit plan --rows 50000 --columns 100 --epsilon-range .05:4
+  hushfit plan --persons 71000 --columns 100""",
 )
-@click.option("--rows", required=True, type=int, help="Number of rows.")
+@click.option("--rows", type=int, help="Number of rows, if single rows are protected.")
+@click.option("--persons", type=int, help="Number of persons, if persons are protected.")
+@click.option(
+    "--person-weight", type=click.Choice(["mean", "cap"]), help="As for fit; needs --persons."
+)
+@click.option("--rows-per-person", type=int, help="As for fit; needs --persons.")
 @click.option(
     "--columns", required=True, type=int, help="Encoded columns; each category counts as one."
 )
@@ -25,7 +33,9 @@ from hushfit.cli._printing import json_option, print_json, print_message, print_
     metavar="LOW:HIGH",
     help="Range of budgets.",
 )
-@click.option("--delta", type=float, help="Default: a tenth of one over the number of rows.")
+@click.option(
+    "--delta", type=float, help="Default: a tenth of one over the number of rows or persons."
+)
 @click.option(
     "--adjacency",
     type=click.Choice(["replace-one", "add-remove"]),
@@ -45,8 +55,8 @@ from hushfit.cli._printing import json_option, print_json, print_message, print_
 @json_option
 def command(**given: Any) -> None:
     """Print, for budgets between LOW and HIGH: the noise each algorithm would add, the accuracy
-    that the default one is expected to lose against a fit without privacy, and the rows needed to
-    lose no more than --target-loss.
+    that the default one is expected to lose against a fit without privacy, and the rows or persons
+    needed to lose no more than --target-loss.
 
     Reads no data. The rule and its uncertainty (nine cases in ten are within a factor of 2.7) are
     in docs/cli.md.
@@ -54,12 +64,13 @@ def command(**given: Any) -> None:
     from hushfit.models import write_whole
     from hushfit.report import forecast, rows_needed
 
-    delta = given["delta"] if given["delta"] is not None else 0.1 / max(given["rows"], 2)
+    count, unit = _units(given)
+    delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     penalty = None if given["penalty"] == "none" else given["penalty"]
     epsilons = _grid(given["epsilon_range"])
-    place = (given["rows"], given["columns"])
+    place = (count, given["columns"])
     forecasts = [
-        forecast(*place, epsilon, delta, given["adjacency"], penalty) for epsilon in epsilons
+        forecast(*place, epsilon, delta, given["adjacency"], penalty, unit) for epsilon in epsilons
     ]
     needed = [
         rows_needed(given["target_loss"], place[1], epsilon, delta, given["adjacency"])
@@ -71,19 +82,35 @@ def command(**given: Any) -> None:
         write_whole(Path(given["svg"]), plan_figure(forecasts, standalone=True))
     if given["as_json"]:
         lines = [
-            {**f.to_dict(), "rows_needed": list(rows)}
+            {**f.to_dict(), f"{unit.plural}_needed": list(rows)}
             for f, rows in zip(forecasts, needed, strict=True)
         ]
         print_json(
             {
-                "rows": place[0],
+                unit.plural: count,
                 "columns": place[1],
                 "target_loss": given["target_loss"],
                 "plans": lines,
             }
         )
         return
-    _print_forecasts(forecasts, needed, given, delta)
+    sized = f"{count:,} {unit.plural}"
+    _print_forecasts(forecasts, needed, {**given, "sized": sized, "units": unit.plural}, delta)
+
+
+def _units(given: dict[str, Any]) -> tuple[int, Any]:
+    """How many units there are, and what they are."""
+    from hushfit.unit import ROW, PrivacyUnit
+
+    rows, persons = given["rows"], given["persons"]
+    weights = given["person_weight"], given["rows_per_person"]
+    if (rows is None) == (persons is None):
+        raise click.UsageError("Give either --rows or --persons: what the guarantee protects.")
+    if persons is not None:
+        return persons, PrivacyUnit.person(weights[0] or "mean", weights[1])
+    if weights != (None, None):
+        raise click.UsageError("--person-weight and --rows-per-person need --persons.")
+    return rows, ROW
 
 
 def _grid(text: str) -> list[float]:
@@ -116,7 +143,7 @@ def _print_forecasts(
             + ["#" * filled + "." * (20 - filled), f"{expected:,}", f"{low:,} to {high:,}"]
         )
     title = (
-        f"Points of accuracy lost with {given['rows']:,} rows and {given['columns']:,} columns "
+        f"Points of accuracy lost with {given['sized']} and {given['columns']:,} columns "
         f"({given['adjacency']}, "
     )
     columns = [
@@ -124,7 +151,7 @@ def _print_forecasts(
         "lost",
         "9 cases in 10",
         "(log scale)",
-        f"rows to lose {100 * given['target_loss']:g}",
+        f"{given['units']} to lose {100 * given['target_loss']:g}",
         "9 in 10",
     ]
     print_table(f"{title}delta={delta:.2g})", columns, rows)

@@ -45,24 +45,24 @@ def command(
 ) -> None:
     """Write a self-contained HTML page about MODEL: the guarantee in words, what was assumed
     public, where the budget went, the coefficients with the standard error that the noise implies,
-    and what epsilon means for one row.
+    and what epsilon means for one row, or for one person if persons are protected.
 
     The page loads nothing from the network. It is post-processing: reading it costs no further
     privacy.
     """
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.data.tables import find_tables
-    from hushfit.models import load_model, model_json, write_whole
+    from hushfit.models import read_model, write_whole
     from hushfit.report import evaluate_model, report_page
 
     refuse_to_overwrite(output, overwrite)
-    model = load_model(model_path)
+    model, digest = read_model(model_path)
     scores = None
     if tables:
         found = find_tables(tables, format_)
         with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
             scores = evaluate_model(model, found, watch=watch)
-    write_whole(Path(output), report_page(model, model_json(model)[1], scores))
+    write_whole(Path(output), report_page(model, digest, scores))
     if as_json:
         print_json({"report": output})
     else:

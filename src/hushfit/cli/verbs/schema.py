@@ -26,7 +26,16 @@ _HEAD = f"""Public description of a table, for `hushfit fit`.
 {_WARNING}
 Numbers: low and high are the public range; values outside are clipped, missing ones become `fill` (low if there is none).
 Labels: unlisted and missing ones share the category "<other>". Delete the columns that the model should not see.
-The guarantee protects one row. If a person has several rows, it is weaker for that person."""  # noqa: E501
+The guarantee protects one row, or all rows of one person if `person` names the column of their ids."""  # noqa: E501
+
+_NO_PERSON = """If persons have several rows, name the column of their ids, for instance
+person = "patient_nbr"
+Otherwise the guarantee is weaker for a person, the more rows the weaker."""
+
+_PERSON = """Rows with the same id are one person's, and are protected together; the number of persons is public, the number of rows is not.
+This column was proposed because its values repeat and there are many of them. Delete `confirm = true` if they are persons;
+name another column, or delete the line to protect single rows, if they are not. Rows of a person with k rows weigh 1/k each,
+and the first 1000 are used; see `person_weight` and `rows_per_person` in docs/cli.md."""  # noqa: E501
 
 _CHECK_WARNING = (
     "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
@@ -78,7 +87,11 @@ def command(
     With --check nothing is written. It counts, column by column, the cells that are no number, lie
     outside the range or have an unlisted label, and lists the classes and categories that no row
     has: what a fit would be paid for and could not use. `fit` cannot check this without a privacy
-    cost, so check before you pay. The counts are exact and NOT private.
+    cost, so check before you pay. With a column of ids it also counts persons, their rows and
+    missing ids. The counts are exact and NOT private.
+
+    A column whose values repeat, and are many, is proposed as the column of ids of persons; one
+    with another value in each row is left out. Neither is drafted as a feature.
     """
     _refuse_unit(unit)
     if check:
@@ -93,8 +106,8 @@ def _refuse_unit(unit: str | None) -> None:
     if unit not in (None, "row"):
         raise InvalidArgument(
             f"--unit {unit} would only be a label: hushfit protects one row, and does not check "
-            f"whether a {unit} has several. If so, "
-            "the guarantee is weaker. Leave --unit out."
+            f"whether a {unit} has several. If so, the guarantee is weaker. Leave --unit out, and "
+            f"name the column that identifies a {unit} in the schema: person = ..."
         )
 
 
@@ -108,7 +121,7 @@ def _draft(
 ) -> None:
     from hushfit.cli._draft import draft_schema
     from hushfit.cli._files import refuse_to_overwrite
-    from hushfit.data.schema import schema_to_toml
+    from hushfit.data.schema import UNIT, schema_to_toml
     from hushfit.data.tables import find_tables
     from hushfit.models import write_whole
 
@@ -118,9 +131,9 @@ def _draft(
     found = find_tables(tables, format_)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
         draft, remarks = draft_schema(found, target, watch)
-    write_whole(
-        Path(output), schema_to_toml(draft, {"": _HEAD + _left_out(remarks), **remarks.kept})
-    )
+    head = _HEAD + _left_out(remarks)
+    notes = {"": head, UNIT: _NO_PERSON if draft.schema.person is None else _PERSON}
+    write_whole(Path(output), schema_to_toml(draft, {**notes, **remarks.kept}))
     _print_draft(draft, remarks, output, as_json)
 
 
@@ -139,7 +152,7 @@ def _check(
     schema = read_schema(path).schema
     found = find_tables(tables, format_)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-        columns = compare(found, schema, watch)
+        columns, persons = compare(found, schema, watch)
     if as_json:
         print_json(
             {
@@ -147,6 +160,7 @@ def _check(
                 "private": False,
                 "warning": _CHECK_WARNING,
                 "columns": [c.to_dict() for c in columns],
+                "persons": None if persons is None else persons.to_dict(),
             }
         )
         return
@@ -157,7 +171,20 @@ def _check(
     print_table(
         f"NOT PRIVATE: the rows against {path}", ["column", "rows", "missing", "remarks"], cells
     )
+    if persons is not None:
+        _print_persons(persons)
     print_message(_CHECK_WARNING, word="warning")
+
+
+def _print_persons(persons: Any) -> None:
+    columns = ["persons", "missing ids", "rows each: median", "90%", "99%", "most", "remarks"]
+    quantiles = (persons.median, persons.ninety, persons.ninety_nine, persons.most)
+    numbers = map(str, (persons.persons, persons.missing, *quantiles))
+    print_table(
+        f"NOT PRIVATE: persons, by column {persons.column}",
+        columns,
+        [[*numbers, "; ".join(persons.remarks) or "nothing odd"]],
+    )
 
 
 def _left_out(remarks: Any) -> str:
@@ -188,6 +215,8 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
             _summary(described["target"]),
         ]
     )
+    if draft.schema.person is not None:
+        rows.append([f"{draft.schema.person} (person)", "id", "proposed: its values repeat"])
     print_table(f"Draft of {output}", ["column", "kind", "drafted"], rows)
     for name, reason in remarks.dropped.items():
         print_message(f"column {name!r} was left out: {reason}.", word="note")

@@ -15,18 +15,22 @@ DenseRows          Rows of a two-dimensional array, used in place
 FEWEST_BLOCK_ROWS  Rows of the smallest block; a proof depends on it
 FeatureBounds      Public range of every column
 MOST_BLOCK_ROWS    Rows of the largest block; a proof depends on it
+PERSON_BLOCK_ROWS  Used rows of the largest block of persons' rows
+PersonIndex        Numbers for the ids of persons, batch by batch
 Persons            The person of each row, and the shares of a person's rows
 SparseBlock        Records in compressed sparse rows
 SparseRows         Rows of a scipy CSR matrix
 WHOLE              Share of every row where each row is its own unit
 as_source          The source for a validated dense array or CSR matrix
+bits_of_one        The b for which 2**b stands for one in sums of whole numbers
 canonical          The same sparse rows with increasing indices, each once
 persons_of         The persons of rows
+places             Rows in pieces of some size
 whole_shares       Shares as whole numbers, rounded down, and the number that stands for one
 """
 
-from hushfit.data.rows._person_ids import persons_of
-from hushfit.data.rows._persons import WHOLE, Persons, whole_shares
+from hushfit.data.rows._person_ids import PersonIndex, persons_of
+from hushfit.data.rows._persons import WHOLE, Persons, bits_of_one, places, whole_shares
 from hushfit.data.rows._sampling import (
     Coins,
     SecureCoins,
@@ -38,6 +42,7 @@ from hushfit.data.rows._source import (
     ALL_ROWS,
     FEWEST_BLOCK_ROWS,
     MOST_BLOCK_ROWS,
+    PERSON_BLOCK_ROWS,
     Block,
     DataSource,
     DenseBlock,
@@ -53,6 +58,7 @@ __all__ = [
     "ALL_ROWS",
     "FEWEST_BLOCK_ROWS",
     "MOST_BLOCK_ROWS",
+    "PERSON_BLOCK_ROWS",
     "WHOLE",
     "Block",
     "Coins",
@@ -60,15 +66,18 @@ __all__ = [
     "DenseBlock",
     "DenseRows",
     "FeatureBounds",
+    "PersonIndex",
     "Persons",
     "SecureCoins",
     "SeededCoins",
     "SparseBlock",
     "SparseRows",
     "as_source",
+    "bits_of_one",
     "canonical",
     "fixed_size_units",
     "persons_of",
+    "places",
     "poisson_units",
     "whole_shares",
 ]

@@ -56,6 +56,23 @@ class Persons:
         kernels.by_person(self.codes, self.shares, starts, order)
         return order, starts
 
+    @cached_property
+    def _used(self) -> IntVector | None:
+        """Rows with a weight; None if all have one."""
+        used = np.flatnonzero(self.shares)
+        return None if len(used) == len(self.shares) else used
+
+    def places(self, size: int) -> list[slice]:
+        """The rows in pieces of ``size`` used ones: rows beyond the bound on rows per person must
+        not add to the number of pieces, on which the bound on rounding depends.
+        """
+        if self._used is None:
+            return places(len(self.codes), size)
+        return [
+            slice(int(used[0]), int(used[-1]) + 1)
+            for used in (self._used[place] for place in places(len(self._used), size))
+        ]
+
     def rows_of(self, persons: IntVector) -> IntVector:
         """All used rows of some persons, in the order of the table."""
         order, starts = self._by_person
@@ -65,11 +82,23 @@ class Persons:
         return rows
 
 
+def places(n_rows: int, size: int) -> list[slice]:
+    """Rows in pieces of ``size``."""
+    if 0 < n_rows <= size:  # nearly every batch
+        return [slice(0, n_rows)]
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
+def bits_of_one(n_units: int) -> int:
+    """The b for which 2**b stands for one in sums of whole numbers: below 2**53 for all units."""
+    return 52 - max(int(n_units), 1).bit_length()
+
+
 def whole_shares(shares: Vector, n_units: int) -> tuple[Vector, float]:
     """Shares as whole numbers, rounded down, and the number that stands for one: counts of rows
     that are weighted with them are exact.
     """
     # A share 1 / k is rounded to the nearest float, and so is never taken for the next whole
-    # number. All counts stay below 2**53.
-    bits = 52 - max(int(n_units), 1).bit_length()
+    # number.
+    bits = bits_of_one(n_units)
     return np.floor(np.ldexp(shares, bits)), float(2.0**bits)

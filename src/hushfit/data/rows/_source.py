@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from hushfit._arrays import keep_read_only
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
-from hushfit.data.rows._persons import WHOLE, Persons
+from hushfit.data.rows._persons import WHOLE, Persons, places
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
@@ -33,6 +33,8 @@ ALL_ROWS: IntVector = np.empty(0, dtype=np.int64)
 # neither does any answer.
 MOST_BLOCK_ROWS = 32_768
 FEWEST_BLOCK_ROWS = 4_096
+# Used rows of the largest block of persons' rows.
+PERSON_BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
 
 
 class Block(Protocol):
@@ -242,7 +244,7 @@ class DenseBlock:
 
     def _records(self) -> Iterator[tuple[slice, Matrix]]:
         """The records themselves, a few thousand at a time."""
-        for place in _places(len(self.X), FEWEST_BLOCK_ROWS):
+        for place in places(len(self.X), FEWEST_BLOCK_ROWS):
             X, scale = self.X[place], self.scale[place]
             records = np.empty((X.shape[0], X.shape[1] + 1))
             with np.errstate(invalid="ignore", over="ignore"):
@@ -482,6 +484,15 @@ class _InMemory:
     def _shares_at(self, place: slice | IntVector) -> Vector:
         return self.shares if self.persons is None else self.shares[place]
 
+    @property
+    def _large_block(self) -> int:
+        """Rows of a block that need not be copied: a function of public numbers."""
+        size = _block_rows(self.n_units)
+        return size if self.persons is None else min(size, PERSON_BLOCK_ROWS)
+
+    def _places(self, size: int) -> list[slice]:
+        return places(self._n_rows, size) if self.persons is None else self.persons.places(size)
+
     def _rows_of(self, units: IntVector) -> IntVector:
         return units if self.persons is None else self.persons.rows_of(units)
 
@@ -526,7 +537,7 @@ class DenseRows(_InMemory):
         def fill(place: slice) -> None:
             row_kernels.unit_scales_dense(self._packed(self.X[place]), self.unit, scale[place])
 
-        list(parallel_map(fill, _places(self._n_rows, self._block_rows)))
+        list(parallel_map(fill, places(self._n_rows, self._block_rows)))
         _settle(self, scale)
 
     @cached_property
@@ -535,18 +546,18 @@ class DenseRows(_InMemory):
 
     @cached_property
     def _block_rows(self) -> int:
-        return _block_rows(self.n_units) if self._as_it_lies else FEWEST_BLOCK_ROWS
+        return self._large_block if self._as_it_lies else FEWEST_BLOCK_ROWS
 
     def _packed(self, X: AnyArray) -> AnyArray:
         return np.ascontiguousarray(X) if self.bounds is None else self.bounds.apply(X)
 
     def blocks(self, units: IntVector | None = None) -> Iterator[DenseBlock]:
         if units is None:
-            for place in _places(self._n_rows, self._block_rows):
+            for place in self._places(self._block_rows):
                 yield self._copied(place)
             return
         rows = self._rows_of(units)
-        for place in _places(len(rows), self._block_rows):
+        for place in places(len(rows), self._block_rows):
             yield self._in_place(rows[place]) if self._as_it_lies else self._copied(rows[place])
 
     def _copied(self, place: slice | IntVector) -> DenseBlock:
@@ -591,9 +602,8 @@ class SparseRows(_InMemory):
     def blocks(self, units: IntVector | None = None) -> Iterator[SparseBlock]:
         X, d = self.X, self.n_features
         rows = None if units is None else self._rows_of(units)
-        # The size of blocks is a function of public numbers.
-        size = _block_rows(self.n_units)
-        for place in _places(self._n_rows if rows is None else len(rows), size):
+        size = self._large_block
+        for place in self._places(size) if rows is None else places(len(rows), size):
             if rows is None:
                 yield SparseBlock(
                     X.data,
@@ -650,12 +660,6 @@ def canonical(X: Any) -> Any:
 def _block_rows(n_units: int) -> int:
     """Large blocks have less overhead; small tables need small ones to keep all cores busy."""
     return MOST_BLOCK_ROWS if n_units >= 8 * MOST_BLOCK_ROWS else 2 * FEWEST_BLOCK_ROWS
-
-
-def _places(n_rows: int, size: int) -> list[slice]:
-    if 0 < n_rows <= size:  # nearly every batch
-        return [slice(0, n_rows)]
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
 def as_source(

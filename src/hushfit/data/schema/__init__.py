@@ -12,6 +12,7 @@ OTHER              The category of texts that a schema does not list
 Schema             The public description of a table
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
+UNIT               The name of the unit of privacy among unconfirmed names
 SchemaFile         A schema and the names in it that are not confirmed yet
 parse_schema       Read a schema from TOML
 read_schema        Read a schema file
@@ -31,6 +32,7 @@ from hushfit.data.schema._schema import (
     encode,
 )
 from hushfit.data.schema._schema_file import (
+    UNIT,
     SchemaFile,
     parse_schema,
     read_schema,
@@ -41,6 +43,7 @@ from hushfit.data.schema._schema_file import (
 
 __all__ = [
     "OTHER",
+    "UNIT",
     "CategoricalColumn",
     "Column",
     "NumericColumn",

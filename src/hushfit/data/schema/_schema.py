@@ -15,10 +15,12 @@ import numpy as np
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data.schema._cells import label_of, listed, numbers_in
 from hushfit.errors import InvalidArgument
+from hushfit.unit import ROW, PrivacyUnit
 
 __all__ = ["CategoricalColumn", "Column", "NumericColumn", "Schema", "encode"]
 
 OTHER = "<other>"
+_WEIGHTS = ("person_weight", "rows_per_person")
 
 
 def _identity(v: Vector) -> Vector:
@@ -225,8 +227,15 @@ class Schema:
         response.
     unit : str, default="row"
         What one row stands for, such as "person" or "hospital stay": a label that is not checked.
-        The guarantee protects one row, whatever the label; for a person with several rows it is
-        weaker.
+        Without ``person`` the guarantee protects one row, whatever the label; for a person with
+        several rows it is weaker.
+    person : str, optional
+        The column of ids of persons: rows with the same id are protected together. It is never a
+        feature.
+    person_weight : {"mean", "cap"}, optional
+        How the rows of a person are weighted, "mean" if not given: see `PrivacyUnit.person`.
+    rows_per_person : int, optional
+        See `PrivacyUnit.person`.
 
     Examples
     --------
@@ -250,6 +259,9 @@ class Schema:
     columns: tuple[Column, ...]
     target: Column | None = None
     unit: str = "row"
+    person: str | None = None
+    person_weight: str | None = None
+    rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -267,6 +279,37 @@ class Schema:
                 f"the target {self.target.name!r} is also among the columns to learn from. Drop it "
                 "from one of them."
             )
+        self._check_person(names)
+        self.privacy_unit  # noqa: B018  # refuses weights that do not exist
+
+    def _check_person(self, names: Sequence[str]) -> None:
+        if self.person is None:
+            given = {key: getattr(self, key) for key in _WEIGHTS if getattr(self, key) is not None}
+            if given:
+                raise InvalidArgument(
+                    f"{', '.join(given)} is for persons, but no column of ids is named. Name it "
+                    "with person, or leave these out."
+                )
+            return
+        _refuse_nameless(self.person)
+        if self.target is not None and self.person == self.target.name:
+            raise InvalidArgument(
+                f"the target {self.person!r} is also named as the column of ids of persons. Name "
+                "the column that says whose row it is, or none."
+            )
+        if self.person in names:
+            raise InvalidArgument(
+                f"the id column {self.person!r} is also among the columns to learn from: a weight "
+                "for single persons' ids is no model. Drop it from the columns."
+            )
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit:
+        """Whom a fit with this schema protects: one row, or one person."""
+        if self.person is None:
+            return ROW
+        weight = "mean" if self.person_weight is None else self.person_weight
+        return PrivacyUnit.person(weight, self.rows_per_person, self.person)
 
     @property
     def feature_names(self) -> list[str]:
@@ -279,16 +322,18 @@ class Schema:
         Returns
         -------
         description : dict
-            Has the keys ``unit``, ``target`` (if there is one) and ``columns``. Defaults are left
-            out.
+            Has the keys ``unit``, those of persons and ``target`` (if given) and ``columns``.
+            Defaults are left out.
         """
         target = (
             {}
             if self.target is None
             else {"target": {"name": self.target.name, **_settings(self.target)}}
         )
+        persons = {key: getattr(self, key) for key in ("person", *_WEIGHTS)}
         return {
             "unit": self.unit,
+            **{key: value for key, value in persons.items() if value is not None},
             **target,
             "columns": {column.name: _settings(column) for column in self.columns},
         }
@@ -307,9 +352,8 @@ class Schema:
         schema : Schema
             The schema it describes.
         """
-        _refuse_unknown_keys(
-            _table(description, "the schema"), ("unit", "target", "columns"), "the schema"
-        )
+        known = ("unit", "person", *_WEIGHTS, "target", "columns")
+        _refuse_unknown_keys(_table(description, "the schema"), known, "the schema")
         listed = _table(description.get("columns", {}), "columns")
         columns = tuple(_column(name, settings) for name, settings in listed.items())
         target = (
@@ -317,7 +361,8 @@ class Schema:
             if "target" not in description
             else _target(_table(description["target"], "target"))
         )
-        return cls(columns=columns, target=target, unit=description.get("unit", "row"))
+        persons = {key: description.get(key) for key in ("person", *_WEIGHTS)}
+        return cls(columns, target, description.get("unit", "row"), **persons)
 
 
 def encode(columns: Mapping[str, Any], schema: Schema) -> tuple[Matrix, list[str]]:

@@ -15,6 +15,7 @@ from hushfit.errors import InvalidArgument
 
 _MARK = "confirm"
 UNIT = "the unit of privacy"
+_PERSON_KEYS = ("person", "person_weight", "rows_per_person")
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
     ----------
     file : SchemaFile
     comments : dict of str to str, optional
-        A line to put above a column; the key "" is for the top of the file.
+        A line to put above a column; the key "" is for the top of the file, "the unit of privacy"
+        for the column of ids.
 
     Returns
     -------
@@ -118,9 +120,12 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
         What `parse_schema` reads back.
     """
     notes, schema = comments or {}, file.schema
-    unit = [] if schema.unit == "row" else [f"unit = {_value(schema.unit)}"]
-    lines = [*_comment(notes.get("")), *unit, *_mark(UNIT, file)]
     described = schema.to_dict()
+    unit = [] if schema.unit == "row" else [f"unit = {_value(schema.unit)}"]
+    persons = {key: described[key] for key in _PERSON_KEYS if key in described}
+    note = _comment(notes.get(UNIT))
+    lines = [*_comment(notes.get("")), *(["", *note] if note else []), *unit, *_pairs(persons)]
+    lines += _mark(UNIT, file)
     if schema.target is not None:
         lines += [
             "",

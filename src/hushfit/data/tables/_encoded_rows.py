@@ -18,7 +18,15 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
 from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
-from hushfit.data.rows import ALL_ROWS, FEWEST_BLOCK_ROWS, WHOLE, Persons, SparseBlock
+from hushfit.data.rows import (
+    ALL_ROWS,
+    FEWEST_BLOCK_ROWS,
+    WHOLE,
+    PersonIndex,
+    Persons,
+    SparseBlock,
+    places,
+)
 from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema, listed, numbers_in
 from hushfit.data.tables._files import (
     Table,
@@ -212,6 +220,8 @@ class CodedRows:
         ----------
         tables : sequence of Table
         schema : Schema
+            If it names a column of ids, rows with the same id, in any of the tables, are one
+            person's. Ids are counted in the same pass; the different ones are held in memory.
         fit_intercept : bool, default=True
         watch : callable, optional
             Called with the number of bytes read since the last call.
@@ -224,6 +234,8 @@ class CodedRows:
         ------
         TooFewRows
             If there are fewer than two rows.
+        InvalidArgument
+            If a table lacks a column, or all ids are equal or missing.
         """
         rows = cls(schema, fit_intercept)
         try:
@@ -240,20 +252,30 @@ class CodedRows:
         return rows
 
     def _fill(self, tables: Sequence[Table], watch: Watch | None) -> None:
-        names = [column.name for column in (*self.codec.schema.columns, self.target)]
+        schema = self.codec.schema
+        names = [column.name for column in (*schema.columns, self.target)]
+        names += [] if schema.person is None else [schema.person]
         classes = len(self.target.categories)
         labels: list[AnyArray] = []
+        index, persons = PersonIndex(), []
         for table in tables:
             for batch in table_batches(table, names, watch):
+                if schema.person is not None:
+                    persons.append(index.add(batch.column(schema.person)))
                 label = codes_of(batch.column(self.target.name), self.target)
                 labels.append(label.astype(np.min_scalar_type(classes)))
                 write_all(self._file, [self.codec.pack(batch, label < classes).tobytes()])
         self._n_rows = sum(map(len, labels))
         if self._n_rows < 2:
+            # With persons the number of rows is private.
+            found = self._n_rows if schema.person is None else "fewer than 2"
             raise TooFewRows(
-                f"the tables have {self._n_rows} rows; a fit needs at least 2. Check that these "
-                "are the files."
+                f"the tables have {found} rows; a fit needs at least 2. Check that these are the "
+                "files."
             )
+        if schema.person is not None:
+            ids = f"column {schema.person!r}"
+            self.persons = index.persons(persons, schema.privacy_unit, ids)
         self.y = np.empty(self._n_rows)
         # The label of a zero record is never used; zero is a class number like any other.
         np.concatenate([np.where(label < classes, label, 0) for label in labels], out=self.y)
@@ -297,14 +319,19 @@ class CodedRows:
         chosen = None
         if units is not None:
             chosen = np.sort(units if self.persons is None else self.persons.rows_of(units))
-        for start in range(0, self._n_rows, _BLOCK_ROWS):
-            stop = min(start + _BLOCK_ROWS, self._n_rows)
+        for place in self._places():
+            start, stop = place.start, place.stop
             if chosen is None:
                 yield CodedBlock(self, start, stop, slice(start, stop))
                 continue
             own = chosen[np.searchsorted(chosen, start) : np.searchsorted(chosen, stop)]
             if len(own):
                 yield CodedBlock(self, start, stop, own)
+
+    def _places(self) -> list[slice]:
+        if self.persons is None:
+            return places(self._n_rows, _BLOCK_ROWS)
+        return self.persons.places(_BLOCK_ROWS)
 
     def close(self) -> None:
         """Drop the rows."""

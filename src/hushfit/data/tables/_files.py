@@ -104,7 +104,10 @@ def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Tabl
 
 
 def table_batches(
-    table: Table, columns: Sequence[str] | None = None, watch: Watch | None = None
+    table: Table,
+    columns: Sequence[str] | None = None,
+    watch: Watch | None = None,
+    optional: Sequence[str] = (),
 ) -> Iterator[Any]:
     """Read a table in record batches.
 
@@ -115,6 +118,8 @@ def table_batches(
         Which columns, in this order; all of them when not given.
     watch : callable, optional
         Called with the number of bytes read since the last call.
+    optional : sequence of str, default=()
+        Further columns, which are read if the table has them.
 
     Yields
     ------
@@ -128,8 +133,9 @@ def table_batches(
     """
     readers = {"parquet": _parquet, "arrow": _arrow}
     read = readers.get(table.format, _delimited)
+    wanted = _Columns(None if columns is None else tuple(columns), tuple(optional))
     try:
-        yield from read(table, columns, watch or (lambda done: None))
+        yield from read(table, wanted, watch or (lambda done: None))
     except _UNREADABLE as error:
         # Messages of pyarrow may quote cells, so only the kind of error is passed on.
         raise InvalidArgument(
@@ -223,14 +229,14 @@ def _stream(table: Table, watch: Watch) -> Iterator[Any]:
         yield unpacked
 
 
-def _delimited(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterator[Any]:
+def _delimited(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
     delimiter = _DELIMITERS[table.format]
     with _on_disk(table, watch) as (path, packing):
         with open(path, "rb") as raw:
             names, header_bytes = _header(
                 raw if packing is None else _PACKED[packing](raw), delimiter, table
             )
-        wanted = _wanted(columns, names, table)
+        wanted = columns.among(names, table)
         convert = pa.csv.ConvertOptions(
             include_columns=wanted,
             column_types={name: pa.string() for name in wanted},
@@ -343,39 +349,47 @@ def _header(stream: Any, delimiter: str, table: Table) -> tuple[list[str], int]:
     return names, length
 
 
-def _wanted(columns: Sequence[str] | None, names: Sequence[str], table: Table) -> list[str]:
-    """The columns to read; refused if one is absent or any name is duplicated."""
-    counts = Counter(names)
-    twice = sorted(name for name, count in counts.items() if count > 1)
-    if twice:
-        raise InvalidArgument(
-            f"{table.title} has the columns {twice[:5]} twice. Give each its own name."
-        )
-    wanted = list(names if columns is None else columns)
-    absent = [name for name in wanted if name not in counts]
-    if absent:
-        raise InvalidArgument(
-            f"{table.title} has no column {absent[0]!r}, which the schema lists. Add it, or drop "
-            "it from the schema."
-        )
-    return wanted
+@dataclass(frozen=True)
+class _Columns:
+    """Which columns to read: all, or those required and, if they are there, those optional."""
+
+    required: tuple[str, ...] | None
+    optional: tuple[str, ...] = ()
+
+    def among(self, names: Sequence[str], table: Table) -> list[str]:
+        """The columns to read; refused if one is absent or any name is duplicated."""
+        counts = Counter(names)
+        twice = sorted(name for name, count in counts.items() if count > 1)
+        if twice:
+            raise InvalidArgument(
+                f"{table.title} has the columns {twice[:5]} twice. Give each its own name."
+            )
+        required = list(names if self.required is None else self.required)
+        absent = [name for name in required if name not in counts]
+        if absent:
+            raise InvalidArgument(
+                f"{table.title} has no column {absent[0]!r}, which the schema lists. Add it, or "
+                "drop it from the schema."
+            )
+        there = [name for name in self.optional if name in counts and name not in required]
+        return required + there
 
 
-def _parquet(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterator[Any]:
+def _parquet(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
     if table.path == STDIN:
         raise InvalidArgument(
             "Parquet has its index at the end and cannot be piped. Give a file, or pipe Arrow or "
             "CSV."
         )
     with pa.parquet.ParquetFile(table.path) as file:
-        wanted = _wanted(columns, file.schema_arrow.names, table)
+        wanted = columns.among(file.schema_arrow.names, table)
         bytes_per_row = Path(table.path).stat().st_size / max(file.metadata.num_rows, 1)
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
             watch(round(bytes_per_row * batch.num_rows))
             yield _validated(batch.select(wanted))
 
 
-def _arrow(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterator[Any]:
+def _arrow(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
     with _stream(table, watch) as stream:
         is_file = stream.peek(6)[:6] == b"ARROW1"
         if is_file and table.path != STDIN:
@@ -388,10 +402,8 @@ def _arrow(table: Table, columns: Sequence[str] | None, watch: Watch) -> Iterato
         yield from _selected(opened, opened.schema.names, columns, table)
 
 
-def _selected(
-    batches: Any, names: list[str], columns: Sequence[str] | None, table: Table
-) -> Iterator[Any]:
-    wanted = _wanted(columns, names, table)
+def _selected(batches: Any, names: list[str], columns: "_Columns", table: Table) -> Iterator[Any]:
+    wanted = columns.among(names, table)
     for batch in batches:
         selected = _validated(batch.select(wanted))
         for start in range(0, batch.num_rows, _BATCH_ROWS):

@@ -87,7 +87,7 @@ class IPPADMM(AdmmSettings):
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start
-        noise = GaussianInside(query.kappa, query.rank, self.output_share)
+        noise = GaussianInside.of(query, self.output_share)
         gate = (
             Planned(GATE, GradientNorm, self.steps, self.gate_share, FullBatch())
             if self.gate == "gaussian"

@@ -60,7 +60,7 @@ class MADMM(NoiseSettings):
         query = self._subproblem(
             seat, 0
         ).start  # at first the coupling is smallest, and a record's share of the curvature largest
-        noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
+        noise = NOISES[self.noise].of(query, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, door: Door) -> Conversation:

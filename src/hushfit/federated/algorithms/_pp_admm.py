@@ -50,7 +50,7 @@ class PPADMM(AdmmSettings):
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start
-        noise = GaussianInside(query.kappa, query.rank, self.output_share)
+        noise = GaussianInside.of(query, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, door: Door) -> Conversation:

@@ -65,7 +65,7 @@ class RADMM(NoiseSettings):
 
     def plan(self, seat: Seat) -> Plan:
         query = self._subproblem(seat).start
-        noise = NOISES[self.noise](query.kappa, query.rank, self.output_share)
+        noise = NOISES[self.noise].of(query, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.releases, sampling=noise),))
 
     def converse(self, seat: Seat, door: Door) -> Conversation:

@@ -87,6 +87,7 @@ class Participant:
                     epsilon=asked.epsilon,
                     delta=asked.delta,
                     owners=list(spec.active),
+                    protects=spec.unit.in_words,
                     fingerprint=spec.fingerprint,
                 )
             self._config.consider(spec)
@@ -326,7 +327,7 @@ class Participant:
             "guarantee": owner.guarantee.to_dict(),
             "receipt": owner.receipt,
             "terms": spec.terms,
-            "rows": owner.seat.problem.n_units,
+            "units": owner.seat.problem.n_units,
             "dropped": list(spec.dropped),
         }
         _write_whole(outcome_path(self._config, spec.run), outcome)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hushfit.data.schema import Schema
 from hushfit.data.tables import CodedRows, find_tables, read_schema
 from hushfit.errors import InvalidArgument, OldJournal
 from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
@@ -26,10 +27,12 @@ from hushfit.federated._owner import Owner, Run
 from hushfit.federated._protocol import Algorithm, Seat
 from hushfit.federated.algorithms import ALGORITHMS, SharedSolver
 from hushfit.privacy import Budget, Ledger
+from hushfit.privacy.ledger import unit_problem
+from hushfit.unit import PrivacyUnit
 
-_FORMAT = "hushfit-run-1"
+_FORMAT = "hushfit-run-2"
 _MAX_BYTES = 1 << 20
-_MAX_OWNERS, _MAX_ROWS, _MAX_ATTEMPTS = 200, 10**12, 10**6
+_MAX_OWNERS, _MAX_UNITS, _MAX_ATTEMPTS = 200, 10**12, 10**6
 _PER_ATTEMPT = ("attempt", "dropped", "turn_timeout")  # may differ between two attempts at one run
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _UNREADABLE = (TypeError, ValueError, KeyError, AttributeError, ArithmeticError, RecursionError)
@@ -92,7 +95,8 @@ class RunSpec:
     settings : mapping
         Of the algorithm; numbers, strings, booleans or None.
     network : Network
-    rows : mapping from name to int
+    units : mapping from name to int
+        Number of rows of each owner, or of persons if the schema has a column of their ids.
     budgets : mapping from name to Budget
     terms : mapping
         What owners must agree on: ``"schema"`` and ``"model"``.
@@ -108,7 +112,7 @@ class RunSpec:
     algorithm: str
     settings: Mapping[str, Any]
     network: Network
-    rows: Mapping[str, int]
+    units: Mapping[str, int]
     budgets: Mapping[str, Budget]
     terms: Mapping[str, Any]
     dropped: tuple[str, ...] = ()
@@ -120,7 +124,7 @@ class RunSpec:
         Run(self.run, self.made_algorithm())
         for name in self.network.names:
             checked_name(name)
-        for what, given in (("rows", self.rows), ("budgets", self.budgets)):
+        for what, given in (("units", self.units), ("budgets", self.budgets)):
             if set(given) != set(self.network.names):
                 raise InvalidArgument(
                     f"{what} names {sorted(given)}, but the owners are "
@@ -130,9 +134,9 @@ class RunSpec:
             raise InvalidArgument(
                 f"a run has at most {_MAX_OWNERS} owners, not {len(self.network.names)}."
             )
-        if not all(_is_count(n, _MAX_ROWS) for n in self.rows.values()):
+        if not all(_is_count(n, _MAX_UNITS) for n in self.units.values()):
             raise InvalidArgument(
-                f"rows={dict(self.rows)} must be whole numbers from 1 to {_MAX_ROWS:g}."
+                f"units={dict(self.units)} must be whole numbers from 1 to {_MAX_UNITS:g}."
             )
         if not set(self.dropped) < set(self.network.names):
             raise InvalidArgument(
@@ -146,6 +150,7 @@ class RunSpec:
                 "latter at most 86400 seconds, which is a day."
             )
         made_estimator(self.terms, Budget(1.0, 1e-6))
+        unit_of(self.terms)
 
     def made_algorithm(self) -> Algorithm:
         """The algorithm with its settings."""
@@ -195,6 +200,11 @@ class RunSpec:
         return Agreement(self.terms)
 
     @property
+    def unit(self) -> PrivacyUnit:
+        """Whom the run protects at every owner."""
+        return unit_of(self.terms)
+
+    @property
     def active(self) -> tuple[str, ...]:
         """Owners that still take part."""
         return tuple(name for name in self.network.names if name not in self.dropped)
@@ -211,7 +221,7 @@ class RunSpec:
             "algorithm": self.algorithm,
             "settings": dict(self.settings),
             "network": self.network.to_dict(),
-            "rows": dict(self.rows),
+            "units": dict(self.units),
             "budgets": {
                 name: [_json_number(b.epsilon), b.delta] for name, b in self.budgets.items()
             },
@@ -242,7 +252,7 @@ class RunSpec:
                 algorithm=str(data["algorithm"]),
                 settings=dict(data["settings"]),
                 network=Network.from_dict(data["network"]),
-                rows=dict(data["rows"]),
+                units=dict(data["units"]),
                 budgets={
                     name: Budget(float(epsilon), float(delta))
                     for name, (epsilon, delta) in data["budgets"].items()
@@ -313,6 +323,12 @@ def made_estimator(terms: Mapping[str, Any], budget: Budget) -> Any:
         )
     settings = {key: model[key] for key in _MODEL_KEYS if key != "kind"}
     return _MODELS[model["kind"]](epsilon=budget.epsilon, delta=budget.delta, **settings)
+
+
+def unit_of(terms: Mapping[str, Any]) -> PrivacyUnit:
+    """Whom a run protects, by its schema: one row, or one person with all of their rows."""
+    unit: PrivacyUnit = Schema.from_dict(terms["schema"]).privacy_unit
+    return unit
 
 
 def terms_of(
@@ -584,18 +600,30 @@ class OwnerConfig:
             "fingerprint.",
         )
 
+    def _require_account(self, spec: RunSpec) -> None:
+        """Refuse a run that the ledger would refuse to pay for, before another owner has paid."""
+        ledger = self.open_ledger()
+        problem = unit_problem(ledger.account, ledger.entries, spec.unit)
+        if problem is not None:
+            raise RunRefused(
+                f"run {spec.run} {problem}. Nothing was spent.",
+                "its ledger does not take charges for the unit that the run protects.",
+            )
+
     def read_rows(self, spec: RunSpec) -> CodedRows:
-        """This owner's rows for a run; refused if the run states another number of rows. Pays
-        nothing; the caller closes them.
+        """This owner's rows for a run; refused if the run states another number of rows or persons,
+        or the ledger does not take charges for them. Pays nothing; the caller closes them.
         """
         self.consider(spec)
+        self._require_account(spec)
         rows = CodedRows.from_tables(find_tables(self.data, None), self.own_schema())
-        if rows.n_units != spec.rows[self.name]:
+        if rows.n_units != spec.units[self.name]:
+            found, what = rows.n_units, spec.unit.plural
             rows.close()
             raise RunRefused(
-                f"{self.name} has {rows.n_units} rows, but run {spec.run} states "
-                f"{spec.rows[self.name]}. The number of rows is public: state it correctly.",
-                f"it has {rows.n_units} rows, and the run states another number.",
+                f"{self.name} has {found} {what}, but run {spec.run} states "
+                f"{spec.units[self.name]}. The number of {what} is public: state it correctly.",
+                f"it has {found} {what}, and the run states another number.",
             )
         return rows
 
@@ -624,8 +652,10 @@ class OwnerConfig:
         """
         self.consider(spec)
         estimator = made_estimator(spec.terms, spec.budgets[self.name])
-        problem = estimator.problem(rows.n_units, rows.n_features, len(rows.target.categories))
-        seat = Seat(self.name, spec.network, problem, spec.rows, spec.budgets)
+        problem = estimator.problem(
+            rows.n_units, rows.n_features, len(rows.target.categories), rows.privacy_unit
+        )
+        seat = Seat(self.name, spec.network, problem, spec.units, spec.budgets)
         run = Run(spec.run, spec.made_algorithm())
         return Owner(
             rows, seat, run, ledger or self.open_ledger(), folder or self.state, self.insecure_seed

@@ -23,6 +23,9 @@ RdpFilter                 Filter for releases with known Renyi curves
 RdpOdometer               Reports at any time an epsilon that covers an adaptive run so far
 filter_orders             Two integer orders near the best one for Gaussian releases
 pure_epsilon_of_gaussian  Epsilon whose pure releases a Gaussian of that mu dominates
+group_cost                Cost of the same releases for several units together
+group_delta               Smallest delta that is proved for several units together
+group_epsilon             Smallest epsilon that is proved for several units together
 delta_of                  Smallest delta that is proved for a cost at a given epsilon
 epsilon_of                Smallest epsilon that is proved for a cost at a given delta
 normal_form               Sort the parts of a cost by what they declare
@@ -56,6 +59,7 @@ from hushfit.privacy.accounting._filter import (
     filter_orders,
     pure_epsilon_of_gaussian,
 )
+from hushfit.privacy.accounting._group import group_cost, group_delta, group_epsilon
 from hushfit.privacy.accounting._interpret import delta_of, epsilon_of
 from hushfit.privacy.accounting._normal_form import normal_form
 from hushfit.privacy.accounting._random_stopping import (
@@ -84,6 +88,9 @@ __all__ = [
     "exact_delta",
     "filter_orders",
     "filtered_epsilon",
+    "group_cost",
+    "group_delta",
+    "group_epsilon",
     "is_exact",
     "is_single_objective",
     "lost_later",

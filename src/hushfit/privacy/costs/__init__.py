@@ -27,6 +27,8 @@ MixtureGaussianCost      Gaussian noise on an answer that a sampled record chang
 mixture_refused          Error for the mixture under replace-one, with the reason
 ObjectiveCost            The exact minimiser of an objective to which Gaussian noise was added as a
                          linear term
+PersonObjectiveCost      As `ObjectiveCost` where a unit is a person with several rows
+log_determinant          Bound on log det(I + E) for a matrix of given trace and rank
 PermutedGaussianCost     Gaussian noise on the last iterate of a run over permuted batches
 BY_NAME                  Position of kinds that are composed in order of their names
 Directions               Dominating pairs for removing and for adding a record
@@ -56,7 +58,11 @@ from hushfit.privacy.costs._cost import (
 )
 from hushfit.privacy.costs._gated_cost import GatedCost
 from hushfit.privacy.costs._mixture_cost import MixtureGaussianCost, mixture_refused
-from hushfit.privacy.costs._objective_cost import ObjectiveCost
+from hushfit.privacy.costs._objective_cost import (
+    ObjectiveCost,
+    PersonObjectiveCost,
+    log_determinant,
+)
 from hushfit.privacy.costs._permuted_cost import PermutedGaussianCost
 from hushfit.privacy.costs._release_cost import BY_NAME, Cost, Directions, Pair, ReleaseCost
 from hushfit.privacy.costs._threshold_cost import ThresholdedGaussianCost
@@ -79,6 +85,7 @@ __all__ = [
     "ObjectiveCost",
     "Pair",
     "PermutedGaussianCost",
+    "PersonObjectiveCost",
     "PoissonGaussianCost",
     "PureCost",
     "RdpCost",
@@ -87,6 +94,7 @@ __all__ = [
     "compose",
     "cost_from_dict",
     "entries_of",
+    "log_determinant",
     "mixture_refused",
     "parts_of",
     "repeat",

@@ -126,6 +126,9 @@ class PoissonGaussianCost(ReleaseCost, kind="poisson-gaussian", place=1):
     def gaussian_mu(self, relation: Relation) -> float | None:
         return unsampled_mu(self.mu, self.rate)
 
+    def group_mu(self, relation: Relation) -> float:
+        return self.mu  # given the batch, k units change the sum by at most k sensitivities
+
     def directions(self, relation: Relation) -> Directions:
         from hushfit.privacy.accounting.pld import poisson_directions
 
@@ -175,6 +178,10 @@ class FixedSizeGaussianCost(ReleaseCost, kind="fixed-size-gaussian", place=2):
     def gaussian_mu(self, relation: Relation) -> float | None:
         _require_replace_one(relation)
         return unsampled_mu(self.mu, self.rate)
+
+    def group_mu(self, relation: Relation) -> float:
+        _require_replace_one(relation)
+        return self.mu  # given the batch, k units change the sum by at most k sensitivities
 
     def directions(self, relation: Relation) -> Directions:
         from hushfit.privacy.accounting.pld import fixed_size_pair

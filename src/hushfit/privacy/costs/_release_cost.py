@@ -115,6 +115,12 @@ class ReleaseCost(Cost):
         """
         return None
 
+    def group_mu(self, relation: Relation) -> float | None:
+        """Mu of a Gaussian release on all rows that bounds one release, so that k units count k mu
+        together; None if none is known.
+        """
+        return self.gaussian_mu(relation)
+
     def pure_epsilon(self) -> float | None:
         """Pure epsilon of one release, except with probability ``lost``; None if there is none."""
         return None

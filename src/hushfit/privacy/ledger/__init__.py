@@ -3,13 +3,17 @@
 Entry              One entry of a ledger on disk
 DiskAccount        Account of one data set in a database
 ledger_datasets    Names of the data sets with an account in a ledger on disk
+unit_of_account    Whom an account on disk protects
+unit_of_charge     Whom a payment on disk was for
 Account            Storage for the entries of a ledger
 ClosedAccount      Read-only history of an account that belongs to another process
 Decide             What an account calls, under its lock, with its entries so far
 Ledger             An append-only account of the privacy spent on one data set
 Receipt            Receipt of a payment: one entry of a ledger
+counted_costs      Costs of entries for the unit of the account
 refuse_if_changed  Refuse a charge if entries were added while it was being decided
 total_epsilon      Total epsilon of entries by the rule of an account
+unit_problem       Why an account cannot take a charge for a unit
 KEY_VARIABLE       Environment variable that names the file with the ledger's key
 Mount              A mount point, as ``/proc/self/mountinfo`` lists it
 redacted           A command line without logins of database addresses and without invalid text
@@ -25,15 +29,22 @@ verify             Check every hash and seal of a ledger on disk, recompute ever
 """
 
 from hushfit.privacy.ledger._chain import Entry
-from hushfit.privacy.ledger._disk_ledger import DiskAccount, ledger_datasets
+from hushfit.privacy.ledger._disk_ledger import (
+    DiskAccount,
+    ledger_datasets,
+    unit_of_account,
+    unit_of_charge,
+)
 from hushfit.privacy.ledger._ledger import (
     Account,
     ClosedAccount,
     Decide,
     Ledger,
     Receipt,
+    counted_costs,
     refuse_if_changed,
     total_epsilon,
+    unit_problem,
 )
 from hushfit.privacy.ledger._ledger_key import KEY_VARIABLE
 from hushfit.privacy.ledger._mounts import Mount
@@ -55,6 +66,7 @@ __all__ = [
     "Mount",
     "Receipt",
     "Verdict",
+    "counted_costs",
     "export_anchors",
     "head_anchor",
     "ledger_datasets",
@@ -62,6 +74,9 @@ __all__ = [
     "refuse_if_changed",
     "total_epsilon",
     "transaction",
+    "unit_of_account",
+    "unit_of_charge",
+    "unit_problem",
     "usable",
     "verify",
 ]

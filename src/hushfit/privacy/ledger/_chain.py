@@ -24,10 +24,11 @@ from hushfit.privacy.ledger._sqlite import Database
 from hushfit.privacy.ledger._transaction import Execute
 
 # Accounts of format 1 were all opened without a filter, and stay so; format 2 has a filter, and a
-# table with one head for each data set instead of seals. A hushfit without a filter, or without
-# seals, must not pay from a newer ledger.
-FORMAT: Final = 3
-_READABLE: Final = (1, 2, FORMAT)
+# table with one head for each data set instead of seals; accounts of formats 1 to 3 all protect
+# rows. A hushfit without a filter, without seals or without units must not pay from a newer ledger.
+FORMAT: Final = 4
+_FIRST_WITH_SEALS: Final = 3
+_READABLE: Final = (1, 2, _FIRST_WITH_SEALS, FORMAT)
 _START: Final = "0" * 64
 _MAX_COMMAND_LENGTH: Final = 1000
 
@@ -103,9 +104,13 @@ class Book:
             )
         return int(versions[-1])
 
+    @property
+    def _has_seals(self) -> bool:
+        return self.format >= _FIRST_WITH_SEALS
+
     def datasets(self) -> list[str]:
         """Names of all accounts, including those that are only partly left."""
-        marks = "hushfit_seals" if self.format == FORMAT else "hushfit_heads"
+        marks = "hushfit_seals" if self._has_seals else "hushfit_heads"
         rows = self.execute(
             f"SELECT dataset FROM hushfit_entries UNION SELECT dataset FROM {marks}", {}
         )
@@ -172,7 +177,7 @@ class Book:
         for name, statement in TABLES.items():
             if name not in there:
                 self.execute(statement, {})
-        for dataset in [] if before is None else self.datasets():
+        for dataset in [] if before is None or self._has_seals else self.datasets():
             chain, problems = self.read(dataset)
             # A broken account gets no seals, so that it remains broken.
             for entry in [] if problems else chain:
@@ -195,7 +200,7 @@ class Book:
 
     def _seal_problems(self, dataset: str, chain: list[Entry]) -> list[str]:
         cut = ["the last entries were removed, or others were added"]
-        if self.format != FORMAT:
+        if not self._has_seals:
             heads = self.execute(
                 "SELECT number, hash FROM hushfit_heads WHERE dataset = :dataset",
                 {"dataset": dataset},

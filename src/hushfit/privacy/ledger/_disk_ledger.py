@@ -15,6 +15,7 @@ from hushfit.privacy.ledger._chain import Book, Entry
 from hushfit.privacy.ledger._ledger import Decide, Receipt
 from hushfit.privacy.ledger._ledger_key import key_from_environment
 from hushfit.privacy.ledger._sqlite import Database, SqliteDatabase
+from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class DiskAccount:
     relation : Relation
     adaptive : bool, default=True
         Whether a filter decides which charges fit.
+    unit : AccountUnit
+        Whom it protects; a row by default.
     """
 
     location: str = field(repr=False)  # it may hold a password
@@ -38,6 +41,7 @@ class DiskAccount:
     budget: Budget
     relation: Relation
     adaptive: bool = True
+    unit: AccountUnit = ROW_ACCOUNT
 
     @property
     def name(self) -> str:
@@ -71,6 +75,7 @@ class DiskAccount:
                 "receipt": receipt.number,
                 "label": receipt.label,
                 "cost": receipt.cost.to_dict(),
+                "unit": receipt.unit.to_dict(),
                 "total": _check.to_json_number(receipt.total.epsilon),
             }
             book.add(self.dataset, chain, body)
@@ -142,6 +147,7 @@ def create_account(
     budget: Budget,
     relation: Relation,
     adaptive: bool = True,
+    unit: AccountUnit = ROW_ACCOUNT,
 ) -> DiskAccount:
     """Open the account of a data set in a database, which is created if there is none."""
     place, dataset = os.fspath(location), _checked_name(dataset)
@@ -159,10 +165,11 @@ def create_account(
             "delta": budget.delta,
             "relation": str(relation),
             "adaptive": adaptive,
+            "unit": unit.to_dict(),
             **({} if book.key is None else {"key": book.key.fingerprint}),
         }
         book.add(dataset, (), body)
-    return DiskAccount(place, dataset, budget, relation, adaptive)
+    return DiskAccount(place, dataset, budget, relation, adaptive, unit)
 
 
 def open_account(location: str | os.PathLike[str], dataset: str | None = None) -> DiskAccount:
@@ -222,6 +229,7 @@ def account_of(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccoun
             Budget(epsilon, opening["delta"]),
             Relation.parse(opening["relation"]),
             adaptive,
+            unit_of_account(chain[0]),
         )
     except (KeyError, IndexError, InvalidArgument) as error:
         raise _unreadable(dataset, error) from error
@@ -239,12 +247,25 @@ def receipts_of(
                 cost_from_dict(entry.body["cost"]),
                 relation,
                 Spent(_check.from_json_number(entry.body["total"], "total"), budget.delta),
+                unit_of_charge(entry),
             )
             for entry in chain
             if entry.kind == "charge"
         )
     except (KeyError, InvalidArgument) as error:
         raise _unreadable(chain[0].body.get("dataset"), error) from error
+
+
+def unit_of_account(opening: Entry) -> AccountUnit:
+    """Whom an account protects, by its first entry. All accounts of older formats protect rows."""
+    stated = opening.body.get("unit")
+    return ROW_ACCOUNT if stated is None else AccountUnit.from_dict(stated)
+
+
+def unit_of_charge(entry: Entry) -> PrivacyUnit:
+    """Whom a payment was for. All payments of older formats were for rows."""
+    stated = entry.body.get("unit")
+    return ROW if stated is None else PrivacyUnit.from_dict(stated)
 
 
 def _database(location: str) -> Database:

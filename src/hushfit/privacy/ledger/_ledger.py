@@ -21,11 +21,13 @@ from hushfit.privacy.accounting import (
     delta_left,
     epsilon_of,
     filtered_epsilon,
+    group_cost,
     lost_later,
     room_for_lost,
 )
-from hushfit.privacy.costs import Cost, compose
+from hushfit.privacy.costs import Cost, compose, parts_of
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE, usable
+from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
 # Two halves that exactly fill the budget must pass despite rounding; the reserve for discrete noise
 # is withheld.
@@ -35,6 +37,9 @@ _RULES: Final = {
     True: "filter: prices may be chosen after seeing answers",
     False: "composition: prices were fixed before the first answer",
 }
+# Share of delta for the failure probability of charges for rows that count for several rows at once
+# and are neither Gaussian nor pure; below the room that a filter leaves for later failures.
+_CONVERSION_SHARE: Final = 0.02
 _NO_RULE: Final = "composition: there is no budget to hold"
 _FIXED_REMEDY: Final = (
     " Only if all analyses and their costs were fixed before the first answer, and none will be "
@@ -58,6 +63,8 @@ class Receipt:
         Adjacency relation of the cost.
     total : Spent
         Total that the ledger had spent after this payment.
+    unit : PrivacyUnit, default=ROW
+        Whom the cost is for.
     """
 
     number: int
@@ -65,6 +72,7 @@ class Receipt:
     cost: Cost
     relation: Relation
     total: Spent
+    unit: PrivacyUnit = ROW
 
 
 Decide = Callable[[tuple[Receipt, ...]], Receipt]
@@ -87,6 +95,11 @@ class Account(Protocol):
         """
         ...
 
+    @property
+    def unit(self) -> AccountUnit | None:
+        """Whom it protects; None for the account of one fit, where the first charge decides."""
+        ...
+
     def entries(self) -> tuple[Receipt, ...]: ...
     def append(self, decide: Decide) -> Receipt:
         """Pass the entries to ``decide`` and record its receipt, atomically.
@@ -100,9 +113,15 @@ class MemoryAccount:
     """Account in the memory of one process."""
 
     def __init__(
-        self, budget: Budget, relation: Relation, name: str, adaptive: bool = True
+        self,
+        budget: Budget,
+        relation: Relation,
+        name: str,
+        adaptive: bool = True,
+        unit: AccountUnit = ROW_ACCOUNT,
     ) -> None:
         self.budget, self.relation, self.name, self.adaptive = budget, relation, name, adaptive
+        self.unit = unit
         self._entries: list[Receipt] = []
         self._lock = threading.RLock()
         self._key = secrets.token_hex(16)
@@ -138,6 +157,7 @@ class MemoryAccount:
             self.name,
             self.entries(),
             self.adaptive,
+            self.unit,
         )
 
 
@@ -150,6 +170,7 @@ class ClosedAccount:
     name: str
     history: tuple[Receipt, ...]
     adaptive: bool = True
+    unit: AccountUnit | None = ROW_ACCOUNT
 
     def entries(self) -> tuple[Receipt, ...]:
         return self.history
@@ -168,12 +189,13 @@ def _reopen(
     name: str,
     history: tuple[Receipt, ...],
     adaptive: bool = True,
+    unit: AccountUnit = ROW_ACCOUNT,
 ) -> Account:
     """Unpickle an account: the same one in its own process, its history in any other."""
     account = _PICKLED.get(key)
     if account is not None and account._process == os.getpid():
         return account
-    return ClosedAccount(budget, relation, name, history, adaptive)
+    return ClosedAccount(budget, relation, name, history, adaptive, unit)
 
 
 class Ledger:
@@ -204,6 +226,9 @@ class Ledger:
         were, and nothing is left out because of an answer: otherwise the true delta may be two to
         three times as large. None is True for a new ledger; one on disk keeps what it was made
         with.
+    unit : {"row", "person"} or AccountUnit, optional
+        Whom the account protects. None is a row for a new ledger; one on disk keeps what it was
+        made with. An account of persons refuses charges for rows.
 
     Examples
     --------
@@ -223,9 +248,11 @@ class Ledger:
         *,
         dataset: str | None = None,
         adaptive: bool | None = None,
+        unit: str | AccountUnit | None = None,
     ) -> None:
         self._account: Account
         requested = None if adaptive is None else _checked_flag(adaptive)
+        wanted = None if unit is None else AccountUnit.parse(unit)
         if isinstance(epsilon, str | os.PathLike):
             from hushfit.privacy.ledger._disk_ledger import open_account
 
@@ -241,6 +268,11 @@ class Ledger:
                     f"{self.rule}. Leave it out, or make another one with Ledger.create(..., "
                     f"adaptive={requested})."
                 )
+            if wanted not in (None, self.unit):
+                raise InvalidArgument(
+                    f"unit={unit!r} was given for a ledger on disk that protects {self.unit}. "
+                    "Leave it out, or make another one with Ledger.create."
+                )
             return
         if dataset is not None:
             raise InvalidArgument(
@@ -249,7 +281,11 @@ class Ledger:
             )
         budget = Budget(epsilon, _check.number(delta, "delta"))
         self._account = MemoryAccount(
-            budget, Relation.parse(adjacency), _check.text(name, "name"), requested is not False
+            budget,
+            Relation.parse(adjacency),
+            _check.text(name, "name"),
+            requested is not False,
+            wanted or ROW_ACCOUNT,
         )
 
     @classmethod
@@ -261,6 +297,7 @@ class Ledger:
         delta: float,
         adjacency: str = "replace-one",
         adaptive: bool = True,
+        unit: str | AccountUnit = "row",
     ) -> "Ledger":
         """Open an account on disk for a data set; its budget is fixed from then on.
 
@@ -276,6 +313,8 @@ class Ledger:
             Which data sets are neighbours.
         adaptive : bool, default=True
             Whether costs may be chosen after seeing answers; see `Ledger`.
+        unit : {"row", "person"} or AccountUnit, default="row"
+            Whom the account protects.
 
         Returns
         -------
@@ -295,6 +334,7 @@ class Ledger:
                 Budget(epsilon, delta),
                 Relation.parse(adjacency),
                 _checked_flag(adaptive),
+                AccountUnit.parse(unit),
             )
         )
 
@@ -341,6 +381,11 @@ class Ledger:
         return self._account.adaptive
 
     @property
+    def unit(self) -> AccountUnit | None:
+        """Whom the account protects; None for the account of one fit."""
+        return self._account.unit
+
+    @property
     def rule(self) -> str:
         """Rule by which payments compose, in words."""
         return _RULES[self.adaptive] if self.budget.is_private else _NO_RULE
@@ -352,8 +397,8 @@ class Ledger:
 
     @property
     def total_cost(self) -> Cost:
-        """Composition of all costs paid for."""
-        return compose(entry.cost for entry in self.entries)
+        """Composition of all costs paid for, as they count for the unit of the account."""
+        return compose(counted_costs(self._account, self.entries))
 
     def spent(self) -> Spent:
         """Total privacy loss so far, composed by the ledger's rule.
@@ -368,7 +413,9 @@ class Ledger:
         # Composed again rather than read from the last receipt: a tighter accountant lowers it.
         return Spent(total_epsilon(self._account, self.entries), self.budget.delta)
 
-    def charge(self, cost: Cost, label: str, relation: Relation | str) -> Receipt:
+    def charge(
+        self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
+    ) -> Receipt:
         """Pay for a release before it is made. There are no refunds.
 
         Releases whose costs are all fixed now, and which will all be made, may be paid for at once:
@@ -382,6 +429,8 @@ class Ledger:
             Name of the payer, for instance of an estimator.
         relation : Relation or str
             Adjacency relation of the cost; must be the ledger's.
+        unit : PrivacyUnit, default=ROW
+            Whom the cost is for; must suit the account's.
 
         Returns
         -------
@@ -392,7 +441,8 @@ class Ledger:
         BudgetExceeded
             If the total would pass the budget. Nothing is recorded then.
         LedgerError
-            If the relation differs from the ledger's, or the account lives in another process.
+            If the relation differs from the ledger's, the account does not take charges for this
+            unit, or it lives in another process.
         """
         relation = Relation.parse(relation)
         _check.text(label, "label")
@@ -404,7 +454,10 @@ class Ledger:
             )
 
         def decide(entries: tuple[Receipt, ...]) -> Receipt:
-            receipt = Receipt(len(entries) + 1, label, cost, relation, _total(entries, self.budget))
+            _refuse_unit(self._account, entries, label, unit)
+            receipt = Receipt(
+                len(entries) + 1, label, cost, relation, _total(entries, self.budget), unit
+            )
             epsilon = total_epsilon(self._account, (*entries, receipt))
             if not epsilon <= self.budget.epsilon * (1 + _SLACK):
                 raise _refusal(self._account, entries, receipt, epsilon)
@@ -424,10 +477,11 @@ class Ledger:
     def __repr__(self) -> str:
         name = f"{self.name!r}: " if self.name else ""
         many = len(self.entries)
+        person = "one person, " if self.unit is not None and self.unit.is_person else ""
         return (
             f"Ledger({name}spent epsilon={self.spent().epsilon:.4g}, budget "
             f"epsilon={self.budget.epsilon:g}, "
-            f"delta={self.budget.delta:g}, {self.relation}, {many} "
+            f"delta={self.budget.delta:g}, {self.relation}, {person}{many} "
             f"{'entry' if many == 1 else 'entries'})"
         )
 
@@ -447,9 +501,51 @@ def total_epsilon(account: Account, entries: tuple[Receipt, ...]) -> float:
     The reserve for discrete noise is deducted from the budget first.
     """
     spendable, _ = usable(account.budget)
+    costs = counted_costs(account, entries)
     if account.adaptive and spendable.is_private:
-        return _filtered(tuple(entry.cost for entry in entries), spendable, account.relation)
-    return _composed(compose(entry.cost for entry in entries), spendable.delta, account.relation)
+        return _filtered(costs, spendable, account.relation)
+    return _composed(compose(costs), spendable.delta, account.relation)
+
+
+def counted_costs(account: Account, entries: tuple[Receipt, ...]) -> tuple[Cost, ...]:
+    """Costs of entries for the unit of the account: where it is a person, a charge for rows counts
+    for as many rows as were declared.
+    """
+    costs: list[Cost] = []
+    inexact = 0
+    for entry in entries:
+        size = 1 if account.unit is None else account.unit.units_at_once(entry.unit)
+        if size == 1:
+            costs.append(entry.cost)
+            continue
+        # 1/2, 1/6, 1/12, ...: the shares sum to one, however many charges will follow.
+        share = _CONVERSION_SHARE / ((inexact + 1) * (inexact + 2))
+        cost = _for_rows(entry.cost, size, share * account.budget.delta, account.relation)
+        inexact += any(part.lost for part in parts_of(cost))
+        costs.append(cost)
+    return tuple(costs)
+
+
+def unit_problem(account: Account, earlier: tuple[Receipt, ...], unit: PrivacyUnit) -> str | None:
+    """Why an account cannot take a charge for this unit after earlier ones; None if it can."""
+    if account.unit is not None:
+        return account.unit.objection(unit, (entry.unit for entry in earlier))
+    if all(entry.unit.same_kind(unit) for entry in earlier):
+        return None
+    return (
+        f"is for {unit}, but an earlier part of the same fit is for {earlier[0].unit}. Give all of "
+        "them the same groups="
+    )
+
+
+def _refuse_unit(
+    account: Account, entries: tuple[Receipt, ...], label: str, unit: PrivacyUnit
+) -> None:
+    if not isinstance(unit, PrivacyUnit):
+        raise InvalidArgument(f"unit={unit!r} is not a PrivacyUnit. Give ROW or a person.")
+    problem = unit_problem(account, entries, unit)
+    if problem is not None:
+        raise LedgerError(f"{label} {problem}. Nothing was spent or released.")
 
 
 def refuse_if_changed(before: tuple[Receipt, ...], now: tuple[Receipt, ...], name: str) -> None:
@@ -466,6 +562,11 @@ def refuse_if_changed(before: tuple[Receipt, ...], now: tuple[Receipt, ...], nam
 
 
 # Totals are computed repeatedly.
+@lru_cache(maxsize=1024)
+def _for_rows(cost: Cost, size: int, delta: float, relation: Relation) -> Cost:
+    return group_cost(cost, size, delta, relation)
+
+
 @lru_cache(maxsize=64)
 def _composed(cost: Cost, delta: float, relation: Relation) -> float:
     return epsilon_of(cost, delta, relation)
@@ -489,7 +590,7 @@ def _refusal(
         return _over_budget(receipt, epsilon, account.budget)
     if math.isfinite(epsilon):
         return _over_budget(receipt, epsilon, account.budget, _FIXED_REMEDY)
-    plans = [*(entry.cost for entry in entries), receipt.cost]
+    plans = counted_costs(account, (*entries, receipt))
     left = delta_left(plans[0], usable(account.budget)[0], account.relation)
     if left <= 0:
         return BudgetExceeded(

@@ -15,7 +15,7 @@ from pathlib import Path
 from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.privacy.ledger._chain import Entry
 from hushfit.privacy.ledger._disk_ledger import account_of, opened, receipts_of
-from hushfit.privacy.ledger._ledger import total_epsilon
+from hushfit.privacy.ledger._ledger import total_epsilon, unit_problem
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE
 
 # A recomputed total may differ from the recorded one by rounding between machines, and by the
@@ -193,6 +193,8 @@ def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterato
         epsilon = total_epsilon(account, receipts[:number])
         if receipt.number != number:
             yield f"payment {number} is numbered {receipt.number}"
+        if problem := unit_problem(account, receipts[: number - 1], receipt.unit):
+            yield f"payment {number} {problem}"
         if not epsilon <= receipt.total.epsilon * (1 + _ROUNDING):
             yield (
                 f"after payment {number} the record says epsilon={receipt.total.epsilon:g}, its "

@@ -129,7 +129,7 @@ class PoissonBatch(Sampling):
         return None
 
     def __str__(self) -> str:
-        return f"each row with probability {self.rate:g}"
+        return f"each unit with probability {self.rate:g}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class FixedSizeBatch(Sampling):
     def _rate(self, n_units: int) -> float:
         if self.size > n_units:
             raise TooFewRows(
-                f"The plan samples {self.size} rows without replacement but there are only "
+                f"The plan samples {self.size} units without replacement but there are only "
                 f"{n_units}. Ask for a smaller batch."
             )
         return self.size / n_units
@@ -167,4 +167,4 @@ class FixedSizeBatch(Sampling):
         return FixedSizeGaussianCost(noise_multiplier, self._rate(n_units), count)
 
     def __str__(self) -> str:
-        return f"{self.size} rows without replacement"
+        return f"{self.size} units without replacement"

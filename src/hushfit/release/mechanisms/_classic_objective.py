@@ -7,7 +7,12 @@ from hushfit._typing import IntVector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, GaussianCost, Sampler, compose
 from hushfit.privacy.costs import ClassicObjectiveCost
-from hushfit.release.mechanisms.perturbed_minimiser import _check_share, _InsideNoise
+from hushfit.release.mechanisms.perturbed_minimiser import (
+    PersonCurvature,
+    PerturbedMinimiser,
+    _check_share,
+    _InsideNoise,
+)
 
 # The classic theorem uses about twice the noise that is needed; noise on the output is calibrated
 # to what is needed.
@@ -28,11 +33,14 @@ class ClassicInside(_InsideNoise):
         The theorem is for records with Hessians of rank one.
     output_share : float, default=0.01
         Share of the budget (of the squared Gaussian mu) for the noise on the minimiser.
+    person : PersonCurvature or None
+        For persons with several rows; the theorem costs the same for them.
     """
 
     kappa: float
     rank: int = 1
     output_share: float = 0.01
+    person: PersonCurvature | None = None
 
     def __post_init__(self) -> None:
         _check_share(self.output_share)
@@ -41,6 +49,11 @@ class ClassicInside(_InsideNoise):
                 f"The classic theorem is for Hessians of rank one, not {self.rank}. Use "
                 "GaussianInside."
             )
+
+    @classmethod
+    def of(cls, query: PerturbedMinimiser, output_share: float) -> "ClassicInside":
+        """The mechanism for a query, and for all with the same curvature."""
+        return cls(query.kappa, query.rank, output_share, query.person)
 
     def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return _NOISE_EXCESS * math.sqrt(count / (1 - self.output_share)) / strength

@@ -29,7 +29,7 @@ from hushfit.privacy import (
 )
 from hushfit.privacy.costs import GATE_NOISES
 from hushfit.problem import Problem
-from hushfit.release.exact_sum import ExactSum
+from hushfit.release.exact_sum import ExactSum, sum_in_steps
 from hushfit.release.mechanism import Entropy, NoiseGrid, gaussian_answer
 from hushfit.release.mechanisms._batches import _subsampled_multiplier
 from hushfit.release.queries import ClippedGradient, with_intercept
@@ -113,7 +113,10 @@ class LossDrop:
         def of_block(block: Block) -> Vector:
             return block.drop_sum(vectors, self.mixes, bounds, *self.problem.loss.kernel, grids)
 
-        return parallel_sum(of_block, source.blocks(units), (self.size,))
+        blocks, shape = source.blocks(units), (self.size,)
+        if self.problem.rows_per_unit == 1:
+            return parallel_sum(of_block, blocks, shape)
+        return sum_in_steps(of_block, blocks, shape, grids)
 
     @property
     def radii(self) -> Vector:
@@ -505,7 +508,7 @@ class GatedBatch:
         )
 
     def __str__(self) -> str:
-        who = "all rows" if self.rate == 1 else f"each row with probability {self.rate:g}"
+        who = "all rows" if self.rate == 1 else f"each unit with probability {self.rate:g}"
         return f"{who}, with a gate of {self.noise} noise over {self.queries} candidates"
 
 
@@ -562,7 +565,7 @@ class FreshGate:
         return first_above(query, source, units, self.noise, noise_multiplier, entropy)
 
     def __str__(self) -> str:
-        who = "all rows" if self.rate == 1 else f"each row with probability {self.rate:g}"
+        who = "all rows" if self.rate == 1 else f"each unit with probability {self.rate:g}"
         return f"{who}, behind {self.noise} noise over {self.queries} candidates"
 
 

@@ -1,5 +1,5 @@
 """Objective perturbation: the minimiser of an objective with a noise term, found to a certified
-accuracy. Proof: docs/proofs/objective.md.
+accuracy. Proof: docs/proofs/objective.md; for persons docs/proofs/persons.md.
 """
 
 import math
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,12 +19,14 @@ from hushfit.privacy import (
     Cost,
     GaussianCost,
     ObjectiveCost,
+    PersonObjectiveCost,
     PureCost,
     Relation,
     Sampler,
     by_relation,
     compose,
 )
+from hushfit.privacy.costs import log_determinant
 from hushfit.problem import Problem
 from hushfit.release.mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
 from hushfit.release.queries import ARITHMETIC_SLACK, ClippedGradient, SecondMoment
@@ -48,12 +50,32 @@ _INNER_TOLERANCE = 1e-5
 _SMALLEST_MU = 1e-6
 
 
+@dataclass(frozen=True)
+class PersonCurvature:
+    """How the curvature that one person adds to an objective may be spread.
+
+    Parameters
+    ----------
+    trace : float
+        Largest trace, over the curvature of the objective without any row.
+    rank : int
+        Largest rank.
+    """
+
+    trace: float
+    rank: int
+
+
 class _InsideNoise(ABC):
-    """Noise in an objective and on its minimiser, from one distribution."""
+    """Noise in an objective and on its minimiser, from one distribution.
+
+    ``person`` is None where every unit is a row, whose Hessian has the rank ``rank``.
+    """
 
     kappa: float
     rank: int
     output_share: float
+    person: PersonCurvature | None
 
     alone, samples, sized = False, False, True
 
@@ -66,9 +88,16 @@ class _InsideNoise(ABC):
 
     def objection(self, query: "PerturbedMinimiser", relation: Relation) -> str | None:
         """Why its cost does not cover this query, or None."""
-        if query.kappa <= self.kappa and query.rank <= self.rank:
+        if query.kappa > self.kappa or query.rank > self.rank:
+            return f"with {self!r}, not with kappa={query.kappa:g} and rank={query.rank}"
+        own = query.person
+        if own is None or (
+            self.person is not None
+            and own.trace <= self.person.trace
+            and own.rank <= self.person.rank
+        ):
             return None
-        return f"with {self!r}, not with kappa={query.kappa:g} and rank={query.rank}"
+        return f"with {self!r}, not with persons whose rows add up to {own!r}"
 
     def answer(
         self,
@@ -137,14 +166,22 @@ class GaussianInside(_InsideNoise):
         Largest ``PerturbedMinimiser.kappa`` of the queries.
     rank : int, default=1
     output_share : float, default=0.01
+    person : PersonCurvature or None
+        For persons with several rows.
     """
 
     kappa: float
     rank: int = 1
     output_share: float = 0.01
+    person: PersonCurvature | None = None
 
     def __post_init__(self) -> None:
         _check_share(self.output_share)
+
+    @classmethod
+    def of(cls, query: "PerturbedMinimiser", output_share: float) -> Self:
+        """The mechanism for a query, and for all with the same curvature."""
+        return cls(query.kappa, query.rank, output_share, query.person)
 
     def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return math.sqrt(count / (1 - self.output_share)) / strength
@@ -153,8 +190,18 @@ class GaussianInside(_InsideNoise):
         return noise_multiplier * math.sqrt((1 - self.output_share) / self.output_share)
 
     def cost(self, noise_multiplier: float, count: int, n_units: int) -> Cost:
-        inside = ObjectiveCost(noise_multiplier, self.kappa, self.rank, count)
-        return compose([inside, GaussianCost(self.output_multiplier(noise_multiplier), count)])
+        return compose(
+            [
+                self._inside_cost(noise_multiplier, count),
+                GaussianCost(self.output_multiplier(noise_multiplier), count),
+            ]
+        )
+
+    def _inside_cost(self, noise_multiplier: float, count: int) -> Cost:
+        if self.person is None:
+            return ObjectiveCost(noise_multiplier, self.kappa, self.rank, count)
+        spread = self.person.trace, self.rank, self.person.rank
+        return PersonObjectiveCost(noise_multiplier, self.kappa, *spread, count)
 
     def stretch(self, size: int) -> float:
         return 1.0
@@ -175,14 +222,22 @@ class LaplaceInside(_InsideNoise):
     rank : int, default=1
     output_share : float, default=0.01
         Share of epsilon for the noise on the minimiser.
+    person : PersonCurvature or None
+        For persons with several rows.
     """
 
     kappa: float
     rank: int = 1
     output_share: float = 0.01
+    person: PersonCurvature | None = None
 
     def __post_init__(self) -> None:
         _check_share(self.output_share)
+
+    @classmethod
+    def of(cls, query: "PerturbedMinimiser", output_share: float) -> Self:
+        """The mechanism for a query, and for all with the same curvature."""
+        return cls(query.kappa, query.rank, output_share, query.person)
 
     def multiplier(self, strength: float, count: int, n_units: int) -> float:
         return math.sqrt(count) / ((1 - self.output_share) * strength)
@@ -194,7 +249,13 @@ class LaplaceInside(_InsideNoise):
         if noise_multiplier == 0:
             return PureCost(math.inf, count)
         shifts = 1 / noise_multiplier + 1 / self.output_multiplier(noise_multiplier)
-        return PureCost(shifts + self.rank * math.log1p(self.kappa), count)
+        return PureCost(shifts + self._log_determinant, count)
+
+    @property
+    def _log_determinant(self) -> float:
+        if self.person is None:
+            return self.rank * math.log1p(self.kappa)
+        return log_determinant(self.person.trace, self.person.rank)
 
     def stretch(self, size: int) -> float:
         return math.sqrt(size)
@@ -269,6 +330,16 @@ class PerturbedMinimiser:
     def rank(self) -> int:
         """Largest rank of one record's Hessian."""
         return self.problem.loss.hessian_rank
+
+    @property
+    def person(self) -> PersonCurvature | None:
+        """How the curvature of one person's rows may be spread; None if a unit is one row."""
+        problem = self.problem
+        if problem.rows_per_unit == 1:
+            return None
+        share = (1 + ARITHMETIC_SLACK) / (problem.n_units * self.mu)
+        rank = min(problem.rows_per_unit * self.rank, self.size)
+        return PersonCurvature(problem.loss.hessian_trace * share, rank)
 
     def gradient_shift(self, relation: Relation) -> float:
         """Sensitivity of the gradient of the objective, at any point."""
@@ -405,7 +476,9 @@ class CertifiedMinimiser:
             total = _whole_gradient(asked.problem, w)(source, None).reshape(w.shape)
             return total / asked.problem.n_units + asked.mu * w + shift
 
-        few = asked.problem.dimension <= _MOST_PRECONDITIONED
+        few = (
+            asked.problem.dimension <= _MOST_PRECONDITIONED and SecondMoment(asked.problem).is_exact
+        )
         steps = (
             _MetricSteps.of(asked, source) if few else _PlainSteps(asked.problem, self._smoothness)
         )
@@ -423,8 +496,8 @@ def _moment_of(source: DataSource, problem: Problem) -> Matrix:
     """An upper bound on the mean of the records' outer products."""
     if source not in _moments:
         query = SecondMoment(problem)
-        # Entries are rounded; the largest possible loss is added back.
-        rounded_away = 2 * math.sqrt(problem.dimension) / query.steps
+        # Entries are rounded; the largest possible loss, 2 r + r^2 for a unit, is added back.
+        rounded_away = 4 * query.rounding
         mean = query.matrix(query(source, None)) / problem.n_units
         _moments[source] = mean + rounded_away * np.eye(problem.dimension)
     return _moments[source]

@@ -157,7 +157,7 @@ def _lengths_in(metric: Metric, source: DataSource, problem: Problem) -> Vector:
         A = (
             metric.A.copy() if problem.fit_intercept else np.pad(metric.A, (0, 1))
         )  # loops are compiled for writable arrays
-        lengths = np.empty(len(source.y))
+        lengths = np.zeros(len(source.y))
 
         def measure(block: Block) -> None:
             lengths[block.place] = block.lengths(A)

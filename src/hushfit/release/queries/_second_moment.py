@@ -36,9 +36,14 @@ class SecondMoment:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
+        if not SecondMoment(problem).is_exact:  # refused here, before anything is charged
+            raise InvalidArgument(
+                f"rows_per_person={problem.rows_per_unit} is too large for exact sums over "
+                f"{problem.n_units} persons and {problem.n_features} columns. Give a smaller one."
+            )
         return problem.dimension * (problem.dimension + 1) // 2
 
-    @property
+    @cached_property
     def size(self) -> int:
         return self.coordinates(self.problem)
 
@@ -70,28 +75,25 @@ class SecondMoment:
         M[np.triu_indices(d)] = answer
         return M + np.triu(M, 1).T
 
-    def __post_init__(self) -> None:
-        if self._rounding > _MOST_ROUNDING:
-            raise InvalidArgument(
-                f"rows_per_person={self.problem.rows_per_unit} is too large for exact sums over "
-                f"{self.problem.n_units} persons and {self.problem.n_features} columns. Give a "
-                "smaller one."
-            )
-
     @property
-    def _rounding(self) -> float:
+    def rounding(self) -> float:
         """Bound on what rounding adds to the length of a record, or of a person's rows taken as
         one vector.
         """
         entries = self.problem.dimension * self.problem.rows_per_unit
         return 0.5 * math.sqrt(entries) / self.steps
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether all sums are exact integers; public."""
+        return self.rounding <= _MOST_ROUNDING
+
     def radius(self) -> float:
         # A person's rows, each times the square root of its weight, form a matrix of Frobenius norm
         # one; rounding changes each entry by at most half a step. The norm of the sum of outer
         # products is at most the square of that norm.
         scaling = max(1e-12, 4 * self.problem.dimension * 2.0**-53)
-        return (1.0 + scaling + self._rounding) ** 2
+        return (1.0 + scaling + self.rounding) ** 2
 
     def sensitivity(self, relation: Relation) -> float:
         # |aa' - bb'|^2 = |a|^4 + |b|^4 - 2 (a.b)^2

@@ -70,7 +70,7 @@ class DPSC:
 
     def plan(self, problem: Problem) -> Plan:
         query = self._query(problem, np.zeros(problem.shape))
-        noise = _NOISE[self.noise](query.kappa, query.rank, self.output_share)
+        noise = _NOISE[self.noise].of(query, self.output_share)
         return Plan((Planned(_NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:

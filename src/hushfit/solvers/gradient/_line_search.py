@@ -251,9 +251,9 @@ class DPBLS:
     def _search(
         self, problem: Problem, sizes: Vector, multiplier: float, clip: float, objective_clip: float
     ) -> Backtracking:
-        rows = self._rate * problem.n_units
-        noise = multiplier * relation_factor(problem) * clip / rows
-        return Backtracking(sizes, rows, objective_clip, self.sufficient, noise)
+        units = self._rate * problem.n_units
+        noise = multiplier * relation_factor(problem) * clip / units
+        return Backtracking(sizes, units, objective_clip, self.sufficient, noise)
 
     def _largest_step(self, problem: Problem, multiplier: float) -> float:
         """``first_step``, or a size from the noise of the run; at least 1 / (2 smoothness)."""

@@ -72,6 +72,7 @@ class ProxNewton:
         metric, H = Metric(spectrum.power(-0.5)), spectrum.power(1.0)
         rule = self._step_rule(problem, door, spectrum)
         prox = MetricProx(problem, H)
+        weight, total_weight = spectrum.mean_weight, problem.n_units * spectrum.mean_weight
         w = previous = np.zeros(problem.shape)
         target_sum, step_sum, weights = (
             np.zeros(problem.shape),
@@ -82,26 +83,26 @@ class ProxNewton:
         for t in range(self.steps):
             ahead = w + rule.momentum * (w - previous)
             query = ClippedGradient(problem, ahead, rule.clip, metric)
-            g = door.release("gradient", query).reshape(problem.shape) / spectrum.total_weight
+            g = door.release("gradient", query).reshape(problem.shape) / total_weight
             step = rule.step(t, self.steps)
             target = ahead - step * g @ metric.A
             if isinstance(problem.penalty, FoldedConcave):
                 prox = MetricProx(_tangent(problem, problem.penalty, w), H)
-            previous, w = w, prox(target, step)
+            previous, w = w, prox(target, step / weight)
             # Targets are averaged before the prox, so that the prox can still make the result
             # sparse.
             target_sum, step_sum = target_sum + (t + 1) * target, step_sum + (t + 1) * step
             last = t == self.steps - 1
-            yield Iterate(
-                prox(target_sum / weights, step_sum / weights) if last else w, weight=float(last)
-            )
+            if last:
+                w = prox(target_sum / weights, step_sum / (weight * weights))
+            yield Iterate(w, weight=float(last))
 
     def _step_rule(self, problem: Problem, door: Door, spectrum: Spectrum) -> "_StepRule":
         """The rule: with less noise, a larger clipping norm, longer steps and more momentum."""
         noise = (
             door.noise_multiplier("gradient")
             * relation_factor(problem)
-            / spectrum.total_weight
+            / (problem.n_units * spectrum.mean_weight)
             / math.sqrt(self.steps)
         )
         dimension = spectrum.effective_dimension

@@ -86,12 +86,12 @@ class Screening:
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         spectrum = release_spectrum(problem, door, "second moment")
-        metric = _metric(spectrum)
+        metric, total_weight = _metric(spectrum), problem.n_units * spectrum.mean_weight
         steps, w = self.steps or 1, np.zeros(problem.shape)
 
         for t in range(steps):
             query = ClippedGradient(problem, w, _CLIP * metric.typical_length, metric.metric)
-            g = door.release("gradient", query).reshape(problem.shape) / spectrum.total_weight
+            g = door.release("gradient", query).reshape(problem.shape) / total_weight
             w = w - _STEP * g @ metric.metric.A
             yield Iterate(w, weight=float(t == steps - 1))
 

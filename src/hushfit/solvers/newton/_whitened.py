@@ -162,7 +162,8 @@ class WhitenedGradientDescent:
         spectrum = _preconditioning_spectrum(release_spectrum(problem, door, _MOMENT))
         metric = Metric(spectrum.power(-0.5))
         settings = self._settings(problem, door, spectrum)
-        shrink = _Shrinkage.of(problem, metric.A)
+        shrink = _Shrinkage.of(problem, metric.A, spectrum.mean_weight)
+        total_weight = problem.n_units * spectrum.mean_weight
         schedule = np.array([settings.step(t, self.steps) for t in range(self.steps)])
         weights = settings.weights(self.steps)
         u = velocity = result = np.zeros(problem.shape)
@@ -171,11 +172,11 @@ class WhitenedGradientDescent:
         for t in range(self.steps):
             ahead = u + settings.momentum * velocity
             query = ClippedGradient(problem, ahead @ metric.A, settings.clip, metric)
-            g = door.release(_GRADIENT, query).reshape(problem.shape) / spectrum.total_weight
+            g = door.release(_GRADIENT, query).reshape(problem.shape) / total_weight
             noise = (
                 door.noise_multiplier(_GRADIENT)
                 * query.sensitivity(problem.relation)
-                / spectrum.total_weight
+                / total_weight
             )
             points.append(ahead.ravel())
             gradients.append(g.ravel())
@@ -191,7 +192,8 @@ class WhitenedGradientDescent:
 
     def _settings(self, problem: Problem, door: Door, spectrum: Spectrum) -> Settings:
         multiplier, dimension = door.noise_multiplier(_GRADIENT), spectrum.effective_dimension
-        per_step = multiplier * relation_factor(problem) / spectrum.total_weight
+        total_weight = problem.n_units * spectrum.mean_weight
+        per_step = multiplier * relation_factor(problem) / total_weight
         nu = dimension * per_step / math.sqrt(self.steps)
         dimension_factor = max(
             1.0, math.sqrt(problem.dimension * problem.outputs / _REFERENCE_WEIGHTS)
@@ -240,10 +242,11 @@ class _Shrinkage:
     curvatures: Vector
 
     @classmethod
-    def of(cls, problem: Problem, A: Matrix) -> "_Shrinkage":
-        ridge = problem.penalty.ridge
-        if not ridge:
+    def of(cls, problem: Problem, A: Matrix, mean_weight: float) -> "_Shrinkage":
+        """The penalty is divided by the mean weight of a unit, as the gradients are."""
+        if not problem.penalty.ridge:
             return cls(np.eye(len(A)), np.zeros(len(A)))
+        ridge = problem.penalty.ridge / mean_weight
         penalised = A[:, : problem.n_features]
         curvatures, vectors = np.linalg.eigh(penalised @ penalised.T)
         return cls(vectors, ridge * np.maximum(curvatures, 0.0))

@@ -78,7 +78,7 @@ class ClassicObjective:
                 "with Hessians of rank one. Use 'objective'."
             )
         query = self._query(problem)
-        inside = ClassicInside(query.kappa, query.rank, self.output_share)
+        inside = ClassicInside.of(query, self.output_share)
         return Plan((Planned(_NAME, PerturbedMinimiser, 1, sampling=inside),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:

@@ -93,7 +93,7 @@ class ObjectivePerturbation:
     def plan(self, problem: Problem) -> Plan:
         stages = self._stages(problem.penalty)
         query = self._query(problem, np.zeros(problem.shape))
-        noise = GaussianInside(query.kappa, query.rank, self.output_share)
+        noise = GaussianInside.of(query, self.output_share)
         return Plan((Planned(_NAME, PerturbedMinimiser, stages, sampling=noise),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
@@ -162,8 +162,6 @@ def _with_zeros(
         return released
     w = released.copy()
     columns = problem.columns(w)  # a view
-    scale = query.output_scale(
-        noise_multiplier, GaussianInside(query.kappa, query.rank, output_share)
-    )
+    scale = query.output_scale(noise_multiplier, GaussianInside.of(query, output_share))
     columns[np.abs(columns) <= _ZERO_DEVIATIONS * scale] = 0.0
     return w

@@ -65,12 +65,14 @@ class Recalibrated:
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         w = finished(self.solver, problem, door, average)
-        spread = max(margin_spread(w, problem, door, "second moment"), 1e-12)
+        spread, mean_weight = margin_spread(w, problem, door, _MOMENT)
+        spread = max(spread, 1e-12)
         edges = spread * np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
         query = MarginHistogram(problem, w, edges)
         counts = door.release(_NAME, query)
         noise = door.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
-        return w * _factor(counts, edges, noise, spread)
+        # Counts as if every unit had the weight one, which the prior is measured against.
+        return w * _factor(counts / mean_weight, edges, noise / mean_weight, spread)
 
 
 def _factor(counts: Vector, edges: Vector, noise: float, spread: float) -> float:
