@@ -7,9 +7,11 @@ from benchmarks import (
     accuracy,
     baselines,
     federated,
+    label,
     papers,
     persons,
     preprocessing,
+    ranking,
     sets,
     sparse,
     speed,
@@ -28,6 +30,7 @@ def main() -> int:
     given = parser.parse_args()
     owners_missed: list[str] = []
     of_persons: list[persons.Cell] = []
+    labels_missed: list[str] = []
     measured = [*speed.run(list(speed.SECTIONS), given.quick), *baselines.run_all(given.quick)]
     if given.quick:
         # Five folds also here: the goals suppose four fifths of the rows.
@@ -35,6 +38,10 @@ def main() -> int:
         cells = accuracy.run(["adult", "a9a", "mushrooms"], setup, given.jobs)
     else:
         cells = accuracy.run(list(sets.SETS), accuracy.Setup(), given.jobs)
+        label_cells = label.run(list(label.TABLES), accuracy.Setup(draws=1))
+        labels_missed = [
+            f"labels alone on {c.set} at {c.epsilon:g}" for c in label_cells if c.worse
+        ]
         sparse.run(["a9a", "bank"], [0.1, 0.4, 1.6], folds=2, draws=1)
         papers.run(list(papers.EXPERIMENTS), given.full)
         owners_missed = federated.run(list(federated.PARTS), given.full)
@@ -46,9 +53,10 @@ def main() -> int:
         thesis.run_timings()
         preprocessing.run(list(preprocessing.RAW), folds=3, draws=2)
         of_persons = persons.run(persons.SETS, persons.EPSILONS, persons.REPEATS)
+        owners_missed += ranking.run(draws=10 if given.full else 2)
     missed = [m.name for m in measured if m.verdict == "FAIL"]
     missed += [f"{c.set} at epsilon {c.epsilon:g}" for c in cells if c.verdict == "FAIL"]
-    missed += owners_missed
+    missed += owners_missed + labels_missed
     missed += [
         f"{c.set} by person, epsilon {c.epsilon:g}" for c in of_persons if c.verdict == "FAIL"
     ]

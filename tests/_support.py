@@ -8,11 +8,11 @@ from scipy import sparse
 from hushfit.data import SeededCoins, as_source
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
 from hushfit.penalties import Zero
-from hushfit.privacy import Relation, SeededSampler
+from hushfit.privacy import RECORD_RELATIONS, Relation, SeededSampler
 from hushfit.problem import Problem
 from hushfit.release.curator import Curator
 
-RELATIONS = list(Relation)
+RELATIONS = list(RECORD_RELATIONS)
 # Every loss, by the labels it takes: -1 and +1, real numbers, counts, or class indices. A new loss
 # is listed here and inherits the tests of losses and of compiled code.
 BINARY = [Logistic(), HuberHinge(), HuberHinge(bend=0.1)]

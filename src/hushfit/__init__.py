@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         PrivateLasso,
         PrivateLinearSVC,
         PrivateLogisticRegression,
+        PrivateRanker,
     )
     from hushfit.model_selection import PrivateSearchCV
     from hushfit.models import load_model, save_model
@@ -39,6 +40,7 @@ _MODULE_OF_NAME = {
     "PrivateLogisticRegression": "hushfit.estimators",
     "PrivatePipeline": "hushfit.preprocessing",
     "PrivateQuantileScaler": "hushfit.preprocessing",
+    "PrivateRanker": "hushfit.estimators",
     "PrivateSearchCV": "hushfit.model_selection",
     "Relation": "hushfit.privacy",
     "SchemaEncoder": "hushfit.preprocessing",
@@ -60,6 +62,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivatePipeline",
     "PrivateQuantileScaler",
+    "PrivateRanker",
     "PrivateSearchCV",
     "Relation",
     "SchemaEncoder",

@@ -1,5 +1,6 @@
 """The public half of a fit: everything about it that is not a row."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.kernels.codes import CODES
 from hushfit.losses import Loss
 from hushfit.penalties import Penalty, check_penalty
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, labels_only, refuse_other_unit
 from hushfit.unit import ROW, PrivacyUnit
 
 
@@ -58,6 +59,12 @@ class Problem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
+        refuse_other_unit(self.relation, self.privacy_unit)
+        if not math.isfinite(self.loss.slope_bound) and not labels_only(self.relation):
+            raise InvalidArgument(
+                f"{self.loss!r} has no bound on its slope, so one row could change a gradient "
+                "arbitrarily. Use Squared(), or adjacency='label' if features are public."
+            )
         refuse_beyond_floats(self.loss)
         refuse_beyond_floats(self.penalty)
         check_penalty(self.penalty)

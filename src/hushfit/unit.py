@@ -1,4 +1,4 @@
-"""Privacy units: whom a guarantee protects, a row or a person with several rows.
+"""Privacy units: whom a guarantee protects, a row, a list, or a person with several of them.
 
 Rows of one person share one weight, so that a person contributes no more than a row does where
 every row is its own unit. Proof: docs/proofs/persons.md.
@@ -12,6 +12,7 @@ from typing import Any, Final
 from hushfit.errors import InvalidArgument
 
 WEIGHTINGS: Final = ("mean", "cap")
+RECORDS: Final = ("row", "list")
 ROWS_PER_PERSON: Final = 1000
 """Rows of one person that are used unless another bound is given."""
 _MOST_ROWS_PER_PERSON = 1_000_000
@@ -36,6 +37,9 @@ class PrivacyUnit:
         Contribution bound: how many rows of one person are used, the first ones.
     full_weight : int, default=1
         The m of ``"cap"``: rows at which a person counts as one.
+    record : {"row", "list"}, default="row"
+        What a record is: a row of a table, or a list of documents. Where it is a list, read "list"
+        for "row" above; lists that are their own units have the kind ``"row"``.
     """
 
     kind: str = "row"
@@ -43,10 +47,13 @@ class PrivacyUnit:
     weighting: str = "mean"
     rows_per_person: int = 1
     full_weight: int = 1
+    record: str = "row"
 
     def __post_init__(self) -> None:
         if self.kind not in ("row", "person"):
             raise InvalidArgument(f"privacy unit {self.kind!r} is not 'row' or 'person'.")
+        if self.record not in RECORDS:
+            raise InvalidArgument(f"record {self.record!r} is not 'row' or 'list'.")
         if not isinstance(self.column, str | None):
             raise InvalidArgument(f"the id column {self.column!r} is not the name of a column.")
         if self.weighting not in WEIGHTINGS:
@@ -78,6 +85,7 @@ class PrivacyUnit:
         weighting: str = "mean",
         rows_per_person: int | None = None,
         column: str | None = None,
+        record: str = "row",
     ) -> "PrivacyUnit":
         """One person with all of their rows.
 
@@ -89,6 +97,7 @@ class PrivacyUnit:
             where it must be given, the number of rows at which a person counts as one.
         column : str, optional
             Name of the column of ids.
+        record : {"row", "list"}, default="row"
 
         Returns
         -------
@@ -97,14 +106,15 @@ class PrivacyUnit:
         if rows_per_person is not None:
             _require_count(rows_per_person, "rows_per_person")
         if weighting != "cap":
-            return cls("person", column, weighting, rows_per_person or ROWS_PER_PERSON)
+            most = rows_per_person or ROWS_PER_PERSON
+            return cls("person", column, weighting, most, record=record)
         if rows_per_person is None:
             raise InvalidArgument(
                 "person_weight='cap' needs rows_per_person: the number of rows at which a person "
                 "counts as one. Give a small number that you know without looking, such as 3."
             )
         most = max(ROWS_PER_PERSON, rows_per_person)
-        return cls("person", column, weighting, most, rows_per_person)
+        return cls("person", column, weighting, most, rows_per_person, record)
 
     @property
     def is_person(self) -> bool:
@@ -120,12 +130,16 @@ class PrivacyUnit:
 
     @property
     def plural(self) -> str:
-        return f"{self.kind}s"
+        return f"{self._noun}s"
+
+    @property
+    def _noun(self) -> str:
+        return self.kind if self.is_person else self.record
 
     @property
     def in_words(self) -> str:
-        """The unit as it is printed: "one row" or "one person"."""
-        return f"one {self.kind}"
+        """The unit as it is printed: "one row", "one list" or "one person"."""
+        return f"one {self._noun}"
 
     @property
     def rule(self) -> str:
@@ -134,19 +148,22 @@ class PrivacyUnit:
             return ""
         ids = "the ids given" if self.column is None else f"column {self.column!r}"
         weight = (
-            "rows of a person with k rows weigh 1/k each"
+            f"{self.record}s of a person with k {self.record}s weigh 1/k each"
             if self.full_weight == 1
-            else f"rows of a person with k rows weigh 1/max(k, {self.full_weight}) each"
+            else f"{self.record}s of a person with k {self.record}s weigh 1/max(k, "
+            f"{self.full_weight}) each"
         )
-        most = f"the first {self.rows_per_person} rows of a person are used"
-        return f"persons by {ids}, a row without an id is its own person; {weight}; {most}"
+        most = f"the first {self.rows_per_person} {self.record}s of a person are used"
+        alone = f"a {self.record} without an id is its own person"
+        return f"persons by {ids}, {alone}; {weight}; {most}"
 
     def __str__(self) -> str:
         return f"{self.in_words} ({self.rule})" if self.is_person else self.in_words
 
     def same_kind(self, other: "PrivacyUnit") -> bool:
-        """Whether both protect the same thing: rows, or persons by the same column of ids."""
-        return (self.kind, self.column) == (other.kind, other.column)
+        """Whether both protect the same thing: rows, lists, or persons by the same ids."""
+        own = self.kind, self.column, self.record
+        return own == (other.kind, other.column, other.record)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the unit in plain JSON values."""
@@ -155,17 +172,19 @@ class PrivacyUnit:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "PrivacyUnit":
         """Read what `to_dict` wrote; raise `InvalidArgument` on anything else."""
-        return cls(**_exact_fields(cls, data, "a privacy unit"))
+        # Units that were written before there were lists have no record.
+        given = {"record": "row", **data} if isinstance(data, Mapping) else data
+        return cls(**_exact_fields(cls, given, "a privacy unit"))
 
 
 @dataclass(frozen=True)
 class AccountUnit:
     """Whom the account of a data set protects, and so which charges it takes.
 
-    An account of rows takes charges of both kinds: a guarantee for a person holds for each of their
-    rows, if whose row it is stays the same. An account of persons takes charges for rows only if
-    ``rows_per_person`` is declared: each then counts for that many rows at once. Proof:
-    docs/proofs/groups.md.
+    An account of rows takes charges of both kinds (under add-remove, for rows only): a guarantee
+    for a person holds for each of their rows, if whose row it is stays the same. An account of
+    persons takes charges for rows only if ``rows_per_person`` is declared: each then counts for
+    that many rows at once. Proof: docs/proofs/groups.md.
 
     Parameters
     ----------
@@ -189,8 +208,9 @@ class AccountUnit:
             _require_count(self.rows_per_person, "rows_per_person")
         if self.kind == "row" and (self.column, self.rows_per_person) != (None, None):
             raise InvalidArgument(
-                "An account of rows has no id column and no number of rows per person. Use "
-                "unit='person' with them, or leave them out."
+                "An account of rows has no id column and no number of rows per person. Open one "
+                "for persons (unit='person' in Python, --unit person on the command line), or "
+                "leave them out."
             )
 
     @classmethod
@@ -221,8 +241,9 @@ class AccountUnit:
                 None
                 if self.rows_per_person is not None
                 else "is for one row, but the account protects one person with all of their rows. "
-                "Fit with groups=, so that persons are protected, or use an account that was "
-                "opened with a number of rows per person"
+                "Name the column of ids (groups= in Python, --person on the command line), so that "
+                "persons are protected, or use an account that was opened with a number of rows "
+                "per person"
             )
         columns = (unit.column for unit in earlier if unit.is_person)
         expected = self.column if self.column is not None else next(columns, charged.column)
@@ -230,7 +251,8 @@ class AccountUnit:
             return None
         return (
             f"is for persons by {_ids(charged.column)}, but the account is for persons by "
-            f"{_ids(expected)}: these may be others. Give groups= the same column by its name"
+            f"{_ids(expected)}: these may be others. Name the same column (groups= in Python, "
+            "--person on the command line)"
         )
 
     def __str__(self) -> str:
@@ -276,6 +298,8 @@ def _require_count(value: object, name: str) -> None:
 
 ROW: Final = PrivacyUnit()
 """Every row is its own unit."""
+LIST: Final = PrivacyUnit(record="list")
+"""Every list of documents is its own unit."""
 
 ROW_ACCOUNT: Final = AccountUnit()
 """An account that protects rows."""

@@ -221,6 +221,6 @@ def test_a_finished_run_becomes_a_model_with_its_papers(hushfit, federation):
     assert hushfit("ledger", "verify", "south/ledger.db", "--model", path).code == 0
     model = json.loads(path.read_text())
     assert model["guarantee"]["epsilon"] == 0.5
-    assert model["guarantee"]["unit"] == "one row"
+    assert model["guarantee"]["unit"]["kind"] == "row"
     assert "first" in hushfit("owner", "show", "--config", "south/owner.toml").out
     assert not list(federation.rglob("*.part"))

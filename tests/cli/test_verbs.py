@@ -517,7 +517,15 @@ def test_the_ledger_verbs_tell_one_story(hushfit, model):
     assert lines[-1]["hash"] == shown["head"]
     assert "people" in hushfit("ledger", "show", "ledger.db").out
     assert "PrivateLogisticRegression" in hushfit("ledger", "history", "ledger.db").out
-    hushfit("ledger", "export", "ledger.db", "-o", "copy.jsonl")
+    export = ("ledger", "export", "ledger.db", "-o", "copy.jsonl")
+    assert hushfit(*export).out == "Export: copy.jsonl, 3 entries\n"
+    assert len(Path("copy.jsonl").read_text().splitlines()) == 3
+    Path("copy.jsonl").write_text("stored\n")
+    refused = hushfit(*export)
+    assert refused.code == 2
+    assert "copy.jsonl exists" in refused.err
+    assert Path("copy.jsonl").read_text() == "stored\n"
+    assert hushfit(*export, "--overwrite", "--json").json == {"export": "copy.jsonl", "entries": 3}
     assert len(Path("copy.jsonl").read_text().splitlines()) == 3
 
 

@@ -95,7 +95,8 @@ def test_loss_is_convex(loss, seed, spread):
 def test_every_loss_is_in_the_list():
     listed = {type(loss).__name__ for loss in LOSSES}
     public = {name for name, kind in vars(losses).items() if inspect.isclass(kind)}
-    missing = public - listed - {"Loss", "KernelLoss"}
+    # Two protocols, a tuple, and a loss without a bound: solvers/test_one_release.py.
+    missing = public - listed - {"Loss", "CanonicalLoss", "KernelLoss", "LeastSquares"}
     assert not missing, (
         f"{sorted(missing)}: add an example to BINARY, REAL, COUNTS or SEVERAL in "
         "tests/_support.py."

@@ -439,12 +439,17 @@ def test_a_query_that_adds_up_plain_floats_is_noticed():
 # Queries that are not sums of their own, and where else the order of rows is tested or why it
 # cannot matter.
 ELSEWHERE = {
+    "BayesRankGradient": "sensitivity of BayesRank, all, top 1, in the audit",
     "CertifiedMinimiser": "the second stage of PerturbedMinimiser",
     "Choice": "order of rows for choice, in the audit",
     "ColumnHistogram": "order of rows for histogram of columns, in the audit",
     "Gate": "order of rows for gate, in the audit",
     "GatedStep": "a ClippedGradient and a Gate",
     "GradientNorm": "order of rows for norm of a gradient, in the audit",
+    "ListGradient": "sensitivity of list gradient, listnet (replace-one), in the audit",
+    "ListSecondMoment": "sensitivity of list moment (replace-one), in the audit",
+    "ListStatistic": "sensitivity of grade statistic, in the audit",
+    "LabelStatistic": "sensitivity of label statistic, in the audit",
     "LossDrop": "order of rows for loss drops, in the audit",
     "NewtonDirection": "order of rows for newton direction, in the audit",
     "NormAbove": "a GradientNorm",
@@ -724,7 +729,7 @@ def test_queries_that_have_no_proof_for_batches_do_not_answer_them():
 
 
 def test_a_fixed_size_batch_needs_that_many_rows():
-    with pytest.raises(TooFewRows, match=r"12 rows.*only 5"):
+    with pytest.raises(TooFewRows, match=r"12 units.*only 5"):
         Plan((Planned("gradient", ClippedGradient, 3, sampling=FixedSizeBatch(12)),)).multipliers(
             1.0, 5
         )

@@ -52,7 +52,7 @@ WITH_HUGE_CELL[7, 1] = HUGE
 # and the remedy.
 CASES = [
     # shapes
-    ("a vector for X", {}, X[:, 0], y, ValueError, ["1D array", "reshape"]),
+    ("a vector for X", {}, X[:, 0], y, ValueError, ["Expected 2D array", "reshape"]),
     ("three dimensions", {}, X[None], y, ValueError, ["dim 3"]),
     ("no columns", {}, X[:, :0], y, ValueError, ["0 feature"]),
     ("one row", {}, X[:1], y[:1], ValueError, ["1 sample", "minimum of 2"]),
@@ -236,7 +236,7 @@ CASES = [
         X,
         y,
         InvalidArgument,
-        ["'nearby'", "'replace-one' or 'add-remove'"],
+        ["'nearby'", "'replace-one', 'add-remove'"],
     ),
     # bounds
     (
@@ -559,7 +559,7 @@ def test_predicting_checks_its_rows():
     model = PrivateLogisticRegression(classes=[-1.0, 1.0], random_state=0, nonfinite="raise").fit(
         X, y
     )
-    for rows, words in ((X[:, :2], "2 features"), (HOLED, "NaN"), (X[0], "1D array")):
+    for rows, words in ((X[:, :2], "2 features"), (HOLED, "NaN"), (X[0], "Expected 2D array")):
         with pytest.raises(ValueError, match=words):
             model.predict(rows)
 

@@ -266,6 +266,15 @@ def test_a_series_names_its_column(frame):
     assert estimator().fit(X, y, groups=pd.Series(ids, name=3)).privacy_.unit.column is None
 
 
+def test_ids_in_another_order_than_the_rows_are_refused():
+    """By position, the ids of other rows would be taken."""
+    X, y, ids = visits()
+    table, ledger = as_frame(pd.DataFrame, X, ids), Ledger(10.0, 1e-3, unit="person")
+    with pytest.raises(InvalidArgument, match="index is not that of X"):
+        estimator(ledger=ledger).fit(table[["a", "b"]], y, groups=table["patient_id"].iloc[::-1])
+    assert ledger.entries == ()
+
+
 def test_another_column_than_that_of_the_ids_is_still_refused_when_predicting():
     X, y, ids = visits()
     table = as_frame(pd.DataFrame, X, ids)
@@ -322,6 +331,7 @@ def test_large_whole_numbers_are_not_mistaken_for_each_other():
 # Refusals, before anything is paid
 
 N_ROWS = len(visits()[0])
+CELL = float(visits()[0][0, 0])
 WRONG = {
     "one id too few": {"groups": lambda ids: ids[:-1]},
     "one id too many": {"groups": lambda ids: [*ids, "p"]},
@@ -335,6 +345,17 @@ WRONG = {
     "all ids equal": {"groups": lambda ids: ["p"] * len(ids)},
     "ids that are no ids": {"groups": lambda ids: [{} for _ in ids]},
     "labels too few": {"y": lambda y: y[:-1]},
+    "two columns of labels": {"y": lambda y: np.c_[y, y]},
+    "a frame of labels": {"y": lambda y: pd.DataFrame({"a": y, "b": y})},
+    "labels of different lengths": {"y": lambda y: [[1.0], *y[1:]]},
+    "one label": {"y": lambda y: 1.0},
+    "one feature in one dimension": {"X": lambda X: X[:, 0]},
+    "a list in one dimension": {"X": lambda X: X[:, 0].tolist()},
+    "three dimensions": {"X": lambda X: X[:, :, None]},
+    "rows of different lengths": {"X": lambda X: [[1.0], *X[1:].tolist()]},
+    "no features": {"X": lambda X: X[:, :0]},
+    "one value": {"X": lambda X: np.array(CELL)},
+    "texts among the features": {"X": lambda X: np.where(X > 2, "a secret", X.astype(str))},
     "no rows used": {"rows_per_person": 0},
     "half a row": {"rows_per_person": 2.5},
     "a truth value": {"rows_per_person": True},
@@ -349,13 +370,17 @@ WRONG = {
 def test_what_makes_no_persons_is_refused_and_nothing_is_spent(name, wrong):
     wrong = dict(wrong)
     X, y, ids = visits()
-    y, groups = wrong.pop("y", np.array)(y), wrong.pop("groups", np.array)(ids)
+    X, y = wrong.pop("X", np.array)(X), wrong.pop("y", np.array)(y)
+    groups = wrong.pop("groups", np.array)(ids)
     ledger = Ledger(10.0, 1e-3)
-    with pytest.raises(InvalidArgument) as refused:
+    # Three dimensions are refused by scikit-learn, which tells their number only.
+    with pytest.raises(ValueError) as refused:
         estimator(name, ledger=ledger, **wrong).fit(X, y, groups=groups)
     assert ledger.entries == ()
+    assert isinstance(refused.value, InvalidArgument) or "with dim 3" in str(refused.value)
     # The number of rows is private, and numbers near it tell it too.
     told = [str(N_ROWS + more) for more in (-1, 0, 1)]
+    told += [f"{CELL:.4f}"[:-1], "a secret"]
     assert not any(number in str(refused.value) for number in told)
 
 

@@ -11,6 +11,7 @@ from .federated import FEDERATED
 from .noise import NOISE
 from .persons import PERSONS
 from .queries import QUERIES
+from .ranking import RANKING
 from .search import SEARCH
 from .side_channels import SIDE_CHANNELS
 from .solvers import SOLVERS
@@ -20,6 +21,7 @@ MUTANTS: dict[str, Mutant] = {
     for theme in (
         QUERIES,
         PERSONS,
+        RANKING,
         NOISE,
         SOLVERS,
         FEDERATED,

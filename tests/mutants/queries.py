@@ -6,6 +6,7 @@ import numpy as np
 
 from hushfit.audit.checks import _examples
 from hushfit.data.rows import _source
+from hushfit.losses import _least_squares as least_squares
 from hushfit.privacy import Relation
 from hushfit.release import exact_sum
 from hushfit.release.mechanisms import _corner as selection
@@ -20,6 +21,7 @@ from hushfit.release.queries import _column_histogram as quantile
 from hushfit.release.queries import _gradient as gradient
 from hushfit.release.queries import _hessian as hessian
 from hushfit.release.queries import _joint as joint
+from hushfit.release.queries import _label_statistic as label
 from hushfit.release.queries import _logistic_gradient as logistic
 from hushfit.release.queries import _margin_histogram as histogram
 from hushfit.release.queries import _score as score
@@ -94,6 +96,36 @@ def plain_moment():
 
 def clip_before_the_metric():
     return swapped(gradient.ClippedGradient, _caps=lambda self, source: np.array([self.clip]))
+
+
+def half_the_diameter():
+    original = label.LabelStatistic.sensitivity
+    return swapped(
+        label.LabelStatistic,
+        sensitivity=lambda self, relation: original(self, relation) / 2,
+    )
+
+
+def lengths_before_the_metric():
+    return swapped(
+        label.LabelStatistic,
+        lengths=property(lambda self: self.rows.lengths() * self.row_weights),
+    )
+
+
+def labels_not_clipped():
+    return swapped(
+        least_squares.LeastSquares, label_deviation=lambda self, y: y - self.label_centre
+    )
+
+
+def intercept_forgotten():
+    def lengths(self):
+        d = self.problem.n_features
+        plain = self.rows.per_row(lambda records: np.linalg.norm(records[:, :d], axis=1))
+        return plain * self.row_weights
+
+    return swapped(label.LabelStatistic, lengths=property(lengths))
 
 
 def moment_in_one():
@@ -574,6 +606,35 @@ QUERIES = (
         "The norm of a gradient is given half the sensitivity that replacing a record needs.",
         norm_by_one_gradient,
         (f"sensitivity of norm of a gradient {_RO}",),
+    ),
+    Mutant(
+        "half the labels' diameter",
+        "hushfit.release.queries._label_statistic",
+        "Labels are taken to move by half their range, as if one were withdrawn, not replaced.",
+        half_the_diameter,
+        ("sensitivity of label statistic, logistic", "sensitivity of label statistic, counts"),
+    ),
+    Mutant(
+        "lengths before the metric",
+        "hushfit.release.queries._label_statistic",
+        "The noise of a label statistic is calibrated to plain records, and the metric is applied "
+        "afterwards.",
+        lengths_before_the_metric,
+        ("sensitivity of label statistic, in a metric",),
+    ),
+    Mutant(
+        "labels not clipped",
+        "hushfit.losses._least_squares",
+        "Targets outside their public range enter the label statistic as they are.",
+        labels_not_clipped,
+        ("sensitivity of label statistic, squared",),
+    ),
+    Mutant(
+        "intercept forgotten",
+        "hushfit.release.queries._label_statistic",
+        "The length of a record is taken without the intercept's entry.",
+        intercept_forgotten,
+        ("sensitivity of label statistic, logistic",),
     ),
     Mutant(
         "intercept after clipping",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hushfit import _version
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import (
+    RECORD_RELATIONS,
     GaussianCost,
     Guarantee,
     PureCost,
@@ -49,7 +50,7 @@ guarantees = st.builds(
     Guarantee,
     st.floats(0, 1e12) | st.just(math.inf),
     st.floats(1e-300, 0.999),
-    st.sampled_from(Relation),
+    st.sampled_from(RECORD_RELATIONS),
     unit=st.sampled_from([ROW, PrivacyUnit.person(column="id"), PrivacyUnit.person("cap", 3)]),
     public=st.lists(texts, max_size=3).map(tuple),
     releases=st.lists(releases, max_size=3).map(tuple),
@@ -82,7 +83,7 @@ def test_text_says_everything():
         "replace-one",
         "The unit of privacy is one row",
         "if a person has several rows, the guarantee for the person is weaker",
-        "a fit with groups= protects persons",
+        "names a column of ids (groups= or --person) protects persons",
         "30162",
         "feature ranges",
         "ClippedGradient",

@@ -16,6 +16,7 @@ from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.losses import Logistic
 from hushfit.penalties import Zero
 from hushfit.privacy import (
+    RECORD_RELATIONS,
     AboveThresholdCost,
     Budget,
     FixedSizeGaussianCost,
@@ -26,7 +27,6 @@ from hushfit.privacy import (
     PoissonGaussianCost,
     PureCost,
     RdpFilter,
-    Relation,
     SeededSampler,
     by_relation,
     calibrate,
@@ -47,7 +47,7 @@ from hushfit.release import Entropy
 from hushfit.release.curator import Curator
 from hushfit.solvers import ProximalGradient, run
 
-RELATIONS = list(Relation)
+RELATIONS = list(RECORD_RELATIONS)
 COSTS = [
     GaussianCost(2.0),
     PureCost(0.3, 2),

@@ -14,7 +14,7 @@ from hushfit.data.rows import Persons
 from hushfit.data.schema._schema_file import parse_schema
 from hushfit.data.tables import CodedRows, find_tables
 from hushfit.losses import Squared
-from hushfit.privacy import Relation, SeededSampler
+from hushfit.privacy import RECORD_RELATIONS, Relation, SeededSampler
 from hushfit.release import (
     ClippedGradient,
     Entropy,
@@ -31,7 +31,7 @@ from hushfit.unit import PrivacyUnit
 
 LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_array}
 over_layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-over_relations = pytest.mark.parametrize("relation", list(Relation), ids=str)
+over_relations = pytest.mark.parametrize("relation", list(RECORD_RELATIONS), ids=str)
 # First and last rows of blocks of 4,096 and of 8,192 rows.
 EDGES = (
     0,

@@ -118,9 +118,8 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
             "interrupted", "Interrupted. Payments that were made stay.", INTERRUPTED, as_json
         )
     except click.ClickException as error:
-        return _refused(
-            "usage", f"{error.format_message()} See `hushfit --help`.", BAD_INPUT, as_json
-        )
+        text = f"{error.format_message()} See `{_verb_of(error)} --help`."
+        return _refused("usage", text, BAD_INPUT, as_json)
     except BudgetExceeded as error:
         return _refused("over budget", str(error), OVER_BUDGET, as_json)
     except LedgerError as error:
@@ -143,6 +142,12 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         )
         return _refused("unexpected", text, UNEXPECTED, as_json)
     return OK
+
+
+def _verb_of(error: click.ClickException) -> str:
+    """The verb whose use was wrong, with the name of the program."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return "hushfit" if context is None else context.command_path
 
 
 def _refused(kind: str, text: str, code: int, as_json: bool) -> int:

@@ -46,10 +46,18 @@ out, in the order of the files; nothing is printed about it, since that would re
 a person. Choose the bound and the weights without looking at the rows.
 
 **How ids are compared.** By what they say, each cell by itself, and the same in CSV, Parquet and
-Arrow: an id in two files is one person. Whole numbers are exact at any size, and have one form:
-`7`, `7.0`, `" 7 "` and the number 7 are one id. Every other text is compared as it is written,
-without blanks around it: `007` is not `7`, `a` is not `A`. Dates are compared by their ISO
-notation. Floats of 2**53 or more are refused, since different ids may have been rounded to one.
+Arrow: an id in two files is one person. No person may become two, so where a value has several
+notations they are one id:
+
+- Numbers by their value: `7`, `7.00`, `+7`, `" 7 "` and the number 7, or `1e-07` and `0.0000001`.
+  Whole numbers are exact at any size. `true` and `false` are 1 and 0.
+- Dates and moments by the instant, in UTC if there is no zone, and midnight is the date:
+  `2020-01-02`, `2020-01-02T00:00:00Z` and `2020-01-02 01:00+01:00`. Durations by their length.
+- Every other text as it is written, without blanks around it and in Unicode's normal form C:
+  `007` is not `7`, `a` is not `A`, and `1e5`, without a sign or point, is a code and no number.
+
+Floats of 2**53 or more (2**24 in single precision) are refused, since different ids may have been
+rounded to one. So are lists, sets, periods and other types that have no one notation.
 
 **Missing ids.** A null, NaN or blank cell makes its row a person of its own. If a person has rows
 without an id, each of these is protected alone. Words such as `NA` or `unknown` are ids: all their

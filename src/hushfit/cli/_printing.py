@@ -5,6 +5,7 @@ error.
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,6 +59,19 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     for row in rows:
         table.add_row(*map(Text, row))
     console().print(table)
+
+
+def print_wrapped(text: str) -> None:
+    """Print a sentence in lines of the width of a table, indented; nothing is cut off."""
+    lines = textwrap.wrap(
+        text,
+        console().width,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    click.echo("\n".join(lines))
 
 
 def print_panel(title: str, text: str) -> None:

@@ -1,5 +1,6 @@
 """Private rows, and the secret random bits that sample them.
 
+lists/   Lists of documents, for ranking
 rows/    Rows in memory, in blocks, and the secret random bits that sample them
 schema/  The public description of a table
 tables/  Tables in files: read in record batches, encoded by a schema, stored compactly
@@ -15,6 +16,8 @@ from hushfit.data.rows import (
     DenseRows,
     FeatureBounds,
     Persons,
+    PublicBlock,
+    PublicRows,
     SecureCoins,
     SeededCoins,
     SparseRows,
@@ -35,6 +38,8 @@ __all__ = [
     "DenseRows",
     "FeatureBounds",
     "Persons",
+    "PublicBlock",
+    "PublicRows",
     "SecureCoins",
     "SeededCoins",
     "SparseRows",

@@ -6,6 +6,7 @@ PrivateLinearSVC                Linear support vector machine (huberised hinge l
 PrivateLogisticRegression       Logistic regression with a differential-privacy guarantee
 PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused lasso and a
                                 differential-privacy guarantee
+refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 public_classes                  The label set, sorted
 PersonSettings                  The settings of an estimator that say what the rows of one person
                                 weigh
@@ -17,6 +18,8 @@ refuse_unused_settings          Refuse weights for the rows of a person where th
 split_groups                    The features, and whose row each is
 Fit                             Result of a private fit
 private_fit                     Fit one model
+PrivateRanker                   Learning to rank with a differential-privacy guarantee
+mean_ndcg                       Mean NDCG over lists at several depths
 PrivateElasticNet               Linear regression with L1 and squared penalties and a
                                 differential-privacy guarantee
 PrivateLasso                    Linear regression with an L1 penalty and a differential-privacy
@@ -28,6 +31,7 @@ PrivateFeatureSelector          Keep the columns with the largest coefficients o
 from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
 from hushfit.estimators._labels import public_classes
+from hushfit.estimators._linear import refusal_of_shape
 from hushfit.estimators._persons import (
     PersonSettings,
     ProtectsPersons,
@@ -38,6 +42,7 @@ from hushfit.estimators._persons import (
     split_groups,
 )
 from hushfit.estimators._private_fit import Fit, private_fit
+from hushfit.estimators._ranker import PrivateRanker, mean_ndcg
 from hushfit.estimators._regressors import PrivateElasticNet, PrivateLasso
 from hushfit.estimators._selector import PrivateFeatureSelector
 
@@ -51,12 +56,15 @@ __all__ = [
     "PrivateLasso",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivateRanker",
     "ProtectsPersons",
     "column_names",
     "features_of",
+    "mean_ndcg",
     "persons_in",
     "private_fit",
     "public_classes",
+    "refusal_of_shape",
     "refuse_unused_settings",
     "split_groups",
 ]

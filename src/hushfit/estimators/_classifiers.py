@@ -336,9 +336,11 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         Privacy budget of this fit. ``inf`` fits without privacy, and says so in ``privacy_``.
     delta : float, default=1e-6
         Should be well below one over the number of rows, or of persons.
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+    adjacency : {"replace-one", "add-remove", "label", "person-label"}, default="replace-one"
         Adjacency relation: neighbouring tables have one row exchanged for another, or for nothing;
-        with ``groups``, all rows of one person.
+        with ``groups``, all rows of one person. With ``"label"`` they differ in the label of one
+        row, and FEATURES ARE NOT PROTECTED; with ``"person-label"`` and ``groups`` in all labels of
+        one person.
     penalty : None, "l1", "l2", "elasticnet", or a penalty of ``hushfit.penalties``
     alpha : float, default=1e-4
         Weight of a penalty given by name, against the mean loss.

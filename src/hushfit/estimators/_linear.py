@@ -54,7 +54,9 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
 
 @contextmanager
 def no_cell_quoted() -> Iterator[None]:
-    """Report a cell that cannot be converted to a float without quoting it, as numpy would."""
+    """Report rows that cannot be converted to a table of floats without quoting cells or sizes, as
+    numpy and scikit-learn would.
+    """
     try:
         yield
     except OverflowError:
@@ -62,12 +64,41 @@ def no_cell_quoted() -> Iterator[None]:
             "X or y has an integer beyond the largest float. Scale that column first."
         ) from None
     except ValueError as error:
-        if "convert string" not in str(error):
-            raise
-        raise InvalidArgument(
-            "X has a value that is not a number. Encode text columns first, with categories that "
-            "are publicly known."
-        ) from None
+        if "convert string" in str(error):
+            raise InvalidArgument(
+                "X has a value that is not a number. Encode text columns first, with categories "
+                "that are publicly known."
+            ) from None
+        if (refusal := refusal_of_shape(error)) is not None:
+            raise refusal from None
+        raise
+
+
+def refusal_of_shape(error: ValueError) -> InvalidArgument | None:
+    """What to raise instead of a message of numpy or scikit-learn about the shape of rows that
+    quotes cells, or their number; None for another message.
+    """
+    if "Expected 2D array" in str(error):
+        return InvalidArgument(
+            "Expected 2D array: X should have two dimensions, rows and features, and has not. "
+            "Reshape your data either using array.reshape(-1, 1) if your data has a single feature "
+            "or array.reshape(1, -1) if it contains a single sample."
+        )
+    if "inhomogeneous" in str(error):
+        return InvalidArgument(
+            "The rows of X, or the values of y, have different lengths. Give every row as many "
+            "numbers, and one label for each row."
+        )
+    return None
+
+
+def n_columns(X: Any) -> int:
+    """The number of columns of a table."""
+    with no_cell_quoted():
+        shape = np.shape(X)
+    if len(shape) != 2:
+        raise InvalidArgument("X should have two dimensions, rows and features, and has not.")
+    return int(shape[1])
 
 
 def refuse_extras(unsupported: dict[str, Any]) -> None:

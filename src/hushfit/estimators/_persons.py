@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from hushfit.data import Persons, persons_of
@@ -68,11 +69,30 @@ def split_groups(X: Any, groups: Any, y: Any = None) -> tuple[Any, Ids | None]:
                 f"X still has the column {ids.column!r} of the ids, which would make it a feature. "
                 f"Give groups={ids.column!r}, or leave the column out of X."
             )
+        _refuse_other_order(X, groups)
     if _length_of(ids.values) != n_rows:
         raise InvalidArgument("groups should be a list with one id for each row of X, and is not.")
-    if y is not None and _num_samples(y) != n_rows:
-        raise InvalidArgument("y should have one value for each row of X, and has not.")
+    shape: tuple[Any, ...] = getattr(X, "shape", ())
+    if len(shape) == 2 and shape[1] == 0:
+        raise InvalidArgument("X has no features. Give at least one column besides the ids.")
+    if y is not None and _labels_shape(y) not in ((n_rows,), (n_rows, 1)):
+        raise InvalidArgument(
+            "y should have one value for each row of X, in one dimension, and has not."
+        )
     return X, ids
+
+
+def _refuse_other_order(X: Any, groups: Any) -> None:
+    """Refuse a series of ids whose index is not that of the rows: by position, ids of other rows
+    would be taken, and the guarantee would protect nobody.
+    """
+    own: Any = getattr(X, "index", None)
+    other = getattr(groups, "index", None)
+    if hasattr(own, "equals") and hasattr(other, "equals") and not own.equals(other):
+        raise InvalidArgument(
+            "groups is a series whose index is not that of X, so its ids may belong to other rows. "
+            "Give it the index of X, or groups.to_numpy() if the ids are in the order of the rows."
+        )
 
 
 def persons_in(estimator: Any, ids: Ids | None) -> Persons | None:
@@ -141,9 +161,20 @@ def _name_of(ids: Any) -> str | None:
 
 
 def _n_rows(X: Any) -> int:
-    if isinstance(X, Mapping):
-        return max((_num_samples(cells) for cells in X.values()), default=0)
-    return int(_num_samples(X))
+    try:
+        if isinstance(X, Mapping):
+            return max((_num_samples(cells) for cells in X.values()), default=0)
+        return int(_num_samples(X))
+    except TypeError:  # whose message quotes the value
+        raise InvalidArgument("X should be a table of rows, and is a single value.") from None
+
+
+def _labels_shape(y: Any) -> tuple[int, ...] | None:
+    """The shape of labels; None if they have none, being lists of different lengths."""
+    try:
+        return tuple(getattr(y, "shape", None) or np.shape(y))
+    except ValueError:  # whose message tells how many there are
+        return None
 
 
 def _length_of(ids: Any) -> int | None:

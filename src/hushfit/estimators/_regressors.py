@@ -21,9 +21,9 @@ from hushfit.estimators._linear import (
 )
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
-from hushfit.losses import Squared
+from hushfit.losses import LeastSquares, Squared
 from hushfit.penalties import L1, ElasticNet, Penalty
-from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
 from hushfit.unit import ROW, PrivacyUnit
@@ -70,6 +70,12 @@ class TargetScale:
                 f"target_bounds=({low:g}, {high:g}) is not a range. Give finite numbers with low < "
                 "high."
             )
+        return low, high
+
+    @property
+    def mapped_range(self) -> tuple[float, float]:
+        """The range of mapped targets; all of [-1, 1] with an intercept."""
+        low, high = self(np.array([self.low, self.high])).tolist()
         return low, high
 
     def __call__(self, y: Vector) -> Vector:
@@ -151,7 +157,7 @@ class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
             scaled_labels=True,
             persons=persons,
         )
-        problem = self._problem(source.n_units, X.shape[1], source.privacy_unit)
+        problem = self._problem(source.n_units, X.shape[1], source.privacy_unit, scale)
         fit = private_fit(source, problem, self.solver, self._terms(budget), self.verbose)
         coef, intercept = in_original_units(fit.result.w, problem, bounds)
         self.coef_ = coef[0] * scale.half_width
@@ -182,13 +188,17 @@ class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         unit = self.person_unit() if per_person else ROW
         return quote_for(self._problem(n_units, n_features, unit), self.solver, budget)
 
-    def _problem(self, n_units: int, n_features: int, unit: PrivacyUnit) -> Problem:
+    def _problem(
+        self, n_units: int, n_features: int, unit: PrivacyUnit, scale: TargetScale | None = None
+    ) -> Problem:
+        relation = Relation.parse(self.adjacency)
+        low, high = (-1.0, 1.0) if scale is None else scale.mapped_range
         return Problem(
-            Squared(),
+            LeastSquares(low, high) if labels_only(relation) else Squared(),
             self._penalty(),
             n_units,
             n_features,
-            Relation.parse(self.adjacency),
+            relation,
             bool(self.fit_intercept),
             privacy_unit=unit,
         )
@@ -272,7 +282,8 @@ class PrivateLasso(_PrivateLinearRegressor):
     Minimises :math:`\frac1n \sum_i h\bigl((x_i \cdot w + b - t_i) / |(x_i, 1)|\bigr) + \alpha
     \|w\|_1`, where t is the target mapped to [-1, 1] by its public bounds and h is the squared loss
     with slope at most one (Huber's). Dividing by the length of a row bounds its influence; long
-    rows have less weight.
+    rows have less weight. With ``adjacency="label"`` or ``"person-label"``, where features are
+    public, h is the plain squared loss.
 
     Parameters
     ----------

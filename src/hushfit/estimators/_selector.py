@@ -11,7 +11,7 @@ from hushfit._typing import BoolVector
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._classifiers import PrivateLogisticRegression
-from hushfit.estimators._linear import in_record_units
+from hushfit.estimators._linear import in_record_units, n_columns
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.privacy import Budget, Guarantee
 from hushfit.release import Quote
@@ -99,7 +99,7 @@ class PrivateFeatureSelector(PersonSettings, SelectorMixin, BaseEstimator):
         """
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
-        columns = None if self.n_features_to_select is None else np.shape(X)[1]
+        columns = None if self.n_features_to_select is None else n_columns(X)
         model = self._model(columns).fit(X, y, groups=persons)
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):

@@ -19,7 +19,11 @@ _TEXT = _U(2)  # set in the first word of a hashed key, which no number's key ha
 _MISSING = -1
 # Most digits of a whole number of 64 bits.
 _MOST_DIGITS = 20
-_MINUS, _DOT, _ZERO, _NINE = 45, 46, 48, 57
+_PLUS, _MINUS, _DOT, _ZERO, _NINE, _COLON = 43, 45, 46, 48, 57, 58
+_E = 101
+_LOWER = 32  # the bit that makes an ASCII letter a small one
+_NO_ASCII = 128
+_TRUE, _FALSE = (np.frombuffer(word, np.uint8) for word in (b"true", b"false"))
 _REGION_BITS = 10
 _REGION_SHIFT = _U(64 - _REGION_BITS)
 
@@ -78,19 +82,35 @@ def siphash(data, start, stop, secret):
 
 @compiled(**_OPTIONS)
 def _is_blank(byte):
-    return byte == 32 or 9 <= byte <= 13
+    return 28 <= byte <= 32 or 9 <= byte <= 13
+
+
+@compiled(**_OPTIONS)
+def _is_digit(byte):
+    return _ZERO <= byte <= _NINE
+
+
+@compiled(**_OPTIONS)
+def _stripped(data, start, stop):
+    """Where a text begins and ends without blanks around it."""
+    while start < stop and _is_blank(data[start]):
+        start += 1
+    while stop > start and _is_blank(data[stop - 1]):
+        stop -= 1
+    return start, stop
 
 
 @compiled(**_OPTIONS)
 def _whole_number(data, start, stop):
-    """Whether a text is how a whole number of 64 bits is written, also after it became a float; its
-    sign and its size.
+    """Whether a text is how a whole number of 64 bits is written, also after it became a float or
+    decimal; its sign and its size.
     """
     negative = data[start] == _MINUS
-    first = start + 1 if negative else start
+    first = start + 1 if negative or data[start] == _PLUS else start
     last = stop
-    if last - first > 2 and data[last - 1] == _ZERO and data[last - 2] == _DOT:
-        last -= 2
+    while last - first > 2 and data[last - 1] == _ZERO:
+        last -= 1
+    last = last - 1 if last < stop and data[last - 1] == _DOT else stop
     digits = last - first
     if digits < 1 or digits > _MOST_DIGITS or (data[first] == _ZERO and digits > 1):
         return False, False, _U(0)
@@ -111,14 +131,11 @@ def _whole_number(data, start, stop):
 def text_keys(data, offsets, secret, keys, missing):
     """Write the keys of texts; blank ones are missing.
 
-    Blanks around a text do not count. A whole number has one key however it is written: 7, 7.0.
+    Blanks around a text do not count. A whole number has one key however it is written: 7, 7.0;
+    and the words true and false are 1 and 0.
     """
     for i in range(offsets.shape[0] - 1):
-        start, stop = offsets[i], offsets[i + 1]
-        while start < stop and _is_blank(data[start]):
-            start += 1
-        while stop > start and _is_blank(data[stop - 1]):
-            stop -= 1
+        start, stop = _stripped(data, offsets[i], offsets[i + 1])
         if start == stop:
             missing[i] = True
             continue
@@ -127,23 +144,91 @@ def text_keys(data, offsets, secret, keys, missing):
             keys[i, 0] = _NEGATIVE if negative else _U(0)
             keys[i, 1] = _U(0) - size if negative else size
             continue
-        if data[start] == _MINUS or _ZERO <= data[start] <= _NINE:
-            stop = _without_point(data, start, stop)
+        if _is_word(data, start, stop, _TRUE):
+            keys[i, 0], keys[i, 1] = _U(0), _U(1)
+            continue
+        if _is_word(data, start, stop, _FALSE):
+            keys[i, 0], keys[i, 1] = _U(0), _U(0)
+            continue
         first, second = siphash(data, start, stop, secret)
         keys[i, 0], keys[i, 1] = first | _TEXT, second
 
 
 @compiled(**_OPTIONS)
-def _without_point(data, start, stop):
-    """The end of a text, before ".0" if the text is a whole number of any size."""
-    first = start + 1 if data[start] == _MINUS else start
-    last = stop - 2
-    if last <= first or data[last] != _DOT or data[last + 1] != _ZERO or data[first] == _ZERO:
-        return stop
-    for i in range(first, last):
-        if data[i] < _ZERO or data[i] > _NINE:
-            return stop
-    return last
+def _is_word(data, start, stop, word):
+    """Whether a text is a word of small letters, in letters of either case."""
+    if stop - start != word.shape[0]:
+        return False
+    for j in range(word.shape[0]):  # noqa: SIM110 - compiled, where there is no all()
+        if data[start + j] | _LOWER != word[j]:
+            return False
+    return True
+
+
+@compiled(**_OPTIONS)
+def mark_notations(data, offsets, marked):
+    """Mark texts that may be one of several notations of the same, which are to be read one by one:
+    all with letters beyond ASCII, and those that look like dates, times, or numbers that are not
+    whole. Returns how many they are.
+    """
+    count = 0
+    ascii_only = _is_ascii(data, offsets[0], offsets[-1])
+    for i in range(offsets.shape[0] - 1):
+        start, stop = offsets[i], offsets[i + 1]
+        beyond = not ascii_only and not _is_ascii(data, start, stop)
+        if beyond or _has_notations(data, start, stop):
+            marked[i] = True
+            count += 1
+    return count
+
+
+@compiled(**_OPTIONS)
+def _is_ascii(data, start, stop):
+    bits = np.uint8(0)
+    for byte in data[start:stop]:
+        bits |= byte
+    return bits < _NO_ASCII
+
+
+@compiled(**_OPTIONS)
+def _has_notations(data, start, stop):
+    start, stop = _stripped(data, start, stop)
+    if start == stop or data[start] > _NINE:
+        return False
+    return _may_be_moment(data, start, stop) or _may_be_decimal(data, start, stop)
+
+
+@compiled(**_OPTIONS)
+def _may_be_moment(data, start, stop):
+    """Whether a text begins like 03:04 or 2020-01-, or is like 2020-01."""
+    size = stop - start
+    if size < 5 or not (_is_digit(data[start]) and _is_digit(data[start + 1])):
+        return False
+    if data[start + 2] == _COLON:
+        return True
+    return size >= 7 and data[start + 4] == _MINUS and (size == 7 or data[start + 7] == _MINUS)
+
+
+@compiled(**_OPTIONS)
+def _may_be_decimal(data, start, stop):
+    """Whether a text has the characters of a number that is not plainly a whole one of 64 bits.
+
+    Digits around one letter e alone are no number: codes in base 16 look like that.
+    """
+    plain = data[start] != _PLUS
+    for j in range(start, stop):
+        byte = data[j]
+        if _is_digit(byte) or byte | _LOWER == _E:
+            continue
+        if byte == _DOT:
+            plain = False
+        elif byte not in (_MINUS, _PLUS):
+            return False
+        elif j > start:
+            if data[j - 1] | _LOWER != _E:
+                return False
+            plain = False
+    return not plain and not _whole_number(data, start, stop)[0]
 
 
 @compiled(inline="always", **_OPTIONS)

@@ -26,6 +26,8 @@ class Logistic:
     slope_bound = 1.0
     smoothness = hessian_trace = 0.25
     kernel = KernelLoss(LOGISTIC, 0.0)
+    # With s(y) = 1 for the label +1 and 0 for -1, the loss is log(1 + e^t) - s(y) t.
+    label_diameter, label_centre = 1.0, 0.5
 
     def value(self, t: Vector, y: Vector) -> Vector:
         return np.logaddexp(0.0, -y * t)
@@ -33,3 +35,18 @@ class Logistic:
     def slope(self, t: Vector, y: Vector) -> Vector:
         slope: Vector = -y * expit(-y * t)
         return slope
+
+    def label_deviation(self, y: Vector) -> Vector:
+        deviation: Vector = np.clip(np.nan_to_num(y, nan=0.0), -1.0, 1.0) / 2
+        return deviation
+
+    def log_partition(self, t: Vector) -> Vector:
+        return np.logaddexp(0.0, t)
+
+    def mean(self, t: Vector) -> Vector:
+        mean: Vector = expit(t)
+        return mean
+
+    def variance(self, t: Vector) -> Vector:
+        variance: Vector = expit(t) * expit(-t)
+        return variance

@@ -1,6 +1,6 @@
 """The protocol of a loss."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from hushfit._typing import Vector
 
@@ -72,3 +72,41 @@ class Loss(Protocol):
     def value(self, t: Vector, y: Vector) -> Vector: ...
 
     def slope(self, t: Vector, y: Vector) -> Vector: ...
+
+
+@runtime_checkable
+class CanonicalLoss(Loss, Protocol):
+    r"""A loss in which the label enters linearly: :math:`l(t, y) = \psi(t) - s(y) \cdot t`, up to
+    a function of y alone, as for generalised linear models with the canonical link.
+
+    If features are public, all that labels contribute to a fit is then :math:`\sum_i s(y_i)
+    x_i`. The hinge and Huber losses have no such form: there the label says where the loss bends.
+
+    Attributes
+    ----------
+    label_diameter : float
+        Largest distance between the statistics :math:`s(y)` of two admissible labels.
+    label_centre : float
+        A number, the same for every output, that the statistics of all labels lie around.
+    """
+
+    @property
+    def label_diameter(self) -> float: ...
+
+    @property
+    def label_centre(self) -> float: ...
+
+    def label_deviation(self, y: Vector) -> Vector:
+        """The statistic of each label less ``label_centre``, one number or one for each output:
+        of norm at most ``label_diameter``. Labels outside the admissible ones are clipped to them;
+        one that is not a number counts as the centre. Of several outputs they add up to zero.
+        """
+
+    def log_partition(self, t: Vector) -> Vector:
+        r"""The convex :math:`\psi` at each margin."""
+
+    def mean(self, t: Vector) -> Vector:
+        r"""Gradient of :math:`\psi`, of the shape of ``t``: the expected statistic."""
+
+    def variance(self, t: Vector) -> Vector:
+        r"""Second derivative of :math:`\psi` in each margin, of the shape of ``t``."""

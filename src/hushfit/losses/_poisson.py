@@ -53,6 +53,14 @@ class Poisson:
             )
 
     @property
+    def label_diameter(self) -> float:
+        return self.most
+
+    @property
+    def label_centre(self) -> float:
+        return self.most / 2
+
+    @property
     def slope_bound(self) -> float:
         return self.most
 
@@ -69,10 +77,11 @@ class Poisson:
         return KernelLoss(POISSON, self.most)
 
     def value(self, t: Vector, y: Vector) -> Vector:
-        top, count = math.log(self.most), np.clip(y, 0.0, self.most)
-        rate = np.exp(np.minimum(t, top)) + self.most * np.maximum(t - top, 0.0)
+        count = np.clip(y, 0.0, self.most)
         # Rounding must not make a deviance negative.
-        value: Vector = np.maximum(rate - count * t + xlogy(count, count) - count, 0.0)
+        value: Vector = np.maximum(
+            self.log_partition(t) - count * t + xlogy(count, count) - count, 0.0
+        )
         return value
 
     def slope(self, t: Vector, y: Vector) -> Vector:
@@ -80,3 +89,21 @@ class Poisson:
         slope: Vector = np.where(t < top, np.exp(np.minimum(t, top)), self.most)
         slope = np.minimum(slope, self.most) - np.clip(y, 0.0, self.most)
         return slope
+
+    def label_deviation(self, y: Vector) -> Vector:
+        centre = self.label_centre
+        deviation: Vector = np.clip(np.nan_to_num(y, nan=centre), 0.0, self.most) - centre
+        return deviation
+
+    def log_partition(self, t: Vector) -> Vector:
+        top = math.log(self.most)
+        rate: Vector = np.exp(np.minimum(t, top)) + self.most * np.maximum(t - top, 0.0)
+        return rate
+
+    def mean(self, t: Vector) -> Vector:
+        return self.slope(t, np.zeros_like(t))
+
+    def variance(self, t: Vector) -> Vector:
+        rate = np.exp(np.minimum(t, math.log(self.most)))
+        variance: Vector = np.where(t < math.log(self.most), rate, 0.0)
+        return variance

@@ -33,6 +33,8 @@ class Softmax:
     smoothness = 0.5
     kernel = KernelLoss(SOFTMAX, 0.0)
     one_sign = False
+    # s(y) is the unit vector of the class.
+    label_diameter = math.sqrt(2)
 
     def __post_init__(self) -> None:
         if self.n_classes < 2:
@@ -40,6 +42,10 @@ class Softmax:
                 f"n_classes={self.n_classes} leaves nothing to learn. Give at least 2 public "
                 "classes."
             )
+
+    @property
+    def label_centre(self) -> float:
+        return 1 / self.n_classes
 
     @property
     def outputs(self) -> int:
@@ -61,3 +67,22 @@ class Softmax:
         slope: Vector = softmax(t, axis=1)
         slope[np.arange(len(t)), y.astype(np.int64)] -= 1.0
         return slope
+
+    def label_deviation(self, y: Vector) -> Vector:
+        known = np.isfinite(y)
+        place = np.clip(np.where(known, y, 0.0), 0, self.n_classes - 1).astype(np.int64)
+        deviation: Vector = np.eye(self.n_classes)[place] - self.label_centre
+        deviation[~known] = 0.0
+        return deviation
+
+    def log_partition(self, t: Vector) -> Vector:
+        value: Vector = logsumexp(t, axis=1)
+        return value
+
+    def mean(self, t: Vector) -> Vector:
+        mean: Vector = softmax(t, axis=1)
+        return mean
+
+    def variance(self, t: Vector) -> Vector:
+        p = self.mean(t)
+        return p * (1 - p)

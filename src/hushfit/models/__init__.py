@@ -7,10 +7,16 @@ read_model           Read a model and the verified hash of its contents
 save_model           Write a model to a file
 write_whole          Replace a file atomically
 fit_rows             Fit an estimator to packed rows, paying first
+paid_receipt         The payment as a model file states it, and a function that records the file
 with_sorted_classes  The schema with its classes in the order that estimators use
 Model                A fitted estimator with schema, guarantee, receipt and provenance
 PaidReceipt          The ledger entry that paid for a model
 Provenance           How and when a model was fitted
+RankingModel         A fitted ranker with its schema, receipt and provenance
+is_ranker            Whether a file is that of a ranking model
+load_ranker          Read a ranking model from a file
+ranker_json          A ranking model as JSON, and its hash
+save_ranker          Write a ranking model to a file
 model_problems       Differences between a model file and the ledger that paid for it
 """
 
@@ -22,21 +28,34 @@ from hushfit.models._file import (
     save_model,
     write_whole,
 )
-from hushfit.models._fit_tables import fit_rows, with_sorted_classes
+from hushfit.models._fit_tables import fit_rows, paid_receipt, with_sorted_classes
 from hushfit.models._model import Model, PaidReceipt, Provenance
+from hushfit.models._ranker_file import (
+    RankingModel,
+    is_ranker,
+    load_ranker,
+    ranker_json,
+    save_ranker,
+)
 from hushfit.models._verify import model_problems
 
 __all__ = [
     "Model",
     "PaidReceipt",
     "Provenance",
+    "RankingModel",
     "fit_rows",
+    "is_ranker",
     "load_model",
+    "load_ranker",
     "model_json",
     "model_problems",
+    "paid_receipt",
     "parse_model",
+    "ranker_json",
     "read_model",
     "save_model",
+    "save_ranker",
     "with_sorted_classes",
     "write_whole",
 ]

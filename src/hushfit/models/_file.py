@@ -175,7 +175,8 @@ def parse_model(raw: bytes) -> Model:
     return _parsed(raw)[0]
 
 
-def _parsed(raw: bytes) -> tuple[Model, str]:
+def _strict_json(raw: bytes) -> Any:
+    """The contents of a model file: strict JSON with finite numbers and valid text."""
     try:
         contents = json.loads(
             raw, parse_constant=_no_constants, parse_int=_whole, parse_float=_real
@@ -190,6 +191,11 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
         raise InvalidArgument(
             "the model file has text that is not Unicode. Use what save_model wrote."
         )
+    return contents
+
+
+def _parsed(raw: bytes) -> tuple[Model, str]:
+    contents = _strict_json(raw)
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
         raise InvalidArgument("this is JSON, but not a model file. Use what save_model wrote.")
     if contents.get("version") != VERSION:

@@ -12,7 +12,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators import Prepared, private_fit
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._standard_errors import noise_standard_errors
-from hushfit.privacy import Budget, Ledger
+from hushfit.privacy import Budget, Ledger, Receipt, labels_only
 from hushfit.privacy.ledger import DiskAccount
 from hushfit.release import Randomness, Terms
 
@@ -58,24 +58,34 @@ def fit_rows(
     """
     schema, classes = file.schema, list(rows.target.categories)
     problem = estimator.problem(rows.n_units, rows.n_features, len(classes), rows.privacy_unit)
+    if labels_only(problem.relation) is not rows.keep_unlabelled:
+        raise InvalidArgument(
+            f"the rows were packed with keep_unlabelled={rows.keep_unlabelled}, which does not "
+            f"suit adjacency={str(problem.relation)!r}. Nothing was spent. Pack them for it."
+        )
     budget = Budget(estimator.epsilon, estimator.delta)
     randomness = Randomness.of(estimator.random_state)
     label = type(estimator).__name__
-    terms = Terms(budget, label, randomness, ledger, _public(file), _notes(file))
+    notes = _notes(file, rows.keep_unlabelled)
+    terms = Terms(budget, label, randomness, ledger, _public(file), notes)
     fit = private_fit(rows, problem, estimator.solver, terms, estimator.verbose)
     estimator.accept(fit.result, fit.guarantee, Prepared(rows, problem, np.array(classes), None))
-    account = None if ledger is None else ledger.account
-    paid = None
-    if fit.receipt is not None and isinstance(account, DiskAccount):
-        paid = PaidReceipt(account.name, fit.receipt.number, account.hash_of(fit.receipt))
+    paid, record = paid_receipt(ledger, fit.receipt)
     provenance = Provenance.now(command, schema_hash(schema))
-    model = Model(estimator, schema, noise_standard_errors(fit, problem), paid, provenance)
+    return Model(estimator, schema, noise_standard_errors(fit, problem), paid, provenance), record
 
-    def record(digest: str) -> None:
-        if fit.receipt is not None and isinstance(account, DiskAccount):
-            account.record_model(fit.receipt, digest)
 
-    return model, record
+def paid_receipt(
+    ledger: Any, receipt: Receipt | None
+) -> tuple[PaidReceipt | None, Callable[[str], None]]:
+    """The payment as a model file states it, and a function that records the hash of the file in
+    the ledger.
+    """
+    account = None if ledger is None else ledger.account
+    if receipt is None or not isinstance(account, DiskAccount):
+        return None, lambda digest: None
+    paid = PaidReceipt(account.name, receipt.number, account.hash_of(receipt))
+    return paid, lambda digest: account.record_model(receipt, digest)
 
 
 def _public(file: SchemaFile) -> tuple[str, ...]:
@@ -93,13 +103,12 @@ def _public(file: SchemaFile) -> tuple[str, ...]:
     )
 
 
-def _notes(file: SchemaFile) -> tuple[str, ...]:
+def _notes(file: SchemaFile, unlabelled_kept: bool) -> tuple[str, ...]:
+    counts = "as halfway between the classes" if unlabelled_kept else "as the zero record"
     notes = [
-        "Records are scaled to unit length; one whose label is not among the classes counts as the "
-        "zero record.",
+        "Records are scaled to unit length; one whose label is not among the classes counts "
+        f"{counts}.",
     ]
-    if file.schema.person is not None:
-        notes.append("A row without an id counts as a person of its own.")
     if file.unconfirmed:
         notes.append(
             f"--accept-draft was given: {len(file.unconfirmed)} values of the schema were read "

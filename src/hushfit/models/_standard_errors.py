@@ -25,8 +25,10 @@ from hushfit.problem import Problem
 from hushfit.release import (
     ClippedGradient,
     GradientWithMoment,
+    LabelStatistic,
     MarginHistogram,
     Priced,
+    PublicRows,
     Query,
     Released,
     SecondMoment,
@@ -39,7 +41,7 @@ _NOISE_LEVEL: Final = (
     0.5  # of the largest eigenvalue of the noise: eigenvalues below count as noise
 )
 # Queries whose answer is a statistic plus noise; a perturbed minimiser, for one, is not.
-_ADDITIVE: Final = (ClippedGradient, MarginHistogram, SecondMoment)
+_ADDITIVE: Final = (ClippedGradient, LabelStatistic, MarginHistogram, SecondMoment)
 
 
 def _is_additive(query: Query | None) -> bool:
@@ -62,6 +64,11 @@ class Replay:
     @property
     def relation(self) -> Relation:
         return self.problem.relation
+
+    @property
+    def public_rows(self) -> PublicRows | None:
+        queries = (released.query for released in self.log)
+        return next((query.rows for query in queries if isinstance(query, LabelStatistic)), None)
 
     def noise_multiplier(self, name: str) -> float:
         return self.multipliers[name]

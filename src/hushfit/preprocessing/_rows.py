@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from hushfit._typing import Vector
 from hushfit.data.rows import canonical
 from hushfit.errors import InvalidArgument
+from hushfit.estimators import refusal_of_shape
 from hushfit.privacy import Budget
 from hushfit.release import Randomness, Terms
 
@@ -42,6 +43,8 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
         )
     except (ValueError, OverflowError) as error:  # an integer beyond the range of floats overflows
         if isinstance(error, ValueError) and "convert string" not in str(error):
+            if (refusal := refusal_of_shape(error)) is not None:
+                raise refusal from None
             raise
         raise InvalidArgument(
             "X has a value that is not a number or too large for a float. Encode text columns "

@@ -13,14 +13,34 @@ GroupGuarantee  What a guarantee means for several rows, or several persons, tog
 Guarantee       The privacy guarantee of a released model
 ReleaseRecord   One kind of release that a fit made
 Relation        Adjacency relation: which two data sets the guarantee makes hard to distinguish
-by_relation     Select the value for a relation from one value for each
-replaces_one    Whether neighbours differ by exchanging one record for another
+LABEL_RELATIONS    Relations under which labels are private and features are public
+RECORD_RELATIONS   Relations under which whole records are private
+by_relation        Select the value for a relation between records from one value for each
+exchanges          Whether neighbours differ by an exchange, of a record or of its labels
+labels_only        Whether labels alone are private, and features public
+no_proof_for_labels  Error for something whose proof is about whole records
+refuse_other_unit  Refuse ``"label"`` with persons as units, and ``"person-label"`` with rows
+replaces_one       Whether neighbours differ by exchanging one record for another
+require_labels     Refuse a relation under which records are private
+require_records    Refuse a relation under which only labels are private
 """
 
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._gaussian import gaussian_delta, gaussian_mu
 from hushfit.privacy._guarantee import GroupGuarantee, Guarantee, ReleaseRecord
-from hushfit.privacy._relation import Relation, by_relation, replaces_one
+from hushfit.privacy._relation import (
+    LABEL_RELATIONS,
+    RECORD_RELATIONS,
+    Relation,
+    by_relation,
+    exchanges,
+    labels_only,
+    no_proof_for_labels,
+    refuse_other_unit,
+    replaces_one,
+    require_labels,
+    require_records,
+)
 from hushfit.privacy.accounting import (
     FILTER_ORDERS,
     Filter,
@@ -71,6 +91,8 @@ from hushfit.privacy.noise import (
 
 __all__ = [
     "FILTER_ORDERS",
+    "LABEL_RELATIONS",
+    "RECORD_RELATIONS",
     "RENYI_ORDERS",
     "AboveThresholdCost",
     "Account",
@@ -114,14 +136,20 @@ __all__ = [
     "discretisation_loss",
     "dominating_mu",
     "epsilon_of",
+    "exchanges",
     "filtered_epsilon",
     "gaussian_delta",
     "gaussian_mu",
+    "labels_only",
+    "no_proof_for_labels",
     "rdp_curve",
     "rdp_delta",
     "rdp_epsilon",
+    "refuse_other_unit",
     "repeat",
     "replaces_one",
+    "require_labels",
+    "require_records",
     "sampler_for",
     "usable",
 ]

@@ -11,9 +11,16 @@ from typing import Any
 from hushfit._version import __version__
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
-from hushfit.privacy._relation import Relation
+from hushfit.privacy._relation import Relation, labels_only, refuse_other_unit
 from hushfit.privacy.accounting import group_delta, group_epsilon
-from hushfit.privacy.costs import ApproximateCost, ComposedCost, Cost, cost_from_dict, parts_of
+from hushfit.privacy.costs import (
+    ApproximateCost,
+    ComposedCost,
+    Cost,
+    cost_from_dict,
+    parts_of,
+    require_proof,
+)
 from hushfit.privacy.ledger import RESERVED_SHARE
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -90,9 +97,9 @@ class GroupGuarantee:
 
     def __str__(self) -> str:
         many = f"any {self.size} {self.unit.plural} together"
-        who = f"any one {self.unit.kind}" if self.size == 1 else many
+        who = f"any {self.unit.in_words}" if self.size == 1 else many
         if self.epsilon == math.inf:
-            return f"for {who}: nothing is promised at delta {self.delta:.4g}"
+            return f"for {who}: nothing is promised at delta {self.delta:.4g}. Give a larger delta"
         return f"for {who}: epsilon {self.epsilon:.4g} at delta {self.delta:.4g}"
 
 
@@ -158,6 +165,8 @@ class Guarantee:
         if not all(isinstance(release, ReleaseRecord) for release in self.releases):
             raise InvalidArgument("releases must contain ReleaseRecord objects only.")
         list(parts_of(self.cost))  # refuses what is not a cost
+        refuse_other_unit(self.relation, self.unit)
+        require_proof(self.cost, self.relation)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         # A storage format may have turned the relation into its name: validate the fields as in a
@@ -246,7 +255,9 @@ class Guarantee:
         return "\n".join(textwrap.fill(sentence, _WIDTH) for sentence in self._sentences())
 
     def _repr_html_(self) -> str:
-        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
+        warning = "".join(f"<p><strong>{escape(line)}</strong></p>" for line in self.warnings)
+        others = self._sentences()[len(self.warnings) :]
+        paragraphs = warning + "".join(f"<p>{escape(sentence)}</p>" for sentence in others)
         return f'<div class="hushfit-guarantee">{paragraphs}</div>'
 
     def to_dict(self) -> dict[str, Any]:
@@ -321,7 +332,22 @@ class Guarantee:
 
     def _sentences(self) -> list[str]:
         """The guarantee as short sentences, one topic each."""
-        return [self._statement(), *self._details(), f"Made with hushfit {self.version}."]
+        made = f"Made with hushfit {self.version}."
+        return [*self.warnings, self._statement(), *self._details(), made]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must see before anything else: under a label relation, that features have
+        no protection at all.
+        """
+        if not labels_only(self.relation):
+            return ()
+        row = self.unit.record.upper()
+        persons = f" AND WHOSE {row} EACH IS" if self.unit.is_person else ""
+        return (
+            f"FEATURES ARE NOT PROTECTED: ALL COLUMNS BUT THE LABEL{persons} ARE TAKEN AS PUBLIC. "
+            "ONLY LABELS ARE PRIVATE.",
+        )
 
     def _statement(self) -> str:
         if self.nonprivate:
@@ -340,12 +366,20 @@ class Guarantee:
         )
 
     def _unit_sentence(self) -> str:
+        row, labels = self.unit.record, "label" if self.unit.record == "row" else "labels"
+        if labels_only(self.relation):
+            return (
+                f"The unit of privacy is the labels of one person: {self.unit.rule}."
+                if self.unit.is_person
+                else f"The unit of privacy is the {labels} of one {row}: if a person has several "
+                f"{row}s, the guarantee for the person is weaker, the more {row}s the weaker."
+            )
         if self.unit.is_person:
             return f"The unit of privacy is one person: {self.unit.rule}."
         return (
-            "The unit of privacy is one row: if a person has several rows, the guarantee for the "
-            "person is weaker, the more rows the weaker. for_group(k) says how weak for k rows; a "
-            "fit with groups= protects persons."
+            f"The unit of privacy is one {row}: if a person has several {row}s, the guarantee for "
+            f"the person is weaker, the more {row}s the weaker. for_group(k) says how weak for k "
+            f"{row}s; a fit that names a column of ids (groups= or --person) protects persons."
         )
 
     def _details(self) -> list[str]:

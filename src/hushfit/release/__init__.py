@@ -23,9 +23,11 @@ Plan               All releases of a fit
 Planned            ``count`` releases of one type of query under one name, with a share of the
                    budget for all of them
 Quote              A plan with its noise multipliers and its cost
+PublicRows         Records without labels, for relations under which features are public
 Query              A function of the rows with a proved sensitivity, answered by the curator
 """
 
+from hushfit.data import PublicRows
 from hushfit.release.contract import (
     Contract,
     Payer,
@@ -89,10 +91,15 @@ from hushfit.release.queries import (
     AdmmRun,
     AdmmState,
     AdmmStep,
+    BayesRankGradient,
     ClippedGradient,
     ColumnHistogram,
     GradientWithMoment,
     HessianSum,
+    LabelStatistic,
+    ListGradient,
+    ListSecondMoment,
+    ListStatistic,
     LogisticGradient,
     MarginHistogram,
     Metric,
@@ -100,9 +107,12 @@ from hushfit.release.queries import (
     SecondMoment,
     TotalScore,
     admm_step,
+    canonical,
     dual_step,
     gradient_diameter,
+    gradient_norms,
     primal_step,
+    rounded_sum,
 )
 from hushfit.release.query import Query
 
@@ -114,6 +124,7 @@ __all__ = [
     "AdmmStep",
     "AnchoredBatch",
     "Backtracking",
+    "BayesRankGradient",
     "Choice",
     "ClassicInside",
     "ClippedGradient",
@@ -134,7 +145,11 @@ __all__ = [
     "GradientNorm",
     "GradientWithMoment",
     "HessianSum",
+    "LabelStatistic",
     "LaplaceInside",
+    "ListGradient",
+    "ListSecondMoment",
+    "ListStatistic",
     "LogisticGradient",
     "LossDrop",
     "MarginHistogram",
@@ -154,6 +169,7 @@ __all__ = [
     "Planned",
     "PoissonBatch",
     "Priced",
+    "PublicRows",
     "Query",
     "Quote",
     "Randomness",
@@ -174,14 +190,17 @@ __all__ = [
     "Vocabulary",
     "admm_step",
     "anchored_batch",
+    "canonical",
     "corner",
     "difference_bound",
     "dual_step",
     "gaussian_answer",
     "gradient_diameter",
+    "gradient_norms",
     "primal_step",
     "promised_and_paid",
     "require_payer",
+    "rounded_sum",
     "unpaid_curator",
     "vocabulary_of",
 ]

@@ -22,6 +22,7 @@ from hushfit.privacy import (
     Relation,
     ReleaseRecord,
     Sampler,
+    labels_only,
     sampler_for,
 )
 from hushfit.release.curator import Curator
@@ -166,12 +167,13 @@ def promised_and_paid(
     unit: PrivacyUnit = ROW,
 ) -> tuple[Guarantee, Receipt | None]:
     """The guarantee of releases with a given cost, and the receipt for it; nothing is released."""
+    features = ("every feature of every row",) if labels_only(relation) else ()
     guarantee = Guarantee(
         terms.budget.epsilon,
         terms.budget.delta,
         relation,
         unit=unit,
-        public=(f"the number of {unit.plural}, {n_units}", *terms.public),
+        public=(f"the number of {unit.plural}, {n_units}", *features, *terms.public),
         releases=releases,
         cost=cost,
         secure=terms.randomness.sampler.secure,

@@ -4,18 +4,19 @@ Proof: docs/proofs/noise.md and composition.md.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from threading import Lock
 from typing import NoReturn
 
 from hushfit._typing import Vector
-from hushfit.data import Coins, DataSource
+from hushfit.data import Coins, DataSource, PublicRows
 from hushfit.errors import InvalidArgument, UndeclaredRelease
-from hushfit.privacy import Filter, Relation, Sampler
+from hushfit.privacy import Filter, Relation, Sampler, labels_only, refuse_other_unit
 from hushfit.release.door import Released
 from hushfit.release.mechanism import Entropy
 from hushfit.release.mechanisms import AdaptiveRun, Priced
 from hushfit.release.plan import Plan, Planned
-from hushfit.release.query import Query
+from hushfit.release.query import Query, require_relation
 
 
 class Curator:
@@ -55,6 +56,10 @@ class Curator:
         keep: Callable[[Released], None] | None = None,
     ) -> None:
         relation = Relation.parse(relation)
+        for part in plan.parts:
+            require_relation(part.query, relation)
+        if labels_only(relation):
+            refuse_other_unit(relation, source.privacy_unit)
         self.__source = source
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
         self._left = {part.name: part.count for part in plan.parts}
@@ -66,6 +71,12 @@ class Curator:
         self._lock = Lock()
         self.relation = relation
         self.transcript: list[Released] = []
+
+    @cached_property
+    def public_rows(self) -> PublicRows | None:
+        """The features of all rows, without labels, where the relation takes them as public."""
+        # Only here, and only under these relations, do features leave the source.
+        return self.__source.public_rows() if labels_only(self.relation) else None
 
     def noise_multiplier(self, name: str) -> float:
         """Noise multiplier (noise scale over sensitivity) of releases under this name; public."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hushfit._typing import Vector
+from hushfit.data import PublicRows
 from hushfit.privacy import Relation
 from hushfit.release.mechanisms import Priced
 from hushfit.release.query import Query
@@ -36,6 +37,12 @@ class Door(Protocol):
     @property
     def transcript(self) -> Sequence[Released]:
         """All answers so far, oldest first."""
+
+    @property
+    def public_rows(self) -> PublicRows | None:
+        """The features of all rows, without labels, where the relation takes them as public; None
+        under every other relation.
+        """
 
     def noise_multiplier(self, name: str) -> float:
         """Noise multiplier (noise scale over sensitivity) of releases under this name; public."""

@@ -12,13 +12,16 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 from hushfit._typing import Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, PERSON_BLOCK_ROWS, Block
+from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, PERSON_BLOCK_ROWS
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
+
+Some = TypeVar("Some")  # records of a block: rows, or lists
 
 _UNIT_ROUNDOFF = 2.0**-53
 # A sum over all persons is at most so many times that of one block, of 2**51 steps: it fits into an
@@ -75,9 +78,9 @@ class ExactSum:
 
     def over(
         self,
-        blocks: Iterable[Block],
+        blocks: Iterable[Some],
         shape: tuple[int, ...],
-        of_block: Callable[[Block, float], Vector],
+        of_block: Callable[[Some, float], Vector],
     ) -> Vector:
         """Sum over blocks of ``of_block(block, grid)``, itself a sum of contributions rounded to
         the grid.
@@ -89,14 +92,14 @@ class ExactSum:
 
 
 def sum_in_steps(
-    of_block: Callable[[Block], Vector],
-    blocks: Iterable[Block],
+    of_block: Callable[[Some], Vector],
+    blocks: Iterable[Some],
     shape: tuple[int, ...],
     grid: float | Vector,
 ) -> Vector:
     """Sum over blocks of multiples of a grid, added up as integers: exact beyond 2**53 steps."""
 
-    def in_steps(block: Block) -> Vector:
+    def in_steps(block: Some) -> Vector:
         return (of_block(block) / grid).astype(np.int64)
 
     return np.asarray(parallel_sum(in_steps, blocks, shape) * grid, dtype=np.float64)

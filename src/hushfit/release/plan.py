@@ -17,7 +17,7 @@ from hushfit.privacy import (
 from hushfit.problem import Problem
 from hushfit.release.mechanism import Mechanism, objection_to
 from hushfit.release.mechanisms import FullBatch
-from hushfit.release.query import Query
+from hushfit.release.query import Query, require_relation
 
 # log2 variance of the coarsest noise that a fit usually draws: half of (2**31)^2 grid steps.
 DRAWN_LOG2_VARIANCE = 61
@@ -97,6 +97,8 @@ class Plan:
         self, n_units: int, relation: Relation, budget: Budget, coordinates: int
     ) -> "Quote":
         """Calibrate releases other than a fit; ``coordinates`` bounds how many values get noise."""
+        for part in self.parts:
+            require_relation(part.query, relation)
         spendable, reserve = usable(budget)
 
         def cost(mu: float) -> Cost:

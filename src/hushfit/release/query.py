@@ -1,13 +1,24 @@
 """A query: an exact answer about the rows, and its proved sensitivity."""
 
 import math
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from hushfit._typing import BoolVector, IntVector, Vector
 from hushfit.data import DataSource
-from hushfit.errors import InvalidArgument
-from hushfit.privacy import Relation
+from hushfit.errors import InvalidArgument, UnsupportedRelation
+from hushfit.privacy import Relation, labels_only, no_proof_for_labels
 from hushfit.problem import Problem
+from hushfit.unit import PrivacyUnit
+
+
+class Assumed(Protocol):
+    """What bounds assume about the table; the curator compares it with the rows it holds."""
+
+    @property
+    def n_units(self) -> int: ...
+
+    @property
+    def privacy_unit(self) -> PrivacyUnit: ...
 
 
 class Query(Protocol):
@@ -20,19 +31,24 @@ class Query(Protocol):
     batches need a sensitivity under replace-one of twice its radius.
     """
 
+    for_labels: ClassVar[bool]
+    """Whether its proof is for the relations under which labels alone are private. It then has
+    none for the others, where features are private too; without it, none for those.
+    """
+
     made_for: ClassVar[str | None]
     """The only mechanism that may answer it, as written in code; None if the proof is for Gaussian
     noise on the answer.
     """
 
     @staticmethod
-    def coordinates(problem: Problem) -> int:
+    def coordinates(problem: Any) -> int:
         """Upper bound on the noise values drawn for one answer; called before there is a query, to
         compute the reserve for discrete noise.
         """
 
     @property
-    def problem(self) -> Problem | None:
+    def problem(self) -> Assumed | None:
         """The problem that its bounds assume, above all its number of rows; None if they hold for
         every table.
         """
@@ -57,6 +73,19 @@ class Query(Protocol):
 
     def sensitivity(self, relation: Relation) -> float:
         """Bound on the distance between the answers on neighbouring tables, in the same norm."""
+
+
+def require_relation(kind: type[Query], relation: Relation | str) -> None:
+    """Refuse a type of query whose proof is for another kind of relation."""
+    if kind.for_labels is labels_only(relation):
+        return
+    if not kind.for_labels:
+        raise no_proof_for_labels(relation)
+    raise UnsupportedRelation(
+        f"{kind.__name__} takes features as public, so it has no proof under "
+        f"{str(Relation.parse(relation))!r}. Use adjacency='label' if features may be known to "
+        "everybody, or another solver."
+    )
 
 
 def three_weight_arrays(problem: Problem) -> int:

@@ -9,6 +9,7 @@ plan_figure      Expected loss of accuracy against epsilon, both logarithmic, wi
 Forecast         Expected accuracy and noise for a budget
 forecast         Expected noise and loss of accuracy of a fit
 rows_needed      Number of rows for a given loss of accuracy
+ranking_page     Write a page about a ranking model
 report_page      Write a page about a model
 """
 
@@ -21,6 +22,7 @@ from hushfit.report._evaluate import (
 )
 from hushfit.report._figures import plan_figure
 from hushfit.report._forecast import Forecast, forecast, rows_needed
+from hushfit.report._ranking_page import ranking_page
 from hushfit.report._report_page import report_page
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "evaluate_model",
     "forecast",
     "plan_figure",
+    "ranking_page",
     "report_page",
     "rows_needed",
     "scored_batches",

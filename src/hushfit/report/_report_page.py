@@ -11,7 +11,7 @@ import numpy as np
 
 from hushfit.data.schema import CategoricalColumn, NumericColumn
 from hushfit.models import Model
-from hushfit.privacy import Guarantee, replaces_one
+from hushfit.privacy import Guarantee, labels_only, replaces_one
 from hushfit.report._evaluate import Evaluation
 from hushfit.report._figures import calibration_figure, forest_row, odds_figure, posterior
 from hushfit.unit import PrivacyUnit
@@ -85,7 +85,7 @@ def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
             "no guarantee" if g.nonprivate else "privacy loss of this model",
         ),
         ("delta", f"{g.delta:.3g}", "probability of exceeding it"),
-        ("protects", g.unit.in_words, _protection(g)),
+        ("protects", _protected(g), _protection(g)),
         ("columns", f"{len(model.feature_names)}", f"{len(model.classes)} classes"),
     ]
     if evaluation is not None:
@@ -104,7 +104,14 @@ def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
 
 
 def _protection(g: Guarantee) -> str:
-    return f"with all of their rows, {g.relation}" if g.unit.is_person else str(g.relation)
+    with_rows = g.unit.is_person and not labels_only(g.relation)
+    return f"with all of their rows, {g.relation}" if with_rows else str(g.relation)
+
+
+def _protected(g: Guarantee) -> str:
+    if not labels_only(g.relation):
+        return g.unit.in_words
+    return "labels of one person, NOT features" if g.unit.is_person else "one label, NOT features"
 
 
 def _section(key: str, title: str, body: str, long: bool = False) -> str:
@@ -115,10 +122,11 @@ def _section(key: str, title: str, body: str, long: bool = False) -> str:
 
 
 def _guarantee_section(g: Guarantee) -> str:
-    paragraphs = [
-        f"<p>{escape(sentence)}</p>"
-        for sentence in str(g).replace("\n", " ").split("Taken as public:")[:1]
-    ]
+    bold = [f'<p class="warning"><strong>{escape(line)}</strong></p>' for line in g.warnings]
+    stated = str(g).replace("\n", " ").split("Taken as public:")[0]
+    for line in g.warnings:
+        stated = stated.removeprefix(line).lstrip()
+    paragraphs = [*bold, f"<p>{escape(stated)}</p>"]
     warnings = [
         f'<p class="warning">{escape(note)}</p>'
         for note in g.notes
@@ -203,6 +211,8 @@ def _odds(g: Guarantee) -> str:
 
 def _unknown(g: Guarantee) -> str:
     """What the attacker does not know."""
+    if labels_only(g.relation):
+        return "the labels of one person" if g.unit.is_person else "the label of one row"
     if g.unit.is_person:
         return (
             "whether a certain person, with all of their rows, or somebody else is in it"

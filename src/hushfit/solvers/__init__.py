@@ -4,6 +4,7 @@ admm/            The private ADMM family
 gradient/        First-order methods on noisy gradients
 newton/          Methods that work in a metric
 perturbation/    One release: noise in the objective, on its minimiser, or on sufficient statistics
+ranking/         Listwise losses over lists of documents
 wrappers/        Solvers around another solver
 load_checkpoint  Read the releases of an interrupted run, for ``Curator(..., replay=...)``
 save_checkpoint  Write the releases so far
@@ -37,6 +38,7 @@ from hushfit.solvers.newton import DoubleNoiseNewton, ProxNewton, Screening, Whi
 from hushfit.solvers.perturbation import (
     ClassicObjective,
     ObjectivePerturbation,
+    OneRelease,
     OutputPerturbation,
     SufficientStatistics,
     tolerance_for,
@@ -63,6 +65,7 @@ __all__ = [
     "FrankWolfe",
     "Iterate",
     "ObjectivePerturbation",
+    "OneRelease",
     "OutputPerturbation",
     "PermutedSGD",
     "PrivateGraph",

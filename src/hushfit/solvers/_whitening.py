@@ -87,10 +87,18 @@ def release_spectrum(
     """
     query = SecondMoment(problem)
     mean, mean_weight = _mean_with_trace_one(door.release(name, query), problem)
-    released, vectors = np.linalg.eigh(mean)
     deviation = door.noise_multiplier(name) * query.sensitivity(problem.relation)
-    noise = deviation / (problem.n_units * mean_weight)
-    edge = noise * math.sqrt(2 * problem.dimension)
+    return spectrum_of(mean, deviation / (problem.n_units * mean_weight), mean_weight, floor)
+
+
+def spectrum_of(
+    mean: Matrix, noise: float, mean_weight: float = 1.0, floor: float = _MIN_EIGENVALUE
+) -> Spectrum:
+    """The spectrum of a released mean of trace one, corrected for noise of that standard deviation
+    on its diagonal.
+    """
+    released, vectors = np.linalg.eigh(mean)
+    edge = noise * math.sqrt(2 * len(mean))
     residual_mean = _bulk_mean(released, edge)
     estimated = np.maximum(released - residual_mean - edge, 0) + max(_FLOOR * edge, residual_mean)
     estimated = np.maximum(estimated, floor)

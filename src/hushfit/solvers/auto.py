@@ -3,12 +3,13 @@
 import math
 
 from hushfit.losses import Logistic
-from hushfit.privacy import Budget
+from hushfit.privacy import Budget, labels_only
 from hushfit.problem import Problem
 from hushfit.solvers.admm import DPSADMM
 from hushfit.solvers.base import Solver
 from hushfit.solvers.gradient import ExactMinimiser, ProximalGradient
 from hushfit.solvers.newton import ProxNewton, WhitenedGradientDescent
+from hushfit.solvers.perturbation import OneRelease
 from hushfit.solvers.wrappers import Recalibrated
 
 # A second moment has d(d+1)/2 noisy entries, so with many columns it gives little information for
@@ -31,11 +32,14 @@ def choose_solver(problem: Problem, budget: Budget) -> Solver:
     Returns
     -------
     Solver
-        Without privacy the exact minimiser. Otherwise whitened gradient descent for smooth
+        Where features are public, one release of the label statistic. Without privacy the
+        exact minimiser. Otherwise whitened gradient descent for smooth
         penalties and the variable-metric prox for others; without a penalty, recalibrated where
         there are probabilities of two classes. Proximal gradient descent for many columns;
         stochastic ADMM where there is a constraint.
     """
+    if labels_only(problem.relation):
+        return OneRelease()
     if problem.constraint is not None:
         return DPSADMM().for_budget(budget, problem)
     if math.isinf(budget.epsilon):

@@ -26,6 +26,7 @@ from hushfit.solvers.newton import DoubleNoiseNewton, ProxNewton, WhitenedGradie
 from hushfit.solvers.perturbation import (
     ClassicObjective,
     ObjectivePerturbation,
+    OneRelease,
     OutputPerturbation,
     SufficientStatistics,
 )
@@ -52,6 +53,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "nsgd": partial(PermutedSGD, schedule="constant", restart=None, order=0),
     "outpert-gd": partial(PermutedSGD, schedule="constant", restart=None, batches=1),
     "output": OutputPerturbation,
+    "one-release": OneRelease,
     "bls": DPBLS,
     "dp-agd": DPAGD,
 }

@@ -16,7 +16,7 @@ from hushfit.errors import InsecureNoiseWarning
 from hushfit.model_selection import PrivateSearchCV
 from hushfit.models import Model, save_model
 from hushfit.preprocessing import PrivatePipeline, PrivateQuantileScaler, SchemaEncoder
-from hushfit.privacy import Budget, Relation, SeededSampler
+from hushfit.privacy import RECORD_RELATIONS, Budget, SeededSampler
 from hushfit.release import vocabulary_of
 
 BUDGET = Budget(8.0, 1e-5)
@@ -189,7 +189,7 @@ def test_without_results_that_were_kept_no_attack_is_claimed(rows, monkeypatch):
 
 def test_every_search_is_a_job():
     jobs = {(job.name, job.relation) for job in suite.attack_jobs()}
-    assert {(name, relation) for name in SEARCHES for relation in Relation} <= jobs
+    assert {(name, relation) for name in SEARCHES for relation in RECORD_RELATIONS} <= jobs
 
 
 def test_named_texts_are_read_back():

@@ -20,11 +20,11 @@ from hushfit.audit import (
 )
 from hushfit.audit.checks._noise import gaussian_law, law_p_value, noise_findings
 from hushfit.data import as_source
-from hushfit.privacy import Relation, SecureSampler, SeededSampler
+from hushfit.privacy import RECORD_RELATIONS, Relation, SecureSampler, SeededSampler
 from hushfit.release import ClippedGradient, NoiseGrid, SecondMoment
 from hushfit.solvers import Iterate
 
-RELATIONS = list(Relation)
+RELATIONS = list(RECORD_RELATIONS)
 EXAMPLES = {
     (name, relation): example
     for relation in RELATIONS

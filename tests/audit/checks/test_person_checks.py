@@ -17,12 +17,12 @@ from hushfit.audit.checks import (
     fuzz_person_sensitivity,
 )
 from hushfit.data import Persons
-from hushfit.privacy import Budget, Relation
+from hushfit.privacy import RECORD_RELATIONS, Budget, Relation
 from hushfit.release import ClippedGradient, FullBatch, PoissonBatch
 from hushfit.unit import PrivacyUnit
 
 UNIT = PrivacyUnit.person(rows_per_person=7)
-RELATIONS = list(Relation)
+RELATIONS = list(RECORD_RELATIONS)
 
 
 def failed(findings):

@@ -273,9 +273,7 @@ def test_a_list_fixed_beforehand_is_one_charge():
     planned.charge(compose([half, half]), "survey", "replace-one")
     assert planned.spent().epsilon == pytest.approx(spendable.epsilon)
     chosen.charge(half, "first", "replace-one")
-    with pytest.raises(
-        BudgetExceeded, match="none will be left out, a ledger made with adaptive=False"
-    ):
+    with pytest.raises(BudgetExceeded, match="none will be left out, a ledger for fixed analyses"):
         chosen.charge(half, "second", "replace-one")
     assert len(chosen.entries) == 1
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hushfit import privacy
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import (
+    RECORD_RELATIONS,
     RENYI_ORDERS,
     AboveThresholdCost,
     ApproximateCost,
@@ -130,7 +131,7 @@ def proved_under(cost, relation):
 
 
 @over_costs
-@pytest.mark.parametrize("relation", list(Relation), ids=str)
+@pytest.mark.parametrize("relation", list(RECORD_RELATIONS), ids=str)
 def test_what_a_kind_declares_agrees_with_its_price(cost, relation):
     """For every accountant that its declarations lead to, more releases cost more.
 
@@ -172,7 +173,7 @@ def test_a_new_kind_needs_no_change_elsewhere(monkeypatch):
     cost, gaussian = Tailored(0.02, 5), RdpCost.from_curve(lambda a: 0.02 * a, count=5)
     assert cost_from_dict(json.loads(json.dumps(cost.to_dict()))) == cost
     assert compose([GaussianCost(9.0), cost]) == compose([cost, GaussianCost(9.0)])
-    for relation in Relation:
+    for relation in RECORD_RELATIONS:
         assert epsilon_of(cost, 1e-6, relation) == epsilon_of(gaussian, 1e-6, relation)
         both = (compose([part, GaussianCost(9.0)]) for part in (cost, gaussian))
         assert len({epsilon_of(one, 1e-6, relation) for one in both}) == 1
@@ -255,7 +256,7 @@ def test_bad_values_are_refused(make):
 
 
 def test_messages_name_the_value_and_the_remedy():
-    with pytest.raises(InvalidArgument, match=r"'swap'.*'replace-one' or 'add-remove'"):
+    with pytest.raises(InvalidArgument, match=r"'swap'.*'replace-one', 'add-remove'"):
         Relation.parse("swap")
     with pytest.raises(InvalidArgument, match=r"epsilon=-2 .*positive"):
         Budget(-2, 1e-6)

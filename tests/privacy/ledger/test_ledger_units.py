@@ -100,6 +100,15 @@ def test_a_guarantee_for_persons_is_one_for_rows(opened):
     assert ledger.spent() == rows.spent()
 
 
+def test_under_add_remove_a_guarantee_for_persons_is_none_for_rows(opened):
+    """A row that vanishes while its person stays is no removal of the person."""
+    ledger = opened(adjacency="add-remove")
+    with pytest.raises(LedgerError, match=r"no proof covers a single row.*Nothing was spent"):
+        ledger.charge(SMALL, "fit", "add-remove", PATIENT)
+    assert ledger.entries == ()
+    ledger.charge(SMALL, "fit", "add-remove", ROW)
+
+
 def test_with_rows_declared_a_charge_for_rows_counts_for_all_of_them(opened):
     ledger = opened(AccountUnit("person", "patient", rows_per_person=3), epsilon=8.0)
     ledger.charge(GaussianCost(6.0), "rows", REPLACE)

@@ -114,9 +114,23 @@ def test_what_was_kept_elsewhere_shows_what_the_ledger_alone_cannot(path, tmp_pa
     for option in (("--against", export), ("--head", head)):
         assert run(["ledger", "verify", path, *option]) == 4
         assert (
-            "is gone: the ledger went back to an earlier state, or was rewritten"
+            "gone: the ledger went back to an earlier state, or was rewritten"
             in capsys.readouterr().err
         )
+
+
+def test_an_export_of_another_ledger_is_named_once(ledger, path, tmp_path, anchors):
+    other = str(tmp_path / "other.db")
+    Ledger.create(other, "patients", 3.0, DELTA)
+    (sentence,) = verify(other, anchors[:-1]).sentences()
+    assert "entry 0 of 'patients'" in sentence
+    assert "(and 3 more) are gone" in sentence
+    assert sentence.count("of another ledger") == 1
+    cut_off(path, 3)
+    (sentence,) = verify(path, anchors[:-1]).sentences()
+    assert sentence.startswith("entry 3 of 'patients'")
+    assert "is gone" in sentence
+    assert "another ledger" not in sentence
 
 
 def test_heads_are_shown_for_keeping(ledger, path, capsys):

@@ -20,6 +20,7 @@ attack_on            The strongest known attack on an algorithm
 audit_solver         Audit an algorithm of the library with its own canary
 owner_attacks        Attacks on one owner of a federated run, by all the others
 row_level_attack     The attack on a person, against a fit that protects single rows
+first_proved         The first relation under which an algorithm is attacked and has a guarantee
 proved               Whether an algorithm has a guarantee under the adjacency relation
 OneRun               Result of an audit with one run
 gradient_canaries    One fit with a canary for every coordinate
@@ -52,6 +53,7 @@ from hushfit.audit.attacks._canaries import (
     Target,
     attack_on,
     audit_solver,
+    first_proved,
     owner_attacks,
     proved,
     row_level_attack,
@@ -87,6 +89,7 @@ __all__ = [
     "audit_solver",
     "claim_of",
     "estimator_mechanism",
+    "first_proved",
     "gradient_canaries",
     "one_run",
     "one_run_epsilon",

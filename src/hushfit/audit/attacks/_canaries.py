@@ -31,9 +31,9 @@ from hushfit.audit.checks import curve_of, repeated_corner
 from hushfit.data import DataSource, Persons, as_source
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.federated import PPADMM, Algorithm, Network, Seat, SharedSolver
-from hushfit.losses import Squared
+from hushfit.losses import LeastSquares, Loss, Squared
 from hushfit.penalties import ScaledL2, Zero
-from hushfit.privacy import Budget, Relation, replaces_one
+from hushfit.privacy import RECORD_RELATIONS, Budget, Relation, labels_only, replaces_one
 from hushfit.privacy.accounting import normal_form
 from hushfit.problem import Problem
 from hushfit.release import FixedSizeBatch, PoissonBatch, TextColumns, Vocabulary
@@ -52,6 +52,7 @@ from hushfit.solvers import (
     DPAdam,
     FrankWolfe,
     ObjectivePerturbation,
+    OneRelease,
     OutputPerturbation,
     PermutedSGD,
     ProximalGradient,
@@ -197,6 +198,28 @@ class CellCanary:
 
 
 @dataclass(frozen=True)
+class LabelCanary:
+    """Opposite ends of the range of labels on one unit record; other rows empty."""
+
+    columns: int = 2
+    rows: int = ROWS
+
+    unit: ClassVar[PrivacyUnit] = ROW
+
+    def neighbours(self, relation: Relation, row: int = 0) -> Neighbours:
+        """The two tables, with the same features."""
+        X = np.zeros((self.rows, self.columns))
+        X[row, 0] = 1.0
+        tables = []
+        for label in (-FAR, FAR):  # both are clipped to the range
+            y = np.zeros(self.rows)
+            y[row] = label
+            tables.append(as_source(X, y, fit_intercept=False))
+        words = "opposite labels on one public record; other rows empty"
+        return Neighbours(tables[0], tables[1], row, words)
+
+
+@dataclass(frozen=True)
 class TextCanary:
     """Texts with counts at the threshold, in so many columns that one bit of each count reveals
     most of it.
@@ -255,7 +278,7 @@ class Target:
     ----------
     solver : Solver
         With few steps: what a release reveals does not depend on how many follow.
-    canary : Canary, CellCanary or TextCanary
+    canary : Canary, CellCanary, LabelCanary or TextCanary
         Under replace-one, and under add-remove unless there is another.
     goal : float
         Share of the claimed epsilon that a white-box audit should measure.
@@ -278,10 +301,12 @@ class Target:
     repeats : int, default=1
         Factor on the number of trials in the whole audit, where the measured share is close to the
         goal.
+    relations : tuple of Relation
+        Under which it is attacked, if it has a proof.
     """
 
     solver: Solver
-    canary: Canary | CellCanary | TextCanary = Canary()
+    canary: Canary | CellCanary | LabelCanary | TextCanary = Canary()
     goal: float = 0.8
     without: Canary | None = None
     ridge: float = 0.0
@@ -291,6 +316,7 @@ class Target:
     note: str = ""
     law: Callable[[dict[str, float]], Curve] | None = None
     repeats: int = 1
+    relations: tuple[Relation, ...] = RECORD_RELATIONS
 
     def goal_under(self, relation: Relation | str) -> float:
         """The share of the claim that a white-box audit should measure."""
@@ -394,6 +420,7 @@ TARGETS: dict[str, Target] = {
         PermutedSGD(epochs=3, batches=1, step_size=0.5, schedule="constant", restart=None)
     ),
     "output": Target(OutputPerturbation(mu=1.0)),
+    "one-release": Target(OneRelease(), LabelCanary(), relations=(Relation.LABEL,)),
     "bls": Target(DPBLS(steps=2, rate=0.5, candidates=4, first_step=1.0), _LINE, 0.5, note=_GATES),
     "bls, all rows": Target(DPBLS("gd", steps=2, candidates=4, first_step=1.0), _LINE, repeats=2),
     "dp-agd": Target(DPAGD(steps=2, candidates=4, choice_share=0.1), _LINE, repeats=3),
@@ -412,7 +439,7 @@ ROW_LEVEL_TARGETS = (f"whitened-gd, {_OF_PERSON}", f"proximal-gd, {_OF_PERSON}")
 Gaussian shifts then, of 40 times the size, so that the family estimator holds.
 """
 
-RELATIONS = tuple(Relation)
+RELATIONS = RECORD_RELATIONS
 
 
 def attack_on(
@@ -443,12 +470,19 @@ def attack_on(
     """
     require_known(name, {**TARGETS, **SEARCHES}, "algorithm")
     relation, target = Relation.parse(relation), TARGETS[name]
-    canary = (target.without or target.canary) if not replaces_one(relation) else target.canary
+    if relation not in target.relations:
+        raise UnsupportedRelation(
+            f"{name} is not attacked under {str(relation)!r}: it has no proof there. Use "
+            f"{' or '.join(map(str, target.relations))}."
+        )
+    alone = not labels_only(relation) and not replaces_one(relation)
+    canary = (target.without or target.canary) if alone else target.canary
     if isinstance(canary, TextCanary) and isinstance(target.solver, VocabularyQuery):
         canary = canary.at_threshold(target.solver, budget, relation)
     penalty = ScaledL2(target.ridge) if target.ridge else Zero()
+    loss: Loss = LeastSquares() if labels_only(relation) else Squared(1.0)
     problem = Problem(
-        Squared(1.0),
+        loss,
         penalty,
         canary.rows,
         canary.columns,
@@ -497,7 +531,7 @@ def row_level_attack(
     return Attack(solver, problem, Neighbours(first, second, row, words), budget)
 
 
-def _at_worst_row(attack: Attack, canary: Canary | CellCanary | TextCanary) -> Attack:
+def _at_worst_row(attack: Attack, canary: Canary | CellCanary | LabelCanary | TextCanary) -> Attack:
     """The same with the canary in the row where the exact answers differ most."""
     query: Any = attack.solver._query(attack.problem)  # type: ignore[attr-defined]
 
@@ -554,6 +588,11 @@ def proved(name: str, relation: Relation | str) -> bool:
     except UnsupportedRelation:
         return False
     return True
+
+
+def first_proved(name: str) -> Relation:
+    """The first relation under which an algorithm is attacked and has a guarantee."""
+    return next(relation for relation in TARGETS[name].relations if proved(name, relation))
 
 
 def audit_solver(

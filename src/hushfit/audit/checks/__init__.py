@@ -60,6 +60,16 @@ check_certificate        Check that the noise on a minimiser covers every solver
                          certificate accepts
 check_conversation       Check that an owner's messages are functions of its releases and of the
                          messages it received
+ListExample              A query over lists, and the lists around those that are replaced
+check_label_batch_price  Check that a sampled release is priced for replaced grades
+check_list_batches       Check that a list adds the same to every batch, whatever else is in it
+check_list_sensitivity   Check the sensitivity of a query over lists
+check_ndcg_grows         Check that a step against the released gradient raises the expected NDCG
+list_examples            Every query over lists, with its relation, at random public values
+list_ratio               The largest distance between answers on neighbours that a search found,
+                         over the sensitivity
+opposite_grades          A label statistic, and two tables of grades that move it far
+sampled_list_examples    Names of the examples whose queries may be sampled
 check_run_noise          Check the noise of a run: scale, freshness and independence
 """
 
@@ -123,6 +133,17 @@ from hushfit.audit.checks._prices import (
     check_search_price,
     worst_laws,
 )
+from hushfit.audit.checks._ranking import (
+    ListExample,
+    check_label_batch_price,
+    check_list_batches,
+    check_list_sensitivity,
+    check_ndcg_grows,
+    list_examples,
+    list_ratio,
+    opposite_grades,
+    sampled_list_examples,
+)
 from hushfit.audit.checks._runs import (
     Bare,
     ObjectiveGradient,
@@ -141,6 +162,7 @@ __all__ = [
     "Finding",
     "Fuzzed",
     "Laws",
+    "ListExample",
     "ObjectiveGradient",
     "PersonTable",
     "Table",
@@ -153,9 +175,13 @@ __all__ = [
     "check_conversation",
     "check_disk_ledger",
     "check_exact",
+    "check_label_batch_price",
     "check_ledger",
+    "check_list_batches",
+    "check_list_sensitivity",
     "check_mechanism_price",
     "check_moves_on_grid",
+    "check_ndcg_grows",
     "check_order",
     "check_overwritten",
     "check_paid",
@@ -184,7 +210,11 @@ __all__ = [
     "fuzz_person_sensitivity",
     "fuzz_sensitivity",
     "gate_law",
+    "list_examples",
+    "list_ratio",
     "noise_findings",
+    "opposite_grades",
     "repeated_corner",
+    "sampled_list_examples",
     "worst_laws",
 ]

@@ -22,7 +22,7 @@ from hushfit.audit.checks._noise import Finding
 from hushfit.data import DataSource, as_source
 from hushfit.errors import InvalidArgument
 from hushfit.models import Model, model_json
-from hushfit.privacy import Budget, Relation, replaces_one
+from hushfit.privacy import Budget, Relation, labels_only, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import Choice, ClippedGradient, Gate, GatedStep, LossDrop, SteepestCorner
 from hushfit.solvers import Solver, run
@@ -97,15 +97,23 @@ def fuzz_sensitivity(
     answer, apart, bound = measured_distance(query, relation)
     fit_intercept = query.problem.fit_intercept
 
-    def ratio(pair: Sequence[tuple[Vector, float]]) -> float:
-        answers = []
-        for place, (x, y) in enumerate(pair):
-            X, own = rows.copy(), labels.copy()
+    def table(position: int, place: int, x: Vector, y: float) -> DataSource:
+        X, own = rows.copy(), labels.copy()
+        own[position] = y
+        if not labels_only(relation):
             # The null record under add-remove; a NaN row counts as such.
-            X[row] = np.nan if place == 1 and not replaces_one(relation) else x
-            own[row] = y
-            answers.append(answer(make_source(X, own, fit_intercept=fit_intercept)))
-        return apart(*answers) / bound
+            X[position] = np.nan if place == 1 and not replaces_one(relation) else x
+        return make_source(X, own, fit_intercept=fit_intercept)
+
+    # Where features are public they stay, and any row may be the one with the largest effect.
+    positions = range(len(rows)) if labels_only(relation) else (row,)
+
+    def ratio(pair: Sequence[tuple[Vector, float]]) -> float:
+        moves = []
+        for position in positions:
+            tables = (table(position, place, x, y) for place, (x, y) in enumerate(pair))
+            moves.append(apart(*map(answer, tables)))
+        return max(moves) / bound
 
     best = Fuzzed(-1.0, ((rows[row], float(labels[row])), (rows[row], float(labels[row]))))
     for start in range(starts):
@@ -313,6 +321,17 @@ class UnreadableSource:
         raise AssertionError(f"the rows were accessed: {name}")
 
 
+class UnreadableLabels:
+    """A source whose features are public and whose labels nobody may read."""
+
+    def __init__(self, source: DataSource) -> None:
+        self.n_units, self.privacy_unit = source.n_units, source.privacy_unit
+        self.public_rows = source.public_rows
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the solver read the rows: {name}")
+
+
 def check_replay(
     solver: Solver, problem: Problem, source: DataSource, budget: Budget, seed: int = 0
 ) -> list[Finding]:
@@ -336,7 +355,7 @@ def check_replay(
     quote = solver.plan(problem).quote(problem, budget)
     curator = seeded_curator(source, quote, problem.relation, seed)
     w = run(solver, problem, curator).w
-    no_rows: Any = UnreadableSource()
+    no_rows: Any = UnreadableLabels(source) if labels_only(problem.relation) else UnreadableSource()
     again = seeded_curator(no_rows, quote, problem.relation, seed + 7, tuple(curator.transcript))
     try:
         same = run(solver, problem, again).w

@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Vector
-from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Poisson, Softmax, Squared
+from hushfit.data import as_source
+from hushfit.losses import (
+    HuberHinge,
+    LeastSquares,
+    Logistic,
+    Loss,
+    OneVsRest,
+    Poisson,
+    Softmax,
+    Squared,
+)
 from hushfit.penalties import L1, Zero
-from hushfit.privacy import Relation, replaces_one
+from hushfit.privacy import Relation, labels_only, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import (
     AdmmRun,
@@ -23,6 +33,7 @@ from hushfit.release import (
     GradientDifference,
     GradientWithMoment,
     HessianSum,
+    LabelStatistic,
     LogisticGradient,
     LossDrop,
     MarginHistogram,
@@ -71,6 +82,8 @@ def example_queries(
     dict of str to Example
     """
     relation, rng = Relation.parse(relation), np.random.default_rng(seed)
+    if labels_only(relation):
+        return _label_statistics(relation, rng)
     made: dict[str, Example] = {}
 
     def add(
@@ -171,10 +184,34 @@ def example_queries(
     return made
 
 
+def _label_statistics(relation: Relation, rng: np.random.Generator) -> dict[str, Example]:
+    """The queries whose features are public."""
+    metric = Metric(np.diag(rng.uniform(1.0, 4.0, COLUMNS + 1)))
+    weights = rng.uniform(0.0, 1.0, ROWS)
+    settings: dict[str, tuple[Loss, bool, Vector | None, Metric | None]] = {
+        "logistic": (Logistic(), True, None, None),
+        "no intercept": (Logistic(), False, None, None),
+        "squared": (LeastSquares(-1.0, 3.0), True, None, None),
+        "counts": (Poisson(4.0), True, None, None),
+        "softmax": (Softmax(3), True, None, None),
+        "weighted rows": (Logistic(), True, weights, None),
+        "in a metric": (Softmax(3), True, weights, metric),
+    }
+    made = {}
+    for name, (loss, intercept, own, image) in settings.items():
+        rows, draw = rng.normal(size=(ROWS, COLUMNS)), _labels_of(loss, loss.outputs)
+        labels = np.array([draw(rng) for _ in range(ROWS)])
+        problem = Problem(loss, Zero(), ROWS, COLUMNS, relation, intercept, loss.outputs)
+        public = as_source(rows, np.zeros(ROWS), fit_intercept=intercept).public_rows()
+        query = LabelStatistic(problem, public, own, image)
+        made[f"label statistic, {name}"] = Example(query, rows, labels, draw)
+    return made
+
+
 def _labels_of(loss: Loss, outputs: int) -> Callable[[np.random.Generator], float]:
     if outputs > 1:
         return lambda rng: float(rng.integers(outputs))
-    if isinstance(loss, Squared):
+    if isinstance(loss, Squared | LeastSquares):
         return lambda rng: float(10 ** rng.uniform(-1, 4) * rng.choice([-1, 1]))
     if isinstance(loss, Poisson):  # counts beyond the largest too
         return lambda rng: float(np.rint(10 ** rng.uniform(-1, 4)))

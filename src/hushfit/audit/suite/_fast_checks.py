@@ -34,6 +34,7 @@ from hushfit.audit.attacks import (
     OwnerAttack,
     attack_on,
     audit,
+    first_proved,
     owner_attacks,
     proved,
 )
@@ -52,9 +53,13 @@ from hushfit.audit.checks import (
     check_choices,
     check_conversation,
     check_disk_ledger,
+    check_label_batch_price,
     check_ledger,
+    check_list_batches,
+    check_list_sensitivity,
     check_mechanism_price,
     check_moves_on_grid,
+    check_ndcg_grows,
     check_order,
     check_overwritten,
     check_paid,
@@ -76,6 +81,9 @@ from hushfit.audit.checks import (
     choice_law,
     example_queries,
     gate_law,
+    list_examples,
+    opposite_grades,
+    sampled_list_examples,
 )
 from hushfit.audit.suite._suite import FALSE_ALARMS
 from hushfit.data import DataSource, Persons, SeededCoins, as_source
@@ -118,6 +126,7 @@ from hushfit.privacy import (
     SeededSampler,
     compose,
     epsilon_of,
+    labels_only,
     rdp_epsilon,
     replaces_one,
 )
@@ -144,6 +153,7 @@ from hushfit.release import (
     GradientDifference,
     GradientNorm,
     LaplaceInside,
+    ListStatistic,
     LossDrop,
     MarginHistogram,
     NoisyChoice,
@@ -237,6 +247,7 @@ def trimmed_checks() -> dict[str, Check]:
         _laws,
         _attacks,
         _side_channels,
+        _rankings,
         _federated,
         _others,
     )
@@ -320,6 +331,8 @@ def _sensitivities() -> Iterator[Check]:
     for relation in RELATIONS:
         for name in [*example_queries(relation), *more_examples(relation)]:
             yield Check(f"sensitivity of {name} ({relation})", partial(_hill_climb, name, relation))
+    for name in example_queries(Relation.LABEL):
+        yield Check(f"sensitivity of {name}", partial(_hill_climb, name, Relation.LABEL))
     for name in example_queries(Relation.REPLACE_ONE):
         yield Check(f"sensitivity of {name} after writing into it", partial(_overwritten, name))
     sampled = [
@@ -338,6 +351,8 @@ def _sensitivities() -> Iterator[Check]:
 
 
 def _examples(relation: Relation, seed: int, unit: PrivacyUnit = ROW) -> dict[str, Example]:
+    if labels_only(relation):
+        return example_queries(relation, seed, unit)
     return {**example_queries(relation, seed, unit), **more_examples(relation, seed, unit)}
 
 
@@ -559,7 +574,7 @@ def _target(name: str, relation: Relation) -> Attack:
 @cache
 def _run_of(name: str) -> tuple[Solver, Problem, DataSource, Quote]:
     if name in TARGETS:
-        attack = _target(name, next(relation for relation in RELATIONS if proved(name, relation)))
+        attack = _target(name, first_proved(name))
         return attack.solver, attack.problem, attack.neighbours.first, attack.quote
     solver, problem, source = _variants()[name]
     return solver, problem, source, solver.plan(problem).quote(problem, USUAL_BUDGET)
@@ -634,7 +649,7 @@ def _release_noise(name: str, relation: Relation, seed: int) -> list[Finding]:
 
 def _prices() -> Iterator[Check]:
     for name in TARGETS:
-        for relation in RELATIONS:
+        for relation in TARGETS[name].relations:
             if proved(name, relation):
                 yield Check(f"price of {name} ({relation})", partial(_price, name, relation))
     for name in _mechanisms():
@@ -885,7 +900,7 @@ def _person_vocabulary_law(seed: int) -> list[Finding]:
 
 def _attacks() -> Iterator[Check]:
     for name in TARGETS:
-        for relation in RELATIONS:
+        for relation in TARGETS[name].relations:
             if proved(name, relation):
                 yield Check(
                     f"attack on {name} ({relation})", partial(_attack, name, relation), attacks=1
@@ -1189,6 +1204,49 @@ def _seat(relation: Relation, columns: int = 2) -> Seat:
 
 def _alternating_message(k: int) -> Vector:
     return np.full(2, 0.1 * (-1) ** k)
+
+
+# Ranking
+
+
+def _rankings() -> Iterator[Check]:
+    for name in list_examples():
+        yield Check(f"sensitivity of {name}", partial(_list_sensitivity, name))
+    for name in sampled_list_examples():
+        yield Check(f"batches of {name}", partial(_list_batches, name))
+    yield Check("price of sampled grades", lambda seed: [check_label_batch_price()])
+    yield Check("noise on grade statistic", _grade_noise, tests=3)
+    yield Check("attack on grade statistic", _attack_grades, attacks=1)
+    yield Check("direction of BayesRank", lambda seed: [check_ndcg_grows(seed)])
+
+
+def _grade_noise(seed: int) -> list[Finding]:
+    query, (source, _) = opposite_grades(seed)
+    return check_release_noise(query, source, 1.7, Relation.LABEL, SecureSampler(), releases=150)
+
+
+def _attack_grades(seed: int) -> list[Finding]:
+    """One relevant document of a list or another: does the released statistic show which?"""
+    query, sources = opposite_grades(seed)
+    plan, budget = Plan((Planned("statistic", ListStatistic, 1),)), Budget(2.0, 1e-5)
+    quote = plan.quote_for(sources[0].n_units, Relation.LABEL, budget, query.size)
+
+    apart = query(sources[0], None) - query(sources[1], None)
+
+    def mechanism(world: int, seed: int) -> float:
+        door = seeded_curator(sources[world], quote, Relation.LABEL, seed)
+        return float(door.release("statistic", query) @ apart)
+
+    claim = Claim.gaussian(budget.epsilon, budget.delta, Relation.LABEL)
+    return _attacked(mechanism, claim, "grade statistic", seed, trials=1200)
+
+
+def _list_sensitivity(name: str, seed: int) -> list[Finding]:
+    return [check_list_sensitivity(name, seed)]
+
+
+def _list_batches(name: str, seed: int) -> list[Finding]:
+    return [check_list_batches(name, seed)]
 
 
 def _federated() -> Iterator[Check]:

@@ -27,6 +27,7 @@ from hushfit.audit.attacks import (
     attack_on,
     audit,
     audit_solver,
+    first_proved,
     gradient_canaries,
     one_run,
     owner_attacks,
@@ -102,11 +103,11 @@ def attack_jobs() -> list[Job]:
     jobs = [
         Job(name, relation, WHITE)
         for name in TARGETS
-        for relation in RELATIONS
+        for relation in TARGETS[name].relations
         if proved(name, relation)
     ]
     jobs += [Job(name, relation, BLACK) for name in SEARCHES for relation in RELATIONS]
-    jobs += [Job(name, Relation.REPLACE_ONE, BLACK) for name in SOLVERS if name in TARGETS]
+    jobs += [Job(name, TARGETS[name].relations[0], BLACK) for name in SOLVERS if name in TARGETS]
     jobs += [
         Job(name, relation, WHITE) for relation in RELATIONS for name in owner_attacks(relation)
     ]
@@ -223,7 +224,7 @@ def deterministic_findings(seed: int = 0, climbs: int = 120) -> list[Finding]:
 def sensitivity_findings(seed: int = 0, climbs: int = 120) -> list[Finding]:
     """Sensitivity of every query, by hill climbing over neighbours."""
     found = []
-    for relation in RELATIONS:
+    for relation in (*RELATIONS, Relation.LABEL):
         for name, example in example_queries(relation, seed).items():
             found.append(
                 check_sensitivity(
@@ -262,7 +263,7 @@ def replay_findings(seed: int = 0, names: Iterable[str] = tuple(TARGETS)) -> lis
     """Replay of every algorithm from its releases."""
     found = []
     for name in names:
-        relation = next(relation for relation in RELATIONS if proved(name, relation))
+        relation = first_proved(name)
         attack = attack_on(name, relation)
         found += check_replay(
             attack.solver, attack.problem, attack.neighbours.first, attack.budget, seed
@@ -465,7 +466,7 @@ def _algorithms_of(solver: Any, made: set[tuple[str, str]]) -> list[str]:
         return [solver, *extra]
     found = []
     for name in (name for name in SOLVERS if name in TARGETS):
-        relation = next(relation for relation in RELATIONS if proved(name, relation))
+        relation = first_proved(name)
         attack = attack_on(name, relation)
         if {
             (part.name, part.query.__name__) for part in attack.solver.plan(attack.problem).parts
@@ -496,7 +497,7 @@ def _checks_of(query: str, release: str) -> str:
         )
     fuzzed = any(
         type(example.query).__name__ == query
-        for relation in RELATIONS
+        for relation in (*RELATIONS, Relation.LABEL)
         for example in example_queries(relation).values()
     )
     return (
@@ -507,12 +508,14 @@ def _checks_of(query: str, release: str) -> str:
 def markdown_tables(lines: Sequence[dict[str, Any]]) -> str:
     """Claimed and measured epsilon of claims for one row, one table for each adjacency relation."""
     parts = []
-    for relation in RELATIONS:
+    for relation in (*RELATIONS, Relation.LABEL):
         own = [
             line
             for line in lines
             if line["relation"] == str(relation) and line["name"] not in _PERSON_TARGETS
         ]
+        if relation not in RELATIONS and not own:
+            continue
         parts.append(
             f"### {relation}\n\n| algorithm | attacker sees | claimed | measured | no assumption | "
             "measured / claimed | verdict |"

@@ -38,9 +38,14 @@ def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_js
     If the model's schema names a column of ids of persons and TABLE has it, standard errors are
     clustered by person: rows of one person are not independent.
     """
+    from hushfit.cli._ranking import evaluate_lists
     from hushfit.data.tables import find_tables
+    from hushfit.models import is_ranker
     from hushfit.report import evaluate_model, table_model
 
+    if is_ranker(model_path):
+        evaluate_lists(model_path, tables, as_json)
+        return
     model = table_model(model_path)
     found = find_tables(tables, format_)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:

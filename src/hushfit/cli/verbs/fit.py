@@ -67,10 +67,10 @@ Examples:
 )
 @click.option(
     "--adjacency",
-    type=click.Choice(["replace-one", "add-remove"]),
+    type=click.Choice(["replace-one", "add-remove", "label", "person-label"]),
     default="replace-one",
     show_default=True,
-    help="Adjacency relation: which tables are neighbours.",
+    help="Adjacency relation: which tables are neighbours. With label, FEATURES ARE NOT PROTECTED.",
 )
 @click.option(
     "--model",
@@ -137,12 +137,22 @@ def command(**given: Any) -> None:
     The guarantee protects one row, or, with --person (or `person` in the schema), one person with
     all of their rows: those with the same id in COLUMN, in all files. Then the number of persons is
     public and the number of rows is private. A row without an id is its own person.
+
+    A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
+    also be LETOR (SVMlight) text.
     """
     from hushfit.cli._files import refuse_to_overwrite, reserved_space
+    from hushfit.cli._ranking import fit_lists
+    from hushfit.data.lists import RankingSchema
 
     refuse_to_overwrite(given["output"], given["overwrite"])
+    lists = RankingSchema.read(given["schema_path"])
+    if lists is not None:
+        fit_lists(lists, _ledger(given), given)
+        return
     file = _schema(given["schema_path"], given["accept_draft"], _person_options(given))
     estimator, ledger = _estimator(given, file.schema), _ledger(given)
+    _note_account_of_rows(ledger, file.schema.person)
     print_message(
         "whether rows match the schema's classes, ranges and labels is not checked before "
         "payment. The owner of the data can: hushfit schema --check TABLE... SCHEMA",
@@ -152,6 +162,7 @@ def command(**given: Any) -> None:
         model, record = _fitted(estimator, file, ledger, given)
     digest = _written(model, record, ledger, Path(given["output"]))
     _print_result(model, ledger, digest, given)
+    _note_bound_account(ledger, model.receipt)
 
 
 def _person_options(given: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +180,8 @@ def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
 
     file = read_schema(path)
     if persons:
-        file = replace(file, schema=replace(file.schema, **persons))
+        own = {**_dropped_bound(file.schema, persons), **persons}
+        file = replace(file, schema=replace(file.schema, **own))
     if "person" in persons:  # whoever names the column has decided on the unit
         rest = tuple(name for name in file.unconfirmed if name != UNIT)
         file = replace(file, unconfirmed=rest)
@@ -188,6 +200,23 @@ def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
             word="note",
         )
     return replace(file, schema=with_sorted_classes(file.schema))
+
+
+def _dropped_bound(schema: Any, persons: dict[str, Any]) -> dict[str, Any]:
+    """Without the schema's rows_per_person if the weighting is another than the schema's: under
+    "cap" it is the number of rows at which a person counts as one, under "mean" a cut-off.
+    """
+    weight = persons.get("person_weight")
+    if weight in (None, schema.person_weight or "mean") or schema.rows_per_person is None:
+        return {}
+    if "rows_per_person" not in persons:
+        print_message(
+            f"the schema's rows_per_person = {schema.rows_per_person} is for another "
+            f"person_weight than {weight}, and is not used. Give --rows-per-person if you want "
+            "one.",
+            word="note",
+        )
+    return {"rows_per_person": None}
 
 
 def _estimator(given: dict[str, Any], schema: Any) -> Any:
@@ -228,15 +257,47 @@ def _ledger(given: dict[str, Any]) -> Any:
     return Ledger(given["ledger"], dataset=given["dataset"])
 
 
+def _note_account_of_rows(ledger: Any, person: str | None) -> None:
+    """The fit protects persons, but the total of the account is about rows."""
+    from hushfit.privacy.ledger import redacted
+
+    if ledger is None or person is None or ledger.unit.is_person:
+        return
+    place, column = shlex.quote(redacted(str(ledger.account.location))), shlex.quote(person)
+    print_message(
+        f"this fit protects persons, but its account {ledger.name!r} protects rows only: its total "
+        "makes no statement about a person with several rows. An account for persons is opened "
+        f"with: hushfit ledger init {place} --dataset NAME --epsilon E --delta D --unit person "
+        f"--person-column {column}",
+        word="note",
+    )
+
+
+def _note_bound_account(ledger: Any, receipt: Any) -> None:
+    """Say so if this payment was the first for persons on an account without a column."""
+    if ledger is None or receipt is None or not ledger.unit.is_person:
+        return
+    first = next((entry for entry in ledger.entries if entry.unit.is_person), None)
+    if ledger.unit.column is None and first is not None and first.number == receipt.number:
+        print_message(
+            f"the account {ledger.name!r} was opened without --person-column. This fit, its first, "
+            f"binds it: all later ones for persons must use column {first.unit.column!r} too.",
+            word="note",
+        )
+
+
 def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
     from hushfit.data.tables import CodedRows, find_tables
     from hushfit.models import fit_rows
+    from hushfit.privacy import labels_only
     from hushfit.privacy.ledger import redacted
 
     found = find_tables(given["tables"], given["format_"])
     paths, shown = [table.path for table in found], at_terminal(given["as_json"])
+    # Where features are public, which rows are used must not depend on labels.
+    kept = labels_only(given["adjacency"])
     with reading_bar(paths, shown, sized=file.schema.person is None) as watch:
-        rows = CodedRows.from_tables(found, file.schema, watch=watch)
+        rows = CodedRows.from_tables(found, file.schema, watch=watch, keep_unlabelled=kept)
     with rows:
         _refuse_large_delta(given, rows.n_units, rows.privacy_unit)
         return fit_rows(

@@ -20,8 +20,8 @@ _dataset = click.option("--dataset", metavar="NAME", help="Only this data set.")
     epilog="""\b
 Examples:
   hushfit ledger init ledger.db --dataset patients --epsilon 3 --delta 1e-6
-  hushfit ledger init ledger.db --dataset stays --epsilon 3 --delta 1e-6 --unit person \
-      --person-column patient_nbr
+  hushfit ledger init ledger.db --dataset stays --epsilon 3 --delta 1e-6 \\
+      --unit person --person-column patient_nbr
   hushfit ledger show ledger.db
   hushfit ledger export ledger.db -o /elsewhere/ledger.jsonl
   hushfit ledger verify ledger.db --against /elsewhere/ledger.jsonl --model model.json""",
@@ -47,7 +47,7 @@ def command() -> None:
 @click.option("--delta", required=True, type=float, help="Delta of the total budget.")
 @click.option(
     "--adjacency",
-    type=click.Choice(["replace-one", "add-remove"]),
+    type=click.Choice(["replace-one", "add-remove", "label", "person-label"]),
     default="replace-one",
     show_default=True,
 )
@@ -61,7 +61,12 @@ def command() -> None:
     show_default=True,
     help="Whom the account protects.",
 )
-@click.option("--person-column", metavar="NAME", help="Column of ids that all fits must use.")
+@click.option(
+    "--person-column",
+    metavar="NAME",
+    help="With --unit person: column of ids that all fits must use. If it is not given, the first "
+    "fit that protects persons binds the account to its column.",
+)
 @click.option(
     "--rows-per-person",
     type=int,
@@ -188,13 +193,20 @@ def history(ledger: str, dataset: str | None, as_json: bool) -> None:
 @_path
 @_dataset
 @click.option("-o", "--output", default="-", show_default=True, help="File; - is standard output.")
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Accepted for uniformity: the output is JSON anyway."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="With -o FILE: say as JSON where it was written. The export is JSON anyway.",
 )
-def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None:
+def export(ledger: str, dataset: str | None, output: str, overwrite: bool, as_json: bool) -> None:
     """Write every entry with its hash, one JSON object a line, to be stored elsewhere."""
+    from hushfit.cli._files import refuse_to_overwrite
     from hushfit.models import write_whole
 
+    if output != "-":
+        refuse_to_overwrite(output, overwrite)
     lines = [
         json.dumps(
             {"dataset": account.name, "number": entry.number, "hash": entry.hash, **entry.body},
@@ -208,6 +220,10 @@ def export(ledger: str, dataset: str | None, output: str, as_json: bool) -> None
         click.echo(text, nl=False)
     else:
         write_whole(Path(output), text)
+        if as_json:
+            print_json({"export": output, "entries": len(lines)})
+        else:
+            click.echo(f"Export: {output}, {len(lines)} entries")
 
 
 @command.command(

@@ -164,6 +164,12 @@ def _print_forecasts(
         "estimates from a rule fitted to eight tables, no guarantees; the noise is exact.",
         word="note",
     )
+    if given["units"] == "persons":
+        print_message(
+            "the rule was measured with one row per person and two classes; with several rows per "
+            "person or more classes the loss may differ.",
+            word="note",
+        )
 
 
 def _noise(forecasts: list[Any]) -> list[list[str]]:

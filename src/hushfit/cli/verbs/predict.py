@@ -53,13 +53,17 @@ def command(
     number, gets an apostrophe in front.
     """
     from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.cli._ranking import predict_lists
     from hushfit.errors import InvalidArgument
-    from hushfit.models import write_whole
+    from hushfit.models import is_ranker, write_whole
 
     if as_json and output == "-":
         raise InvalidArgument("--json needs -o FILE: the labels themselves are CSV.")
     if output != "-":
         refuse_to_overwrite(output, overwrite)
+    if is_ranker(model_path):
+        predict_lists(model_path, tables, output)
+        return
     counted: list[int] = []
     safe = str if raw else without_formula
     pieces = _predictions(model_path, tables, format_, at_terminal(as_json), counted, safe)

@@ -51,11 +51,15 @@ def command(
     privacy.
     """
     from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.cli._ranking import report_lists
     from hushfit.data.tables import find_tables
-    from hushfit.models import read_model, write_whole
+    from hushfit.models import is_ranker, read_model, write_whole
     from hushfit.report import evaluate_model, report_page
 
     refuse_to_overwrite(output, overwrite)
+    if is_ranker(model_path):
+        report_lists(model_path, tables, output)
+        return
     model, digest = read_model(model_path)
     scores = None
     if tables:

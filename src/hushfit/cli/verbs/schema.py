@@ -11,6 +11,7 @@ from hushfit.cli._printing import (
     print_json,
     print_message,
     print_table,
+    print_wrapped,
     reading_bar,
 )
 
@@ -50,7 +51,8 @@ _CHECK_WARNING = (
     epilog="""\b
 Examples:
   hushfit schema patients.csv --target readmitted -o schema.toml
-  hushfit schema --check patients.csv schema.toml""",
+  hushfit schema --check patients.csv schema.toml
+  hushfit schema --check visits.csv schema.toml --person patient_nbr""",
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE... [SCHEMA]")
 @click.option("--target", metavar="COLUMN", help="The column to predict.")
@@ -58,6 +60,11 @@ Examples:
     "--check",
     is_flag=True,
     help="Compare TABLE with SCHEMA, the last file given. NOT private: for the owner of the data.",
+)
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="With --check: the column of ids, as for fit. Overrides the schema.",
 )
 @click.option("--unit", hidden=True)
 @click.option(
@@ -74,6 +81,7 @@ Examples:
 def command(
     tables: tuple[str, ...],
     check: bool,
+    person: str | None,
     unit: str | None,
     format_: str | None,
     as_json: bool,
@@ -95,7 +103,12 @@ def command(
     """
     _refuse_unit(unit)
     if check:
-        _check(tables, format_, as_json, draft)
+        _check(tables, person, format_, as_json, draft)
+    elif person is not None:
+        raise click.UsageError(
+            "--person is for --check. A draft proposes a column of ids by itself; change `person` "
+            "in its file."
+        )
     else:
         _draft(tables, format_, as_json, **draft)
 
@@ -138,8 +151,14 @@ def _draft(
 
 
 def _check(
-    given_files: tuple[str, ...], format_: str | None, as_json: bool, draft: dict[str, Any]
+    given_files: tuple[str, ...],
+    person: str | None,
+    format_: str | None,
+    as_json: bool,
+    draft: dict[str, Any],
 ) -> None:
+    from dataclasses import replace
+
     from hushfit.cli._compare import compare
     from hushfit.data.tables import find_tables, read_schema
 
@@ -150,6 +169,8 @@ def _check(
         )
     *tables, path = given_files
     schema = read_schema(path).schema
+    if person is not None:
+        schema = replace(schema, person=person)
     found = find_tables(tables, format_)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
         columns, persons = compare(found, schema, watch)
@@ -165,26 +186,31 @@ def _check(
         )
         return
     cells = [
-        [c.name, str(c.rows), str(c.missing), "; ".join(c.remarks) or "matches the schema"]
+        [c.name, str(c.rows), str(c.missing), "see below" if c.remarks else "matches the schema"]
         for c in columns
     ]
-    print_table(
-        f"NOT PRIVATE: the rows against {path}", ["column", "rows", "missing", "remarks"], cells
-    )
+    print_table(f"NOT PRIVATE: the rows against {path}", ["column", "rows", "missing", ""], cells)
+    _print_remarks({c.name: c.remarks for c in columns})
     if persons is not None:
         _print_persons(persons)
     print_message(_CHECK_WARNING, word="warning")
 
 
+def _print_remarks(remarks: dict[str, list[str]]) -> None:
+    """Remarks in full, below the table: they may be longer than a line of it."""
+    for name, texts in remarks.items():
+        for text in texts:
+            print_wrapped(f"{name}: {text}.")
+    if any(remarks.values()):
+        click.echo()
+
+
 def _print_persons(persons: Any) -> None:
-    columns = ["persons", "missing ids", "rows each: median", "90%", "99%", "most", "remarks"]
+    columns = ["persons", "missing ids", "rows each: median", "90%", "99%", "most"]
     quantiles = (persons.median, persons.ninety, persons.ninety_nine, persons.most)
     numbers = map(str, (persons.persons, persons.missing, *quantiles))
-    print_table(
-        f"NOT PRIVATE: persons, by column {persons.column}",
-        columns,
-        [[*numbers, "; ".join(persons.remarks) or "nothing odd"]],
-    )
+    print_table(f"NOT PRIVATE: persons, by column {persons.column}", columns, [[*numbers]])
+    _print_remarks({persons.column: persons.remarks or ["nothing odd"]})
 
 
 def _left_out(remarks: Any) -> str:

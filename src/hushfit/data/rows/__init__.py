@@ -18,6 +18,8 @@ MOST_BLOCK_ROWS    Rows of the largest block; a proof depends on it
 PERSON_BLOCK_ROWS  Used rows of the largest block of persons' rows
 PersonIndex        Numbers for the ids of persons, batch by batch
 Persons            The person of each row, and the shares of a person's rows
+PublicBlock        Some records without labels
+PublicRows         Records without labels, for relations under which features are public
 SparseBlock        Records in compressed sparse rows
 SparseRows         Rows of a scipy CSR matrix
 WHOLE              Share of every row where each row is its own unit
@@ -31,6 +33,7 @@ whole_shares       Shares as whole numbers, rounded down, and the number that st
 
 from hushfit.data.rows._person_ids import PersonIndex, persons_of
 from hushfit.data.rows._persons import WHOLE, Persons, bits_of_one, places, whole_shares
+from hushfit.data.rows._public_rows import PublicBlock, PublicRows
 from hushfit.data.rows._sampling import (
     Coins,
     SecureCoins,
@@ -68,6 +71,8 @@ __all__ = [
     "FeatureBounds",
     "PersonIndex",
     "Persons",
+    "PublicBlock",
+    "PublicRows",
     "SecureCoins",
     "SeededCoins",
     "SparseBlock",

@@ -1,10 +1,19 @@
 """From ids to persons: which rows have the same id.
 
-Ids are compared by what they say, not by their type: the number 7, the float 7.0 and the texts
-``7``, ``7.0`` and `` 7 `` are one id, and whole numbers of any size are compared exactly. Frames
+Ids are compared by what they say, not by their type (see `hushfit.data.rows._id_notation`). Frames
 and files change the type of a column because of a single cell, and one file may hold as text what
-another holds as numbers. All other texts are compared as they are written, without blanks around
-them: ``007`` is not ``7``, and ``a`` is not ``A``. Dates are compared by their ISO notation.
+another holds as numbers or dates. The rule is that no person may become two.
+
+* Numbers by their value, whole ones exactly at any size: the number 7, the float 7.0 and the texts
+  ``7``, ``7.00``, ``+7`` and `` 7 `` are one id, and so are 1e-07, ``1E-7`` and ``0.0000001``.
+  Floats are compared by their shortest decimal text. Truth values, and the words for them, are 1
+  and 0.
+* Dates and moments by the instant, a moment without a zone as in UTC, midnight as the date:
+  ``2020-01-02``, ``2020-01-02T00:00:00Z`` and ``2020-01-02 01:00+01:00`` are one id. Durations by
+  their length.
+* All other texts as they are written, without blanks around them and in the normal form C of
+  Unicode: ``007`` is not ``7``, and ``a`` is not ``A``.
+* Members of an enumeration by their value. Objects of any other type are refused.
 
 A row without an id (a null, NaN, NaT or blank) is its own person. Texts such as ``NA`` are ids:
 if they stood for missing ones, a person who has that id would lose protection.
@@ -12,21 +21,18 @@ if they stood for missing ones, a person who has that id would lose protection.
 
 import secrets
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
-from numbers import Integral
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
 from hushfit._typing import AnyArray, BoolVector, IntVector
+from hushfit.data.rows._id_notation import exact_below, ids_of, incomparable, rounded
 from hushfit.data.rows._persons import Persons
-from hushfit.data.schema import label_of
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import person_ids as kernels
 from hushfit.unit import PrivacyUnit
 
-# Below this, different whole numbers are different floats.
-_EXACT_BELOW = 2.0**53
 _FEWEST_TOGETHER, _MOST_TOGETHER = 1 << 16, 1 << 20
 _MOST_PERSONS = 2**32 - 2
 _DENSE = 4  # times as large as the number of rows may the range of ids be
@@ -57,9 +63,8 @@ def persons_of(ids: Any, n_rows: int, unit: PrivacyUnit) -> Persons:
     """
     cells = _column(ids)
     if len(cells) != n_rows:
-        raise InvalidArgument(
-            f"groups has {len(cells)} ids, but X has {n_rows} rows. Give one id for each row."
-        )
+        # The number of rows is private.
+        raise InvalidArgument("groups has not as many ids as X has rows. Give one for each row.")
     if isinstance(cells, np.ndarray) and _is_dense(cells):
         codes, n_ids = _dense_codes(cells)
         return _persons(codes, n_ids, n_ids, unit, "groups")
@@ -155,43 +160,35 @@ class PersonIndex:
             if cells.dtype.kind in "iub":
                 return _number_keys(cells), np.zeros(len(cells), np.bool_)
             if cells.dtype.kind == "f":
-                return self._float_keys(cells.astype(np.float64, copy=False))
+                return self._float_keys(cells)
             return self._text_keys(_texts(cells))
         kind = str(cells.type)
         if kind == "null":
             return np.zeros((len(cells), 2), np.uint64), np.ones(len(cells), np.bool_)
         if kind in _TEXTS:
-            return self._text_keys(cells)
+            return self._text_keys(_in_one_notation(cells))
         if kind.startswith(("int", "uint", "bool")):
             missing = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), np.bool_)
             filled = cells.fill_null(False if kind == "bool" else 0)
             return _number_keys(filled.to_numpy(zero_copy_only=False)), missing
         if kind in ("float", "double", "halffloat"):
-            return self._float_keys(cells.to_numpy(zero_copy_only=False).astype(np.float64))
+            return self._float_keys(cells.to_numpy(zero_copy_only=False))
         return self._text_keys(_arrow_texts(cells))
 
     def _float_keys(self, cells: AnyArray) -> tuple[AnyArray, BoolVector]:
         missing: BoolVector = np.isnan(cells)
-        if not (np.abs(cells[~missing]) < _EXACT_BELOW).all():
-            raise _rounded()
-        filled = np.where(missing, 0.0, cells)
+        if not (np.abs(cells[~missing]) < exact_below(cells.dtype.type)).all():
+            raise rounded()
+        filled = np.where(missing, cells.dtype.type(0), cells)
         whole = filled.astype(np.int64)
         if np.array_equal(whole, filled):
             return _number_keys(whole), missing
-        return self._text_keys(_texts(cells.astype(object)))
+        return self._text_keys(_read_once(cells))
 
     def _text_keys(self, texts: Any) -> tuple[AnyArray, BoolVector]:
-        import pyarrow as pa
-
-        cells = texts.cast(pa.large_binary())
-        if len(cells) == 0:
-            return np.zeros((0, 2), np.uint64), np.zeros(0, np.bool_)
-        _, offsets, data = cells.buffers()
-        missing = np.asarray(cells.is_null().to_numpy(zero_copy_only=False), np.bool_).copy()
-        keys = np.zeros((len(cells), 2), np.uint64)
-        starts = np.frombuffer(offsets, np.int64, len(cells) + 1, 8 * cells.offset)
-        raw = np.zeros(1, np.uint8) if not data else np.frombuffer(data, np.uint8)
-        kernels.text_keys(raw, starts, self._secret, keys, missing)
+        missing = np.asarray(texts.is_null().to_numpy(zero_copy_only=False), np.bool_).copy()
+        keys = np.zeros((len(texts), 2), np.uint64)
+        kernels.text_keys(*_bytes_of(texts), self._secret, keys, missing)
         return keys, missing
 
 
@@ -256,7 +253,7 @@ def _column(ids: Any) -> Any:
     cells = np.asarray(ids)
     if cells.ndim != 1:
         raise InvalidArgument(
-            f"groups has shape {cells.shape}. Give one id for each row, in one dimension."
+            f"groups has {cells.ndim} dimensions. Give one id for each row, in one dimension."
         )
     return cells
 
@@ -277,11 +274,10 @@ def _texts(cells: AnyArray) -> Any:
     if cells.dtype.kind in "OUS":
         kind = pa.large_binary() if cells.dtype.kind == "S" else pa.large_string()
         try:
-            return pa.array(cells, kind, from_pandas=True)
+            return _in_one_notation(pa.array(cells, kind, from_pandas=True))
         except (pa.ArrowException, UnicodeError, TypeError, ValueError):
             pass  # not texts alone: read cell by cell
-    listed = list(cells) if cells.dtype.kind in "mM" else cells.tolist()
-    return pa.array(_read(listed), pa.large_binary())
+    return _read_once(cells) if cells.dtype.kind in "mMc" else _read(cells.tolist())
 
 
 def _arrow_texts(cells: Any) -> Any:
@@ -289,73 +285,80 @@ def _arrow_texts(cells: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(cells, pa.ExtensionArray):
-        return _arrow_texts(cells.storage)
+        return _stored_texts(cells)
     if pa.types.is_fixed_size_binary(cells.type):
-        return cells.cast(pa.large_binary())
+        return _in_one_notation(cells.cast(pa.large_binary()))
     try:
         coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
     except pa.ArrowNotImplementedError:
-        raise _incomparable(str(cells.type)) from None
-    values = coded.dictionary
-    temporal = pa.types.is_temporal(values.type)
-    distinct = list(values.to_numpy(zero_copy_only=False)) if temporal else values.to_pylist()
-    return pa.array(_read(distinct), pa.large_binary()).take(coded.indices)
+        raise incomparable(str(cells.type)) from None
+    return _read(_distinct(coded.dictionary)).take(coded.indices)
 
 
-def _read(cells: Iterable[Any]) -> list[bytes | None]:
-    return [_id_of(cell) for cell in cells]
+def _stored_texts(cells: Any) -> Any:
+    """The cells of an extension type of pyarrow as texts."""
+    import pyarrow as pa
+
+    name = cells.type.extension_name
+    if name.startswith("pandas."):  # periods, stored as numbers that depend on their length
+        raise incomparable(name)
+    if name != "arrow.uuid":
+        storage = cells.storage
+        return _read(storage.to_pylist()) if str(storage.type) in _TEXTS else _arrow_texts(storage)
+    coded = cells.storage.cast(pa.binary(16)).dictionary_encode()
+    return _read(UUID(bytes=one) for one in coded.dictionary.to_pylist()).take(coded.indices)
 
 
-def _id_of(cell: Any) -> bytes | None:
-    """An id as text, in UTF-8; None for a missing one."""
-    if isinstance(cell, bytes):
-        return cell
-    if isinstance(cell, str):
-        return cell.encode("utf-8", "surrogatepass")
-    if isinstance(cell, Integral):
-        return _written(int(cell))
-    if isinstance(cell, Decimal):
-        return None if cell.is_nan() else _decimal(cell)
-    if isinstance(cell, float | np.floating):
-        return _float(float(cell))
-    if isinstance(cell, complex | np.complexfloating):
-        return _float(float(cell.real)) if cell.imag == 0 else repr(complex(cell)).encode()
-    if isinstance(cell, list | tuple | dict | set | np.ndarray):
-        raise _incomparable(type(cell).__name__)
-    label = label_of(cell)
-    return None if label is None else label.encode("utf-8", "surrogatepass")
+def _distinct(values: Any) -> list[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_time(values.type):  # Python has no nanoseconds
+        values = values.cast(pa.string())
+    # Scalars of numpy know the precision of floats, and years and fractions that Python has not.
+    if pa.types.is_temporal(values.type) or pa.types.is_floating(values.type):
+        return list(values.to_numpy(zero_copy_only=False))
+    listed: list[Any] = values.to_pylist()
+    return listed
 
 
-def _written(number: int) -> bytes:
-    try:
-        return str(number).encode()
-    except ValueError:  # Python refuses to write out integers of thousands of digits
-        return hex(number).encode()
+def _read(cells: Iterable[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(ids_of(cells), pa.large_binary())
 
 
-def _decimal(cell: Decimal) -> bytes:
-    if cell.is_finite() and cell == cell.to_integral_value():
-        return _written(int(cell))
-    return str(cell.normalize()).encode()
+def _read_once(cells: AnyArray) -> Any:
+    """The cells of a numpy array as texts, read once for each different one.
+
+    As scalars of numpy: its lists have dates as integers, and all floats in one precision.
+    """
+    import pyarrow as pa
+
+    distinct, places = np.unique(cells, return_inverse=True)
+    return _read(list(distinct)).take(pa.array(places))
 
 
-def _float(value: float) -> bytes | None:
-    if np.isnan(value):
-        return None
-    if not abs(value) < _EXACT_BELOW:
-        raise _rounded()
-    return _written(int(value)) if value.is_integer() else repr(value).encode()
+def _in_one_notation(texts: Any) -> Any:
+    """Texts, where those that may be a notation of something else are replaced by the one notation
+    of it. Ordinary texts are passed over by compiled code.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cells = texts.cast(pa.large_binary())
+    marked = np.zeros(len(cells), np.bool_)
+    if not kernels.mark_notations(*_bytes_of(cells), marked):
+        return cells
+    mask = pa.array(marked)
+    coded = cells.filter(mask).dictionary_encode()
+    read = _read(coded.dictionary.to_pylist()).take(coded.indices)
+    return pc.replace_with_mask(cells, mask, read)
 
 
-def _rounded() -> InvalidArgument:
-    return InvalidArgument(
-        "Some ids are floats of 2**53 or more, where different whole numbers are rounded to one "
-        "float: two persons could have become one. Store ids as integers or texts."
-    )
-
-
-def _incomparable(kind: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"Some ids are of type {kind}, which cannot be compared as ids. Give numbers, texts or "
-        "dates."
-    )
+def _bytes_of(cells: Any) -> tuple[AnyArray, AnyArray]:
+    """The bytes of an array of pyarrow's large binary type, and where each cell begins and ends."""
+    _, offsets, data = cells.buffers()
+    raw = np.zeros(1, np.uint8) if not data else np.frombuffer(data, np.uint8)
+    if len(cells) == 0:
+        return raw, np.zeros(1, np.int64)
+    return raw, np.frombuffer(offsets, np.int64, len(cells) + 1, 8 * cells.offset)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from hushfit._arrays import keep_read_only
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data.rows._persons import WHOLE, Persons, places
+from hushfit.data.rows._public_rows import PublicBlock, PublicRows
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
@@ -100,6 +101,9 @@ class Block(Protocol):
     def margins(self, w: Vector) -> Vector:
         """Inner product of each record with ``w``; nan for the zero record."""
 
+    def records(self) -> Any:
+        """The records themselves, with the intercept's entry last: an array or a CSR matrix."""
+
 
 class DataSource(Protocol):
     """Private rows and labels. Only the queries of ``hushfit.release`` read them.
@@ -128,6 +132,9 @@ class DataSource(Protocol):
 
     def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         """The records in blocks: all of them, or those of some units."""
+
+    def public_rows(self) -> PublicRows:
+        """The records without labels, for relations under which features are public."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +248,9 @@ class DenseBlock:
         margins = np.empty(len(self.X))
         row_kernels.margins_dense(self.X, self.scale, self.unit, w, margins)
         return margins
+
+    def records(self) -> Matrix:
+        return np.concatenate([records for _, records in self._records()])
 
     def _records(self) -> Iterator[tuple[slice, Matrix]]:
         """The records themselves, a few thousand at a time."""
@@ -368,6 +378,18 @@ class SparseBlock:
         row_kernels.margins_csr(*self._matrix, self.scale, self.unit, w, margins)
         return margins
 
+    def records(self) -> Any:
+        from scipy.sparse import csr_matrix, hstack
+
+        n, start = len(self.scale), self.indptr[0]
+        counts = np.diff(self.indptr)
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = self.data[start : self.indptr[-1]] * np.repeat(self.scale, counts)
+        values[np.repeat(self.scale == 0.0, counts)] = 0.0
+        parts = values, self.indices[start : self.indptr[-1]], self.indptr - start
+        features = csr_matrix(parts, shape=(n, self.n_features))
+        return hstack([features, csr_matrix(self.scale[:, None] * self.unit)], format="csr")
+
 
 def _root_weights(shares: Vector, factors: Vector | None) -> Vector:
     """What a record is multiplied by before its outer product is taken."""
@@ -458,12 +480,17 @@ def _is_rectangular(bounds: Any) -> bool:
     )
 
 
+@dataclass(frozen=True, eq=False)
 class _InMemory:
     """Common properties of rows in memory, in any layout."""
 
     X: Any
-    fit_intercept: bool
-    persons: Persons | None
+    y: Vector
+    fit_intercept: bool = True
+    bounds: FeatureBounds | None = None
+    scaled_labels: bool = False
+    persons: Persons | None = None
+    scale: Vector = field(init=False, repr=False)
 
     @cached_property
     def _n_rows(self) -> int:
@@ -503,6 +530,18 @@ class _InMemory:
     @cached_property
     def unit(self) -> float:
         return float(self.fit_intercept)
+
+    def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
+        raise NotImplementedError
+
+    def public_rows(self) -> PublicRows:
+        unlabelled = replace(self, y=np.zeros(self._n_rows))
+        factors = self.scale if self.scaled_labels else WHOLE
+
+        def read() -> Iterator[PublicBlock]:
+            return (PublicBlock(block.place, block.records()) for block in unlabelled.blocks())
+
+        return PublicRows(read, self._n_rows, self.n_features, self.persons, factors)
 
 
 @dataclass(frozen=True, eq=False)

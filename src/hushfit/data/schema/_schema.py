@@ -287,8 +287,9 @@ class Schema:
             given = {key: getattr(self, key) for key in _WEIGHTS if getattr(self, key) is not None}
             if given:
                 raise InvalidArgument(
-                    f"{', '.join(given)} is for persons, but no column of ids is named. Name it "
-                    "with person, or leave these out."
+                    f"{' and '.join(given)} can be given for persons only, but no column of ids is "
+                    "named. Name it (person in the schema, --person on the command line), or leave "
+                    f"{' and '.join(given)} out."
                 )
             return
         _refuse_nameless(self.person)

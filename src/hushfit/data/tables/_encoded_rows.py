@@ -8,6 +8,7 @@ length.
 
 import os
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,8 @@ from hushfit.data.rows import (
     WHOLE,
     PersonIndex,
     Persons,
+    PublicBlock,
+    PublicRows,
     SparseBlock,
     places,
 )
@@ -172,6 +175,9 @@ class CodedBlock:
     def margins(self, w: Vector) -> Vector:
         return self._fetched().margins(w)
 
+    def records(self) -> Any:
+        return self._fetched().records()
+
     @property
     def shares(self) -> Vector:
         return self.table.shares_at(self.place)
@@ -181,16 +187,23 @@ class CodedRows:
     """The rows of one or more tables as a source: packed once, unpacked at each pass.
 
     A row whose label is not among the public classes counts as the zero record: it stays in its
-    position and adds nothing.
+    position and adds nothing. Where features are public such a row must not be left out, because
+    leaving it out would reveal its label: with ``keep_unlabelled`` its features stay, and its
+    label is NaN.
 
     Parameters
     ----------
     schema : Schema
         Must have a categorical target.
     fit_intercept : bool, default=True
+    keep_unlabelled : bool, default=False
+        Whether records stay whatever their label is, as relations need under which features are
+        public.
     """
 
-    def __init__(self, schema: Schema, fit_intercept: bool = True) -> None:
+    def __init__(
+        self, schema: Schema, fit_intercept: bool = True, keep_unlabelled: bool = False
+    ) -> None:
         if not isinstance(schema.target, CategoricalColumn) or len(schema.target.categories) < 2:
             raise InvalidArgument(
                 "the schema needs a categorical [target] with at least two categories: the "
@@ -199,6 +212,7 @@ class CodedRows:
         self.codec = RowCodec(schema)
         self.target: CategoricalColumn = schema.target
         self.unit = float(fit_intercept)
+        self.keep_unlabelled = keep_unlabelled
         self.persons: Persons | None = None
         self._n_rows = 0
         self.n_features = self.codec.n_features
@@ -213,6 +227,7 @@ class CodedRows:
         schema: Schema,
         fit_intercept: bool = True,
         watch: Watch | None = None,
+        keep_unlabelled: bool = False,
     ) -> "CodedRows":
         """Read and pack tables.
 
@@ -225,6 +240,7 @@ class CodedRows:
         fit_intercept : bool, default=True
         watch : callable, optional
             Called with the number of bytes read since the last call.
+        keep_unlabelled : bool, default=False
 
         Returns
         -------
@@ -237,7 +253,7 @@ class CodedRows:
         InvalidArgument
             If a table lacks a column, or all ids are equal or missing.
         """
-        rows = cls(schema, fit_intercept)
+        rows = cls(schema, fit_intercept, keep_unlabelled)
         try:
             rows._fill(tables, watch)
         except OSError as error:
@@ -264,7 +280,8 @@ class CodedRows:
                     persons.append(index.add(batch.column(schema.person)))
                 label = codes_of(batch.column(self.target.name), self.target)
                 labels.append(label.astype(np.min_scalar_type(classes)))
-                write_all(self._file, [self.codec.pack(batch, label < classes).tobytes()])
+                kept = np.logical_or(label < classes, self.keep_unlabelled)
+                write_all(self._file, [self.codec.pack(batch, kept).tobytes()])
         self._n_rows = sum(map(len, labels))
         if self._n_rows < 2:
             # With persons the number of rows is private.
@@ -278,7 +295,8 @@ class CodedRows:
             self.persons = index.persons(persons, schema.privacy_unit, ids)
         self.y = np.empty(self._n_rows)
         # The label of a zero record is never used; zero is a class number like any other.
-        np.concatenate([np.where(label < classes, label, 0) for label in labels], out=self.y)
+        unknown = np.nan if self.keep_unlabelled else 0.0
+        np.concatenate([np.where(label < classes, label, unknown) for label in labels], out=self.y)
         if classes == 2:
             self.y *= 2.0
             self.y -= 1.0
@@ -332,6 +350,23 @@ class CodedRows:
         if self.persons is None:
             return places(self._n_rows, _BLOCK_ROWS)
         return self.persons.places(_BLOCK_ROWS)
+
+    def public_rows(self) -> PublicRows:
+        if not self.keep_unlabelled:
+            raise InvalidArgument(
+                "these rows were packed without those whose label is not among the classes, so "
+                "which features are there depends on labels. Pack them with keep_unlabelled=True."
+            )
+        unlabelled = copy(self)
+        unlabelled.y = np.zeros(self._n_rows)
+
+        def read() -> Iterator[PublicBlock]:
+            for start in range(0, unlabelled._n_rows, _BLOCK_ROWS):
+                place = slice(start, min(start + _BLOCK_ROWS, unlabelled._n_rows))
+                block = CodedBlock(unlabelled, place.start, place.stop, place)
+                yield PublicBlock(place, block.records())
+
+        return PublicRows(read, self._n_rows, self.n_features, self.persons, WHOLE)
 
     def close(self) -> None:
         """Drop the rows."""

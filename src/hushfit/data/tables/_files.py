@@ -368,8 +368,8 @@ class _Columns:
         absent = [name for name in required if name not in counts]
         if absent:
             raise InvalidArgument(
-                f"{table.title} has no column {absent[0]!r}, which the schema lists. Add it, or "
-                "drop it from the schema."
+                f"{table.title} has no column {absent[0]!r}, which the schema or an option "
+                "names. Add it to the table, or correct the name."
             )
         there = [name for name in self.optional if name in counts and name not in required]
         return required + there

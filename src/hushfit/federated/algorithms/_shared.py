@@ -105,6 +105,7 @@ class _SumDoor:
         self.answers: SimpleQueue[Vector | None] = SimpleQueue()
         self.relation: Relation = seat.problem.relation
         self.transcript: list[Released] = []
+        self.public_rows: None = None  # owners do not pool features either
 
     @cached_property
     def _multipliers(self) -> dict[str, float]:

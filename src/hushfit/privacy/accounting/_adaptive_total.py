@@ -19,7 +19,7 @@ from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.accounting._filter import _mu_square
 from hushfit.privacy.accounting._interpret import delta_of, epsilon_of, profile_of
-from hushfit.privacy.costs import Cost, GaussianCost, PureCost, parts_of
+from hushfit.privacy.costs import Cost, GaussianCost, PureCost, parts_of, require_proof
 
 LOST_SHARE: Final = 0.1
 """Share of delta for failure probabilities, which Gaussian releases do not dominate.
@@ -61,6 +61,8 @@ def filtered_epsilon(plans: Sequence[Cost], budget: Budget, relation: Relation |
     0.833
     """
     relation = Relation.parse(relation)
+    for plan in plans:
+        require_proof(plan, relation)
     if len(plans) < 2:
         return epsilon_of(plans[0], budget.delta, relation) if plans else 0.0
     left = delta_left(plans[0], budget, relation)
@@ -112,6 +114,7 @@ def dominating_mu(cost: Cost, lost: float, relation: Relation | str) -> float:
     0.25
     """
     lost, relation = _check.probability(lost, "lost"), Relation.parse(relation)
+    require_proof(cost, relation)
     if _is_exact(cost):
         return math.sqrt(_mu_square(cost))
     return _mu_of_profile(cost, lost, relation)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from hushfit.privacy._relation import Relation
-from hushfit.privacy.costs import Cost, PureCost, ReleaseCost, entries_of
+from hushfit.privacy.costs import Cost, PureCost, ReleaseCost, entries_of, require_proof
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ def normal_form(cost: Cost, relation: Relation | str) -> NormalForm:
     Parts without a proof under the relation are refused.
     """
     relation = Relation.parse(relation)
+    require_proof(cost, relation)
     squares: list[float] = []
     log_no_failure: list[float] = []
     pure: list[PureCost] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.privacy._relation import Relation
-from hushfit.privacy.costs import RENYI_ORDERS, Cost, parts_of
+from hushfit.privacy.costs import RENYI_ORDERS, Cost, parts_of, require_proof
 
 
 def rdp_curve(cost: Cost, orders: Vector, relation: Relation | str) -> Vector:
@@ -30,6 +30,7 @@ def rdp_curve(cost: Cost, orders: Vector, relation: Relation | str) -> Vector:
         One bound per order; infinity where none is known.
     """
     relation, total = Relation.parse(relation), np.zeros_like(orders)
+    require_proof(cost, relation)
     for part in parts_of(cost):
         total = total + part.count * part.curve(orders, relation)
     return total

@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtr
 
 from hushfit._typing import Vector
 from hushfit.privacy._gaussian import gaussian_profile
-from hushfit.privacy._relation import Relation, replaces_one
+from hushfit.privacy._relation import Relation, exchanges
 from hushfit.privacy.accounting._normal_form import NormalForm
 from hushfit.privacy.costs import BY_NAME, Directions, Pair
 
@@ -159,7 +159,7 @@ def _directions(form: NormalForm, relation: Relation) -> list[Directions]:
 
 def poisson_directions(mu: float, rate: float, count: int, relation: Relation) -> Directions:
     """Dominating pairs of a Gaussian release on a Poisson batch."""
-    if replaces_one(relation):
+    if exchanges(relation):
         return Directions(
             _swap_pair(mu, rate, count) if mu <= _MAX_SWAP_MU else gaussian_pair(mu, count)
         )

@@ -20,6 +20,7 @@ compose                  Adaptive composition: the cost of several releases
 cost_from_dict           Read what `to_dict` wrote
 entries_of               Releases that were composed, unchanged
 parts_of                 Releases with their own Renyi curve that make up a cost, or bound it
+require_proof            Refuse a cost without a proof where labels alone are private
 repeat                   Cost of the same releases repeated several times
 GatedCost                Gaussian noise on a sum over a Poisson batch, and above-threshold gates on
                          the same batch
@@ -55,6 +56,7 @@ from hushfit.privacy.costs._cost import (
     entries_of,
     parts_of,
     repeat,
+    require_proof,
 )
 from hushfit.privacy.costs._gated_cost import GatedCost
 from hushfit.privacy.costs._mixture_cost import MixtureGaussianCost, mixture_refused
@@ -98,4 +100,5 @@ __all__ = [
     "mixture_refused",
     "parts_of",
     "repeat",
+    "require_proof",
 ]

@@ -17,7 +17,13 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import _check
-from hushfit.privacy._relation import Relation, replaces_one
+from hushfit.privacy._relation import (
+    Relation,
+    exchanges,
+    labels_only,
+    no_proof_for_labels,
+    replaces_one,
+)
 from hushfit.privacy.costs._curves import (
     fixed_size_curve,
     gaussian_curve,
@@ -63,6 +69,8 @@ class GaussianCost(ReleaseCost, kind="gaussian", place=0):
     noise_multiplier: float
     count: int = 1
 
+    for_labels = True  # it assumes of neighbours nothing but the distance of their answers
+
     def __post_init__(self) -> None:
         _check.store(
             self, noise_multiplier=_check.non_negative(self.noise_multiplier, "noise_multiplier")
@@ -107,6 +115,9 @@ class PoissonGaussianCost(ReleaseCost, kind="poisson-gaussian", place=1):
     count: int = 1
 
     paired = True
+    # Replaced labels move a unit between two contributions of at most C, as replaced records do
+    # (docs/proofs/ranking.md).
+    for_labels = True
 
     def __post_init__(self) -> None:
         _check.store(
@@ -135,7 +146,7 @@ class PoissonGaussianCost(ReleaseCost, kind="poisson-gaussian", place=1):
         return poisson_directions(self.mu, self.rate, self.count, relation)
 
     def curve(self, orders: Vector, relation: Relation) -> Vector:
-        if not replaces_one(relation):
+        if not exchanges(relation):
             return poisson_curve(orders, self.mu, self.rate)
         return poisson_swap_curve(orders, self.mu, self.rate)
 
@@ -403,6 +414,12 @@ def entries_of(cost: Cost) -> Iterator[ReleaseCost]:
             f"{type(cost).__name__} is not a cost. Use GaussianCost or another kind of cost."
         )
     return cost.entries()
+
+
+def require_proof(cost: Cost, relation: Relation | str) -> None:
+    """Refuse a cost with a part that has no proof where labels alone are private."""
+    if labels_only(relation) and not all(part.for_labels for part in entries_of(cost)):
+        raise no_proof_for_labels(relation)
 
 
 def cost_from_dict(data: Mapping[str, Any]) -> Cost:

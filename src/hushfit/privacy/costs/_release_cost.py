@@ -83,6 +83,8 @@ class ReleaseCost(Cost):
     paired: ClassVar[bool] = False
     """Whether ``directions`` returns dominating pairs; otherwise accounting uses the Renyi curve.
     """
+    for_labels: ClassVar[bool] = False
+    """Whether its proof also covers relations under which labels alone are private."""
 
     @property
     @abstractmethod

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
-from hushfit.privacy._relation import Relation
+from hushfit.privacy._relation import Relation, labels_only, replaces_one
 from hushfit.privacy.accounting import (
     delta_left,
     epsilon_of,
@@ -25,7 +25,7 @@ from hushfit.privacy.accounting import (
     lost_later,
     room_for_lost,
 )
-from hushfit.privacy.costs import Cost, compose, parts_of
+from hushfit.privacy.costs import Cost, compose, parts_of, require_proof
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE, usable
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
@@ -43,7 +43,8 @@ _CONVERSION_SHARE: Final = 0.02
 _NO_RULE: Final = "composition: there is no budget to hold"
 _FIXED_REMEDY: Final = (
     " Only if all analyses and their costs were fixed before the first answer, and none will be "
-    "left out, a ledger made with adaptive=False is valid and has slightly more room."
+    "left out, a ledger for fixed analyses is valid and has more room (adaptive=False in Python, "
+    "--fixed with `hushfit ledger init`)."
 )
 
 
@@ -446,6 +447,7 @@ class Ledger:
         """
         relation = Relation.parse(relation)
         _check.text(label, "label")
+        require_proof(cost, relation)
         if relation is not self.relation:
             raise LedgerError(
                 f"{label} is stated under {str(relation)!r}, the ledger under "
@@ -529,12 +531,27 @@ def counted_costs(account: Account, entries: tuple[Receipt, ...]) -> tuple[Cost,
 def unit_problem(account: Account, earlier: tuple[Receipt, ...], unit: PrivacyUnit) -> str | None:
     """Why an account cannot take a charge for this unit after earlier ones; None if it can."""
     if account.unit is not None:
-        return account.unit.objection(unit, (entry.unit for entry in earlier))
+        own = account.unit.objection(unit, (entry.unit for entry in earlier))
+        return own or _uncovered_row(account.unit, account.relation, unit)
     if all(entry.unit.same_kind(unit) for entry in earlier):
         return None
     return (
         f"is for {unit}, but an earlier part of the same fit is for {earlier[0].unit}. Give all of "
-        "them the same groups="
+        "them the same column of ids (groups=)"
+    )
+
+
+def _uncovered_row(account: AccountUnit, relation: Relation, charged: PrivacyUnit) -> str | None:
+    """Replacing a row of a person is a way of replacing the person; a row that vanishes while its
+    person stays is no way of removing the person.
+    """
+    if account.is_person or not charged.is_person:
+        return None
+    if labels_only(relation) or replaces_one(relation):
+        return None
+    return (
+        "protects persons, and under add-remove no proof covers a single row that vanishes while "
+        "its person stays, which an account of rows is about. Use an account of persons"
     )
 
 

@@ -87,11 +87,30 @@ class Verdict:
                 "it has no data set left, though every ledger is made with one: accounts were "
                 "removed"
             )
-        found += [
-            f"{anchor} is gone: the ledger went back to an earlier state, or was rewritten"
-            for anchor in self.lost
-        ]
-        return found
+        return found + _lost_sentences(self.lost)
+
+
+def _lost_sentences(lost: tuple[Anchor, ...]) -> list[str]:
+    """One sentence for all entries that are not in the ledger: the first one of each data set, and
+    the number of the others.
+    """
+    if not lost:
+        return []
+    firsts: dict[str | None, list[Anchor]] = {}
+    for anchor in lost:
+        firsts.setdefault(anchor.dataset, []).append(anchor)
+    named = "; ".join(
+        str(first) + (f" (and {len(others)} more)" if others else "")
+        for first, *others in firsts.values()
+    )
+    # Every account keeps the entry that opened it: a copy without one in common is of another.
+    opening = any(anchor.number == 0 for anchor in lost)
+    other = ". Or the copy is of another ledger: not even the opening entry is here"
+    verb = "is" if len(lost) == 1 else "are"
+    return [
+        f"{named} {verb} gone: the ledger went back to an earlier state, or was rewritten"
+        + (other if opening else "")
+    ]
 
 
 def verify(location: str | os.PathLike[str], anchors: Iterable[Anchor] = ()) -> Verdict:

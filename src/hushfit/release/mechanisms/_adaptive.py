@@ -28,7 +28,7 @@ from hushfit.privacy.accounting import filter_orders
 from hushfit.problem import Problem
 from hushfit.release.mechanism import Entropy, Mechanism, objection_to
 from hushfit.release.mechanisms._gate import GatedStep
-from hushfit.release.query import Query
+from hushfit.release.query import Assumed, Query
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,7 @@ class Priced:
     noise_multiplier: float
 
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "GaussianRun or RenyiRun"
 
     def __post_init__(self) -> None:
@@ -62,7 +63,7 @@ class Priced:
         return GatedStep.coordinates(problem)
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> Assumed:
         if self.query.problem is None:
             raise InvalidArgument(
                 f"{type(self.query).__name__} has no number of rows, which the cost of a release "

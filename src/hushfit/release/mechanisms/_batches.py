@@ -16,7 +16,7 @@ from hushfit.privacy import (
     GaussianCost,
     PoissonGaussianCost,
     Relation,
-    by_relation,
+    exchanges,
 )
 from hushfit.release.mechanism import Entropy, gaussian_answer
 from hushfit.release.query import Query
@@ -120,7 +120,8 @@ class PoissonBatch(Sampling):
     def objection(self, query: Any, relation: Relation) -> str | None:
         # docs/proofs/poisson.md: under replace-one the dominating pair has two records of opposite
         # direction.
-        least = by_relation(relation, replace_one=2, add_remove=1) * query.radius() * (1 - 1e-12)
+        # direction, and so has that of replaced labels.
+        least = (2 if exchanges(relation) else 1) * query.radius() * (1 - 1e-12)
         if query.sensitivity(relation) < least:
             return (
                 "on Poisson batches, whose cost is proved for a sensitivity of twice the radius, "

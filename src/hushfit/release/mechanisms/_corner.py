@@ -58,6 +58,7 @@ class SteepestCorner:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "NoisyCorner()"
 
     @staticmethod

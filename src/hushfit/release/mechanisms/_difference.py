@@ -78,6 +78,7 @@ class GradientDifference:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -228,6 +229,7 @@ class VarianceReducedGradient:
     doubled = None
     # Plain sampled batches would count a record outside the batch as absent, which it is not.
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "anchored_batch(problem, rate)"
 
     @staticmethod

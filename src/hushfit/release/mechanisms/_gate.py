@@ -71,6 +71,7 @@ class LossDrop:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
@@ -203,6 +204,7 @@ class Gate(_DecreaseScores):
     drop: LossDrop
     asked: Vector
 
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "FreshGate"
 
     @property
@@ -228,6 +230,7 @@ class Choice(_DecreaseScores):
     asked: Vector
 
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "NoisyChoice"
 
     @property
@@ -356,6 +359,7 @@ class GatedStep:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "GatedBatch"
 
     @property

@@ -55,6 +55,7 @@ class GradientNorm:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -146,6 +147,7 @@ class NormAbove:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "RestartedGate"
 
     @staticmethod

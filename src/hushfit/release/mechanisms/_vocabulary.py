@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import Block, DataSource
+from hushfit.data import Block, DataSource, PublicRows
 from hushfit.data.rows import WHOLE, Persons, bits_of_one
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, Relation, ThresholdedGaussianCost, by_relation
@@ -61,6 +61,9 @@ class TextColumns:
     def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         return iter(())
 
+    def public_rows(self) -> PublicRows:
+        raise InvalidArgument("Texts have no records that could be public. Encode them first.")
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -79,6 +82,7 @@ class Vocabulary:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "Thresholded(lost, n_columns)"
     problem: ClassVar[None] = None
 

@@ -25,6 +25,7 @@ from hushfit.privacy import (
     Sampler,
     by_relation,
     compose,
+    require_records,
 )
 from hushfit.privacy.costs import log_determinant
 from hushfit.problem import Problem
@@ -296,6 +297,7 @@ class PerturbedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "GaussianInside or LaplaceInside"
 
     @staticmethod
@@ -401,6 +403,7 @@ class CertifiedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -463,6 +466,7 @@ class CertifiedMinimiser:
         return (self.gradient_norm + math.sqrt(self.size) * self.step) / self.asked.mu
 
     def sensitivity(self, relation: Relation) -> float:
+        require_records(relation)
         return 2 * self.radius()
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:

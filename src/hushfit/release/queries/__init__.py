@@ -19,6 +19,15 @@ NewtonDirection     The solution d of :math:`(H + \lambda I) d = g`, with H the 
                     curvatures and g public
 GradientWithMoment  The sum of clipped gradients and a second moment or Hessian of the same records,
                     concatenated
+BayesRankGradient   Sum over the lists of the gradients of minus the expected NDCG of their top
+                    documents
+gradient_norms      Bounds on the norms of the gradients of lists, over all grades
+ListGradient        Sum over the lists of the gradients of their losses, each clipped
+ListSecondMoment    Upper triangle of the sum over lists of the covariance of their documents
+ListStatistic       Sum over lists of their documents, weighted by gains
+LabelStatistic      Sum over the rows of public features times the statistic of the label
+canonical           The loss of a problem, refused if labels do not enter it linearly
+rounded_sum         Sum of records times weights, every product rounded to a grid
 LogisticGradient    Sum of unclipped logistic gradients at public weights
 gradient_diameter   Bound, tight to about half a per cent, on the distance between two logistic
                     gradients at weights of this norm
@@ -35,6 +44,7 @@ from hushfit.release.queries._admm import (
     dual_step,
     primal_step,
 )
+from hushfit.release.queries._bayes_rank import BayesRankGradient, gradient_norms
 from hushfit.release.queries._column_histogram import ColumnHistogram
 from hushfit.release.queries._gradient import (
     ARITHMETIC_SLACK,
@@ -44,6 +54,9 @@ from hushfit.release.queries._gradient import (
 )
 from hushfit.release.queries._hessian import CURVATURES, HessianSum, NewtonDirection
 from hushfit.release.queries._joint import GradientWithMoment
+from hushfit.release.queries._label_statistic import LabelStatistic, canonical, rounded_sum
+from hushfit.release.queries._list_gradient import ListGradient, ListSecondMoment
+from hushfit.release.queries._list_statistic import ListStatistic
 from hushfit.release.queries._logistic_gradient import LogisticGradient, gradient_diameter
 from hushfit.release.queries._margin_histogram import MarginHistogram
 from hushfit.release.queries._score import TotalScore
@@ -55,10 +68,15 @@ __all__ = [
     "AdmmRun",
     "AdmmState",
     "AdmmStep",
+    "BayesRankGradient",
     "ClippedGradient",
     "ColumnHistogram",
     "GradientWithMoment",
     "HessianSum",
+    "LabelStatistic",
+    "ListGradient",
+    "ListSecondMoment",
+    "ListStatistic",
     "LogisticGradient",
     "MarginHistogram",
     "Metric",
@@ -66,8 +84,11 @@ __all__ = [
     "SecondMoment",
     "TotalScore",
     "admm_step",
+    "canonical",
     "dual_step",
     "gradient_diameter",
+    "gradient_norms",
     "primal_step",
+    "rounded_sum",
     "with_intercept",
 ]

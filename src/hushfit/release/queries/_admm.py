@@ -69,6 +69,7 @@ class AdmmStep:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -139,6 +140,7 @@ class AdmmRun:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod

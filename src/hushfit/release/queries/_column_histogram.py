@@ -33,6 +33,7 @@ class ColumnHistogram:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
     problem: ClassVar[None] = None
 

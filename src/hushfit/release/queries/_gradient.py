@@ -77,6 +77,7 @@ class ClippedGradient:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod

@@ -12,7 +12,7 @@ from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import Block, DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Poisson, Softmax, Squared
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, require_records
 from hushfit.problem import Problem
 from hushfit.release.queries._second_moment import SecondMoment
 from hushfit.release.query import refuse_batch, three_weight_arrays
@@ -45,6 +45,7 @@ class HessianSum:
     curvature: str = "hessian"
 
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
@@ -147,6 +148,7 @@ class NewtonDirection:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -210,6 +212,7 @@ class NewtonDirection:
         return 2 * self._backward_error / self.ridge**2
 
     def sensitivity(self, relation: Relation) -> float:
+        require_records(relation)
         # Every record makes the inverse smaller, so replacing a record changes it by no more than
         # removing one.
         return self.radius()

@@ -49,6 +49,7 @@ class GradientWithMoment:
     share: float
 
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:

@@ -50,6 +50,7 @@ class LogisticGradient:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod

@@ -9,7 +9,7 @@ import numpy as np
 
 from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource, whole_shares
-from hushfit.privacy import Relation
+from hushfit.privacy import Relation, require_records
 from hushfit.problem import Problem
 from hushfit.release.query import refuse_batch
 
@@ -25,6 +25,7 @@ class TotalScore:
     size: ClassVar[int] = 1
     doubled = None
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
     problem: ClassVar[None] = None
 
@@ -43,5 +44,6 @@ class TotalScore:
         return 1.0
 
     def sensitivity(self, relation: Relation) -> float:
+        require_records(relation)
         # A replaced score changes within [0, 1], a removed one becomes 0.
         return 1.0

@@ -32,6 +32,7 @@ class SecondMoment:
     problem: Problem
 
     sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod

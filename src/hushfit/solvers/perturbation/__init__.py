@@ -5,6 +5,7 @@ ClassicObjective       Release the minimiser of mean loss + penalty + :math:`\fr
 ObjectivePerturbation  Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2` +
                        noise
 tolerance_for          Tolerance on the gradient norm of a minimiser
+OneRelease             Release the label statistic once, for features that are public
 OutputPerturbation     Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2`,
                        with noise added
 SufficientStatistics   A noisy second moment and a noisy gradient at zero
@@ -12,12 +13,14 @@ SufficientStatistics   A noisy second moment and a noisy gradient at zero
 
 from hushfit.solvers.perturbation._classic_objective import ClassicObjective
 from hushfit.solvers.perturbation._objective import ObjectivePerturbation, tolerance_for
+from hushfit.solvers.perturbation._one_release import OneRelease
 from hushfit.solvers.perturbation._output_perturbation import OutputPerturbation
 from hushfit.solvers.perturbation._sufficient_statistics import SufficientStatistics
 
 __all__ = [
     "ClassicObjective",
     "ObjectivePerturbation",
+    "OneRelease",
     "OutputPerturbation",
     "SufficientStatistics",
     "tolerance_for",

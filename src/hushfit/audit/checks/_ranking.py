@@ -1,0 +1,397 @@
+"""Checks of the queries over lists of documents: sensitivities by hill climbing over grades and
+lists, batches, the price of replaced grades, and the direction of BayesRank.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from hushfit._typing import IntVector, Matrix, Vector
+from hushfit.audit.checks._noise import Finding
+from hushfit.data import Persons
+from hushfit.data.lists import Documents, RankedLists
+from hushfit.privacy import PoissonGaussianCost, Relation, delta_of, exchanges, labels_only
+from hushfit.ranking_problem import ListwiseLoss, RankingProblem
+from hushfit.release import (
+    BayesRankGradient,
+    ListGradient,
+    ListSecondMoment,
+    ListStatistic,
+    Metric,
+)
+from hushfit.unit import LIST, PrivacyUnit
+
+_COLUMNS, _HIDDEN, _GRADES = 3, 4, 5
+_LENGTHS = (6, 1, 4, 9, 5, 3)
+_ROUNDING = 1e-9
+
+List = tuple[Matrix, Vector]
+
+
+@dataclass(frozen=True, eq=False)
+class ListExample:
+    """A query over lists, and the lists around those that are replaced.
+
+    ``replaced`` are the numbers of the lists of one unit.
+    """
+
+    make: Callable[[RankingProblem], Any]
+    problem: RankingProblem
+    lists: list[List]
+    replaced: tuple[int, ...]
+    persons: IntVector | None = None
+
+    def source(self, lists: list[List]) -> RankedLists:
+        """Lists as a source; with public documents, the documents of the problem."""
+        public = self.problem.documents
+        documents = _documents(lists) if public is None else public
+        owners = None
+        if self.persons is not None:
+            n_persons = int(self.persons.max()) + 1
+            owners = Persons(self.persons, n_persons, self.problem.privacy_unit)
+        return RankedLists(documents, np.concatenate([y for _, y in lists]), owners)
+
+
+def _documents(lists: list[List]) -> Documents:
+    lengths = [len(y) for _, y in lists]
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Documents(np.concatenate([X for X, _ in lists]), starts)
+
+
+def list_examples(seed: int = 0) -> dict[str, tuple[Relation, ListExample]]:
+    """Every query over lists, with its relation, at random public values.
+
+    Parameters
+    ----------
+    seed : int, default=0
+
+    Returns
+    -------
+    dict of str to (Relation, ListExample)
+    """
+    rng = np.random.default_rng(seed)
+    lists = [_random_list(rng, n) for n in _LENGTHS]
+    A = rng.normal(size=(_COLUMNS, _COLUMNS))
+    metric = Metric(A @ A.T / 4 + np.eye(_COLUMNS))
+    made: dict[str, tuple[Relation, ListExample]] = {}
+
+    def add(
+        name: str,
+        make: Callable[[RankingProblem], Any],
+        loss: ListwiseLoss,
+        relation: Relation,
+        hidden: int = 0,
+        persons: IntVector | None = None,
+    ) -> None:
+        public = _documents(lists) if labels_only(relation) else None
+        unit = LIST if persons is None else PrivacyUnit.person("mean", 2, record="list")
+        shares = None
+        n_units = len(lists)
+        if persons is not None:
+            n_units = int(persons.max()) + 1
+            shares = Persons(persons, n_units, unit).shares
+        problem = RankingProblem(
+            loss, n_units, _COLUMNS, relation, hidden, unit, public, shares if public else None
+        )
+        replaced = (0,) if persons is None else tuple(map(int, np.flatnonzero(persons == 0)))
+        made[name] = relation, ListExample(make, problem, lists, replaced, persons)
+
+    listnet, theta = ListwiseLoss("listnet"), rng.normal(size=_COLUMNS)
+    weights = rng.normal(size=(_COLUMNS + 2) * _HIDDEN)
+    owners = np.array([0, 1, 0, 1, 2, 2])
+    for name, relation, persons in (
+        ("grade statistic", Relation.LABEL, None),
+        ("grade statistic of persons", Relation.PERSON_LABEL, owners),
+    ):
+        add(name, lambda p: ListStatistic(p, A, 1.5), listnet, relation, 0, persons)
+        clipped = f"{name}, clipped"
+        add(clipped, partial(_clipped_statistic, A), listnet, relation, 0, persons)
+    for target in ("all", "one-hot", "simplex"):
+        for depth in (1, 2):
+            loss = ListwiseLoss("bayesrank", depth, target)
+            name = f"BayesRank, {target}, top {depth}"
+            add(name, lambda p: BayesRankGradient(p, theta, 0.2), loss, Relation.LABEL)
+    bayes = ListwiseLoss("bayesrank")
+    layers = np.repeat([5.0, 0.05], [(_COLUMNS + 1) * _HIDDEN, _HIDDEN])
+    for name, size in (("network", np.ones(len(weights))), ("network of large weights", layers)):
+        add(
+            f"BayesRank, {name}",
+            partial(_bayes_rank_at, size * weights),
+            bayes,
+            Relation.LABEL,
+            _HIDDEN,
+        )
+    for relation in (Relation.REPLACE_ONE, Relation.ADD_REMOVE):
+        for loss in (listnet, ListwiseLoss("listmle"), bayes):
+            add(
+                f"list gradient, {loss.name} ({relation})",
+                lambda p: ListGradient(p, theta, 0.3),
+                loss,
+                relation,
+            )
+        add(
+            f"list gradient in a metric ({relation})",
+            lambda p: ListGradient(p, theta, 0.3, metric),
+            listnet,
+            relation,
+        )
+        add(
+            f"list gradient of a network ({relation})",
+            lambda p: ListGradient(p, weights, 0.3),
+            listnet,
+            relation,
+            _HIDDEN,
+        )
+        add(
+            f"list gradient of persons ({relation})",
+            lambda p: ListGradient(p, theta, 0.3),
+            listnet,
+            relation,
+            0,
+            owners,
+        )
+        add(f"list moment ({relation})", ListSecondMoment, listnet, relation)
+    return made
+
+
+def _clipped_statistic(B: Matrix, problem: RankingProblem) -> ListStatistic:
+    sizes = problem.public_documents.sizes(np.ones(_COLUMNS))
+    return ListStatistic(problem, B, 1.5, 0.4, sizes)
+
+
+def _bayes_rank_at(weights: Vector, problem: RankingProblem) -> BayesRankGradient:
+    return BayesRankGradient(problem, weights, 0.2)
+
+
+def _random_list(rng: np.random.Generator, length: int) -> List:
+    X = 10 ** rng.uniform(-1, 1) * rng.normal(size=(length, _COLUMNS))
+    return X, rng.integers(_GRADES, size=length).astype(np.float64)
+
+
+def _grades(rng: np.random.Generator, length: int) -> Vector:
+    """Extreme grades of a list: none relevant, one, some or all."""
+    grades = np.zeros(length)
+    match rng.integers(4):
+        case 0:
+            grades[rng.integers(length)] = _GRADES - 1
+        case 1:
+            grades[rng.random(length) < 0.5] = _GRADES - 1
+        case 2:
+            grades = rng.integers(_GRADES, size=length).astype(np.float64)
+    return grades
+
+
+def _other(rng: np.random.Generator, old: List, public: bool) -> List:
+    """Another list: other grades, and other documents where these are private."""
+    X, y = old
+    if public:
+        changed = y.copy()
+        changed[rng.integers(len(y))] = rng.integers(_GRADES)
+        return X, changed if rng.random() < 0.7 else _grades(rng, len(y))
+    if rng.random() < 0.3:
+        X = _random_list(rng, int(rng.integers(1, 9)))[0]
+        return X, _grades(rng, len(X))
+    return X + rng.choice([0.03, 0.3, 3.0]) * rng.normal(size=X.shape), _grades(rng, len(y))
+
+
+def list_ratio(
+    relation: Relation, example: ListExample, seed: int = 0, starts: int = 6, climbs: int = 60
+) -> float:
+    """The largest distance between answers on neighbours that a search found, over the
+    sensitivity.
+
+    Parameters
+    ----------
+    relation : Relation
+    example : ListExample
+    seed, starts, climbs : int
+
+    Returns
+    -------
+    float
+        Above 1, the proof or the code is wrong.
+    """
+    rng, query = np.random.default_rng(seed), example.make(example.problem)
+    public, bound = labels_only(relation), query.sensitivity(relation)
+    weight = np.ones(query.size) if query.doubled is None else np.where(query.doubled, 2.0, 1.0)
+
+    def answer(own: list[List]) -> Vector:
+        lists = list(example.lists)
+        for place, one in zip(example.replaced, own, strict=True):
+            lists[place] = one
+        return np.asarray(query(example.source(lists), None))
+
+    def ratio(pair: list[list[List]]) -> float:
+        other = pair[1]
+        if not exchanges(relation):  # the null list: equal documents contribute nothing
+            other = [(np.zeros((1, _COLUMNS)), np.zeros(1)) for _ in example.replaced]
+        gap = answer(pair[0]) - answer(other)
+        return math.sqrt(float(weight @ gap**2)) / float(bound)
+
+    worst = 0.0
+    for _ in range(starts):
+        pair = [
+            [_other(rng, example.lists[place], public) for place in example.replaced]
+            for _ in range(2)
+        ]
+        found = ratio(pair)
+        for _ in range(climbs):
+            proposal = [[_other(rng, one, public) for one in side] for side in pair]
+            keep = rng.integers(3)  # move one side, the other, or both
+            proposal = [
+                pair[0] if keep == 0 else proposal[0],
+                pair[1] if keep == 1 else proposal[1],
+            ]
+            value = ratio(proposal)
+            if value > found:
+                pair, found = proposal, value
+        worst = max(worst, found)
+    return worst
+
+
+def check_list_sensitivity(name: str, seed: int = 0) -> Finding:
+    """Check the sensitivity of a query over lists, by `list_ratio`.
+
+    Parameters
+    ----------
+    name : str
+        Of `list_examples`.
+    seed : int, default=0
+
+    Returns
+    -------
+    Finding
+    """
+    relation, example = list_examples(seed)[name]
+    ratio = list_ratio(relation, example, seed)
+    return Finding(
+        f"sensitivity of {name}",
+        ratio <= 1 + _ROUNDING,
+        f"neighbours reach {ratio:.4f} of the sensitivity",
+    )
+
+
+def check_list_batches(name: str, seed: int = 0) -> Finding:
+    """Check that a list adds the same to every batch, whatever else is in it.
+
+    Parameters
+    ----------
+    name : str
+        Of `list_examples`, a query that may be sampled.
+    seed : int, default=0
+
+    Returns
+    -------
+    Finding
+    """
+    relation, example = list_examples(seed)[name]
+    query = example.make(example.problem)
+    source, rng = example.source(example.lists), np.random.default_rng(seed)
+    alone = [query(source, np.array([unit])) for unit in range(source.n_units)]
+    worst = 0.0
+    for _ in range(8):
+        batch = np.flatnonzero(rng.random(source.n_units) < 0.5)
+        total = sum((alone[unit] for unit in batch), np.zeros(query.size))
+        gap = float(np.linalg.norm(query(source, batch) - total))
+        worst = max(worst, gap / query.sensitivity(relation))
+    return Finding(
+        f"batches of {name}",
+        worst <= _ROUNDING,
+        f"a batch differs from the sum of its lists by {worst:.2g} of the sensitivity",
+    )
+
+
+def check_label_batch_price() -> Finding:
+    """Check that a sampled release is priced for replaced grades, which move a list between two
+    opposite contributions.
+
+    Returns
+    -------
+    Finding
+    """
+    rate, multiplier, epsilon = 0.1, 0.8, 0.5
+    _, example = list_examples()["BayesRank, simplex, top 1"]
+    query = example.make(example.problem)
+    x = np.linspace(-12, 12, 200_001)
+    density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    half = query.radius() / (multiplier * query.sensitivity(Relation.LABEL))
+    shift = np.exp(half * x - half**2 / 2), np.exp(-half * x - half**2 / 2)
+    one, other = (density * (1 - rate + rate * ratio) for ratio in shift)
+    step = x[1] - x[0]
+    true = float(np.maximum(one - math.exp(epsilon) * other, 0.0).sum() * step)
+    claimed = delta_of(PoissonGaussianCost(multiplier, rate), epsilon, Relation.LABEL)
+    return Finding(
+        "price of sampled grades",
+        claimed >= true * (1 - 1e-3) and claimed <= float(ndtr(0.0)),
+        f"claimed delta {claimed:.5g}, of the worst pair {true:.5g}",
+    )
+
+
+def opposite_grades(seed: int = 0) -> tuple[Any, tuple[RankedLists, RankedLists]]:
+    """A clipped grade statistic, and two tables of grades of one list that move it furthest among
+    those with one relevant document.
+
+    Parameters
+    ----------
+    seed : int, default=0
+
+    Returns
+    -------
+    query : ListStatistic
+    tables : pair of RankedLists
+    """
+    _, example = list_examples(seed)["grade statistic, clipped"]
+    query = example.make(example.problem)
+    sources = []
+    for relevant in range(_LENGTHS[0]):
+        lists = list(example.lists)
+        X, y = lists[0]
+        lists[0] = X, np.where(np.arange(len(y)) == relevant, 4.0, 0.0)
+        sources.append(example.source(lists))
+    answers = np.array([query(source, None) for source in sources])
+    gaps = np.linalg.norm(answers[:, None] - answers[None], axis=2)
+    first, second = np.unravel_index(gaps.argmax(), gaps.shape)
+    return query, (sources[int(first)], sources[int(second)])
+
+
+def check_ndcg_grows(seed: int = 0) -> Finding:
+    """Check that a small step against the released gradient raises the expected NDCG.
+
+    Parameters
+    ----------
+    seed : int, default=0
+
+    Returns
+    -------
+    Finding
+    """
+    _, example = list_examples(seed)["BayesRank, all, top 1"]
+    query = example.make(example.problem)
+    source = example.source(example.lists)
+    direction = query(source, None)
+    before = _expected_utility(example.lists, query.weights)
+    after = _expected_utility(example.lists, query.weights - 1e-4 * direction)
+    return Finding(
+        "direction of BayesRank", after > before, f"expected NDCG {before:.6f}, then {after:.6f}"
+    )
+
+
+def _expected_utility(lists: list[List], theta: Vector) -> float:
+    total = 0.0
+    for X, y in lists:
+        scores, gains = (X - X.mean(axis=0)) @ theta, 2.0**y - 1
+        p = np.exp(scores - scores.max())
+        total += float(p @ gains / p.sum() / gains.max()) if gains.max() > 0 else 0.0
+    return total
+
+
+def sampled_list_examples() -> Iterator[str]:
+    """Names of the examples whose queries may be sampled."""
+    for name, (_, example) in list_examples().items():
+        if example.make(example.problem).sampled:
+            yield name

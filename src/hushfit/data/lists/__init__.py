@@ -1,0 +1,27 @@
+"""Lists of documents, for ranking.
+
+DIAMETER_SLACK  Bound on the relative rounding error of a diameter
+Documents       The features of documents in lists, used in place
+DocumentTable   Documents as read from files
+ListBlock       Some lists: their documents, their grades and what each of them weighs
+RankingSchema   The public description of lists of documents, as a TOML file has it
+RankedLists     Documents in lists, and a grade for each document
+read_documents  Read documents with their grades and queries
+list_starts     Where each list starts, and where the last one ends
+"""
+
+from hushfit.data.lists._documents import DIAMETER_SLACK, Documents
+from hushfit.data.lists._grouping import list_starts
+from hushfit.data.lists._ranked_lists import ListBlock, RankedLists
+from hushfit.data.lists._reading import DocumentTable, RankingSchema, read_documents
+
+__all__ = [
+    "DIAMETER_SLACK",
+    "DocumentTable",
+    "Documents",
+    "ListBlock",
+    "RankedLists",
+    "RankingSchema",
+    "list_starts",
+    "read_documents",
+]

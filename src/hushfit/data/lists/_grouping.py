@@ -1,0 +1,78 @@
+"""From query ids, or from group sizes, to where each list of documents starts."""
+
+from typing import Any
+
+import numpy as np
+
+from hushfit._typing import AnyArray, IntVector
+from hushfit.errors import InvalidArgument
+
+
+def list_starts(n_documents: int, qid: Any = None, group: Any = None) -> IntVector:
+    """Where each list starts, and where the last one ends.
+
+    Parameters
+    ----------
+    n_documents : int
+    qid : array of shape (n_documents,), optional
+        The query of each document. Documents of one query must be adjacent.
+    group : array of shape (n_lists,), optional
+        The number of documents of each list, in their order.
+
+    Returns
+    -------
+    int array of shape (n_lists + 1,)
+
+    Raises
+    ------
+    InvalidArgument
+        If both or neither are given, if sizes do not add up, or if a query's documents are apart.
+    """
+    if (qid is None) == (group is None):
+        raise InvalidArgument(
+            "Give either qid, the query of each document, or group, the number of documents of "
+            "each list: one of the two says which documents are ranked together."
+        )
+    if qid is None:
+        return _starts_of_sizes(n_documents, np.asarray(group))
+    return _starts_of_ids(n_documents, np.asarray(qid))
+
+
+def _starts_of_sizes(n_documents: int, sizes: AnyArray) -> IntVector:
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or not np.all(sizes == np.rint(sizes)):
+        raise InvalidArgument(
+            "group should have the number of documents of each list, as whole numbers in one "
+            "dimension. For an id per document, use qid."
+        )
+    if len(sizes) == 0 or sizes.min() < 1:
+        raise InvalidArgument("Every entry of group should be at least 1: a list has a document.")
+    total = int(sizes.sum())
+    if total != n_documents:
+        raise InvalidArgument(
+            f"The sizes in group add up to {total}, but X has {n_documents} documents. Give the "
+            "number of documents of every list."
+        )
+    return np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
+
+
+def _starts_of_ids(n_documents: int, ids: AnyArray) -> IntVector:
+    if ids.ndim != 1 or len(ids) != n_documents:
+        raise InvalidArgument(
+            f"qid has shape {ids.shape}, but X has {n_documents} documents. Give one id for each."
+        )
+    if ids.dtype.kind == "f" and np.isnan(ids).any():
+        raise InvalidArgument("qid has missing values. Give the query of every document.")
+    changes = np.flatnonzero(ids[1:] != ids[:-1]) + 1
+    starts = np.concatenate([[0], changes, [n_documents]]).astype(np.int64)
+    try:
+        n_queries = len(np.unique(ids))
+    except TypeError:
+        raise InvalidArgument(
+            "qid mixes types that cannot be compared. Give numbers, or texts."
+        ) from None
+    if n_queries < len(starts) - 1:
+        raise InvalidArgument(
+            "The documents of a query are apart: another query's documents lie between them. Sort "
+            "X, y and qid by qid, or give different queries different ids."
+        )
+    return starts
