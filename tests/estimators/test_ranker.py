@@ -179,8 +179,8 @@ def bad_input():
         "sizes that do not add up": ((X, y, None, sizes[:-1]), {}, "add up to"),
         "an empty list": ((X, y, None, [len(X), 0]), {}, "at least 1"),
         "ids given as sizes": ((X, y, None, np.full(len(X), 0.5)), {}, "whole numbers"),
-        "short qid": ((X, y, qid[:-1]), {}, "qid has shape"),
-        "short y": ((X, y[:-1], qid), {}, "y has shape"),
+        "short qid": ((X, y, qid[:-1]), {}, "qid should have one id for each document"),
+        "short y": ((X, y[:-1], qid), {}, "y should have one grade for each document"),
         "long lists": ((X, y, qid), {"max_list_length": 3}, "max_list_length=3"),
         "grades among the columns": ((frame, pd.Series(y, name="grade"), qid), {}, "publish"),
         "query among the columns": ((frame, y, pd.Series(qid, name="c")), {}, "the query"),
@@ -221,9 +221,11 @@ def bad_input():
 def test_bad_input_is_refused_and_nothing_is_spent(case):
     given, settings, message = bad_input()[case]
     ledger = Ledger(10.0, 1e-2)
-    with pytest.raises(InvalidArgument, match=message):
+    with pytest.raises(InvalidArgument, match=message) as refusal:
         ranker(**settings, ledger=ledger).fit(*given)
     assert not ledger.entries
+    # How many documents there are is private where whole lists are protected.
+    assert str(len(given[0])) not in str(refusal.value)
 
 
 def test_a_ledger_is_charged_once_and_does_not_mix_relations():

@@ -345,8 +345,7 @@ class PrivateRanker(BaseEstimator):
         ids = np.asarray(persons)
         if ids.shape != (n_lists,):
             raise InvalidArgument(
-                f"persons has shape {ids.shape}, but there are {n_lists} lists. Give one id for "
-                "each list."
+                "persons should have one id for each list, in one dimension, and has not."
             )
         return persons_of(ids, n_lists, self._person_unit())
 
@@ -375,8 +374,8 @@ class PrivateRanker(BaseEstimator):
             features = np.asarray(feature_map(features), dtype=np.float64)
             if features.ndim != 2 or len(features) != n_documents:
                 raise InvalidArgument(
-                    f"The feature map gave an array of shape {features.shape} for {n_documents} "
-                    "documents. It should give one row for each document."
+                    "The feature map should give an array with one row for each document, and has "
+                    "not."
                 )
         return np.ascontiguousarray(features)
 
@@ -392,8 +391,7 @@ class PrivateRanker(BaseEstimator):
             grades = np.ascontiguousarray(y, dtype=np.float64)
         if grades.shape != (n_documents,):
             raise InvalidArgument(
-                f"y has shape {grades.shape}, but X has {n_documents} documents. Give one grade "
-                "for each."
+                "y should have one grade for each document of X, in one dimension, and has not."
             )
         if not (np.isfinite(grades).all() and grades.min() >= 0):
             raise InvalidArgument(

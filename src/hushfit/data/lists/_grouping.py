@@ -46,11 +46,10 @@ def _starts_of_sizes(n_documents: int, sizes: AnyArray) -> IntVector:
         )
     if len(sizes) == 0 or sizes.min() < 1:
         raise InvalidArgument("Every entry of group should be at least 1: a list has a document.")
-    total = int(sizes.sum())
-    if total != n_documents:
+    if int(sizes.sum()) != n_documents:  # both numbers may be private, so neither is named
         raise InvalidArgument(
-            f"The sizes in group add up to {total}, but X has {n_documents} documents. Give the "
-            "number of documents of every list."
+            "The sizes in group do not add up to the number of documents of X. Give the number of "
+            "documents of every list."
         )
     return np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
 
@@ -58,7 +57,7 @@ def _starts_of_sizes(n_documents: int, sizes: AnyArray) -> IntVector:
 def _starts_of_ids(n_documents: int, ids: AnyArray) -> IntVector:
     if ids.ndim != 1 or len(ids) != n_documents:
         raise InvalidArgument(
-            f"qid has shape {ids.shape}, but X has {n_documents} documents. Give one id for each."
+            "qid should have one id for each document of X, in one dimension, and has not."
         )
     if ids.dtype.kind == "f" and np.isnan(ids).any():
         raise InvalidArgument("qid has missing values. Give the query of every document.")
