@@ -20,7 +20,7 @@ from hushfit.privacy import (
     compose,
     epsilon_of,
 )
-from hushfit.unit import ROW, PrivacyUnit
+from hushfit.unit import LIST, ROW, PrivacyUnit
 
 FULL = Guarantee(
     1.25,
@@ -139,6 +139,13 @@ def test_a_guarantee_for_persons_says_how_rows_were_put_together():
     ):
         assert part in words, part
     assert "one row" not in words
+    assert "groups=" not in words
+
+
+def test_a_guarantee_for_lists_says_how_rankings_protect_persons():
+    words = flat(replace(FULL, unit=LIST))
+    assert "The unit of privacy is one list" in words
+    assert "a fit with the ids of persons (unit='person') protects persons" in words
     assert "groups=" not in words
 
 

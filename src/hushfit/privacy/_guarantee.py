@@ -376,10 +376,15 @@ class Guarantee:
             )
         if self.unit.is_person:
             return f"The unit of privacy is one person: {self.unit.rule}."
+        ids = (
+            "that names a column of ids (groups= or --person)"
+            if row == "row"
+            else "with the ids of persons (unit='person')"
+        )
         return (
             f"The unit of privacy is one {row}: if a person has several {row}s, the guarantee for "
             f"the person is weaker, the more {row}s the weaker. for_group(k) says how weak for k "
-            f"{row}s; a fit that names a column of ids (groups= or --person) protects persons."
+            f"{row}s; a fit {ids} protects persons."
         )
 
     def _details(self) -> list[str]:
