@@ -1,15 +1,19 @@
 """The thesis' chapter 6 on MQ2008, and a simulated set of the size of MSLR-WEB30K.
 
 python -m benchmarks.ranking [--parts mq2008 thesis size] [--draws 10] [--folds 5] [--docs]
+python -m benchmarks.ranking --only-docs    # tables and figures again, from stored results
 
 Five folds as given: three parts to train, one to test (the fourth, for validation, is not used:
 nothing is tuned). Delta 1e-4. MAP takes every positive grade as relevant; NDCG has gains
 ``2**grade - 1``. A list without a relevant document counts as 0, as in the thesis; 220 of the 784
 lists have none. ``thesis`` has its settings: batches of 10 lists, 400 steps, its noise, with the
-epsilon of its captions and the true one.
+epsilon of its captions and the true one. Each fold and draw is stored when it is measured, so an
+interrupted run goes on where it stopped.
 """
 
 import argparse
+import itertools
+import json
 import lzma
 import math
 import resource
@@ -18,18 +22,19 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from ir_measures import AP, Measure, Qrel, ScoredDoc, calc_aggregate, nDCG
 
 from benchmarks import sets
-from benchmarks._report import ROOT, markdown, publish
+from benchmarks._report import OUT, ROOT, markdown, publish, write_between
 from hushfit import PrivateRanker
 from hushfit.data.lists import Documents, RankedLists
 from hushfit.privacy import PoissonGaussianCost, Relation, epsilon_of
 from hushfit.ranking_problem import ListwiseLoss, RankingProblem
-from hushfit.release import BayesRankGradient, gradient_norms
+from hushfit.release import BayesRankGradient, Door, gradient_norms
 from hushfit.solvers.ranking import ListwiseSGD, PrivBR
 from hushfit.solvers.ranking._network import spectrally_normalised, start_of
 
@@ -42,6 +47,10 @@ MEASURES: dict[str, Measure] = {
 }
 SIGMAS = {1.5: 2.301, 2.0: 1.667, 3.0: 1.168, 4.0: 0.972}  # and what the captions claim
 STEPS, BATCH = 400, 10
+POINTS = (10, 25, 50, 100, 150, 200, 250, 300, 350, STEPS)  # steps at which MAP is measured
+NETWORK_DRAWS = 5
+THESIS = ROOT / "benchmarks" / "results" / "ranking-thesis.json"
+MARKS = ("<!-- ranking, thesis: start -->", "<!-- ranking, thesis: end -->")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +100,13 @@ def measures(test: Lists, scores: Any) -> list[float]:
     return [found[measure] for measure in MEASURES.values()]
 
 
+def _mean_precision(test: Lists, scores: Any) -> float:
+    ids = [str(i) for i in range(len(scores))]
+    qrels = [Qrel(q, i, int(y > 0)) for q, i, y in zip(test.qid, ids, test.y, strict=True)]
+    run = [ScoredDoc(q, i, float(s)) for q, i, s in zip(test.qid, ids, scores, strict=True)]
+    return float(calc_aggregate([AP], qrels, run)[AP])
+
+
 def averaged(
     given: list[Lists], count: int, draws: int, fitted: Callable[[Lists, int], Any]
 ) -> list[float]:
@@ -130,6 +146,11 @@ def by_chance(train: Lists, seed: int) -> Any:
     return lambda X: np.random.default_rng(seed).random(len(X))
 
 
+Scorer = Callable[[Any], Any]
+# Scorers after some steps of a run; the last one is its result.
+Trajectory = dict[int, Scorer]
+
+
 @dataclass(frozen=True)
 class Published:
     """PrivBR as the thesis has it: the noise of a step is scaled by the largest sensitivity in its
@@ -141,7 +162,7 @@ class Published:
     sign: float = 1.0
     learning_rate: float = 0.1
 
-    def __call__(self, train: Lists, seed: int) -> Any:
+    def __call__(self, train: Lists, seed: int) -> Trajectory:
         rng = np.random.default_rng(seed)
         starts = np.append(np.sort(np.unique(train.qid, return_index=True)[1]), len(train.qid))
         documents = Documents(train.X, starts.astype(np.int64))
@@ -155,19 +176,39 @@ class Published:
         )
         source = RankedLists(documents, train.y)
         theta = spectrally_normalised(start_of(problem), problem)
+        found = {}
         for t in range(STEPS):
             batch = np.flatnonzero(rng.random(documents.n_lists) < BATCH / documents.n_lists)
             if len(batch):
                 # One-hot targets: the sum of the two largest norms, at most twice the largest.
-                largest = float(2 * gradient_norms(problem, theta, batch).max())
+                largest = 2 * _largest_norm(problem, theta, batch)
                 exact = BayesRankGradient(problem, theta, max(largest, 1e-9))(source, batch)
                 noise = self.sigma * largest * rng.standard_normal(len(theta))
                 step = self.learning_rate * (1 - t * 4 // STEPS / 4)
                 theta = spectrally_normalised(theta - self.sign * step * (exact + noise), problem)
-        return replaced_weights(theta, train.X.shape[1], self.hidden)
+            if t + 1 in POINTS:
+                found[t + 1] = scorer_of(theta, train.X.shape[1], self.hidden)
+        return found
 
 
-def replaced_weights(theta: Any, d: int, hidden: int) -> Any:
+def _largest_norm(problem: RankingProblem, theta: Any, batch: Any) -> float:
+    """The largest gradient of a single utility in the batch; for a linear scorer it is the
+    probability of a document times its distance from the expected one.
+    """
+    if problem.hidden:
+        return float(gradient_norms(problem, theta, batch).max())
+    documents = problem.public_documents
+    starts, lengths = documents.starts, documents.lengths[batch]
+    F = documents.X[np.concatenate([np.arange(starts[j], starts[j + 1]) for j in batch])]
+    ends = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    scores = F @ theta
+    odds = np.exp(scores - np.repeat(np.maximum.reduceat(scores, ends), lengths))
+    p = odds / np.repeat(np.add.reduceat(odds, ends), lengths)
+    expected = np.repeat(np.add.reduceat(p[:, None] * F, ends), lengths, axis=0)
+    return float((p * np.linalg.norm(F - expected, axis=1)).max())
+
+
+def scorer_of(theta: Any, d: int, hidden: int) -> Scorer:
     """Scores of documents by given weights."""
     if hidden == 0:
         return lambda X: X @ theta
@@ -175,6 +216,54 @@ def replaced_weights(theta: Any, d: int, hidden: int) -> Any:
     return lambda X: (
         np.maximum(X @ theta[:inner].reshape(d, hidden) + theta[inner:outer], 0) @ theta[outer:]
     )
+
+
+@dataclass(frozen=True)
+class KeptWeights:
+    """A door that keeps the weights of each gradient that passes."""
+
+    door: Door
+    weights: list[Any]
+
+    def release(self, name: str, query: Any) -> Any:
+        self.weights.append(query.weights)
+        return self.door.release(name, query)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A solver whose iterates are kept, as many as it asks gradients at."""
+
+    solver: PrivBR | ListwiseSGD
+    weights: list[Any]
+
+    def plan(self, problem: RankingProblem) -> Any:
+        return self.solver.plan(problem)
+
+    def solve(self, problem: RankingProblem, door: Any, watch: Any = None) -> Any:
+        return self.solver.solve(problem, KeptWeights(door, self.weights), watch)
+
+
+def trajectory(
+    solver: PrivBR | ListwiseSGD, hidden: int, **settings: Any
+) -> Callable[[Lists, int], Trajectory]:
+    """A fit by `PrivateRanker` with what it would have returned after fewer steps: the mean of the
+    latter half of the iterates so far, as the solvers return it.
+    """
+    scorer = {"scorer": "mlp"} if hidden else {}
+
+    def fitted(train: Lists, seed: int) -> Trajectory:
+        weights: list[Any] = []
+        chosen = {**settings, **scorer, "solver": Watched(solver, weights)}
+        result = private(**chosen)(train, seed)
+        columns = train.X.shape[1]
+        so_far = {
+            t: scorer_of(np.mean(weights[t // 2 + 1 : t + 1], axis=0), columns, hidden)
+            for t in POINTS[:-1]
+        }
+        return {**so_far, STEPS: result}
+
+    return fitted
 
 
 def revealed_epsilon(sigma: float, rate: float) -> float:
@@ -228,37 +317,137 @@ def run_mq2008(draws: int, count: int) -> list[list[Any]]:
     return rows
 
 
-def run_thesis(draws: int, count: int) -> list[list[Any]]:
+@dataclass(frozen=True)
+class Contender:
+    """One line of the thesis' experiment."""
+
+    name: str
+    hidden: int
+    sigma: float
+    epsilon: str
+    fitted: Callable[[Lists, int], Trajectory]
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}, sigma {self.sigma:g}"
+
+
+def contenders() -> list[Contender]:
     """The thesis' settings: its noise, its batches, its network; claimed and true epsilon."""
-    given, rows = parts(), []
+    found = []
     rate = BATCH / 470
-
-    def add(name: str, sigma: Any, epsilon: str, fitted: Any, repeats: int) -> None:
-        found = averaged(given, count, repeats, fitted)
-        rows.append([name, sigma, epsilon, *(f"{value:.3f}"[1:] for value in found)])
-        print(*rows[-1], flush=True)
-
-    for hidden in (0, 256):
+    for hidden, (sigma, claimed) in itertools.product((0, 256), SIGMAS.items()):
         scorer = "linear" if hidden == 0 else "46-256-1"
-        for sigma, claimed in SIGMAS.items():
-            true = revealed_epsilon(sigma, rate)
-            told = f"claimed {claimed}, true {true:.1f}"
-            add(f"PrivBR as published, {scorer}", sigma, told, Published(sigma, hidden), draws)
-            replaced = epsilon_of(PoissonGaussianCost(sigma / 2, rate, STEPS), DELTA, "label")
-            own = {"scorer": "mlp"} if hidden else {}
-            told = f"{replaced:.2f}"
-            settings: dict[str, Any] = {"epsilon": replaced, "loss": "bayesrank"}
-            settings |= {"solver": PrivBR(STEPS, BATCH), **own}
-            add(f"PrivBR corrected, {scorer}", sigma, told, private(**settings), draws)
-            for loss in ("listnet", "listmle"):
-                settings = {"epsilon": replaced, "unit": "list", "loss": loss}
-                settings |= {"solver": ListwiseSGD(STEPS, BATCH), **own}
-                name = f"{loss}, clipped, {scorer}"
-                add(name, sigma, told, private(**settings), draws)
-            if hidden == 0:
-                add("default (labels)", sigma, told, private(epsilon=replaced), draws)
-    add("PrivBR as printed: minus sign", 1.5, "", Published(1.5, 0, sign=-1.0), draws)
-    return rows
+        told = f"claimed {claimed}, true {revealed_epsilon(sigma, rate):.1f}"
+        name = f"PrivBR as published, {scorer}"
+        found.append(Contender(name, hidden, sigma, told, Published(sigma, hidden)))
+        replaced = epsilon_of(PoissonGaussianCost(sigma / 2, rate, STEPS), DELTA, "label")
+        told = f"{replaced:.2f}"
+        fit = trajectory(PrivBR(STEPS, BATCH), hidden, epsilon=replaced, loss="bayesrank")
+        found.append(Contender(f"PrivBR corrected, {scorer}", hidden, sigma, told, fit))
+        for loss in ("listnet", "listmle"):
+            solver = ListwiseSGD(STEPS, BATCH)
+            fit = trajectory(solver, hidden, epsilon=replaced, unit="list", loss=loss)
+            found.append(Contender(f"{loss}, clipped, {scorer}", hidden, sigma, told, fit))
+        if hidden == 0:
+            fit = _only_result(private(epsilon=replaced))
+            found.append(Contender("default (labels)", hidden, sigma, told, fit))
+    reverse = Published(1.5, 0, sign=-1.0)
+    return [*found, Contender("PrivBR as printed: minus sign", 0, 1.5, "", reverse)]
+
+
+def _only_result(fitted: Callable[[Lists, int], Scorer]) -> Callable[[Lists, int], Trajectory]:
+    return lambda train, seed: {STEPS: fitted(train, seed)}
+
+
+def run_thesis(draws: int, count: int) -> list[dict[str, Any]]:
+    """Every contender on every fold and draw, and the means of all that was measured."""
+    given, lines = parts(), contenders()
+    OUT.mkdir(exist_ok=True)
+    runs = OUT / "ranking-thesis.jsonl"
+    known = _measured(runs)
+    # Linear scorers first: a network takes as long as all of them.
+    for hidden, draw in [(0, draw) for draw in range(draws)] + [
+        (256, draw) for draw in range(min(draws, NETWORK_DRAWS))
+    ]:
+        for fold, (train, test) in enumerate(folds(given, count)):
+            for line in lines:
+                if line.hidden == hidden and (line.key, fold, draw) not in known:
+                    run = _run(line, train, test, fold, draw)
+                    with runs.open("a") as file:
+                        file.write(json.dumps(run) + "\n")
+        print(f"{hidden} hidden units, draw {draw}", flush=True)
+    found = _measured(runs).values()
+    return [
+        _mean_of(line, [run for run in found if run["key"] == line.key], count) for line in lines
+    ]
+
+
+def _run(line: Contender, train: Lists, test: Lists, fold: int, draw: int) -> dict[str, Any]:
+    scorers = line.fitted(train, 1000 * draw + fold)
+    return {
+        "key": line.key,
+        "fold": fold,
+        "draw": draw,
+        "curve": [_mean_precision(test, scorers[t](test.X)) for t in POINTS if t in scorers],
+        "measures": measures(test, scorers[STEPS](test.X)),
+    }
+
+
+def _measured(runs: Path) -> dict[tuple[str, int, int], dict[str, Any]]:
+    stored = [json.loads(text) for text in runs.read_text().splitlines()] if runs.exists() else []
+    return {(run["key"], run["fold"], run["draw"]): run for run in stored}
+
+
+def _mean_of(line: Contender, runs: list[dict[str, Any]], count: int) -> dict[str, Any]:
+    """Means over the draws that all folds have, and the standard error of the MAP over them."""
+    draws = min(sum(run["fold"] == fold for run in runs) for fold in range(count))
+    row: dict[str, Any] = {
+        "name": line.name,
+        "sigma": line.sigma,
+        "epsilon": line.epsilon,
+        "draws": draws,
+    }
+    if draws == 0:
+        return row
+    used = [run for run in runs if run["draw"] < draws]
+    row["measures"] = _rounded(np.mean([run["measures"] for run in used], axis=0))
+    row["curve"] = _rounded(np.mean([run["curve"] for run in used], axis=0))
+    if draws > 1:
+        by_draw = [
+            np.mean([run["measures"][0] for run in used if run["draw"] == draw])
+            for draw in range(draws)
+        ]
+        row["MAP error"] = round(float(np.std(by_draw, ddof=1)) / math.sqrt(draws), 5)
+    return row
+
+
+def store_thesis(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Store rows, and keep stored ones that have more draws."""
+    known = {(row["name"], row["sigma"]): row for row in stored_thesis()}
+    kept = []
+    for row in rows:
+        other = known.get((row["name"], row["sigma"]), row)
+        kept.append(other if other["draws"] > row["draws"] else row)
+    THESIS.parent.mkdir(exist_ok=True)
+    THESIS.write_text(json.dumps({"points": POINTS, "rows": kept}, indent=1) + "\n")
+    return kept
+
+
+def stored_thesis() -> list[dict[str, Any]]:
+    """The stored rows, none if there are none."""
+    return json.loads(THESIS.read_text())["rows"] if THESIS.exists() else []
+
+
+def _cells(row: dict[str, Any]) -> list[Any]:
+    """A stored row, for a table."""
+    first, *others = (f"{value:.3f}"[1:] for value in row["measures"])
+    error = f" ± {row['MAP error']:.3f}".replace("0.", ".") if "MAP error" in row else ""
+    return [row["name"], row["sigma"], row["epsilon"], row["draws"], first + error, *others]
+
+
+def _rounded(values: Any) -> list[float]:
+    return [round(float(value), 5) for value in values]
 
 
 def run_size(lists: int = 30_000, length: int = 120, columns: int = 136) -> list[list[Any]]:
@@ -275,16 +464,17 @@ def run_size(lists: int = 30_000, length: int = 120, columns: int = 136) -> list
     few = slice(0, 10 * length)  # compiles
     PrivateRanker(random_state=0, delta=1e-2).fit(X[few], y[few], group=[length] * 10)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     model = PrivateRanker(epsilon=1.0, delta=1e-6, random_state=0)
     model.fit(X, y, group=np.full(lists, length))
-    seconds = time.perf_counter() - began
+    seconds, worked = time.perf_counter() - began, time.process_time() - worked
     extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     cosine = float(model.coef_ @ truth / np.linalg.norm(model.coef_) / np.linalg.norm(truth))
     row = [
         f"{lists:,} x {length} x {columns}",
         f"{X.nbytes / 2**30:.2f} GB",
         f"{seconds:.1f} s",
+        f"{worked:.1f} s",
         f"{extra:.0f} MB",
         f"{cosine:.4f}",
     ]
@@ -294,8 +484,15 @@ def run_size(lists: int = 30_000, length: int = 120, columns: int = 136) -> list
 
 HEADS = {
     "mq2008": ["model", "epsilon", *MEASURES],
-    "thesis": ["model", "sigma", "epsilon", *MEASURES],
-    "size": ["lists x documents x columns", "X", "fit", "additional memory", "cosine to the truth"],
+    "thesis": ["model", "sigma", "epsilon", "draws", *MEASURES],
+    "size": [
+        "lists x documents x columns",
+        "X",
+        "fit",
+        "processor time",
+        "additional memory",
+        "cosine to the truth",
+    ],
 }
 
 TITLES = {
@@ -323,6 +520,15 @@ def by_relation(rows: list[list[Any]]) -> dict[str, list[list[Any]]]:
         "grades of one list (label)": [row for row in rows if row not in of_lists],
         "one list with its documents (replace-one)": of_lists,
     }
+
+
+# Algorithms whose curves are drawn, and what each of them protects.
+CURVES = {
+    "PrivBR as published": "grades, epsilon 3 to 10",
+    "PrivBR corrected": "grades (label)",
+    "listnet, clipped": "lists (replace-one)",
+    "listmle, clipped": "lists (replace-one)",
+}
 
 
 def figure(rows: list[list[Any]]) -> None:
@@ -358,29 +564,95 @@ def figure(rows: list[list[Any]]) -> None:
     drawing.savefig(ROOT / "docs" / "figures" / "ranking-mq2008.svg", metadata={"Date": None})
 
 
+def curves(rows: list[dict[str, Any]]) -> None:
+    """MAP against the number of steps: a column for each algorithm, a row for each scorer. What is
+    protected differs between columns, never within one.
+    """
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "hushfit"
+    from matplotlib import pyplot
+
+    drawn = [row for row in rows if len(row.get("curve", ())) == len(POINTS)]
+    scorers = [name for name in ("linear", "46-256-1") if any(name in r["name"] for r in drawn)]
+    size = (11, 0.7 + 2.7 * len(scorers))
+    drawing, panels = pyplot.subplots(
+        len(scorers), len(CURVES), figsize=size, sharex=True, sharey=True, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for (j, scorer), (k, (name, protected)) in itertools.product(
+        enumerate(scorers), enumerate(CURVES.items())
+    ):
+        axes = panels[j][k]
+        for colour, sigma in enumerate(SIGMAS):
+            for row in drawn:
+                if (row["name"], row["sigma"]) == (f"{name}, {scorer}", sigma):
+                    label = f"sigma {sigma:g}"
+                    axes.plot(POINTS, row["curve"], marker=".", color=f"C{colour}", label=label)
+            for row in rows:
+                same = row["name"] == "default (labels)" and row["sigma"] == sigma
+                if same and name == "PrivBR corrected":
+                    axes.axhline(row["measures"][0], ls=":", lw=1, color=f"C{colour}")
+        axes.set_title(f"{name}, {scorer}\nprotects {protected}", loc="left", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[-1]:
+        axes.set_xlabel("steps")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("MAP")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
+    drawing.savefig(ROOT / "docs" / "figures" / "ranking-thesis.svg", metadata={"Date": None})
+
+
+def thesis_tables(rows: list[dict[str, Any]]) -> list[str]:
+    """The tables of stored rows, one for each relation."""
+    return _tables("thesis", [_cells(row) for row in rows if row["draws"]])
+
+
+def write_thesis() -> None:
+    """The tables and the figure of the page, from stored results."""
+    rows = stored_thesis()
+    curves(rows)
+    drawn = "![MAP on MQ2008 by steps](figures/ranking-thesis.svg)\n"
+    parts = [f"{table}\n" for table in thesis_tables(rows)]
+    write_between(ROOT / "docs" / "benchmarks.md", MARKS, [*parts, drawn])
+
+
+def _tables(part: str, rows: list[list[Any]]) -> list[str]:
+    parted = {"": rows} if part == "size" else by_relation(rows)
+    return [
+        f"{title[:1].upper()}{title[1:]}:\n\n"
+        + markdown(HEADS[part], [[str(cell) for cell in row] for row in own])
+        for title, own in parted.items()
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ranking", description=__doc__)
     parser.add_argument("--parts", nargs="+", choices=HEADS, default=list(HEADS))
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--docs", action="store_true", help="draw the figure of the page")
+    parser.add_argument("--docs", action="store_true", help="draw the figures of the page")
+    parser.add_argument("--only-docs", action="store_true", help="from stored results")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    if given.only_docs:
+        write_thesis()
+        return 0
     missed = 0
     for part in given.parts:
-        if part == "size":
-            rows = run_size()
-        else:
-            rows = {"mq2008": run_mq2008, "thesis": run_thesis}[part](given.draws, given.folds)
+        if part == "thesis":
+            found = store_thesis(run_thesis(given.draws, given.folds))
+            publish("ranking-thesis", TITLES[part], "\n\n".join(thesis_tables(found)), found)
+            if given.docs:
+                write_thesis()
+            continue
+        rows = run_size() if part == "size" else run_mq2008(given.draws, given.folds)
         missed += sum("MISSED" in str(row[0]) for row in rows)
         if given.docs and part == "mq2008":
             figure(rows)
-        parted = {"": rows} if part == "size" else by_relation(rows)
-        tables = [
-            f"{title}\n\n{markdown(HEADS[part], [[str(cell) for cell in row] for row in own])}"
-            for title, own in parted.items()
-        ]
-        publish(f"ranking-{part}", TITLES[part], "\n\n".join(tables), rows)
+        publish(f"ranking-{part}", TITLES[part], "\n\n".join(_tables(part, rows)), rows)
     return missed
 
 

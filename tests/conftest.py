@@ -9,7 +9,13 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import pytest
 from hypothesis import settings
 
-from hushfit.errors import InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning
+from hushfit.errors import (
+    InsecureNoiseWarning,
+    MissingBoundsWarning,
+    PrivacyLeakWarning,
+    TooLittleDataWarning,
+    WeakGuaranteeWarning,
+)
 
 # Run times are not informative on a busy machine.
 settings.register_profile(
@@ -18,10 +24,19 @@ settings.register_profile(
 settings.load_profile("unhurried")
 
 
+QUIET = (
+    InsecureNoiseWarning,
+    MissingBoundsWarning,
+    PrivacyLeakWarning,
+    TooLittleDataWarning,
+    WeakGuaranteeWarning,
+)
+
+
 @pytest.fixture
 def quiet_fits():
     """Ignore the warnings that small, seeded fits raise."""
     with warnings.catch_warnings():
-        for category in (InsecureNoiseWarning, PrivacyLeakWarning, WeakGuaranteeWarning):
+        for category in QUIET:
             warnings.simplefilter("ignore", category)
         yield

@@ -63,6 +63,14 @@ class WeakGuaranteeWarning(UserWarning):
     """The guarantee is formally valid but means little, for instance delta above 1/n."""
 
 
+class MissingBoundsWarning(UserWarning):
+    """Columns have no public range, so one was assumed; values outside are clipped."""
+
+
+class TooLittleDataWarning(UserWarning):
+    """The budget and the number of units are so small that noise will hide nearly everything."""
+
+
 class NotConvergedWarning(UserWarning):
     """A fit without privacy stopped before it converged."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from hushfit._settings import refuse_beyond_floats
 from hushfit._typing import Vector
 from hushfit.constraints import Constraint
+from hushfit.data import RecordScaling
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.codes import CODES
 from hushfit.losses import Loss
@@ -45,6 +46,12 @@ class Problem:
     privacy_unit : PrivacyUnit, default=ROW
         Whom the guarantee protects; how many rows of a person are used enters the bounds on
         rounding.
+    scaling : RecordScaling, default=UNIT_LENGTH
+        What is known of every record: its length is one, or its entries are bounded. Most queries
+        are proved for the first alone.
+    rotated : bool, default=False
+        Whether columns are a rotation of others, as those of an additive model are: single weights
+        mean nothing then, and no solver should shrink them one by one on its own account.
     """
 
     loss: Loss
@@ -56,11 +63,14 @@ class Problem:
     outputs: int = 1
     constraint: Constraint | None = None
     privacy_unit: PrivacyUnit = ROW
+    scaling: RecordScaling = RecordScaling.UNIT_LENGTH
+    rotated: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
         refuse_other_unit(self.relation, self.privacy_unit)
-        if not math.isfinite(self.loss.slope_bound) and not labels_only(self.relation):
+        clipped = labels_only(self.relation) or self.scaling is RecordScaling.BOUNDED
+        if not math.isfinite(self.loss.slope_bound) and not clipped:
             raise InvalidArgument(
                 f"{self.loss!r} has no bound on its slope, so one row could change a gradient "
                 "arbitrarily. Use Squared(), or adjacency='label' if features are public."
@@ -90,6 +100,11 @@ class Problem:
                 f"penalty={self.penalty!r} does not suit {penalised} weights ({error}). Make it "
                 "for that many."
             ) from None
+
+    @property
+    def constant(self) -> float:
+        """The entry of the intercept in a record before it is scaled; 0 without an intercept."""
+        return self.scaling.constant(self.fit_intercept)
 
     @property
     def dimension(self) -> int:

@@ -109,6 +109,11 @@ class RankingProblem:
         return (self.n_weights,)
 
     @property
+    def constraint(self) -> None:
+        """None: ranking problems have no constraint."""
+        return None
+
+    @property
     def rows_per_unit(self) -> int:
         """Largest number of lists that one unit contributes."""
         return self.privacy_unit.rows_per_person

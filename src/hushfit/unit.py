@@ -186,6 +186,10 @@ class AccountUnit:
     persons takes charges for rows only if ``rows_per_person`` is declared: each then counts for
     that many rows at once. Proof: docs/proofs/groups.md.
 
+    Charges for lists of documents are those of rows here: replacing a document is a way of
+    replacing its list, if the document stays in it. Under add-remove it is not, and an account of
+    rows takes charges for rows alone or for lists alone.
+
     Parameters
     ----------
     kind : {"row", "person"}, default="row"

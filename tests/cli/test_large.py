@@ -80,6 +80,7 @@ def fit_large(folder, size):
     return peak
 
 
+@pytest.mark.slow
 def test_a_table_is_streamed(tmp_path):
     """As a dense matrix the additional rows of the larger file would alone take 175 MB.
 

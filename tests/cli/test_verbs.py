@@ -466,6 +466,7 @@ def test_a_support_vector_machine_has_labels_only(hushfit, folder):
 # --- plan
 
 
+@pytest.mark.slow
 def test_plan_promises_less_loss_for_more_budget(hushfit):
     result = hushfit(
         "plan", "--rows", 50_000, "--columns", 100, "--epsilon-range", ".05:4", "--json"
@@ -498,6 +499,7 @@ def test_plan_noise_is_what_fit_uses(hushfit, model):
     assert planned["prox-newton"] == pytest.approx(used)
 
 
+@pytest.mark.slow
 def test_plan_draws(hushfit):
     assert hushfit("plan", "--rows", 1000, "--columns", 10, "--svg", "plan.svg").code == 0
     assert Path("plan.svg").read_text().startswith("<svg")

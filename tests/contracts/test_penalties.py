@@ -28,6 +28,7 @@ from hushfit.penalties import (
     L2Ball,
     LHalf,
     Lq,
+    NonNegative,
     Nuclear,
     ScaledL2,
     Slope,
@@ -56,6 +57,8 @@ CONVEX = [
     FusedLasso(alpha=0.5, l1_ratio=0.3),
     Slope(np.array([1.0, 0.5, 0.2, 0.1])),
     Slope(np.array([0.7, 0.7, 0.0, 0.0])),
+    NonNegative(L1(alpha=0.3)),
+    NonNegative(ElasticNet(alpha=0.5, l1_ratio=0.4)),
     *SETS,
 ]
 # Parameters such that the steps of the tests lie on both sides of the step from which the prox is

@@ -12,9 +12,9 @@ from scipy import sparse
 from test_release import EXTREMES, QUERIES
 
 from _support import RELATIONS, labels_for, problem_for
-from hushfit.audit import example_queries
+from hushfit.audit import example_queries, source_for
 from hushfit.audit.checks._deterministic import measured_distance
-from hushfit.data import SeededCoins, as_source
+from hushfit.data import SeededCoins
 from hushfit.data.rows import Persons
 from hushfit.losses import Logistic
 from hushfit.penalties import L1
@@ -136,9 +136,8 @@ class Tables:
         where = np.sort(self.rng.integers(len(self.codes) + 1, size=len(y)))
         persons = Persons(np.insert(self.codes, where, 0), self.n_persons, self.unit)
         rows = self.layout(np.insert(self.X, where, X, axis=0))
-        intercept = self.query.problem.fit_intercept
         labels = np.insert(self.y, where, y)
-        return self.answer(as_source(rows, labels, fit_intercept=intercept, persons=persons))
+        return self.answer(source_for(self.query.problem, rows, labels, persons))
 
     def apart(self, person, other):
         nobody = np.empty((0, COLUMNS)), np.empty(0)

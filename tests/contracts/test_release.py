@@ -27,19 +27,31 @@ from _support import (
     table,
 )
 from hushfit import release
-from hushfit.audit import example_queries, trimmed_checks
-from hushfit.data import SecureCoins, SeededCoins
+from hushfit.audit import example_queries, source_for, trimmed_checks
+from hushfit.data import RecordScaling, SecureCoins, SeededCoins
 from hushfit.data.rows import _source
 from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
-from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
+from hushfit.losses import (
+    HuberHinge,
+    LeastSquares,
+    Logistic,
+    OneVsRest,
+    Poisson,
+    Softmax,
+    Squared,
+)
+from hushfit.penalties import Zero
 from hushfit.privacy import Relation, SecureSampler, SeededSampler
+from hushfit.problem import Problem
 from hushfit.release import (
     AdmmRun,
     AdmmState,
     AdmmStep,
     AnchoredBatch,
+    ClassCounts,
     ClassicInside,
     ClippedGradient,
+    ColumnWhitening,
     FixedSizeBatch,
     FreshGate,
     FullBatch,
@@ -50,8 +62,12 @@ from hushfit.release import (
     GradientWithMoment,
     HessianSum,
     LaplaceInside,
+    LineDerivatives,
     LogisticGradient,
+    LogLength,
     MarginHistogram,
+    MatrixWhitening,
+    MeanAndSquare,
     Metric,
     NoisyChoice,
     NoisyCorner,
@@ -61,12 +77,19 @@ from hushfit.release import (
     Plan,
     Planned,
     PoissonBatch,
+    Prediction,
+    RankOneMetric,
+    RecordSum,
     RegularisedMinimiser,
     Released,
     RenyiRun,
+    ResidualGradient,
+    ResidualMoments,
     RestartedGate,
     SecondMoment,
     SecretOrder,
+    ShortenedMoment,
+    Target,
     Thresholded,
     difference_bound,
 )
@@ -76,6 +99,7 @@ from hushfit.solvers import ProximalGradient
 LEVEL = 1e-6
 COLUMNS = 3
 METRIC = Metric(np.diag([9.0, 1.0, 0.2, 3.0]) + 0.1)
+RANK_ONE = RankOneMetric(np.array([1.0, -2.0, 0.5, 3.0]), 0.4, 0.7)
 
 
 def gradient(loss, outputs=1, metric=None, fit_intercept=True, size=1.0):
@@ -125,6 +149,25 @@ def gradient_with(matrix, share):
 def histogram(n_units, relation):
     problem = problem_for(np.empty((n_units, COLUMNS)), relation=relation)
     return MarginHistogram(problem, np.array([1.0, -2.0, 0.5, 0.3]), np.array([-0.5, 0.0, 0.5]))
+
+
+def class_counts(n_units, relation):
+    return ClassCounts(problem_for(np.empty((n_units, COLUMNS)), Softmax(3), 3, relation))
+
+
+def record_sum(n_units, relation):
+    return RecordSum(problem_for(np.empty((n_units, COLUMNS)), relation=relation))
+
+
+def along_line(loss, outputs, fit_intercept=True):
+    """Builder of derivatives with a bound that many records reach."""
+
+    def build(n_units, relation):
+        problem = problem_for(np.empty((n_units, COLUMNS)), loss, outputs, relation, fit_intercept)
+        w, direction = np.random.default_rng(1).normal(size=(2, *problem.shape))
+        return LineDerivatives(problem, 20 * w, 2 * direction, 0.1)
+
+    return build
 
 
 def difference(loss, outputs=1, apart=60.0):
@@ -185,10 +228,34 @@ def regularised(n_units, relation):
     )
 
 
+def bounded(query, fit_intercept=True):
+    """Builder of a query over records that keep their lengths."""
+
+    def build(n_units, relation):
+        return query(
+            Problem(
+                LeastSquares(),
+                Zero(),
+                n_units,
+                COLUMNS,
+                relation,
+                fit_intercept,
+                scaling=RecordScaling.BOUNDED,
+            )
+        )
+
+    return build
+
+
+W = np.array([1.0, -2.0, 0.5, 0.3])
+BY_COLUMNS = ColumnWhitening(np.array([3.0, 1.0, 2.0]), np.array([0.2, -0.4, 0.0]))
+
+
 # Every query that the curator may answer. A new one goes here and inherits the tests of its
 # sensitivity. `VarianceReducedGradient` has no bound under replace-one and is never evaluated
 # without a batch: its tests are in test_vradmm.py. The bound of `NewtonDirection` is attained on
-# special tables (test_newton.py), and `SteepestCorner` is a selection (test_frank_wolfe.py).
+# special tables (test_newton.py), that of `ColumnMoments` too (test_regression_queries.py), and
+# `SteepestCorner` is a selection (test_frank_wolfe.py).
 QUERIES = {
     "logistic gradient": gradient(Logistic()),
     "logistic gradient, no intercept": gradient(Logistic(), fit_intercept=False),
@@ -207,6 +274,13 @@ QUERIES = {
     "hinge curvature": curvature(HuberHinge(bend=1.2)),
     "one-vs-rest curvature": curvature(OneVsRest(Logistic(), 3), outputs=3),
     "margin histogram": histogram,
+    "class counts": class_counts,
+    "sum of records": record_sum,
+    "gradient, rank one": gradient(Logistic(), metric=RANK_ONE),
+    "softmax gradient, rank one": gradient(Softmax(3), outputs=3, metric=RANK_ONE),
+    "derivatives along a line": along_line(Softmax(3), 3),
+    "derivatives, one-vs-rest": along_line(OneVsRest(Logistic(), 3), 3, fit_intercept=False),
+    "derivatives, two classes": along_line(Logistic(), 1),
     "end of a descent": descent,
     "regularised minimiser": regularised,
     "logistic gradient, diameter": logistic_gradient,
@@ -215,6 +289,18 @@ QUERIES = {
     "step of ADMM": admm_step,
     "steps of ADMM": admm_run,
     "minimiser": minimiser,
+    "targets": bounded(lambda p: MeanAndSquare(p, Target())),
+    "lengths": bounded(lambda p: MeanAndSquare(p, LogLength(3.0, 4.0))),
+    "predictions": bounded(lambda p: MeanAndSquare(p, Prediction(W))),
+    "residuals": bounded(lambda p: ResidualMoments(p, W, 0.1, 0.2, 0.6)),
+    "shortened moment": bounded(lambda p: ShortenedMoment(p, 1.0)),
+    "shortened moment, no intercept": bounded(lambda p: ShortenedMoment(p, 1.5), False),
+    "residual gradient": bounded(lambda p: ResidualGradient(p, W, 0.4, MatrixWhitening(METRIC.A))),
+    "residual gradient, no intercept": bounded(
+        lambda p: ResidualGradient(p, W[:-1], 0.4, MatrixWhitening(METRIC.A[:-1, :-1], False)),
+        False,
+    ),
+    "residual gradient, by columns": bounded(lambda p: ResidualGradient(p, W, 0.4, BY_COLUMNS)),
 }
 over_queries = pytest.mark.parametrize("build", QUERIES.values(), ids=QUERIES)
 over_relations = pytest.mark.parametrize("relation", RELATIONS, ids=str)
@@ -234,7 +320,7 @@ EXTREMES = [
 
 
 def answer_with(query, X, y):
-    return query(source_of(X, y, query.problem.fit_intercept), None)
+    return query(source_for(query.problem, X, y), None)
 
 
 def distance(query, one, other):
@@ -355,7 +441,7 @@ def test_every_source_gives_the_same_answer(build, layout):
     query = build(50, Relation.REPLACE_ONE)
     loss = query.loss if isinstance(query, ClippedGradient) else Logistic()
     y = labels_for(loss, query.problem.outputs, 50)
-    source = source_of(layout(X), y, query.problem.fit_intercept)
+    source = source_for(query.problem, layout(X), y)
     np.testing.assert_allclose(query(source, None), answer_with(query, X, y), atol=1e-8)
 
 
@@ -369,7 +455,7 @@ def test_a_batch_is_answered_from_its_rows_alone_or_refused(build, layout):
     query = build(50, Relation.REPLACE_ONE)
     loss = query.loss if isinstance(query, ClippedGradient) else Logistic()
     y = labels_for(loss, query.problem.outputs, 50)
-    source = source_of(layout(X), y, query.problem.fit_intercept)
+    source = source_for(query.problem, layout(X), y)
     if not query.sampled:
         with pytest.raises(InvalidArgument, match=r"over all rows|every row once"):
             query(source, rows)
@@ -436,12 +522,84 @@ def test_a_query_that_adds_up_plain_floats_is_noticed():
     assert not sums_exactly(PlainSum(problem_for(np.empty((200, COLUMNS)))))
 
 
+def test_sum_of_records_and_counts_of_classes_are_what_they_say():
+    X, y = table(50, COLUMNS), np.random.default_rng(3).integers(0, 3, 50).astype(float)
+    X[7] = np.nan
+    several = problem_for(X, Softmax(3), 3)
+    np.testing.assert_allclose(
+        answer_with(RecordSum(several), X, y), records_of(X).sum(axis=0), atol=1e-6
+    )
+    known = np.delete(y, 7).astype(int)
+    np.testing.assert_array_equal(answer_with(ClassCounts(several), X, y), np.bincount(known))
+    signs = np.where(y > 0, 1.0, -1.0)
+    expected = [np.sum(np.delete(signs, 7) < 0), np.sum(np.delete(signs, 7) > 0)]
+    np.testing.assert_array_equal(answer_with(ClassCounts(problem_for(X)), X, signs), expected)
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs"),
+    [(Softmax(3), 3), (OneVsRest(Logistic(), 3), 3), (Logistic(), 1)],
+    ids=repr,
+)
+def test_derivatives_along_a_line_are_those_of_the_loss(loss, outputs):
+    """By differences of the loss; with a bound that no record reaches."""
+    X, rng = table(60, COLUMNS), np.random.default_rng(4)
+    y = rng.choice([-1.0, 1.0], 60) if outputs == 1 else rng.integers(0, 3, 60).astype(float)
+    problem, step = problem_for(X, loss, outputs), 1e-4
+    w, direction = rng.normal(size=(2, *problem.shape))
+
+    def total(s):
+        t = records_of(X) @ (w + s * direction).T
+        return float(loss.value(t, y).sum())
+
+    first, second = answer_with(LineDerivatives(problem, w, direction, 50.0), X, y)
+    assert -50 * first == pytest.approx((total(step) - total(-step)) / (2 * step), rel=1e-5)
+    bent = (total(step) - 2 * total(0.0) + total(-step)) / step**2
+    assert 2500 * second == pytest.approx(bent, rel=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [(HuberHinge(), 1.0), (Logistic(), 0.0)], ids=repr)
+def test_derivatives_need_a_logistic_loss_and_a_bound(wrong):
+    loss, bound = wrong
+    problem = problem_for(np.empty((20, COLUMNS)), loss)
+    with pytest.raises(InvalidArgument, match="logistic loss and a positive bound"):
+        LineDerivatives(problem, np.zeros(problem.shape), np.ones(problem.shape), bound)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_metric_of_rank_one_is_the_matrix_that_it_stands_for(fit_intercept):
+    X = table(80, COLUMNS)
+    y = np.random.default_rng(0).choice([-1.0, 1.0], 80)
+    problem = problem_for(X, fit_intercept=fit_intercept)
+    v = np.array([1.0, -2.0, 0.5, 3.0])[: problem.dimension]
+    metric = RankOneMetric(v, 0.4, 0.7)
+    unit = v / np.linalg.norm(v)
+    A = (np.eye(len(v)) - 0.6 * np.outer(unit, unit)) / 0.7
+    w = np.random.default_rng(1).normal(size=problem.shape)
+    np.testing.assert_allclose(metric.image(w), A @ w)
+    assert metric.norm >= np.linalg.norm(A, 2)
+    one, other = (
+        ClippedGradient(problem, w, 0.3, m)(source_of(X, y, fit_intercept), None)
+        for m in (metric, Metric(A))
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong", [(np.zeros(3), 0.5, 1.0), (np.ones(3), 0.0, 1.0), (np.ones(3), 0.5, 0.0)], ids=repr
+)
+def test_a_metric_of_rank_one_needs_a_direction_a_factor_and_a_scale(wrong):
+    with pytest.raises(InvalidArgument, match="needs a direction"):
+        RankOneMetric(*wrong)
+
+
 # Queries that are not sums of their own, and where else the order of rows is tested or why it
 # cannot matter.
 ELSEWHERE = {
     "BayesRankGradient": "sensitivity of BayesRank, all, top 1, in the audit",
     "CertifiedMinimiser": "the second stage of PerturbedMinimiser",
     "Choice": "order of rows for choice, in the audit",
+    "ColumnMoments": "order of rows for column moments, in the audit",
     "ColumnHistogram": "order of rows for histogram of columns, in the audit",
     "Gate": "order of rows for gate, in the audit",
     "GatedStep": "a ClippedGradient and a Gate",
@@ -714,7 +872,7 @@ def test_dividing_by_the_realised_batch_doubles_what_a_record_does(others):
     assert realised > 1.9 * query.radius() / b
 
 
-@pytest.mark.parametrize("query", [SecondMoment, MarginHistogram])
+@pytest.mark.parametrize("query", [SecondMoment, MarginHistogram, ClassCounts, LineDerivatives])
 @pytest.mark.parametrize("sampling", BATCHES, ids=str)
 def test_queries_that_have_no_proof_for_batches_refuse_them(query, sampling):
     with pytest.raises(InvalidArgument, match="proof covers all rows only"):

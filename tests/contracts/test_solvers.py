@@ -41,6 +41,7 @@ from hushfit.solvers import (
     ExactMinimiser,
     Finishing,
     FrankWolfe,
+    HeavyBall,
     Iterate,
     PermutedSGD,
     PrivateGraph,
@@ -48,6 +49,7 @@ from hushfit.solvers import (
     ProxNewton,
     PublicGraph,
     Recalibrated,
+    Tempered,
     WhitenedGradientDescent,
     choose_solver,
     load_checkpoint,
@@ -68,11 +70,14 @@ def shortened(solver):
 
 # Every solver by its name, and the variants that their settings make. A new one goes here and
 # inherits the tests.
-# Its features are public, so it has no proof under the relations of these tests:
-# solvers/test_one_release.py.
-LABELS_ALONE = "one-release"
+# Their features are public, so they have no proof under the relations of these tests:
+# solvers/test_one_release.py, solvers/test_two_releases.py.
+LABELS_ALONE = ("one-release", "two-releases")
+# Their records keep their lengths: solvers/test_least_squares.py.
+OWN_RECORDS = ("least-squares", "poisson")
+ELSEWHERE = (*LABELS_ALONE, *OWN_RECORDS)
 MADE = {
-    **{name: shortened(make()) for name, make in SOLVERS.items() if name != LABELS_ALONE},
+    **{name: shortened(make()) for name, make in SOLVERS.items() if name not in ELSEWHERE},
     "accelerated": ProximalGradient(steps=12, accelerated=True),
     "averaged": ProximalGradient(steps=12, momentum=0.0, average_last=0.5),
     "poisson": ProximalGradient(steps=12, sampling=PoissonBatch(0.2)),
@@ -85,6 +90,10 @@ MADE = {
     "newton, second derivatives": DoubleNoiseNewton(steps=3, curvature="hessian"),
     "recalibrated": Recalibrated(WhitenedGradientDescent(steps=12)),
     "recalibrated prox-newton": Recalibrated(ProxNewton(steps=6)),
+    "heavy ball": HeavyBall(steps=12),
+    "recalibrated heavy ball": Recalibrated(HeavyBall(steps=12)),
+    "tempered": Tempered(WhitenedGradientDescent(steps=12)),
+    "tempered heavy ball": Tempered(HeavyBall(steps=12)),
 }
 PENALTIES = [
     Zero(),
@@ -115,6 +124,7 @@ over_problems = pytest.mark.parametrize(
 PARTICULAR = (
     WhitenedGradientDescent
     | Recalibrated
+    | Tempered
     | DPAdam
     | FrankWolfe
     | ClassicObjective
@@ -156,7 +166,11 @@ def test_every_solver_is_in_the_list():
         "PublicGraph",
         "PrivateGraph",
         "OneRelease",
-    }  # test_selection.py, test_graph.py, test_one_release.py
+        "TwoReleases",
+        "WhitenedLeastSquares",
+        "WhitenedPoisson",
+    }  # test_selection.py, test_graph.py, test_one_release.py, test_two_releases.py,
+    # test_least_squares.py
     missing = public - {type(solver).__name__ for solver in MADE.values()} - elsewhere
     assert not missing, (
         f"{sorted(missing)}: name it in SOLVERS of solvers/registry.py, or add it to MADE in "
@@ -213,7 +227,7 @@ def test_a_graph_is_not_given_to_a_solver_that_would_ignore_it(wrapper):
 
 def test_a_result_is_the_average_unless_the_solver_finishes_it():
     finishing = {type(solver).__name__ for solver in MADE.values() if isinstance(solver, Finishing)}
-    assert finishing == {"DPSADMM", "DPVRADMM", "Recalibrated"}
+    assert finishing == {"DPSADMM", "DPVRADMM", "Recalibrated", "Tempered"}
 
 
 @over_solvers
@@ -240,7 +254,7 @@ def test_solver_releases_exactly_what_it_declared(solver, penalty, data, loss, o
     assert np.isfinite(result.w).all()
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name != LABELS_ALONE])
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ELSEWHERE])
 def test_every_named_solver_takes_some_penalty_for_two_and_for_more_classes(name):
     kinds = ("logistic",) if name == "objective-kifer" else ("logistic", "softmax")
     for data, loss, outputs in (PROBLEMS[kind] for kind in kinds):
@@ -251,12 +265,21 @@ def test_every_named_solver_takes_some_penalty_for_two_and_for_more_classes(name
         )
 
 
+def classes_for(solver):
+    """Loss, number of outputs and a function that draws rows: a temperature is for several
+    classes.
+    """
+    several = isinstance(solver, Tempered)
+    return (Softmax(3), 3, three_classes) if several else (Logistic(), 1, two_classes)
+
+
 @over_solvers
 @pytest.mark.parametrize("layout", SOURCES.values(), ids=SOURCES)
 def test_every_source_gives_the_same_weights(solver, layout):
     """Same noise, same random bits; only the order of additions within a margin may differ."""
-    X, y = table(300, 4), two_classes(300, 4)[1]
-    problem = problem_for(X, penalty=ScaledL2(0.01))
+    loss, outputs, drawn = classes_for(solver)
+    X, y = table(300, 4), drawn(300, 4)[1]
+    problem = problem_for(X, loss, outputs, penalty=ScaledL2(0.01))
     plan = solver.plan(problem)
     plain, other = (
         run(solver, problem, curator_over(source_of(rows, y), plan, noise_for(solver), seed=3)).w
@@ -278,8 +301,9 @@ class _UnreadableSource:
 @pytest.mark.parametrize("relation", RELATIONS, ids=str)
 def test_weights_are_a_function_of_the_transcript(solver, relation):
     """A run without any rows, with the recorded answers, ends at the same weights bit for bit."""
-    X, y = two_classes(d=4)
-    problem = problem_for(X, penalty=ScaledL2(0.01), relation=relation)
+    loss, outputs, drawn = classes_for(solver)
+    X, y = drawn(d=4)
+    problem = problem_for(X, loss, outputs, penalty=ScaledL2(0.01), relation=relation)
     plan = plan_or_none(solver, problem)
     if plan is None:
         assert solver == MADE["permuted"]  # several batches, proved for replace-one only
@@ -419,6 +443,7 @@ SURE = {
     "proximal-gd": (ProximalGradient(steps=1500, clip=2.0, momentum=0.0, step_size=1.0), 2e-3),
     "accelerated": (ProximalGradient(steps=300, clip=2.0, accelerated=True), 2e-4),
     "averaged": (ProximalGradient(steps=300, clip=2.0, accelerated=True, average_last=0.2), 1e-3),
+    "heavy ball": (HeavyBall(steps=600, clip=4.0), 2e-3),
 }
 # Where else it is shown that a solver finds the minimum without noise.
 SURE_ELSEWHERE = {
@@ -433,10 +458,13 @@ SURE_ELSEWHERE = {
     "dp-adam": "solvers/test_dp_sgd.py",
     "dp-svrg": "solvers/test_dp_sgd.py",
     "newton": "solvers/test_newton.py",
+    "least-squares": "solvers/test_least_squares.py",
+    "poisson": "solvers/test_least_squares.py",
     "frank-wolfe": "solvers/test_frank_wolfe.py",
     "objective-kifer": "solvers/test_classic_objective.py",
     "ssp": "solvers/test_sufficient_statistics.py",
     "one-release": "solvers/test_one_release.py",
+    "two-releases": "solvers/test_two_releases.py",
     "rsgd-ar": "solvers/test_permuted_sgd.py",
     "nsgd": "solvers/test_permuted_sgd.py",
     "outpert-gd": "solvers/test_permuted_sgd.py",
@@ -518,15 +546,10 @@ def test_recalibration_rescales_without_turning():
     assert value(repaired) - least < 0.2 * (value(short) - least)
 
 
-@pytest.mark.parametrize(
-    ("solver", "outputs"),
-    [(ProximalGradient(), 1), (WhitenedGradientDescent(), 3)],
-    ids=["no second moment", "three classes"],
-)
-def test_recalibration_says_beforehand_what_it_needs(solver, outputs):
-    problem = problem_for(np.empty((50, 4)), Softmax(3) if outputs == 3 else Logistic(), outputs)
-    with pytest.raises(InvalidArgument, match="Recalibrated needs"):
-        Recalibrated(solver).plan(problem)
+def test_recalibration_says_beforehand_what_it_needs():
+    problem = problem_for(np.empty((50, 4)), Softmax(3), 3)
+    with pytest.raises(InvalidArgument, match="Recalibrated needs two classes"):
+        Recalibrated(WhitenedGradientDescent()).plan(problem)
 
 
 # An independent implementation of whitened gradient descent
@@ -635,8 +658,9 @@ CHOICES = [
     (Logistic(), 1, Zero(), 10, PRIVATE, Recalibrated),
     (Logistic(), 1, L1(0.1), 10, PRIVATE, ProxNewton),
     (HuberHinge(), 1, ScaledL2(0.1), 10, PRIVATE, WhitenedGradientDescent),
-    (Softmax(3), 3, Zero(), 10, PRIVATE, WhitenedGradientDescent),
-    (Logistic(), 1, Zero(), 3000, PRIVATE, ProximalGradient),
+    (Softmax(3), 3, Zero(), 10, PRIVATE, Tempered),
+    (Logistic(), 1, Zero(), 3000, PRIVATE, Recalibrated),
+    (Logistic(), 1, L1(0.1), 3000, PRIVATE, HeavyBall),
     (Logistic(), 1, L1(0.1), 10, OPEN, ExactMinimiser),
 ]
 

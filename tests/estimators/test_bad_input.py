@@ -37,7 +37,7 @@ from hushfit.solvers import (
     SSADMM,
     ExactMinimiser,
     ProximalGradient,
-    Recalibrated,
+    Tempered,
 )
 
 X, y = two_classes(n=100, d=3)
@@ -317,12 +317,12 @@ CASES = [
         ["epsilon=inf, not 1", "'auto'"],
     ),
     (
-        "recalibration of what cannot be",
-        {"solver": Recalibrated(ProximalGradient())},
+        "temperature of two classes",
+        {"solver": Tempered(ProximalGradient())},
         X,
         y,
         InvalidArgument,
-        ["second moment", "Use the solver alone"],
+        ["more than two classes", "Use Recalibrated"],
     ),
     (
         "unknown penalty",

@@ -175,7 +175,7 @@ def test_copies_of_a_row_under_one_id_count_as_the_row(name, copies):
     X, y, _ = visits()
     once = estimator(name, rows_per_person=5).fit(X, y, groups=np.arange(len(X)))
     many = estimator(name, rows_per_person=5).fit(*with_copies(X, y, np.arange(len(X)), copies))
-    np.testing.assert_allclose(learnt(many), learnt(once), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(learnt(many), learnt(once), rtol=1e-5, atol=1e-6)
 
 
 def test_with_a_cap_a_person_with_few_rows_counts_less():

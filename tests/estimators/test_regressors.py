@@ -1,5 +1,9 @@
 """Regression with clipped targets, and private choice of columns."""
 
+import math
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,17 +16,32 @@ from hushfit import (
     Ledger,
     PrivateElasticNet,
     PrivateFeatureSelector,
+    PrivateHuberRegressor,
     PrivateLasso,
+    PrivateLinearRegression,
     PrivateLogisticRegression,
+    PrivatePoissonRegressor,
+    PrivateRidge,
 )
 from hushfit.datasets import make_sparse_classification
-from hushfit.errors import BudgetExceeded, InvalidArgument, PrivacyLeakWarning
+from hushfit.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    MissingBoundsWarning,
+    PrivacyLeakWarning,
+    TooLittleDataWarning,
+)
+from hushfit.privacy import gaussian_mu
+from hushfit.solvers import WhitenedLeastSquares
 from hushfit.support_recovery import coverage
 
-MODELS = [PrivateLasso, PrivateElasticNet]
+LINEAR = [PrivateLinearRegression, PrivateRidge, PrivateLasso, PrivateElasticNet]
+TARGETS = {"target_bounds": (-3, 9), "feature_bounds": (0, 1)}
 IGNORED = [
     "ignore::hushfit.errors.PrivacyLeakWarning",
     "ignore::hushfit.errors.InsecureNoiseWarning",
+    "ignore::hushfit.errors.MissingBoundsWarning",
+    "ignore::hushfit.errors.TooLittleDataWarning",
 ]
 
 
@@ -33,6 +52,12 @@ def make(n=4000, d=6, seed=0):
     return X, X @ truth + 1 + 0.2 * rng.normal(size=n), truth
 
 
+def counts(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, 3))
+    return X, rng.poisson(np.exp(X @ [1.0, -1.0, 0.0] + 0.3))
+
+
 def huber(residual):
     size = np.abs(residual)
     return np.where(size <= 1, 0.5 * size**2, size - 0.5)
@@ -40,13 +65,14 @@ def huber(residual):
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), None], ids=["bounded", "as given"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_without_privacy_it_minimises_the_documented_objective(bounds, fit_intercept):
+def test_a_named_solver_minimises_the_objective_of_unit_rows(bounds, fit_intercept):
     X, y, _ = make(600)
     alpha = 1e-4
     model = PrivateElasticNet(
         alpha=alpha,
         l1_ratio=0.0,
         epsilon=np.inf,
+        solver="exact",
         target_bounds=(-3, 9),
         feature_bounds=bounds,
         fit_intercept=fit_intercept,
@@ -64,14 +90,53 @@ def test_without_privacy_it_minimises_the_documented_objective(bounds, fit_inter
     assert objective(found) <= best + 1e-7
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_privacy_the_default_is_ridge_regression_in_mapped_units(fit_intercept):
+    X, y, _ = make(600)
+    model = PrivateRidge(alpha=0.01, epsilon=np.inf, fit_intercept=fit_intercept, **TARGETS)
+    model.fit(X, y)
+    centre, half = (3.0, 6.0) if fit_intercept else (0.0, 9.0)
+    Z, t = np.column_stack([X, np.full(600, float(fit_intercept))]), (y - centre) / half
+    penalty = np.diag([0.01] * 6 + [1e-12])
+    best = np.linalg.solve(Z.T @ Z / 600 + penalty, Z.T @ t / 600)
+    assert model.coef_ / half == pytest.approx(best[:-1], abs=1e-4)
+    assert (model.intercept_ - centre) / half == pytest.approx(
+        best[-1] if fit_intercept else 0.0, abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("kind", [*LINEAR, PrivateHuberRegressor])
 def test_a_generous_budget_finds_the_signal(kind):
-    X, y, truth = make(20_000)
-    model = kind(alpha=1e-5, epsilon=20.0, target_bounds=(-3, 9), feature_bounds=(0, 1)).fit(X, y)
-    assert model.score(X, y) > 0.9
-    assert model.coef_ == pytest.approx(truth, abs=0.5)
+    X, y, truth = make(6000)
+    model = kind(epsilon=20.0, **TARGETS).fit(X, y)
+    assert model.score(X, y) > 0.97
+    assert model.coef_ == pytest.approx(truth, abs=0.3)
     assert model.predict(X[:5]) == pytest.approx(X[:5] @ model.coef_ + model.intercept_)
     assert "the range of the target, given" in str(model.privacy_).replace("\n", " ")
+
+
+@pytest.mark.parametrize("kind", LINEAR)
+def test_coefficients_can_be_kept_from_being_negative(kind):
+    X, y, _ = make(3000)
+    model = kind(epsilon=5.0, positive=True, **TARGETS).fit(X, y)
+    assert (model.coef_ >= 0).all()
+    assert model.coef_[0] > 1
+
+
+def test_a_given_alpha_shrinks_and_selecting_drops_what_noise_explains():
+    X, y, _ = make(8000)
+    plain, strong = (PrivateLasso(alpha, epsilon=3.0, **TARGETS).fit(X, y) for alpha in (0.0, 0.02))
+    assert np.abs(strong.coef_).sum() < 0.8 * np.abs(plain.coef_).sum()
+    selected = PrivateLasso("select", epsilon=3.0, **TARGETS).fit(X, y)
+    assert selected.support_.tolist() == [0, 1, 2]
+
+
+def test_predictions_stay_in_the_range_of_the_target():
+    X, y, _ = make(2000)
+    model = PrivateLinearRegression(epsilon=np.inf, target_bounds=(2, 4), feature_bounds=(0, 1))
+    predicted = model.fit(X, y).predict(X)
+    assert predicted.min() == 2.0
+    assert predicted.max() == 4.0
 
 
 def test_an_outlier_in_the_target_is_clipped_to_the_bounds():
@@ -80,31 +145,43 @@ def test_an_outlier_in_the_target_is_clipped_to_the_bounds():
     wild[0] = 1e9
     tame = y.copy()
     tame[0] = 9.0
-    fits = [
-        PrivateLasso(epsilon=np.inf, target_bounds=(-3, 9)).fit(X, target).coef_
-        for target in (wild, tame)
-    ]
+    fits = [PrivateLasso(epsilon=np.inf, **TARGETS).fit(X, target).coef_ for target in (wild, tame)]
     assert np.array_equal(*fits)
 
 
-def test_dense_and_sparse_rows_give_the_same_model():
+# Rows of unit length need ranges that start at 0.
+@pytest.mark.parametrize(
+    ("solver", "bounds"), [("auto", (0, 1)), ("auto", (-2, 2)), ("exact", (0, 1))]
+)
+def test_dense_and_sparse_rows_give_the_same_model(solver, bounds):
     X, y, _ = make(500)
     X[X < 0.5] = 0
     models = [
-        PrivateLasso(epsilon=np.inf, target_bounds=(-3, 9)).fit(rows, y)
+        PrivateLasso(
+            1e-3, epsilon=np.inf, solver=solver, target_bounds=(-3, 9), feature_bounds=bounds
+        ).fit(rows, y)
         for rows in (X, sparse.csr_matrix(X))
     ]
-    assert models[0].coef_ == pytest.approx(models[1].coef_, abs=1e-8)
-    assert models[0].predict(X) == pytest.approx(models[1].predict(sparse.csr_matrix(X)), abs=1e-7)
+    assert models[0].coef_ == pytest.approx(models[1].coef_, abs=1e-5)
+    assert models[0].predict(X) == pytest.approx(models[1].predict(sparse.csr_matrix(X)), abs=1e-4)
 
 
 def test_new_rows_outside_the_ranges_are_clipped_whether_dense_or_sparse():
     X, y, _ = make(500)
-    model = PrivateLasso(epsilon=np.inf, target_bounds=(-3, 9), feature_bounds=(0, 1)).fit(X, y)
+    model = PrivateLasso(epsilon=np.inf, **TARGETS).fit(X, y)
     wild = np.array([[5.0, 0, 0, -2.0, 0, 0.5]])
     tame = np.array([[1.0, 0, 0, 0, 0, 0.5]])
     for rows in (wild, sparse.csr_matrix(wild), tame):
         assert model.predict(rows) == pytest.approx(tame @ model.coef_ + model.intercept_)
+
+
+def test_a_row_with_a_missing_value_gets_the_prediction_of_the_middle():
+    X, y, _ = make(500)
+    model = PrivateLinearRegression(
+        epsilon=np.inf, target_bounds=(-3, 9), feature_bounds=(-1, 3)
+    ).fit(X, y)
+    missing = np.full((1, 6), np.nan)
+    assert model.predict(missing) == pytest.approx(model.predict(np.ones((1, 6))))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +191,9 @@ def test_new_rows_outside_the_ranges_are_clipped_whether_dense_or_sparse():
         ({"target_bounds": 3}, "pair of numbers"),
         ({"target_bounds": (0, np.inf)}, "finite"),
         ({"target_bounds": (0, 1), "alpha": -1}, "alpha"),
+        ({"target_bounds": (0, 1), "alpha": "best"}, "'auto', or 'select'"),
+        ({"target_bounds": (0, 1), "alpha": "select", "solver": "ssp"}, "Give a number"),
+        ({"target_bounds": (0, 1), "alpha": "select", "adjacency": "label"}, "Give a number"),
         ({"target_bounds": (0, 1), "epsilon": 0}, "epsilon"),
     ],
 )
@@ -121,18 +201,110 @@ def test_bad_settings_are_refused_and_cost_nothing(settings, words):
     X, y, _ = make(100)
     ledger = Ledger(1.0, 1e-6)
     with pytest.raises(InvalidArgument, match=words):
-        PrivateLasso(ledger=ledger, **settings).fit(X, y)
+        PrivateLasso(ledger=ledger, feature_bounds=(0, 1), **settings).fit(X, y)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (PrivateHuberRegressor(adjacency="label"), "PrivateLinearRegression"),
+        (PrivateHuberRegressor(solver="ssp"), "solver='auto'"),
+        (PrivateHuberRegressor(threshold=0), "threshold=0"),
+        (PrivatePoissonRegressor(solver="whitened-gd"), "solver='auto'"),
+        (PrivatePoissonRegressor(max_count=-1), "most=-1"),
+    ],
+    ids=repr,
+)
+def test_what_a_regressor_does_not_do_is_refused_before_anything_is_paid(model, words):
+    X, y, _ = make(100)
+    ledger = Ledger(1.0, 1e-6)
+    bounded = {"target_bounds": (0, 1)} if isinstance(model, PrivateHuberRegressor) else {}
+    with pytest.raises(InvalidArgument, match=words):
+        model.set_params(ledger=ledger, feature_bounds=(0, 1), **bounded).fit(X, y)
     assert ledger.entries == ()
 
 
 def test_a_range_read_from_the_rows_is_warned_about_and_noted():
-    X, y, _ = make(200)
+    X, y, _ = make(300)
     with pytest.warns(PrivacyLeakWarning, match="target_bounds"):
-        model = PrivateLasso().fit(X, y)
+        model = PrivateLasso(feature_bounds=(0, 1)).fit(X, y)
     assert "READ FROM THE ROWS" in str(model.privacy_)
 
 
-@parametrize_with_checks([PrivateLasso(), PrivateElasticNet()])
+def test_columns_without_ranges_are_taken_as_standardised_with_a_warning():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=4000)
+    with pytest.warns(MissingBoundsWarning, match=r"\[-3, 3\].*Give \(low, high\)"):
+        model = PrivateLinearRegression(epsilon=3.0, target_bounds=(-4, 4)).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_too_little_data_is_said_before_anything_is_spent():
+    X, y, _ = make(100)
+    needed = math.ceil(30 / gaussian_mu(0.1, 1e-6))
+    model = PrivateRidge(epsilon=0.1, **TARGETS)
+    with pytest.warns(TooLittleDataWarning, match=f"at least {needed} rows.*spent yet"):
+        model.quote(100, 6)
+    ledger = Ledger(1.0, 1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TooLittleDataWarning):
+            model.set_params(ledger=ledger).fit(X, y)
+        assert ledger.entries == ()
+        model.quote(needed, 6)
+
+
+def test_a_solver_object_gets_the_choice_of_alpha():
+    X, y, _ = make(3000)
+    solver = WhitenedLeastSquares(steps=15)
+    model = PrivateLasso(alpha="select", solver=solver, epsilon=5.0, **TARGETS).fit(X, y)
+    assert model.n_iter_ == 15
+    assert len(model.support_) <= 3
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove", "label"])
+def test_counts_have_a_log_link_and_a_cap(adjacency):
+    X, y = counts(6000)
+    model = PrivatePoissonRegressor(
+        max_count=15, epsilon=10.0, adjacency=adjacency, feature_bounds=(0, 1)
+    ).fit(X, y)
+    assert model.coef_ == pytest.approx([1.0, -1.0, 0.0], abs=0.15)
+    assert model.predict(X[:3]) == pytest.approx(np.exp(X[:3] @ model.coef_ + model.intercept_))
+    assert model.predict(np.full((1, 3), 0.5)).max() <= 15
+    assert "the largest count, given" in str(model.privacy_).replace("\n", " ")
+
+
+def test_rows_of_a_person_are_protected_together():
+    X, y, _ = make(4000)
+    groups = np.repeat(np.arange(2000), 2)
+    model = PrivateLinearRegression(epsilon=5.0, **TARGETS).fit(X, y, groups=groups)
+    assert model.privacy_.unit.is_person
+    assert model.score(X, y) > 0.95
+    capped = PrivateLinearRegression(
+        epsilon=5.0, person_weight="cap", rows_per_person=4, **TARGETS
+    ).fit(X, y, groups=groups)
+    assert capped.score(X, y) > 0.9
+
+
+def test_fitted_models_can_be_pickled():
+    X, y, _ = make(500)
+    model = PrivateRidge(epsilon=5.0, **TARGETS).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(model.predict(X), again.predict(X))
+
+
+@parametrize_with_checks(
+    [
+        PrivateLinearRegression(),
+        PrivateRidge(),
+        PrivateLasso(),
+        PrivateElasticNet(),
+        PrivateHuberRegressor(),
+        PrivatePoissonRegressor(),
+    ]
+)
 @pytest.mark.filterwarnings(*IGNORED)
 def test_regressors_keep_the_contract_of_scikit_learn(estimator, check):
     check(estimator)

@@ -28,7 +28,7 @@ from _support import (
 from hushfit import PrivateLogisticRegression
 from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, FeatureBounds, as_source
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.codes import CODES, SOFTMAX
+from hushfit.kernels.codes import CODES, ONE, SOFTMAX
 from hushfit.kernels.gradient import _slope, _weigh_outputs, _weight
 from hushfit.kernels.grid import add_on_grid
 from hushfit.kernels.line_search import _value
@@ -55,7 +55,7 @@ def weights(problem, seed=5, size=3.0):
     return size * np.random.default_rng(seed).normal(size=problem.shape)
 
 
-UNKNOWN_CODE = 1 + max(CODES)
+UNKNOWN_CODE = 1 + max(*CODES, ONE)
 PASSES = {
     "gradient": lambda block, w, code: block.gradient_sum(w, np.ones(1), code, 1.0, 2.0**-30),
     "difference": lambda block, w, code: block.difference_sum(

@@ -67,6 +67,7 @@ def test_a_fit_works_where_nothing_can_be_kept(tmp_path):
     assert "kept in None" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None,
     reason="only the superuser can become nobody",

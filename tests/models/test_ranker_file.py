@@ -7,6 +7,7 @@ import pytest
 
 from hushfit import PrivateRanker
 from hushfit.errors import InvalidArgument
+from hushfit.estimators import ChainedMaps, LayerMap, QuadraticMap
 from hushfit.models import is_ranker, load_ranker, save_ranker
 from hushfit.report import ranking_page
 
@@ -39,12 +40,82 @@ def test_a_ranker_reads_back(tmp_path, settings):
     assert "What is protected" in page
 
 
-def test_a_feature_map_is_not_saved(tmp_path):
-    model, _ = fitted(scorer=lambda X: X)
-    with pytest.raises(InvalidArgument, match="A feature map is code"):
-        save_ranker(model, tmp_path / "ranker.json")
+MAPS = {
+    "layer": LayerMap(np.arange(12.0).reshape(3, 4) / 12, activation="relu"),
+    "cosine": LayerMap(np.ones((3, 2)), [0.0, 1.0], "cosine"),
+    "quadratic": QuadraticMap(),
+    "chain": ChainedMaps([LayerMap(np.eye(3), activation="tanh"), QuadraticMap()]),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_feature_map_that_is_data_is_in_the_file(tmp_path, name):
+    model, X = fitted(scorer=MAPS[name])
+    save_ranker(model, tmp_path / "ranker.json")
+    read = load_ranker(tmp_path / "ranker.json")
+    np.testing.assert_array_equal(read.estimator.predict(X), model.predict(X))
+    assert [list(order) for order in read.estimator.rank(X)] == [list(o) for o in model.rank(X)]
+    assert "feature 1" in ranking_page(read)
+    with pytest.raises(InvalidArgument, match="has its own scorer"):
+        load_ranker(tmp_path / "ranker.json", scorer=MAPS[name])
+
+
+def test_a_feature_map_that_is_code_is_given_again(tmp_path):
+    model, X = fitted(scorer=np.square)
+    path = tmp_path / "ranker.json"
+    with pytest.raises(InvalidArgument, match=r"is code.*LayerMap.*without_map"):
+        save_ranker(model, path)
+    assert not path.exists()
+    save_ranker(model, path, without_map=True)
+    with pytest.raises(InvalidArgument, match=r"load_ranker\(path, scorer=map\)"):
+        load_ranker(path)
+    read = load_ranker(path, scorer=np.square)
+    np.testing.assert_array_equal(read.estimator.predict(X), model.predict(X))
+    with pytest.raises(InvalidArgument, match="Give the map that it was fitted with"):
+        load_ranker(path, scorer=lambda X: X[:, :1]).estimator.predict(X)
     with pytest.raises(InvalidArgument, match="not a fitted ranker"):
-        save_ranker(PrivateRanker(), tmp_path / "ranker.json")
+        save_ranker(PrivateRanker(), path)
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        {"kind": "layer", "weights": [[1.0]], "offsets": [0.0], "activation": "relu"},
+        {"kind": "layer", "weights": [[1, 2], [3]], "offsets": [0.0], "activation": "relu"},
+        {"kind": "layer", "weights": [], "offsets": [], "activation": "linear"},
+        {"kind": "layer", "weights": [["x"]] * 3, "offsets": [0.0], "activation": "relu"},
+        {"kind": "chain", "maps": []},
+        {"kind": "chain", "maps": [{"kind": "chain", "maps": [{"kind": "quadratic"}]}]},
+        {"kind": "quadratic", "module": "os"},
+        {"kind": "numpy.square"},
+        ["quadratic"],
+        "forest",
+    ],
+)
+def test_other_feature_maps_in_a_file_are_refused(tmp_path, scorer):
+    from hushfit.models._file import _digest
+
+    path = tmp_path / "ranker.json"
+    save_ranker(fitted(scorer=QuadraticMap())[0], path)
+    contents = json.loads(path.read_text())
+    contents["settings"]["scorer"] = scorer
+    contents.pop("hash")
+    path.write_text(json.dumps({**contents, "hash": _digest(contents)}))
+    with pytest.raises(InvalidArgument):
+        load_ranker(path)
+
+
+def test_maps_that_make_no_sense_are_refused():
+    for wrong in (
+        lambda: LayerMap(np.zeros(3)),
+        lambda: LayerMap([[np.nan]]),
+        lambda: LayerMap(np.eye(2), [1.0]),
+        lambda: LayerMap(np.eye(2), activation="step"),
+        lambda: ChainedMaps([np.square]),
+        lambda: LayerMap(np.eye(2)).width(3),
+    ):
+        with pytest.raises(InvalidArgument):
+            wrong()
 
 
 @pytest.mark.parametrize(

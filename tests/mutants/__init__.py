@@ -12,6 +12,7 @@ from .noise import NOISE
 from .persons import PERSONS
 from .queries import QUERIES
 from .ranking import RANKING
+from .regression import REGRESSION
 from .search import SEARCH
 from .side_channels import SIDE_CHANNELS
 from .solvers import SOLVERS
@@ -22,6 +23,7 @@ MUTANTS: dict[str, Mutant] = {
         QUERIES,
         PERSONS,
         RANKING,
+        REGRESSION,
         NOISE,
         SOLVERS,
         FEDERATED,

@@ -17,13 +17,16 @@ from hushfit.release.mechanisms import _permuted as permuted
 from hushfit.release.mechanisms import _regularised_minimiser as output
 from hushfit.release.mechanisms import perturbed_minimiser as minimiser
 from hushfit.release.queries import _admm as admm
+from hushfit.release.queries import _class_counts as class_counts
 from hushfit.release.queries import _column_histogram as quantile
 from hushfit.release.queries import _gradient as gradient
 from hushfit.release.queries import _hessian as hessian
 from hushfit.release.queries import _joint as joint
 from hushfit.release.queries import _label_statistic as label
+from hushfit.release.queries import _line_derivatives as line_derivatives
 from hushfit.release.queries import _logistic_gradient as logistic
 from hushfit.release.queries import _margin_histogram as histogram
+from hushfit.release.queries import _record_sum as record_sum
 from hushfit.release.queries import _score as score
 from hushfit.release.queries import _second_moment as moment
 
@@ -73,6 +76,16 @@ def by_the_mean_of_the_batch():
 
 def metric_not_copied():
     return swapped(gradient.Metric, __post_init__=lambda self: None)
+
+
+def everything_shortened():
+    return swapped(
+        gradient.RankOneMetric,
+        lengths=lambda self, block, intercept: np.full(
+            len(block.margins(np.zeros(len(self.direction) + (not intercept)))),
+            self.factor / self.scale,
+        ),
+    )
 
 
 def plain_sums():
@@ -508,6 +521,34 @@ QUERIES = (
         "A replaced record is taken to change one bin of a histogram, and it changes two.",
         one_sided(histogram.MarginHistogram),
         (f"sensitivity of margin histogram {_RO}",),
+    ),
+    Mutant(
+        "class counts, one class",
+        "hushfit.release.queries._class_counts",
+        "A replaced record is taken to change the count of one class, and it changes two.",
+        one_sided(class_counts.ClassCounts),
+        (f"sensitivity of class counts {_RO}",),
+    ),
+    Mutant(
+        "sum of records, one side",
+        "hushfit.release.queries._record_sum",
+        "A replaced record is taken to move the sum by one length, and it moves it by two.",
+        one_sided(record_sum.RecordSum),
+        (f"sensitivity of sum of records {_RO}",),
+    ),
+    Mutant(
+        "derivatives along a line, one side",
+        "hushfit.release.queries._line_derivatives",
+        "A replaced record is taken to change a derivative within [0, 1], and it has a sign.",
+        one_sided(line_derivatives.LineDerivatives),
+        (f"sensitivity of derivatives along a line {_RO}",),
+    ),
+    Mutant(
+        "lengths in a metric of rank one",
+        "hushfit.release.queries._gradient",
+        "Records are taken to be as short along all directions as along the shortened one.",
+        everything_shortened,
+        (f"sensitivity of gradient, rank one {_RO}", f"sensitivity of gradient, rank one {_AR}"),
     ),
     Mutant(
         "columns not composed",

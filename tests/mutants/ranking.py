@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hushfit.kernels import lists as kernels
 from hushfit.privacy import replaces_one
 from hushfit.privacy.accounting import pld
 from hushfit.privacy.costs import _cost as costs
@@ -52,6 +53,36 @@ def layers_taken_as_normalised():
         problem = RankingProblem(None, 1, F.shape[1], "label", hidden)
         scores, _ = original(F, weights, hidden)
         return scores, original(F, spectrally_normalised(weights, problem), hidden)[1]
+
+    return swapped(bayes, scores_and_gram=scores_and_gram)
+
+
+def sums_that_cancel_taken_as_exact():
+    """The norm of a gradient from inner products of which nearly all digits cancel."""
+
+    def norm_of(problem, weights, documents, j):
+        F = documents.features_of(j, centred=problem.hidden == 0)
+        scores, gram = bayes.scores_and_gram(F, weights, problem.hidden)
+        Q = np.empty((len(F), len(F)))
+        kernels.utility_slopes(scores, problem.loss.depth, Q)
+        squares = np.diag(Q @ gram @ Q.T)
+        error = bayes.ABSOLUTE_ERROR * len(F) * np.sqrt(np.diag(gram).max())
+        return np.sqrt(max(squares.max(), 0.0)) + error
+
+    return swapped(bayes, _norm_of=norm_of)
+
+
+def units_summed_in_another_order():
+    """Which hidden units are active is found by another product than gradients are made of."""
+
+    def scores_and_gram(F, weights, hidden):
+        d = F.shape[1]
+        if hidden == 0:
+            return F @ weights, F @ F.T
+        inner, outer = weights[: d * hidden].reshape(d, hidden), weights[(d + 1) * hidden :]
+        units = F @ inner + weights[d * hidden : (d + 1) * hidden]
+        values, slopes = np.maximum(units, 0.0), (units > 0) * outer
+        return values @ outer, (F @ F.T + 1.0) * (slopes @ slopes.T) + values @ values.T
 
     return swapped(bayes, scores_and_gram=scores_and_gram)
 
@@ -125,6 +156,20 @@ RANKING = (
         layers_taken_as_normalised,
         ("sensitivity of BayesRank, network of large weights",),
         "thesis ch. 6",
+    ),
+    Mutant(
+        "cancelled sums as exact",
+        "hushfit.release.queries._bayes_rank",
+        "The bound on a gradient comes from inner products whose rounding errors are left out.",
+        sums_that_cancel_taken_as_exact,
+        ("sensitivity of BayesRank, one document far away",),
+    ),
+    Mutant(
+        "units in another order",
+        "hushfit.release.queries._bayes_rank",
+        "The bound counts as inactive hidden units that the gradient has as active.",
+        units_summed_in_another_order,
+        ("sensitivity of BayesRank, hidden unit at zero",),
     ),
     Mutant(
         "radii for diameters",

@@ -30,7 +30,13 @@ from hushfit.release import (
 from hushfit.unit import PrivacyUnit
 
 LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_array}
-over_layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+over_layouts = pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param(layout, id=name, marks=[pytest.mark.slow] if name == "F" else [])
+        for name, layout in LAYOUTS.items()
+    ],
+)
 over_relations = pytest.mark.parametrize("relation", list(RECORD_RELATIONS), ids=str)
 # First and last rows of blocks of 4,096 and of 8,192 rows.
 EDGES = (
@@ -76,9 +82,7 @@ def worst_ratio(example, relation, layout, rng, pairs, edges=EDGES):
             for x in (one, np.full(3, np.nan) if relation is Relation.ADD_REMOVE else other):
                 X, y = rows.copy(), example.labels.copy()
                 X[row], y[row] = x, example.draw_label(rng)
-                answers.append(
-                    answer(as_source(layout(X), y, fit_intercept=query.problem.fit_intercept))
-                )
+                answers.append(answer(_examples.source_for(query.problem, layout(X), y)))
             worst = max(worst, apart(*answers) / bound)
     return worst
 

@@ -1,6 +1,7 @@
 """``solver="auto"``: a choice by public numbers, and denoising by post-processing alone."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ from hushfit.penalties import L1, ScaledL2, Zero
 from hushfit.privacy import Budget, SeededSampler, gaussian_mu
 from hushfit.release.curator import Curator
 from hushfit.solvers import (
-    ProximalGradient,
+    HeavyBall,
     Recalibrated,
+    Tempered,
     WhitenedGradientDescent,
     choose_solver,
     run,
@@ -30,26 +32,33 @@ from hushfit.solvers.newton._whitened import Settings
 
 # Choosing
 
-WHITENED, PLAIN = WhitenedGradientDescent(), ProximalGradient()
+WHITENED = WhitenedGradientDescent()
+FEW, MANY = HeavyBall(steps=60), HeavyBall(steps=200)
 CHOICES = [
-    (Logistic(), 1, Zero(), 784, Recalibrated(WHITENED)),
-    (Softmax(10), 10, Zero(), 784, WHITENED),
-    (HuberHinge(), 1, Zero(), 784, WHITENED),
-    (OneVsRest(HuberHinge(), 4), 4, ScaledL2(0.1), 784, WHITENED),
-    (Logistic(), 1, L1(0.1), 784, PLAIN),
-    (Logistic(), 1, Zero(), 1500, PLAIN),
-    (Softmax(10), 10, ScaledL2(0.1), 1500, PLAIN),
+    (Logistic(), 1, Zero(), 784, 1000, Recalibrated(WHITENED)),
+    (Softmax(10), 10, Zero(), 784, 1_000_000, Tempered(WHITENED)),
+    (Softmax(10), 10, Zero(), 784, 100, Tempered(WHITENED, share=0.1)),
+    (OneVsRest(Logistic(), 4), 4, Zero(), 784, 1_000_000, Tempered(WHITENED)),
+    (HuberHinge(), 1, Zero(), 784, 1000, WHITENED),
+    (OneVsRest(HuberHinge(), 4), 4, ScaledL2(0.1), 784, 1000, WHITENED),
+    (Logistic(), 1, L1(0.1), 784, 1000, FEW),
+    (Logistic(), 1, Zero(), 1500, 1000, Recalibrated(FEW)),
+    (Logistic(), 1, Zero(), 1500, 10_000_000, Recalibrated(MANY)),
+    (Softmax(10), 10, ScaledL2(0.1), 1500, 1000, FEW),
+    (Softmax(10), 10, Zero(), 1500, 10_000_000, Tempered(MANY)),
 ]
 
 
 @pytest.mark.parametrize(
-    ("loss", "outputs", "penalty", "d", "expected"), CHOICES, ids=lambda value: str(value)[:30]
+    ("loss", "outputs", "penalty", "d", "n", "expected"),
+    CHOICES,
+    ids=[f"{loss}-{d}-{n}-{penalty}" for loss, _, penalty, d, n, _ in CHOICES],
 )
 @pytest.mark.parametrize("epsilon", [0.05, 1.6])
-def test_the_choice_follows_from_loss_penalty_and_number_of_columns(
-    loss, outputs, penalty, d, expected, epsilon
+def test_the_choice_follows_from_loss_penalty_rows_and_columns(
+    loss, outputs, penalty, d, n, expected, epsilon
 ):
-    problem = problem_for(np.empty((1000, d)), loss, outputs, penalty=penalty)
+    problem = replace(problem_for(np.empty((2, d)), loss, outputs, penalty=penalty), n_units=n)
     assert choose_solver(problem, Budget(epsilon, 1e-8)) == expected
 
 

@@ -581,9 +581,9 @@ def test_step_sizes_start_where_the_last_ones_were():
     """Every ten searches the largest candidate is 1.2 times the largest step taken, and never
     larger than before.
     """
-    from hushfit.solvers.gradient._line_search import _StepSizes
+    from hushfit.solvers.gradient import StepSizes
 
-    sizes = _StepSizes(DPBLS(candidates=5, shrink=0.5), 16.0)
+    sizes = StepSizes(16.0, shrink=0.5, candidates=5)
     for k in (4, 2, 3, 2, 3, 4, 5, 4, 3, 4):
         sizes = sizes.after(k)
     assert sizes.largest == pytest.approx(1.2 * 4.0)

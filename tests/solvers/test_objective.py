@@ -432,6 +432,7 @@ def measured_mu(tables, query, multiplier, direction, count=2000):
 CANARY_ERROR = 5 * math.sqrt(2 / 2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", [1.0, 0.5], ids=["right", "half the noise"])
 def test_label_flip_canary_has_its_known_answer(bug):
     """A flipped label changes the gradient by x/n and no Hessian: mu is half of what is paid."""
@@ -442,6 +443,7 @@ def test_label_flip_canary_has_its_known_answer(bug):
     assert (abs(found - 0.5) <= CANARY_ERROR) == (bug == 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", [1.0, 0.5], ids=["right", "half the noise"])
 def test_full_strength_canary_is_nearly_as_loud_as_paid_for(bug):
     """Two records on opposite sides, slopes saturated by a public linear term: the full shift."""

@@ -188,6 +188,6 @@ def test_what_it_does_not_cover_is_refused_with_the_reason():
 
 
 def test_auto_is_this_solver_where_features_are_public():
-    problem = labelled(Logistic(), Zero(), two_classes(50, 3))
+    problem = labelled(Logistic(), ScaledL2(0.1), two_classes(50, 3))
     for epsilon in (1.0, np.inf):
         assert solver_from("auto", problem, Budget(epsilon, 1e-5)) == OneRelease()

@@ -709,6 +709,7 @@ def attack(monkeypatch, exact_start, runs=200, n=1000, rho=1e-3, epsilon=1.0, de
     return max(right, 1 - right)
 
 
+@pytest.mark.slow
 def test_a_dual_start_from_the_exact_gradient_gives_a_record_away(monkeypatch):
     """The published start against ours, same noise: distinguished always, or hardly ever."""
     assert attack(monkeypatch, exact_start=True) > 0.99

@@ -32,6 +32,7 @@ from hushfit.audit.attacks import (
     audit_solver,
     claim_of,
     estimator_mechanism,
+    first_proved,
     gradient_canaries,
     one_run,
     one_run_epsilon,
@@ -77,6 +78,7 @@ from hushfit.audit.checks import (
     fuzz_person_sensitivity,
     fuzz_sensitivity,
     noise_findings,
+    source_for,
     worst_laws,
 )
 from hushfit.audit.suite import (
@@ -151,6 +153,7 @@ __all__ = [
     "exact_findings",
     "example_queries",
     "explain",
+    "first_proved",
     "fuzz_person_sensitivity",
     "fuzz_sensitivity",
     "gradient_canaries",
@@ -164,6 +167,7 @@ __all__ = [
     "owner_attacks",
     "row_level_attack",
     "search_attacks",
+    "source_for",
     "trimmed_checks",
     "worst_laws",
 ]

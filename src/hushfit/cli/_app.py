@@ -117,6 +117,9 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         return _refused(
             "interrupted", "Interrupted. Payments that were made stay.", INTERRUPTED, as_json
         )
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()  # the help itself, as click has it for a verb without a subcommand
+        return BAD_INPUT
     except click.ClickException as error:
         text = f"{error.format_message()} See `{_verb_of(error)} --help`."
         return _refused("usage", text, BAD_INPUT, as_json)

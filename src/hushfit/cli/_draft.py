@@ -120,7 +120,7 @@ class ColumnDraft:
         """A column of the schema, or None for free text and identifiers."""
         if self.is_numeric:
             low, high = rounded_outwards(float(self.low), float(self.high))
-            return NumericColumn(name, low, high)
+            return NumericColumn(name, low, high, integer=not self.fractions)
         labels = sorted(set(self.labels.values()) - {OTHER})
         return (
             CategoricalColumn(name, tuple(labels)) if 0 < len(labels) <= _MAX_CATEGORIES else None
@@ -131,17 +131,23 @@ def draft_schema(
     tables: Sequence[Table], target: str, watch: Watch | None
 ) -> tuple[SchemaFile, DraftNotes]:
     """A schema with everything in it marked as unconfirmed."""
-    drafts: dict[str, ColumnDraft] = {}
-    for table in tables:
-        for batch in table_batches(table, None, watch):
-            for name in batch.schema.names:
-                drafts.setdefault(name, ColumnDraft()).add(batch.column(name))
+    drafts = scanned(tables, watch)
     if target not in drafts:
         known = ", ".join(drafts) or "none, since there are no rows"
         raise InvalidArgument(
             f"the table has no column {target!r} to predict. Its columns: {known}."
         )
     return _assembled(drafts, target)
+
+
+def scanned(tables: Sequence[Table], watch: Watch | None) -> dict[str, ColumnDraft]:
+    """What is in each column of the tables."""
+    drafts: dict[str, ColumnDraft] = {}
+    for table in tables:
+        for batch in table_batches(table, None, watch):
+            for name in batch.schema.names:
+                drafts.setdefault(name, ColumnDraft()).add(batch.column(name))
+    return drafts
 
 
 def _assembled(drafts: dict[str, ColumnDraft], target: str) -> tuple[SchemaFile, DraftNotes]:
@@ -214,5 +220,7 @@ def _note(draft: ColumnDraft) -> str:
     if not draft.missing:
         return ""
     return "Some cells are missing: " + (
-        "they become `fill`." if draft.is_numeric else "they become <other>."
+        'they become `fill`; missing = "indicator" adds a feature that says so.'
+        if draft.is_numeric
+        else "they become <other>."
     )

@@ -74,21 +74,28 @@ def print_wrapped(text: str) -> None:
     click.echo("\n".join(lines))
 
 
-def print_panel(title: str, text: str) -> None:
-    """Print a framed paragraph."""
+def print_panel(title: str, text: str, emphasised: str = "") -> None:
+    """Print a framed paragraph; the words ``emphasised``, which it starts with, in bold."""
     from rich.panel import Panel
     from rich.text import Text
 
     out = console()
+    shown = Text(text)
+    shown.stylize("bold", 0, len(emphasised))
     out.print(
         Panel(
-            Text(text),
+            shown,
             title=Text(title),
             title_align="left",
             border_style="green",
             width=min(out.width, 104),
         )
     )
+
+
+def print_guarantee(guarantee: Any) -> None:
+    """Print a guarantee; what it does not protect in bold, and first."""
+    print_panel("Guarantee", str(guarantee), "\n".join(guarantee.warnings))
 
 
 @contextmanager

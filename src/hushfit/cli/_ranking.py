@@ -1,12 +1,13 @@
 """What the verbs do with lists of documents: a schema with a ``query``, or a ranking model."""
 
 import shlex
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hushfit.cli._printing import at_terminal, print_json, print_message, print_panel, print_table
+from hushfit.cli._printing import at_terminal, print_json, print_message, print_table
 
 DEPTHS = (1, 2, 4, 8, 10)
 _WARNING = (
@@ -15,43 +16,126 @@ _WARNING = (
 )
 
 
-def fit_lists(schema: Any, ledger: Any, given: dict[str, Any]) -> None:
-    """``hushfit fit`` with a schema of lists: read, pay, fit, write."""
+# Options of `fit` that say nothing about lists.
+_FOR_TABLES = {
+    "model": "--model",
+    "penalty": "--penalty",
+    "alpha": "--alpha",
+    "l1_ratio": "--l1-ratio",
+    "person_weight": "--person-weight",
+    "accept_draft": "--accept-draft",
+}
+
+
+def fit_lists(
+    schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any], written: Set[str]
+) -> None:
+    """``hushfit fit`` with a schema of lists: read, pay, fit, write.
+
+    ``written`` has the names of the options that are on the command line.
+    """
+    from hushfit.cli._files import reserved_space
+    from hushfit.cli._paid_model import (
+        note_account_of_rows,
+        note_bound_account,
+        print_paid,
+        write_paid,
+    )
     from hushfit.data.lists import read_documents
-    from hushfit.models import Provenance, RankingModel, paid_receipt, ranker_json, write_whole
+    from hushfit.models import Provenance, RankingModel, paid_receipt, ranker_json
     from hushfit.privacy.ledger import redacted
 
+    schema = _settled(schema, given, written)
+    ledger = open_ledger()
     estimator = _estimator(schema, ledger, given)
-    table = read_documents(given["tables"], schema)
-    persons = table.list_persons()
+    note_account_of_rows(ledger, schema.person)
+    table = read_documents(given["tables"], schema, given["format_"])
+    persons = _persons(table.list_persons(), schema)
     _refuse_large_delta(given, table, persons)
-    estimator.fit(table.X, table.y, qid=table.qid, persons=persons)
+    with reserved_space(given["output"], (1 << 16) + 96 * table.X.shape[1]):
+        estimator.fit(table.X, table.y, qid=table.qid, persons=persons)
     command = redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj]))
     receipt, record = paid_receipt(ledger, estimator.receipt_)
     model = RankingModel(estimator, schema, receipt, Provenance.now(command))
     text, digest = ranker_json(model)
-    record(digest)  # before the file exists: every model file is in the ledger
-    write_whole(Path(given["output"]), text)
-    if given["as_json"]:
-        result = {"model": given["output"], "hash": digest}
-        print_json({**result, "guarantee": model.guarantee.to_dict()})
-        return
-    print_panel("Guarantee", str(model.guarantee))
-    click.echo(f"Model:  {given['output']}  (sha256 {digest[:12]}...)")
+    write_paid(text, digest, record, ledger, Path(given["output"]))
+    print_paid(model, ledger, digest, given, "lists")
+    note_bound_account(ledger, receipt)
+
+
+def _settled(schema: Any, given: dict[str, Any], written: Set[str]) -> Any:
+    """The schema with the options about persons; refuses options that would be ignored."""
+    from dataclasses import replace
+
+    from hushfit.errors import InvalidArgument
+
+    unused = [option for name, option in _FOR_TABLES.items() if name in written]
+    if unused:
+        raise click.UsageError(
+            f"{', '.join(unused)} would be ignored: {given['schema_path']} has a `query`, so a "
+            "ranking model is fitted. Leave it out."
+        )
+    if schema.unconfirmed:
+        raise InvalidArgument(
+            f"{given['schema_path']} was drafted from the rows and is not confirmed. Replace its "
+            "values by what is publicly known, and delete `confirm = true`. Nothing was spent."
+        )
+    if given["person"] is not None:
+        schema = replace(schema, person=given["person"])
+    if given["rows_per_person"] is not None:
+        schema = replace(schema, lists_per_person=given["rows_per_person"])
+    if schema.person is not None and schema.unit == "list":
+        raise InvalidArgument(
+            f"a column of persons is named ({schema.person!r}), but unit 'list' protects single "
+            "lists. Nothing was spent. Use unit 'person' in the schema, which protects all lists "
+            "of a person, 'labels', which protects all grades of a person, or name no person."
+        )
+    if "adjacency" in written:
+        _refuse_other_adjacency(schema, given["adjacency"])
+    return schema
+
+
+def _refuse_other_adjacency(schema: Any, adjacency: str) -> None:
+    if schema.unit != "labels":
+        allowed = ["replace-one", "add-remove"]
+    else:
+        allowed = ["label" if schema.person is None else "person-label"]
+    if adjacency not in allowed:
+        units = " with persons" if schema.person is not None and schema.unit == "labels" else ""
+        raise click.UsageError(
+            f"--adjacency {adjacency} does not suit unit {schema.unit!r}{units} of the schema, "
+            f"which takes {' or '.join(allowed)}. Leave --adjacency out, or change the unit. "
+            "Nothing was spent."
+        )
+
+
+def _persons(ids: Any, schema: Any) -> Any:
+    """Whose list each is, with the name of the column, which accounts of persons ask for."""
+    from hushfit.data import persons_of
+    from hushfit.unit import PrivacyUnit
+
+    if ids is None:
+        return None
+    unit = PrivacyUnit.person("mean", schema.lists_per_person, schema.person, record="list")
+    return persons_of(ids, len(ids), unit)
 
 
 def _estimator(schema: Any, ledger: Any, given: dict[str, Any]) -> Any:
     from hushfit import Budget, PrivateRanker
 
     Budget(given["epsilon"], given["delta"])  # refuses invalid values before a large file is read
+    loss = given["loss"] or ("bayesrank" if given["solver"] == "privbr" else "listnet")
     return PrivateRanker(
         epsilon=given["epsilon"],
         delta=given["delta"],
         unit=schema.unit,
-        adjacency=given["adjacency"],
+        loss=loss,
+        adjacency="replace-one" if schema.unit == "labels" else given["adjacency"],
         solver=given["solver"],
         max_grade=schema.max_grade,
+        max_list_length=schema.max_list_length,
         feature_bounds=schema.feature_bounds,
+        lists_per_person=schema.lists_per_person,
         ledger=ledger,
         random_state=given["seed"],
         verbose=int(at_terminal(given["as_json"])),
@@ -59,37 +143,44 @@ def _estimator(schema: Any, ledger: Any, given: dict[str, Any]) -> Any:
 
 
 def _refuse_large_delta(given: dict[str, Any], table: Any, persons: Any) -> None:
-    import numpy as np
-
+    from hushfit.data.lists import list_starts
     from hushfit.errors import InvalidArgument
 
-    n_units = len(np.unique(table.qid if persons is None else persons))
+    n_lists = len(list_starts(len(table.qid), table.qid)) - 1
+    n_units = n_lists if persons is None else persons.n_persons
     if given["delta"] > 1 / n_units and not given["allow_large_delta"]:
+        units = "lists" if persons is None else "persons"
         raise InvalidArgument(
-            f"--delta {given['delta']:g} is above one over the {n_units} units of privacy. Nothing "
-            f"was spent. Use a delta well below it, for instance {0.1 / n_units:.0e}, or "
-            "--allow-large-delta."
+            f"--delta {given['delta']:g} is above one over the {n_units} {units}: publishing all "
+            f"that is protected of one of them, chosen at random, would also satisfy that "
+            f"guarantee. Nothing was spent. Use a delta well below it, for instance "
+            f"{0.1 / n_units:.0e}, or --allow-large-delta."
         )
 
 
-def evaluate_lists(model_path: str, tables: tuple[str, ...], as_json: bool) -> None:
+def evaluate_lists(
+    model_path: str, tables: tuple[str, ...], format_: str | None, as_json: bool
+) -> None:
     """``hushfit evaluate`` with a ranking model: NDCG by depth."""
-    found = ndcg_of(model_path, tables)
+    found = ndcg_of(model_path, tables, format_)
     if as_json:
         print_json({**{f"ndcg@{k}": value for k, value in found.items()}, "warning": _WARNING})
         return
     rows = [[f"NDCG@{depth}", f"{value:.4f}"] for depth, value in found.items()]
     print_table(f"{model_path} on held-out lists", ["score", "value"], rows)
+    print_message(
+        "gains are 2**grade - 1, and a list without a relevant document counts as 0.", word="note"
+    )
     print_message(_WARNING, word="warning")
 
 
-def ndcg_of(model_path: str, tables: tuple[str, ...]) -> dict[int, float]:
+def ndcg_of(model_path: str, tables: tuple[str, ...], format_: str | None) -> dict[int, float]:
     """Mean NDCG of a ranking model on held-out lists, by depth."""
     from hushfit.data.lists import read_documents
     from hushfit.models import load_ranker
 
     model = load_ranker(model_path)
-    table = read_documents(tables, _schema_of(model, model_path))
+    table = read_documents(tables, _schema_of(model, model_path), format_)
     values = model.estimator.ndcg(table.X, table.y, table.qid, depths=DEPTHS)
     return dict(zip(DEPTHS, map(float, values), strict=True))
 
@@ -102,39 +193,42 @@ def _schema_of(model: Any, path: str) -> Any:
     return model.schema
 
 
-def predict_lists(model_path: str, tables: tuple[str, ...], output: str) -> None:
-    """``hushfit predict`` with a ranking model: query, score and place of each document."""
+def scored_documents(
+    model_path: str,
+    tables: tuple[str, ...],
+    format_: str | None,
+    keep: Sequence[str],
+    safe: Callable[[Any], str],
+) -> list[list[str]]:
+    """The lines of ``hushfit predict`` with a ranking model, under a header: kept columns, query,
+    score and place of each document.
+    """
     import numpy as np
 
-    from hushfit.cli.verbs.predict import without_formula
     from hushfit.data.lists import read_documents
-    from hushfit.models import load_ranker, write_whole
+    from hushfit.models import load_ranker
 
     model = load_ranker(model_path)
     schema = _schema_of(model, model_path)
-    table = read_documents(tables, schema)
+    table = read_documents(tables, schema, format_, graded=False, keep=keep)
     scores = model.estimator.predict(table.X)
     places = np.empty(len(scores), dtype=int)
     for order in model.estimator.rank(table.X, table.qid):
         places[order] = np.arange(1, len(order) + 1)
-    lines = [f"{schema.query},score,place\n"]
-    lines += [
-        f"{without_formula(q)},{score:.8g},{place}\n"
-        for q, score, place in zip(table.qid, scores, places, strict=True)
-    ]
-    if output == "-":
-        click.echo("".join(lines), nl=False)
-        return
-    write_whole(Path(output), lines)
-    click.echo(f"{len(scores)} documents scored in {output}")
+    kept = [list(map(safe, table.kept[name])) for name in keep]
+    queries = map(safe, table.qid)
+    cells = (f"{score:.8g}" for score in scores)
+    header = [*keep, schema.query, "score", "place"]
+    return [header, *map(list, zip(*kept, queries, cells, map(str, places), strict=True))]
 
 
-def report_lists(model_path: str, tables: tuple[str, ...], output: str) -> None:
+def report_lists(
+    model_path: str, tables: tuple[str, ...], format_: str | None, output: str
+) -> None:
     """``hushfit report`` with a ranking model."""
     from hushfit.models import load_ranker, ranker_json, write_whole
     from hushfit.report import ranking_page
 
     model = load_ranker(model_path)
-    scores = ndcg_of(model_path, tables) if tables else None
+    scores = ndcg_of(model_path, tables, format_) if tables else None
     write_whole(Path(output), ranking_page(model, ranker_json(model)[1], scores))
-    click.echo(f"Report: {output}")

@@ -6,8 +6,16 @@ PrivateLinearSVC                Linear support vector machine (huberised hinge l
 PrivateLogisticRegression       Logistic regression with a differential-privacy guarantee
 PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused lasso and a
                                 differential-privacy guarantee
+LINEAR                          The name of features that are the columns themselves
+additive_settings               The settings of an additive model; None for any other argument
+data_size                       N = n mu / a: how much the rows can show through the noise
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
+encode_labels                   Labels as numbers, by the public label set
 public_classes                  The label set, sorted
+TargetScale                     Targets mapped to [-1, 1] by their public range
+no_cell_quoted                  Report rows that are no table without quoting cells or sizes
+progress_bar                    A progress bar on the terminal
+refuse_extras                   Refuse sample weights and unknown arguments of ``fit``
 PersonSettings                  The settings of an estimator that say what the rows of one person
                                 weigh
 ProtectsPersons                 An estimator whose ``fit`` takes ``groups``
@@ -18,8 +26,21 @@ refuse_unused_settings          Refuse weights for the rows of a person where th
 split_groups                    The features, and whose row each is
 Fit                             Result of a private fit
 private_fit                     Fit one model
+STORED_MAPS                     Public feature maps of rankers that a model file can hold
+ChainedMaps                     Several feature maps, one after the other
+DocumentMap                     A map from documents to features that can be written down
+LayerMap                        A layer with public weights
+QuadraticMap                    All columns, and all products of two of them
+feature_map_from                Read what ``to_dict`` of a feature map wrote
 PrivateRanker                   Learning to rank with a differential-privacy guarantee
 mean_ndcg                       Mean NDCG over lists at several depths
+PrivateHuberRegressor           Linear regression that a few wild targets hardly move, with a
+                                differential-privacy guarantee
+PrivateLinearRegression         Least squares with a differential-privacy guarantee, without tuning
+PrivatePoissonRegressor         Regression of counts, with a log link and a differential-privacy
+                                guarantee
+PrivateRidge                    Linear regression with a squared penalty and a differential-privacy
+                                guarantee
 PrivateElasticNet               Linear regression with L1 and squared penalties and a
                                 differential-privacy guarantee
 PrivateLasso                    Linear regression with an L1 penalty and a differential-privacy
@@ -29,9 +50,18 @@ PrivateFeatureSelector          Keep the columns with the largest coefficients o
 """
 
 from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
+from hushfit.estimators._feature_maps import (
+    STORED_MAPS,
+    ChainedMaps,
+    DocumentMap,
+    LayerMap,
+    QuadraticMap,
+    feature_map_from,
+)
+from hushfit.estimators._features import LINEAR, additive_settings, data_size
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
-from hushfit.estimators._labels import public_classes
-from hushfit.estimators._linear import refusal_of_shape
+from hushfit.estimators._labels import encode_labels, public_classes
+from hushfit.estimators._linear import no_cell_quoted, refusal_of_shape, refuse_extras
 from hushfit.estimators._persons import (
     PersonSettings,
     ProtectsPersons,
@@ -42,29 +72,56 @@ from hushfit.estimators._persons import (
     split_groups,
 )
 from hushfit.estimators._private_fit import Fit, private_fit
+from hushfit.estimators._progress import progress_bar
 from hushfit.estimators._ranker import PrivateRanker, mean_ndcg
-from hushfit.estimators._regressors import PrivateElasticNet, PrivateLasso
+from hushfit.estimators._regressors import (
+    PrivateElasticNet,
+    PrivateHuberRegressor,
+    PrivateLasso,
+    PrivateLinearRegression,
+    PrivatePoissonRegressor,
+    PrivateRidge,
+    TargetScale,
+)
 from hushfit.estimators._selector import PrivateFeatureSelector
 
 __all__ = [
+    "LINEAR",
+    "STORED_MAPS",
+    "ChainedMaps",
+    "DocumentMap",
     "Fit",
+    "LayerMap",
     "PersonSettings",
     "Prepared",
     "PrivateElasticNet",
     "PrivateFeatureSelector",
     "PrivateGraphLogisticRegression",
+    "PrivateHuberRegressor",
     "PrivateLasso",
+    "PrivateLinearRegression",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivatePoissonRegressor",
     "PrivateRanker",
+    "PrivateRidge",
     "ProtectsPersons",
+    "QuadraticMap",
+    "TargetScale",
+    "additive_settings",
     "column_names",
+    "data_size",
+    "encode_labels",
+    "feature_map_from",
     "features_of",
     "mean_ndcg",
+    "no_cell_quoted",
     "persons_in",
     "private_fit",
+    "progress_bar",
     "public_classes",
     "refusal_of_shape",
+    "refuse_extras",
     "refuse_unused_settings",
     "split_groups",
 ]

@@ -1,5 +1,6 @@
 """Linear classifiers with a privacy guarantee."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +13,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import DataSource, FeatureBounds, as_source
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._features import (
+    additive_settings,
+    columns_of,
+    feature_map_of,
+    refuse_shapes_of_several_classes,
+    reshaped,
+    row_profile,
+)
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
     in_original_units,
     in_record_units,
+    input_names,
     no_cell_quoted,
     penalty_of,
     refuse_extras,
@@ -23,11 +33,12 @@ from hushfit.estimators._linear import (
 )
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
+from hushfit.features import AdditiveMap, FeatureMap, InputColumn, RowProfile, centred
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
-from hushfit.release import Quote, Randomness, Terms
+from hushfit.release import Quote, Randomness, Released, Terms
 from hushfit.solvers import Result
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -40,10 +51,14 @@ class Prepared:
     problem: Problem
     classes: AnyArray
     bounds: FeatureBounds | None
+    feature_map: FeatureMap | None = None
+    columns: tuple[InputColumn, ...] = ()
 
 
 class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
     """Base of the linear classifiers, which differ in their loss and in what they can predict."""
+
+    features: Any = "linear"  # of classes that do not take it
 
     def __init__(
         self,
@@ -63,7 +78,9 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        features: Any = "linear",
     ) -> None:
+        self.features = features
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -106,7 +123,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         fit = private_fit(
             prepared.source, prepared.problem, self.solver, self._terms(budget), self.verbose
         )
-        return self.accept(fit.result, fit.guarantee, prepared)
+        return self.accept(fit.result, fit.guarantee, prepared, fit.transcript)
 
     def quote(
         self,
@@ -141,11 +158,43 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
                 )
             n_classes = len(self.classes)
         unit = self.person_unit() if per_person else ROW
-        problem = self.problem(n_units, n_features, n_classes, unit)
+        columns = columns_of(
+            self.features, self._bounds(n_features), [f"x{j}" for j in range(n_features)]
+        )
+        feature_map = self.feature_map(n_units, columns)
+        problem = self.problem(n_units, n_features, n_classes, unit, feature_map)
         return quote_for(problem, self.solver, Budget(self.epsilon, self.delta))
 
+    def feature_map(self, n_units: int, columns: Sequence[InputColumn]) -> FeatureMap | None:
+        """The public map that rows go through in a fit with these settings.
+
+        Parameters
+        ----------
+        n_units : int
+        columns : sequence of InputColumn
+            What is public about the columns.
+
+        Returns
+        -------
+        FeatureMap or None
+            None if rows are used as they are.
+        """
+        return feature_map_of(
+            self.features,
+            columns,
+            n_units,
+            Budget(self.epsilon, self.delta),
+            Relation.parse(self.adjacency),
+            self._penalty(),
+        )
+
     def problem(
-        self, n_units: int, n_features: int, n_classes: int, unit: PrivacyUnit = ROW
+        self,
+        n_units: int,
+        n_features: int,
+        n_classes: int,
+        unit: PrivacyUnit = ROW,
+        feature_map: FeatureMap | None = None,
     ) -> Problem:
         """The public half of a fit with these settings.
 
@@ -153,21 +202,25 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         ----------
         n_units, n_features, n_classes : int
         unit : PrivacyUnit, default=ROW
+        feature_map : FeatureMap, optional
+            Its outputs are the columns of the problem.
 
         Returns
         -------
         Problem
         """
+        refuse_shapes_of_several_classes(self.features, n_classes)
         relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
         return Problem(
             self._loss(n_classes),
             self._penalty(),
             n_units,
-            n_features,
+            n_features if feature_map is None else feature_map.n_outputs,
             relation,
             bool(self.fit_intercept),
             outputs,
             privacy_unit=unit,
+            rotated=feature_map is not None and feature_map.rotated,
         )
 
     def prepare(self, X: Any, y: Any, groups: Any = None) -> "Prepared":
@@ -190,23 +243,36 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         self._penalty()
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
+        additive_settings(self.features)  # refuses what is not known
         X, y = validated_rows(self, X, y)
+        bounds = self._bounds(X.shape[1])
+        columns = columns_of(self.features, bounds, input_names(self))
         if self.classes is None:
             check_classification_targets(y)
         classes = public_classes(self.classes, y)
         labels = encode_labels(y, classes)
-        bounds = (
-            None
-            if self.feature_bounds is None
-            else FeatureBounds.parse(self.feature_bounds, X.shape[1])
-        )
+        n_units = X.shape[0] if persons is None else persons.n_persons
+        feature_map = self.feature_map(n_units, columns)
         source = as_source(
-            X, labels, fit_intercept=bool(self.fit_intercept), bounds=bounds, persons=persons
+            X,
+            labels,
+            fit_intercept=bool(self.fit_intercept),
+            bounds=bounds,
+            persons=persons,
+            feature_map=feature_map,
         )
-        problem = self.problem(source.n_units, X.shape[1], len(classes), source.privacy_unit)
-        return Prepared(source, problem, classes, bounds)
+        problem = self.problem(
+            source.n_units, X.shape[1], len(classes), source.privacy_unit, feature_map
+        )
+        return Prepared(source, problem, classes, bounds, feature_map, tuple(columns))
 
-    def accept(self, result: Result, guarantee: Guarantee, prepared: "Prepared") -> Any:
+    def accept(
+        self,
+        result: Result,
+        guarantee: Guarantee,
+        prepared: "Prepared",
+        transcript: Sequence[Released] = (),
+    ) -> Any:
         """Take over the result of a fit.
 
         Parameters
@@ -214,14 +280,37 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         result : Result
         guarantee : Guarantee
         prepared : Prepared
+        transcript : sequence of Released, optional
+            What was released; for an additive model it says where the rows lie.
 
         Returns
         -------
         self
         """
         self.classes_ = prepared.classes
-        self.n_features_in_ = prepared.problem.n_features
-        self.coef_, self.intercept_ = in_original_units(result.w, prepared.problem, prepared.bounds)
+        self.feature_map_ = prepared.feature_map
+        self.n_features_in_ = (
+            prepared.problem.n_features
+            if prepared.feature_map is None
+            else prepared.feature_map.n_inputs
+        )
+        # Weights of mapped columns stay in their units.
+        bounds = prepared.bounds if prepared.feature_map is None else None
+        self.coef_, self.intercept_ = in_original_units(result.w, prepared.problem, bounds)
+        multipliers = {made.name: made.noise_multiplier for made in guarantee.releases}
+        self.row_profile_: RowProfile = row_profile(
+            prepared.feature_map, prepared.problem, transcript, multipliers
+        )
+        settings = additive_settings(self.features)
+        if settings is not None and isinstance(prepared.feature_map, AdditiveMap):
+            self.coef_, self.intercept_ = reshaped(
+                self.coef_,
+                self.intercept_,
+                prepared.feature_map,
+                settings,
+                prepared.columns,
+                self.row_profile_,
+            )
         self.n_iter_ = result.steps
         self.privacy_: Guarantee = guarantee
         return self
@@ -230,7 +319,8 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         """Signed margin of each row: above zero for ``classes_[1]``; one column per class for more.
 
         Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)``
-        divided by each row's length (with the intercept's 1 in it, after ``feature_bounds``). A row
+        divided by each row's length (with the intercept's 1 in it, after ``feature_bounds``); with
+        a feature map, of the mapped row. A row
         with a missing or infinite value is the zero record here too: it lies on every boundary,
         unless ``nonfinite="raise"``. A column of ids that was no feature in training is left out.
 
@@ -253,15 +343,16 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=self.nonfinite == "raise",
             )
-        bounds = (
-            None
-            if self.feature_bounds is None
-            else FeatureBounds.parse(self.feature_bounds, X.shape[1])
-        )
+        bounds = self._bounds(X.shape[1])
         source = as_source(
-            X, np.zeros(X.shape[0]), fit_intercept=bool(self.fit_intercept), bounds=bounds
+            X,
+            np.zeros(X.shape[0]),
+            fit_intercept=bool(self.fit_intercept),
+            bounds=bounds,
+            feature_map=self.feature_map_,
         )
-        weights = in_record_units(self.coef_, self.intercept_, bounds)
+        units = bounds if self.feature_map_ is None else None
+        weights = in_record_units(self.coef_, self.intercept_, units)
         margins = np.empty((X.shape[0], len(weights)))
         for block in source.blocks():
             for k, w in enumerate(weights):
@@ -286,9 +377,48 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
 
     @property
     def support_(self) -> AnyArray:
-        """Columns with a coefficient other than zero, in any class."""
+        """Columns with a coefficient other than zero, in any class; with a feature map, of its
+        outputs.
+        """
         check_is_fitted(self)
         return np.flatnonzero(np.any(self.coef_ != 0, axis=0))
+
+    def shape_values(self, column: int, output: int = 0) -> tuple[Vector, Vector]:
+        """The shape function of a numeric column of an additive model, at its knots.
+
+        It is linear between knots. A margin is the sum of the shape functions, of the weights of
+        the other columns and of the intercept, divided by the length of the mapped row. Functions
+        are centred: their mean is zero over the rows, as far as the released second moment shows
+        where these lie, or over the range if it shows nothing.
+
+        Parameters
+        ----------
+        column : int
+            Number of the input column.
+        output : int, default=0
+            Number of the class, for more than two classes.
+
+        Returns
+        -------
+        knots : array
+            In [0, 1] of the public range.
+        values : array
+        """
+        check_is_fitted(self)
+        made = self.feature_map_
+        span = made.spans[column] if isinstance(made, AdditiveMap) else None
+        if not isinstance(made, AdditiveMap) or span is None or not span.intervals:
+            raise InvalidArgument(
+                f"column {column} has no shape function: it has one weight, in coef_. Shape "
+                "functions belong to numeric columns of a fit with features='additive'."
+            )
+        values = made.table(span) @ self.coef_[output, span.shape]
+        knots = np.linspace(0.0, 1.0, span.intervals + 1)
+        return knots, centred(values, self.row_profile_.masses.get(column))
+
+    def _bounds(self, n_features: int) -> FeatureBounds | None:
+        given = self.feature_bounds
+        return None if given is None else FeatureBounds.parse(given, n_features)
 
     def _penalty(self) -> Penalty:
         return penalty_of(self.penalty, self.alpha, self.l1_ratio)
@@ -303,6 +433,8 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         public.append("the names and number of the columns")
         if self.feature_bounds is not None:
             public.append(f"the range of every column, {given}")
+        if self.features != "linear":
+            public.append("the feature map, which no row enters")
         notes = [
             "Records are scaled to unit length; one with a missing or infinite value counts as the "
             "zero record."
@@ -373,10 +505,21 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         ``secure=False``.
     verbose : int, default=0
         1 shows a progress bar.
+    features : "linear", "additive", "centred", AdditiveFeatures or FeatureMap, default="linear"
+        What the model is linear in. ``"additive"`` fits a sum of one piecewise linear function per
+        column, ``"centred"`` straight lines centred in the range, through a public map that costs
+        no budget; both need ``feature_bounds``. Name columns
+        with two values, whole numbers or missing values in `hushfit.features.AdditiveFeatures`.
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        With a feature map, weights of its outputs, in units of these: for an additive model see
+        ``shape_values``.
+    feature_map_ : FeatureMap or None
+        The map that rows go through; None if they are used as they are.
+    row_profile_ : RowProfile
+        Of an additive model: where the rows lie, as far as the released second moment shows.
     intercept_ : array of shape (1,) or (n_classes,)
     classes_ : array
     n_iter_ : int

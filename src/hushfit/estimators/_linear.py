@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
-from hushfit.data import FeatureBounds
+from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument, NonFiniteRecords
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
 from hushfit.problem import Problem
@@ -92,6 +92,13 @@ def refusal_of_shape(error: ValueError) -> InvalidArgument | None:
     return None
 
 
+def input_names(estimator: Any) -> list[str]:
+    """Names of the columns that an estimator was given; x0, x1, ... where they have none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    count = int(estimator.n_features_in_)
+    return [f"x{j}" for j in range(count)] if names is None else [str(name) for name in names]
+
+
 def n_columns(X: Any) -> int:
     """The number of columns of a table."""
     with no_cell_quoted():
@@ -114,18 +121,18 @@ def refuse_extras(unsupported: dict[str, Any]) -> None:
 
 
 def in_original_units(
-    w: Vector, problem: Problem, bounds: FeatureBounds | None
+    w: Vector, problem: Problem, bounds: FeatureBounds | SignedBounds | None
 ) -> tuple[Matrix, Vector]:
     """Coefficients and intercepts in the units of the caller's columns."""
     coef = np.atleast_2d(problem.columns(w)).copy()
     intercept = (
-        np.atleast_2d(w)[:, problem.n_features].copy()
+        np.atleast_2d(w)[:, problem.n_features] * problem.constant
         if problem.fit_intercept
         else np.zeros(len(coef))
     )
     if bounds is not None:
-        coef /= bounds.high - bounds.low
-        intercept -= coef @ bounds.low
+        coef /= bounds.width
+        intercept -= coef @ bounds.origin
     return coef, intercept
 
 

@@ -63,7 +63,7 @@ def split_groups(X: Any, groups: Any, y: Any = None) -> tuple[Any, Ids | None]:
     if isinstance(groups, str):
         X, ids = _taken_out(X, groups)
     else:
-        ids = Ids(groups, _name_of(groups), n_rows)
+        ids = Ids(groups, name_of_ids(groups), n_rows)
         if ids.column in column_names(X):
             raise InvalidArgument(
                 f"X still has the column {ids.column!r} of the ids, which would make it a feature. "
@@ -154,7 +154,7 @@ def _without(X: Any, column: str) -> Any:
     return {name: X[name] for name in others} if isinstance(X, Mapping) else X[others]
 
 
-def _name_of(ids: Any) -> str | None:
+def name_of_ids(ids: Any) -> str | None:
     """The name of a series of ids, which is that of its column."""
     name = ids.unit.column if isinstance(ids, Persons) else getattr(ids, "name", None)
     return name if isinstance(name, str) and name else None

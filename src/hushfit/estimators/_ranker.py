@@ -16,6 +16,7 @@ from hushfit.data import FeatureBounds, Persons, persons_of
 from hushfit.data.lists import Documents, RankedLists, list_starts
 from hushfit.errors import InvalidArgument, NonFiniteRecords
 from hushfit.estimators._linear import no_cell_quoted
+from hushfit.estimators._persons import name_of_ids
 from hushfit.estimators._progress import progress_bar
 from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.ranking_problem import ListwiseLoss, RankingProblem
@@ -26,6 +27,7 @@ from hushfit.unit import LIST, PrivacyUnit
 UNITS = ("labels", "list", "person")
 DEPTH = 10
 _LARGEST_GRADE = 50.0  # gains are powers of two
+_LARGEST_VALUE = 1e100
 _LAYER_SEED = 0  # public: the same hidden layer for everybody
 
 
@@ -46,7 +48,8 @@ class PrivateRanker(BaseEstimator):
     loss : {"listnet", "listmle", "bayesrank"} or ListwiseLoss, default="listnet"
     scorer : "linear", "mlp" or a public feature map, default="linear"
         A map is a function, or an object with ``transform``, from documents to features, document
-        by document; scores are linear in them. It must not have been fitted on private rows.
+        by document; scores are linear in them. It must not have been fitted on private rows. Model
+        files hold `LayerMap`, `QuadraticMap` and `ChainedMaps` of `hushfit.estimators`.
     solver : str or solver, default="auto"
         ``"auto"``, ``"one-release"``, ``"privbr"``, ``"whitened-lists"``, ``"listwise-sgd"``, or an
         object of `hushfit.solvers.ranking` with its own settings.
@@ -134,8 +137,9 @@ class PrivateRanker(BaseEstimator):
             The query of each document; documents of one query must be adjacent.
         group : array of shape (n_lists,), optional
             The number of documents of each list, in their order; instead of ``qid``.
-        persons : array of shape (n_lists,), optional
-            Whose list each is.
+        persons : array or named series of shape (n_lists,), optional
+            Whose list each is. The name of a series is that of the column of ids, which accounts of
+            persons ask for.
 
         Returns
         -------
@@ -145,6 +149,8 @@ class PrivateRanker(BaseEstimator):
         self._check_settings(persons is not None)
         _refuse_labels_among_columns(X, y, qid)
         features = self._validated(X, reset=True)
+        if self.unit == "labels":
+            _refuse_huge(features)
         starts = list_starts(len(features), qid, group)
         self._refuse_long_lists(starts)
         grades = self._grades(y, len(features))
@@ -181,6 +187,11 @@ class PrivateRanker(BaseEstimator):
         check_is_fitted(self)
         features = np.nan_to_num(self._validated(X, reset=False), posinf=0.0, neginf=0.0)
         if self._hidden == 0:
+            if features.shape[1] != len(self.weights_):
+                raise InvalidArgument(
+                    f"The feature map gives {features.shape[1]} features, but the model was fitted "
+                    f"with {len(self.weights_)}. Give the map that it was fitted with."
+                )
             return np.asarray(features @ self.weights_)
         d, inner = features.shape[1], features.shape[1] * self._hidden
         outer = inner + self._hidden
@@ -270,8 +281,8 @@ class PrivateRanker(BaseEstimator):
             Cost, noise multipliers and planned releases. Print it.
         """
         self._check_settings(per_person)
-        unit = self._person_unit() if per_person else LIST
-        relation = self._relation(per_person)
+        unit = self.list_person_unit() if per_person else LIST
+        relation = self.relation(per_person)
         frozen = self._hidden > 0 and labels_only(relation) and self._loss().name == "listnet"
         width = self._hidden if frozen else n_features
         hidden = 0 if frozen else self._hidden
@@ -325,7 +336,18 @@ class PrivateRanker(BaseEstimator):
         if self.scorer == "mlp" and not (isinstance(self.hidden, int) and self.hidden > 0):
             raise InvalidArgument(f"hidden={self.hidden!r} is not a number of units. Give 256.")
 
-    def _relation(self, has_persons: bool) -> Relation:
+    def relation(self, has_persons: bool = False) -> Relation:
+        """The adjacency relation of a fit: that of labels where only they are protected.
+
+        Parameters
+        ----------
+        has_persons : bool, default=False
+            Whether ``persons`` are given to `fit`.
+
+        Returns
+        -------
+        Relation
+        """
         if self.unit == "labels":
             return Relation.PERSON_LABEL if has_persons else Relation.LABEL
         relation = Relation.parse(self.adjacency)
@@ -336,18 +358,41 @@ class PrivateRanker(BaseEstimator):
             )
         return relation
 
-    def _person_unit(self) -> PrivacyUnit:
-        return PrivacyUnit.person("mean", self.lists_per_person, record="list")
+    def list_person_unit(self, column: str | None = None) -> PrivacyUnit:
+        """The privacy unit of a fit with ``persons``.
+
+        Parameters
+        ----------
+        column : str, optional
+            Name of the column of ids.
+
+        Returns
+        -------
+        PrivacyUnit
+        """
+        return PrivacyUnit.person("mean", self.lists_per_person, column, record="list")
 
     def _persons(self, persons: Any, n_lists: int) -> Persons | None:
+        """Whose list each is: from ids, whose name is that of their column, or as compared
+        already.
+        """
         if persons is None:
             return None
+        if isinstance(persons, Persons):
+            if len(persons.codes) != n_lists or persons.unit != self.list_person_unit(
+                persons.unit.column
+            ):
+                raise InvalidArgument(
+                    "persons should have one person for each list, with these lists_per_person, "
+                    "and has not."
+                )
+            return persons
         ids = np.asarray(persons)
         if ids.shape != (n_lists,):
             raise InvalidArgument(
                 "persons should have one id for each list, in one dimension, and has not."
             )
-        return persons_of(ids, n_lists, self._person_unit())
+        return persons_of(ids, n_lists, self.list_person_unit(name_of_ids(persons)))
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Documents as an array in C order, mapped by public bounds or the public feature map."""
@@ -427,7 +472,7 @@ class PrivateRanker(BaseEstimator):
     def _problem(
         self, loss: ListwiseLoss, documents: Documents, owners: Persons | None, hidden: int
     ) -> RankingProblem:
-        relation = self._relation(owners is not None)
+        relation = self.relation(owners is not None)
         public = labels_only(relation)
         return RankingProblem(
             loss,
@@ -493,6 +538,16 @@ def _all_finite(features: AnyArray) -> bool:
     # A sum is finite if all entries are, unless it overflows: then each is looked at.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(features.sum())) or bool(np.isfinite(features).all())
+
+
+def _refuse_huge(documents: AnyArray) -> None:
+    """Refuse public documents whose squares are beyond floats, before anything is paid."""
+    # A nan, which a feature map may give, is not below it either.
+    if not max(float(documents.max()), -float(documents.min())) <= _LARGEST_VALUE:
+        raise InvalidArgument(
+            f"X has a value beyond {_LARGEST_VALUE:g}, or the feature map gives one. Documents are "
+            "public with unit='labels': scale or clip that column first. Nothing was charged."
+        )
 
 
 def _refuse_labels_among_columns(X: Any, y: Any, qid: Any) -> None:

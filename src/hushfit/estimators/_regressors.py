@@ -1,32 +1,53 @@
-"""Sparse linear regression with a privacy guarantee."""
+"""Linear regression, of numbers and of counts, with a privacy guarantee.
 
+Where rows are private, the default solver works on records that keep their lengths, in the public
+ranges of the columns: docs/algorithms/least-squares.md. Every other solver gets records of length
+one. Where labels alone are private, there is one release: docs/algorithms/one-release.md.
+"""
+
+import sys
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import ndtr
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import Vector
-from hushfit.data import FeatureBounds, as_source
-from hushfit.errors import InvalidArgument, PrivacyLeakWarning
+from hushfit.data import FeatureBounds, RecordScaling, SignedBounds, as_source, scaling_of
+from hushfit.errors import (
+    InvalidArgument,
+    MissingBoundsWarning,
+    PrivacyLeakWarning,
+    TooLittleDataWarning,
+)
 from hushfit.estimators._linear import (
     in_original_units,
-    in_record_units,
     no_cell_quoted,
     refuse_extras,
     validated_rows,
 )
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
-from hushfit.losses import LeastSquares, Squared
-from hushfit.penalties import L1, ElasticNet, Penalty
-from hushfit.privacy import Budget, Guarantee, Relation, labels_only
+from hushfit.losses import LeastSquares, Loss, Poisson, Squared
+from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL2, Zero
+from hushfit.privacy import Budget, Guarantee, Relation, gaussian_mu, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
+from hushfit.solvers import SOLVERS, WhitenedLeastSquares, WhitenedPoisson
 from hushfit.unit import ROW, PrivacyUnit
+
+_CHOSEN = ("auto", "select")
+# The weight of a penalty where "auto" cannot be chosen from releases: other solvers, public
+# features.
+_USUAL_ALPHA = 1e-3
+# Range of every column if none is given: that of standardised columns.
+_ASSUMED_BOUNDS = (-3.0, 3.0)
+# Number of units times the Gaussian parameter mu, below which noise hides the mean target.
+_LEAST_SIGNAL = 30.0
 
 
 @dataclass(frozen=True)
@@ -50,11 +71,11 @@ class TargetScale:
                 stacklevel=4,
             )
             low, high = float(y.min()), float(y.max())
-            high = high if high > low else low + 1.0
+            high = high if high > low else low + max(1.0, 1e-9 * abs(low))
         else:
             low, high = cls._checked(bounds)
         if fit_intercept:
-            return cls(low, high, (low + high) / 2, (high - low) / 2)
+            return cls(low, high, low + (high - low) / 2, (high - low) / 2)
         return cls(low, high, 0.0, max(abs(low), abs(high)))
 
     @staticmethod
@@ -65,7 +86,10 @@ class TargetScale:
             raise InvalidArgument(
                 f"target_bounds={bounds!r} is not a pair of numbers. Give (low, high)."
             ) from None
-        if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(high - low) and low < high):
+        # Targets are divided by half of the width, which must be a number of full precision.
+        if not (
+            np.isfinite(low) and np.isfinite(high) and 2 * sys.float_info.min <= high - low < np.inf
+        ):
             raise InvalidArgument(
                 f"target_bounds=({low:g}, {high:g}) is not a range. Give finite numbers with low < "
                 "high."
@@ -81,44 +105,117 @@ class TargetScale:
     def __call__(self, y: Vector) -> Vector:
         return (np.clip(y, self.low, self.high) - self.centre) / self.half_width
 
+    def in_units_of_targets(self, coef: Vector, intercept: float) -> tuple[Vector, float]:
+        """Coefficients and intercept of the target itself, from those of the mapped one."""
+        return coef * self.half_width, float(intercept * self.half_width + self.centre)
 
-class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
-    """Base of the regressors, which differ in their penalty."""
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        adjacency: str = "replace-one",
-        target_bounds: Any = None,
-        solver: Any = "auto",
-        feature_bounds: Any = None,
-        fit_intercept: bool = True,
-        nonfinite: str = "zero",
-        person_weight: str = "mean",
-        rows_per_person: int | None = None,
-        ledger: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.target_bounds = target_bounds
-        self.solver = solver
-        self.feature_bounds = feature_bounds
-        self.fit_intercept = fit_intercept
-        self.nonfinite = nonfinite
-        self.person_weight = person_weight
-        self.rows_per_person = rows_per_person
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
+@dataclass(frozen=True, eq=False)
+class _Settled:
+    """The choices of a fit that follow from its settings alone."""
 
-    def _penalty(self) -> Penalty:
+    solver: Any
+    scaling: RecordScaling
+    penalty: Penalty
+
+
+class TargetMap(Protocol):
+    """A public map of targets, and of coefficients back to their units."""
+
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
+
+    def __call__(self, y: Vector) -> Vector: ...
+
+    def in_units_of_targets(self, coef: Vector, intercept: float) -> tuple[Vector, float]: ...
+
+
+class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
+    """Base of the regressors, which differ in loss and penalty."""
+
+    # The penalty's weight when alpha is no setting.
+    alpha: Any = "auto"
+    positive: bool = False
+    _engine: ClassVar[type[WhitenedLeastSquares] | type[WhitenedPoisson]] = WhitenedLeastSquares
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    solver: Any
+    feature_bounds: Any
+    fit_intercept: bool
+    nonfinite: str
+    ledger: Any
+    random_state: Any
+    verbose: int
+
+    def _penalty(self, alpha: float) -> Penalty:
+        """The penalty of weight alpha."""
         raise NotImplementedError
+
+    def _loss(self, scaling: RecordScaling, scale: Any) -> Loss:
+        raise NotImplementedError
+
+    def _scale(self, y: Vector) -> "TargetMap":
+        raise NotImplementedError
+
+    def _mean(self, margins: Vector) -> Vector:
+        """Predictions in the units of the mapped target."""
+        raise NotImplementedError
+
+    def _settled(self) -> _Settled:
+        """Solver, scaling of the records and penalty, from the settings."""
+        chosen = self._chosen_alpha()
+        if self._features_are_public:
+            return self._without_choice(self.solver, self._label_scaling, chosen)
+        solver: Any = self._engine() if self.solver == "auto" else self.solver
+        made = SOLVERS[solver]() if isinstance(solver, str) and solver in SOLVERS else solver
+        if scaling_of(made) is not RecordScaling.BOUNDED:
+            return self._without_choice(self.solver, RecordScaling.UNIT_LENGTH, chosen)
+        if isinstance(made, WhitenedLeastSquares | WhitenedPoisson) and chosen is not None:
+            made = replace(made, weight=chosen)
+        penalty = self._signed(self._penalty(1.0 if chosen is not None else self.alpha))
+        return _Settled(self._refined(made), RecordScaling.BOUNDED, penalty)
+
+    _label_scaling: ClassVar[RecordScaling] = RecordScaling.UNIT_LENGTH
+
+    def _refined(self, solver: Any) -> Any:
+        """The solver with what else the settings say about it."""
+        return solver
+
+    def _chosen_alpha(self) -> str | None:
+        """How alpha is chosen; None if it is a number."""
+        if isinstance(self.alpha, str):
+            if self.alpha not in _CHOSEN:
+                raise InvalidArgument(
+                    f"alpha={self.alpha!r} is not known. Give a number of at least 0, 'auto', or "
+                    "'select'."
+                )
+            return self.alpha
+        return None
+
+    def _without_choice(self, solver: Any, scaling: RecordScaling, chosen: str | None) -> _Settled:
+        if chosen == "select":
+            raise InvalidArgument(
+                "alpha='select' is computed by the default solver from its releases, where rows "
+                "are private. Give a number here."
+            )
+        penalty = self._penalty(_USUAL_ALPHA if chosen is not None else self.alpha)
+        if chosen is not None and penalty.ridge is not None and self._features_are_public:
+            penalty = Zero()  # the solver shrinks as far as its noise demands
+        return _Settled(solver, scaling, self._signed(penalty))
+
+    @property
+    def _features_are_public(self) -> bool:
+        return labels_only(Relation.parse(self.adjacency))
+
+    def _signed(self, penalty: Penalty) -> Penalty:
+        if not self.positive:
+            return penalty
+        return Box(0.0, np.inf) if penalty.ridge == 0 else NonNegative(penalty)
 
     def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the model and charge its cost.
@@ -138,33 +235,36 @@ class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         """
         refuse_extras(unsupported)
         budget = Budget(self.epsilon, self.delta)
-        Relation.parse(self.adjacency)
-        self._penalty()
+        settled = self._settled()
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
         X, y = validated_rows(self, X, y, y_numeric=True)
-        bounds = (
-            None
-            if self.feature_bounds is None
-            else FeatureBounds.parse(self.feature_bounds, X.shape[1])
-        )
-        scale = TargetScale.of(self.target_bounds, y, bool(self.fit_intercept))
+        bounds = self._bounds(X, settled.scaling)
+        scale = self._scale(y)
+        bounded = settled.scaling is RecordScaling.BOUNDED
         source = as_source(
-            X,
+            bounds.apply(X) if isinstance(bounds, SignedBounds) else X,
             scale(y),
             fit_intercept=bool(self.fit_intercept),
-            bounds=bounds,
-            scaled_labels=True,
+            bounds=None if isinstance(bounds, SignedBounds) else bounds,
+            scaled_labels=bounded or self._scales_labels,
             persons=persons,
+            scaling=settled.scaling,
         )
-        problem = self._problem(source.n_units, X.shape[1], source.privacy_unit, scale)
-        fit = private_fit(source, problem, self.solver, self._terms(budget), self.verbose)
+        problem = self._problem(settled, source.n_units, X.shape[1], source.privacy_unit, scale)
+        if bounded and not self._features_are_public:
+            _warn_of_little_data(problem, budget)
+        terms = self._terms(budget, settled.scaling)
+        fit = private_fit(source, problem, settled.solver, terms, self.verbose)
         coef, intercept = in_original_units(fit.result.w, problem, bounds)
-        self.coef_ = coef[0] * scale.half_width
-        self.intercept_ = float(intercept[0] * scale.half_width + scale.centre)
+        self.coef_, self.intercept_ = scale.in_units_of_targets(coef[0], float(intercept[0]))
         self.n_iter_ = fit.result.steps
+        self._fitted_bounds, self._fitted_scale = bounds, scale
         self.privacy_: Guarantee = fit.guarantee
         return self
+
+    # Labels shrink with records of length one, so that a residual shrinks as a whole.
+    _scales_labels: ClassVar[bool] = True
 
     def quote(self, n_units: int, n_features: int, per_person: bool = False) -> Quote:
         """Cost of a fit with these settings; no row is read and nothing is charged.
@@ -184,30 +284,53 @@ class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         Quote
             Cost, noise multipliers and planned releases. Print it.
         """
-        budget = Budget(self.epsilon, self.delta)
+        budget, settled = Budget(self.epsilon, self.delta), self._settled()
         unit = self.person_unit() if per_person else ROW
-        return quote_for(self._problem(n_units, n_features, unit), self.solver, budget)
+        problem = self._problem(settled, n_units, n_features, unit, None)
+        if settled.scaling is RecordScaling.BOUNDED and not self._features_are_public:
+            _warn_of_little_data(problem, budget)
+        return quote_for(problem, settled.solver, budget)
 
     def _problem(
-        self, n_units: int, n_features: int, unit: PrivacyUnit, scale: TargetScale | None = None
+        self,
+        settled: _Settled,
+        n_units: int,
+        n_features: int,
+        unit: PrivacyUnit,
+        scale: "TargetMap | None",
     ) -> Problem:
-        relation = Relation.parse(self.adjacency)
-        low, high = (-1.0, 1.0) if scale is None else scale.mapped_range
         return Problem(
-            LeastSquares(low, high) if labels_only(relation) else Squared(),
-            self._penalty(),
+            self._loss(settled.scaling, scale),
+            settled.penalty,
             n_units,
             n_features,
-            relation,
+            Relation.parse(self.adjacency),
             bool(self.fit_intercept),
             privacy_unit=unit,
+            scaling=settled.scaling,
         )
 
-    def predict(self, X: Any) -> Vector:
-        """Predicted target of each row.
+    def _bounds(self, X: Any, scaling: RecordScaling) -> FeatureBounds | SignedBounds | None:
+        if scaling is RecordScaling.UNIT_LENGTH:
+            given = self.feature_bounds
+            return None if given is None else FeatureBounds.parse(given, X.shape[1])
+        if self.feature_bounds is None:
+            low, high = _ASSUMED_BOUNDS
+            warnings.warn(
+                f"feature_bounds=None: columns are taken to be in [{low:g}, {high:g}], as "
+                "standardised ones are, and clipped to it. Give (low, high) of every column as "
+                "you know them without looking at the rows.",
+                MissingBoundsWarning,
+                stacklevel=3,
+            )
+        given = _ASSUMED_BOUNDS if self.feature_bounds is None else self.feature_bounds
+        return SignedBounds.parse(given, X.shape[1], issparse(X))
 
-        ``X @ coef_ + intercept_``, with columns clipped to ``feature_bounds`` first. A column of
-        ids that was no feature in training is left out.
+    def predict(self, X: Any) -> Vector:
+        """Predicted target of each row, inside the range of the targets.
+
+        Columns are first clipped to their ranges. A column of ids that was no feature in training
+        is left out. A row with a missing value gets the prediction of the middle of the ranges.
 
         Parameters
         ----------
@@ -228,16 +351,14 @@ class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=self.nonfinite == "raise",
             )
-        coef, intercept = self.coef_, self.intercept_
-        if self.feature_bounds is not None:
-            bounds = FeatureBounds.parse(self.feature_bounds, X.shape[1])
-            X = bounds.apply_sparse(X) if issparse(X) else bounds.apply(X)
-            weights = in_record_units(coef[None], np.array([intercept]), bounds)[0]
-            coef, intercept = weights[:-1], weights[-1]
-        predicted = np.asarray(X @ coef + intercept)
-        return np.where(
-            np.isfinite(predicted), predicted, self.intercept_
-        )  # an empty record, as in training
+        bounds = self._fitted_bounds
+        middle = self.intercept_
+        if bounds is not None:
+            X = _clipped(X, bounds)
+            middle = middle + float(self.coef_ @ bounds.origin)
+        margins = np.asarray(X @ self.coef_ + self.intercept_)
+        margins = np.where(np.isfinite(margins), margins, middle)
+        return np.clip(self._mean(margins), self._fitted_scale.low, self._fitted_scale.high)
 
     @property
     def support_(self) -> Any:
@@ -245,19 +366,17 @@ class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return np.flatnonzero(self.coef_)
 
-    def _terms(self, budget: Budget) -> Terms:
+    def _terms(self, budget: Budget, scaling: RecordScaling) -> Terms:
         given = "given by the caller"
-        public = ["the names and number of the columns"]
-        public.append(
-            "the range of the target, "
-            f"{given if self.target_bounds is not None else 'READ FROM THE ROWS'}"
-        )
+        public = ["the names and number of the columns", self._public_targets(given)]
         if self.feature_bounds is not None:
             public.append(f"the range of every column, {given}")
-        notes = (
-            "Records are scaled to unit length and their targets with them, so long rows weigh "
-            "less; one with a missing or "
-            "infinite value counts as the zero record.",
+        note = (
+            "Records keep their lengths; entries are clipped to the ranges of the columns and "
+            "targets to theirs; one with a missing value counts as the zero record."
+            if scaling is RecordScaling.BOUNDED
+            else "Records are scaled to unit length and their targets with them, so long rows "
+            "weigh less; one with a missing or infinite value counts as the zero record."
         )
         return Terms(
             budget,
@@ -265,8 +384,11 @@ class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
             Randomness.of(self.random_state),
             self.ledger,
             tuple(public),
-            notes,
+            (note,),
         )
+
+    def _public_targets(self, given: str) -> str:
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -276,30 +398,237 @@ class _PrivateLinearRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         return tags
 
 
-class PrivateLasso(_PrivateLinearRegressor):
-    r"""Linear regression with an L1 penalty and a differential-privacy guarantee.
+def _clipped(X: Any, bounds: FeatureBounds | SignedBounds) -> Any:
+    """Columns clipped to their ranges, in their own units; zeros of sparse rows stay zeros."""
+    if not issparse(X):
+        return np.clip(X, bounds.low, bounds.high)
+    values = np.clip(X.data, bounds.low[X.indices], bounds.high[X.indices])
+    return type(X)((values, X.indices, X.indptr), shape=X.shape)
 
-    Minimises :math:`\frac1n \sum_i h\bigl((x_i \cdot w + b - t_i) / |(x_i, 1)|\bigr) + \alpha
-    \|w\|_1`, where t is the target mapped to [-1, 1] by its public bounds and h is the squared loss
-    with slope at most one (Huber's). Dividing by the length of a row bounds its influence; long
-    rows have less weight. With ``adjacency="label"`` or ``"person-label"``, where features are
-    public, h is the plain squared loss.
+
+def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
+    """Say before anything is spent that nothing can be learnt; from public numbers alone."""
+    if not budget.is_private:
+        return
+    mu = gaussian_mu(budget.epsilon, budget.delta)
+    if problem.n_units * mu >= _LEAST_SIGNAL:
+        return
+    needed = int(np.ceil(_LEAST_SIGNAL / mu))
+    warnings.warn(
+        f"{problem.n_units} {problem.privacy_unit.plural} at epsilon={budget.epsilon:g} and "
+        f"delta={budget.delta:g} are too few: noise will hide nearly everything, and predictions "
+        f"may be worse than one number for all. Use at least {needed} "
+        f"{problem.privacy_unit.plural} or a larger epsilon. Nothing has been spent yet.",
+        TooLittleDataWarning,
+        stacklevel=3,
+    )
+
+
+class _PrivateLinearRegressor(_PrivateRegressor):
+    """Base of the regressors of numbers in a public range."""
+
+    target_bounds: Any
+
+    def _loss(self, scaling: RecordScaling, scale: Any) -> Loss:
+        if scaling is RecordScaling.BOUNDED:
+            return LeastSquares()
+        low, high = (-1.0, 1.0) if scale is None else scale.mapped_range
+        return LeastSquares(low, high) if self._features_are_public else Squared()
+
+    def _scale(self, y: Vector) -> TargetScale:
+        return TargetScale.of(self.target_bounds, y, bool(self.fit_intercept))
+
+    def _mean(self, margins: Vector) -> Vector:
+        return margins
+
+    def _public_targets(self, given: str) -> str:
+        read = given if self.target_bounds is not None else "READ FROM THE ROWS"
+        return f"the range of the target, {read}"
+
+
+class PrivateLinearRegression(_PrivateLinearRegressor):
+    """Least squares with a differential-privacy guarantee, without tuning.
+
+    How far coefficients are shrunk follows from the releases and their noise, at no cost: with a
+    large budget not at all, with a small one towards a constant.
 
     Parameters
     ----------
-    alpha : float, default=1e-3
-        Weight of the penalty, in the units of the mapped target.
-    epsilon, delta, adjacency, solver, feature_bounds, fit_intercept, nonfinite, person_weight,
-    rows_per_person, ledger, random_state, verbose
-        As for `PrivateLogisticRegression`.
     target_bounds : (low, high), optional
-        Public range of the target; values outside are clipped. None reads it from ``y`` and warns.
+        Public range of the target; values outside are clipped, and predictions stay inside. None
+        reads it from ``y`` and warns.
+    feature_bounds : (low, high) or one pair per column, optional
+        Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
+        stays as it is. None assumes [-3, 3] and warns.
+    epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
+    ledger, random_state, verbose
+        As for `PrivateLogisticRegression`.
+    positive : bool, default=False
+        Whether coefficients must be at least 0.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
     intercept_ : float
     support_ : array of int
+        Columns with a coefficient other than zero.
+    n_iter_ : int
+    privacy_ : Guarantee
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLinearRegression
+    >>> PrivateLinearRegression(target_bounds=(0, 100))
+    PrivateLinearRegression(target_bounds=(0, 100))
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        target_bounds: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        positive: bool = False,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+        self.positive = positive
+
+    def _penalty(self, alpha: float) -> Penalty:
+        return Zero()
+
+
+class PrivateRidge(_PrivateLinearRegressor):
+    r"""Linear regression with a squared penalty and a differential-privacy guarantee.
+
+    Minimises :math:`\frac1{2n} \sum_i (x_i \cdot w + b - t_i)^2 + \frac\alpha2 \|w\|^2`, with
+    columns and target mapped into [-1, 1] by their public ranges.
+
+    Parameters
+    ----------
+    alpha : float or "auto", default="auto"
+        Weight of the penalty, of the mean loss and in mapped units (scikit-learn's is of the sum).
+        "auto" chooses a weight for every direction from the releases and their noise.
+    target_bounds : (low, high), optional
+        Public range of the target; values outside are clipped, and predictions stay inside. None
+        reads it from ``y`` and warns.
+    feature_bounds : (low, high) or one pair per column, optional
+        Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
+        stays as it is. None assumes [-3, 3] and warns.
+    epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
+    ledger, random_state, verbose
+        As for `PrivateLogisticRegression`.
+    positive : bool, default=False
+        Whether coefficients must be at least 0.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : float
+    support_ : array of int
+        Columns with a coefficient other than zero.
+    n_iter_ : int
+    privacy_ : Guarantee
+
+    Examples
+    --------
+    >>> from hushfit import PrivateRidge
+    >>> PrivateRidge(alpha=0.01, target_bounds=(0, 100))
+    PrivateRidge(alpha=0.01, target_bounds=(0, 100))
+    """
+
+    def __init__(
+        self,
+        alpha: float | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        target_bounds: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        positive: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+        self.positive = positive
+
+    def _penalty(self, alpha: float) -> Penalty:
+        return ScaledL2(alpha)
+
+
+class PrivateLasso(_PrivateLinearRegressor):
+    r"""Linear regression with an L1 penalty and a differential-privacy guarantee.
+
+    Minimises :math:`\frac1{2n} \sum_i (x_i \cdot w + b - t_i)^2 + \alpha \|w\|_1`, with columns
+    and target mapped into [-1, 1] by their public ranges. With a named solver other than
+    "least-squares", rows are divided by their length and the loss is Huber's, as described in
+    docs/losses.md. With ``adjacency="label"`` or ``"person-label"``, where features are public,
+    rows are divided by their length and the loss is the squared one.
+
+    Parameters
+    ----------
+    alpha : float, "auto" or "select", default="auto"
+        Weight of the penalty, in mapped units. "auto" chooses it from the releases for prediction,
+        by an unbiased estimate of the error, and keeps many columns; "select" takes a larger one,
+        above which noise hardly ever enters the model. Both are free. With other solvers and public
+        features "auto" is 0.001.
+    target_bounds : (low, high), optional
+        Public range of the target; values outside are clipped, and predictions stay inside. None
+        reads it from ``y`` and warns.
+    feature_bounds : (low, high) or one pair per column, optional
+        Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
+        stays as it is. None assumes [-3, 3] and warns.
+    epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
+    ledger, random_state, verbose
+        As for `PrivateLogisticRegression`.
+    positive : bool, default=False
+        Whether coefficients must be at least 0.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : float
+    support_ : array of int
+        Columns with a coefficient other than zero.
     n_iter_ : int
     privacy_ : Guarantee
 
@@ -310,8 +639,42 @@ class PrivateLasso(_PrivateLinearRegressor):
     PrivateLasso(alpha=0.01, target_bounds=(0, 100))
     """
 
-    def _penalty(self) -> Penalty:
-        return L1(self.alpha)
+    def __init__(
+        self,
+        alpha: float | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        target_bounds: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        positive: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+        self.positive = positive
+
+    def _penalty(self, alpha: float) -> Penalty:
+        return L1(alpha)
 
 
 class PrivateElasticNet(_PrivateLinearRegressor):
@@ -319,7 +682,7 @@ class PrivateElasticNet(_PrivateLinearRegressor):
 
     Parameters
     ----------
-    alpha : float, default=1e-3
+    alpha : float, "auto" or "select", default="auto"
     l1_ratio : float, default=0.5
         Share of L1; the penalty is scikit-learn's.
     others
@@ -334,7 +697,7 @@ class PrivateElasticNet(_PrivateLinearRegressor):
 
     def __init__(
         self,
-        alpha: float = 1e-3,
+        alpha: float | str = "auto",
         l1_ratio: float = 0.5,
         epsilon: float = 1.0,
         delta: float = 1e-6,
@@ -349,24 +712,235 @@ class PrivateElasticNet(_PrivateLinearRegressor):
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        positive: bool = False,
     ) -> None:
-        super().__init__(
-            alpha,
-            epsilon,
-            delta,
-            adjacency,
-            target_bounds,
-            solver,
-            feature_bounds,
-            fit_intercept,
-            nonfinite,
-            person_weight,
-            rows_per_person,
-            ledger,
-            random_state,
-            verbose,
-        )
+        self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+        self.positive = positive
 
-    def _penalty(self) -> Penalty:
-        return ElasticNet(self.alpha, self.l1_ratio)
+    def _penalty(self, alpha: float) -> Penalty:
+        return ElasticNet(alpha, self.l1_ratio)
+
+
+class PrivateHuberRegressor(_PrivateLinearRegressor):
+    """Linear regression that a few wild targets hardly move, with a differential-privacy guarantee.
+
+    Gradients longer than a bound are shortened to it, and the bound follows the residuals so that
+    about as many are shortened as residuals of normal targets exceed ``threshold`` standard
+    deviations (the bounded-influence estimator of Krasker and Welsch). Level and slope are not
+    corrected afterwards by means, which wild targets would move.
+
+    Parameters
+    ----------
+    threshold : float, default=1.35
+        What scikit-learn calls epsilon: residuals beyond so many standard deviations count less.
+    alpha : float or "auto", default="auto"
+        Weight of a squared penalty, as for `PrivateRidge`.
+    target_bounds : (low, high), optional
+        Public range of the target; values outside are clipped, and predictions stay inside. None
+        reads it from ``y`` and warns.
+    feature_bounds : (low, high) or one pair per column, optional
+        Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
+        stays as it is. None assumes [-3, 3] and warns.
+    epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
+    ledger, random_state, verbose
+        As for `PrivateLogisticRegression`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : float
+    support_ : array of int
+        Columns with a coefficient other than zero.
+    n_iter_ : int
+    privacy_ : Guarantee
+
+    Examples
+    --------
+    >>> from hushfit import PrivateHuberRegressor
+    >>> PrivateHuberRegressor(threshold=1.5, target_bounds=(0, 100))
+    PrivateHuberRegressor(target_bounds=(0, 100), threshold=1.5)
+    """
+
+    def __init__(
+        self,
+        threshold: float = 1.35,
+        alpha: float | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        target_bounds: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.threshold = threshold
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _penalty(self, alpha: float) -> Penalty:
+        return ScaledL2(alpha)
+
+    def _settled(self) -> _Settled:
+        if labels_only(Relation.parse(self.adjacency)):
+            raise InvalidArgument(
+                f"PrivateHuberRegressor has no form for adjacency={self.adjacency!r}: labels enter "
+                "its loss in another way than through a sum. Use PrivateLinearRegression."
+            )
+        settled = super()._settled()
+        if settled.scaling is not RecordScaling.BOUNDED:
+            raise InvalidArgument(
+                f"solver={self.solver!r} does not follow the residuals. Use solver='auto'."
+            )
+        return settled
+
+    def _refined(self, solver: Any) -> Any:
+        if not 0 < self.threshold < 8:
+            raise InvalidArgument(
+                f"threshold={self.threshold!r} is outside (0, 8). Give a number of standard "
+                "deviations, such as 1.35."
+            )
+        share = 2 * float(ndtr(-self.threshold))
+        follows = isinstance(solver, WhitenedLeastSquares)
+        return replace(solver, clipped=share) if follows else solver
+
+
+@dataclass(frozen=True)
+class CountScale:
+    """Counts from 0 to a public largest one, as they are."""
+
+    high: float
+    low: float = 0.0
+
+    def __call__(self, y: Vector) -> Vector:
+        return np.clip(y, self.low, self.high)
+
+    def in_units_of_targets(self, coef: Vector, intercept: float) -> tuple[Vector, float]:
+        """Coefficients of log-rates, which have no unit."""
+        return coef, intercept
+
+
+class PrivatePoissonRegressor(_PrivateRegressor):
+    r"""Regression of counts, with a log link and a differential-privacy guarantee.
+
+    Minimises half the mean Poisson deviance plus :math:`\frac\alpha2 \|w\|^2`. Counts, and fitted
+    rates, are at most ``max_count``.
+
+    Parameters
+    ----------
+    max_count : float
+        Largest count that a row may have; public. Larger ones are clipped. Noise grows with it.
+    alpha : float or "auto", default="auto"
+        Weight of a squared penalty, as for `PrivateRidge`.
+    feature_bounds : (low, high) or one pair per column, optional
+        As for `PrivateRidge`.
+    epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
+    ledger, random_state, verbose
+        As for `PrivateLogisticRegression`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : float
+    support_ : array of int
+        Columns with a coefficient other than zero.
+    n_iter_ : int
+    privacy_ : Guarantee
+
+    Examples
+    --------
+    >>> from hushfit import PrivatePoissonRegressor
+    >>> PrivatePoissonRegressor(max_count=20)
+    PrivatePoissonRegressor(max_count=20)
+    """
+
+    _engine = WhitenedPoisson
+    _label_scaling = RecordScaling.BOUNDED
+    _scales_labels = False
+
+    def __init__(
+        self,
+        max_count: float = 10.0,
+        alpha: float | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        fit_intercept: bool = True,
+        nonfinite: str = "zero",
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_count = max_count
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.fit_intercept = fit_intercept
+        self.nonfinite = nonfinite
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _penalty(self, alpha: float) -> Penalty:
+        return ScaledL2(alpha)
+
+    def _settled(self) -> _Settled:
+        settled = super()._settled()
+        if settled.scaling is not RecordScaling.BOUNDED:
+            raise InvalidArgument(
+                f"solver={self.solver!r} fits records of length one, whose rates are not those of "
+                "the rows. Use solver='auto'."
+            )
+        return settled
+
+    def _loss(self, scaling: RecordScaling, scale: Any) -> Loss:
+        return Poisson(self.max_count)
+
+    def _scale(self, y: Vector) -> CountScale:
+        return CountScale(float(self.max_count))
+
+    def _mean(self, margins: Vector) -> Vector:
+        return np.exp(np.minimum(margins, np.log(self.max_count)))
+
+    def _public_targets(self, given: str) -> str:
+        return f"the largest count, {given}"

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.base import clone
 
 from hushfit.errors import InvalidArgument, LedgerError, UnknownName
+from hushfit.estimators import LINEAR, additive_settings
 from hushfit.federated._network import Network
 from hushfit.federated._owner import Owner, Run
 from hushfit.federated._protocol import Algorithm, Seat
@@ -115,6 +116,7 @@ def fit_together(
     _refuse_unknown_owners(
         tables, epsilons=epsilons, deltas=deltas, ledgers=ledgers or {}, folders=folders or {}
     )
+    _refuse_own_knots(estimator)
     run = Run(name or secrets.token_hex(8), algorithm_from(algorithm))
     graph = Network.parse(network, list(tables))
     prepared = {
@@ -153,6 +155,16 @@ def fit_together(
         for owner, w in talk.weights.items()
     }
     return Together(models, guarantees, talk)
+
+
+def _refuse_own_knots(estimator: Any) -> None:
+    """Refuse a feature map that every owner would make for their own number of rows."""
+    if additive_settings(estimator.get_params().get("features", LINEAR)) is not None:
+        raise InvalidArgument(
+            "features='additive' takes its knots from the number of rows, and owners have "
+            "different numbers. Nothing was released. Give all the same map: features="
+            "hushfit.features.AdditiveMap(intervals), with one number of intervals per column."
+        )
 
 
 def _checked_table(owner: str, table: Any) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ choice           Exact sampling of an index with probabilities proportional to e
                  random bits and integer arithmetic only
 codes            Integer codes of the losses in compiled code
 coins            Rows of a Poisson batch, from random bits
+counting         Fused passes over records with bounded entries
 difference       Fused passes over the rows for differences of gradients
 gradient         Fused passes over the rows
 grid             Addition of noise on a grid
@@ -16,5 +17,6 @@ person_ids       Numbers persons by their ids: a hash table of 128-bit keys
 persons          Compiled loops over the persons of rows
 prox             Proximal operators without a closed form, computed row by row of the coefficients
 rows             Compiled loops over single rows
+splines          Public maps of single columns, linear between equally spaced knots
 threads          One pool of threads for the compiled loops, which all release the interpreter lock
 """

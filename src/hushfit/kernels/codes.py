@@ -7,6 +7,8 @@ HUBER_HINGE = 1
 SQUARED = 2
 SOFTMAX = 3
 POISSON = 4
+# No loss: every slope is one, so that a gradient is the sum of the records.
+ONE = 5
 
 CODES = (LOGISTIC, HUBER_HINGE, SQUARED, SOFTMAX, POISSON)
 UNKNOWN = (

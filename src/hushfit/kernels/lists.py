@@ -24,6 +24,8 @@ ALL, ONE_HOT, SIMPLEX = 0, 1, 2
 _FURTHEST = 40.0
 _DISCOUNT = 1.0 / math.log2(3.0)  # of the second position
 _TINY = 1e-300
+_LEAST_SQUARE = 1e-200  # sums of squares below have lost precision
+_LEAST_FACTOR = 1e-290  # and so have factors below: what they would shrink counts as zero
 
 _STRICT = {"nogil": True, "error_model": "numpy"}
 _ANY_ORDER = {**_STRICT, "fastmath": {"contract", "reassoc", "nsz"}}
@@ -42,12 +44,12 @@ def _copy_list(X, start, stop, centred, F):
     """
     n, d = stop - start, X.shape[1]
     for i in range(n):
-        finite = True
+        odd = 0  # counted and not branched on, which vectorises
         for k in range(d):
             value = X[start + i, k]
             F[i, k] = value
-            finite = finite and math.isfinite(value)
-        if not finite:
+            odd += 0 if abs(value) < math.inf else 1
+        if odd > 0:
             for k in range(d):
                 F[i, k] = 0.0
     if centred:
@@ -55,9 +57,11 @@ def _copy_list(X, start, stop, centred, F):
         for i in range(n):
             for k in range(d):
                 mean[k] += F[i, k]
+        for k in range(d):
+            mean[k] /= n
         for i in range(n):
             for k in range(d):
-                F[i, k] -= mean[k] / n
+                F[i, k] -= mean[k]
 
 
 @compiled(**_STRICT)
@@ -72,8 +76,10 @@ def _scale_list(n, F):
         return
     square = 0.0
     for i in range(n):
+        own = 0.0  # document by document: errors grow with their number, not with that of values
         for k in range(F.shape[1]):
-            square += (F[i, k] / largest) ** 2
+            own += (F[i, k] / largest) ** 2
+        square += own
     root = math.sqrt(square / n)
     for i in range(n):
         for k in range(F.shape[1]):
@@ -109,10 +115,19 @@ def list_sizes(X, starts, first, last, unit, out):
 
 @compiled(**_STRICT)
 def _length(g):
-    total = 0.0
+    """Euclidean norm, to relative precision for short vectors too; not finite if an entry, or the
+    square of the norm, is not.
+    """
+    total, largest = 0.0, 0.0
     for k in range(len(g)):
         total += g[k] * g[k]
-    return math.sqrt(total)
+        largest = max(largest, abs(g[k]))
+    if largest == 0.0 or not total <= _LEAST_SQUARE:  # the usual one, infinity or nan
+        return math.sqrt(total)
+    total = 0.0  # squares underflowed: a short vector must not look like none
+    for k in range(len(g)):
+        total += (g[k] / largest) ** 2
+    return largest * math.sqrt(total)
 
 
 @compiled(**_STRICT)
@@ -150,8 +165,11 @@ def label_statistic(X, starts, lists, y, scales, shares, B, clip, grid, total):
             if length > clip:
                 factor *= clip / length
             share = shares[j] if shares.shape[0] > 1 else shares[0]
-            for l in range(B.shape[1]):
-                total[l] += (share * factor) * c[l]
+            # A list whose documents are too large for floats contributes nothing: one nan in the
+            # sum would tell that it has a relevant document.
+            if factor > _LEAST_FACTOR and math.isfinite(length):
+                for l in range(B.shape[1]):
+                    total[l] += (share * factor) * c[l]
     for l in range(len(total)):
         total[l] -= ROUNDER * grid
 
@@ -165,27 +183,22 @@ def _dot(a, b):
 
 
 @compiled(**_STRICT)
-def _log_partition_of(X, start, n, theta, scores, mean, expected):
-    """Log-partition of a list and, in ``mean`` and ``expected``, its mean document and the one
-    expected under its scores. Scores are relative to the mean document's.
+def _log_partition_of(X, start, n, theta, p):
+    """Log-partition of the scores of a list, relative to their mean; probabilities of its
+    documents in ``p``.
     """
     highest = -math.inf
     for i in range(n):
-        scores[i] = _dot(X[start + i], theta)
-        highest = max(highest, scores[i])
+        p[i] = _dot(X[start + i], theta)
+        highest = max(highest, p[i])
     middle, partition = 0.0, 0.0
     for i in range(n):
-        middle += scores[i] / n
-        scores[i] = math.exp(scores[i] - highest)
-        partition += scores[i]
-    mean[:] = 0.0
-    expected[:] = 0.0
+        middle += p[i]
+        p[i] = math.exp(p[i] - highest)
+        partition += p[i]
     for i in range(n):
-        probability = scores[i] / partition
-        for k in range(X.shape[1]):
-            mean[k] += X[start + i, k] / n
-            expected[k] += probability * X[start + i, k]
-    return highest - middle + math.log(partition)
+        p[i] /= partition
+    return highest - middle / n + math.log(partition)
 
 
 @compiled(**_STRICT)
@@ -195,14 +208,16 @@ def log_partition(X, starts, first, last, weights, theta, gradient):
     value, longest = 0.0, 0
     for j in range(first, last):
         longest = max(longest, starts[j + 1] - starts[j])
-    scores = np.empty(longest)
-    mean, expected = np.empty(X.shape[1]), np.empty(X.shape[1])
+    p = np.empty(longest)
     for j in range(first, last):
         if weights[j] > 0.0:
             start, n = starts[j], starts[j + 1] - starts[j]
-            value += weights[j] * _log_partition_of(X, start, n, theta, scores, mean, expected)
-            for k in range(X.shape[1]):
-                gradient[k] += weights[j] * (expected[k] - mean[k])
+            value += weights[j] * _log_partition_of(X, start, n, theta, p)
+            for i in range(n):
+                # The expected document less the mean one, in one pass.
+                factor = weights[j] * (p[i] - 1.0 / n)
+                for k in range(X.shape[1]):
+                    gradient[k] += factor * X[start + i, k]
     return value
 
 
@@ -345,12 +360,29 @@ def _residual(n, scores, y, code, depth, target, u, r):
 
 
 @compiled(**_STRICT)
+def _ordered_dot(a, b):
+    """Inner product in one fixed order, with four sums that run at the same time."""
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    k = 0
+    while k + 4 <= len(a):
+        first += a[k] * b[k]
+        second += a[k + 1] * b[k + 1]
+        third += a[k + 2] * b[k + 2]
+        fourth += a[k + 3] * b[k + 3]
+        k += 4
+    while k < len(a):
+        first += a[k] * b[k]
+        k += 1
+    return (first + second) + (third + fourth)
+
+
+@compiled(**_STRICT)
 def _scores_of(n, F, theta, hidden, units, scores):
     """Scores of the documents of a list; ``units`` keeps what goes into the hidden units."""
     d = F.shape[1]
     if hidden == 0:
         for i in range(n):
-            scores[i] = _dot(F[i], theta)
+            scores[i] = _ordered_dot(F[i], theta)
         return
     for i in range(n):
         for h in range(hidden):
@@ -363,6 +395,15 @@ def _scores_of(n, F, theta, hidden, units, scores):
         for h in range(hidden):
             score += max(units[i, h], 0.0) * theta[(d + 1) * hidden + h]
         scores[i] = score
+
+
+@compiled(**_STRICT)
+def list_scores(F, theta, hidden, units, scores):
+    """Scores of one list, and what goes into the hidden units, to the last bit as `gradient_sum`
+    has them: bounds are computed from these. Other rounding would be another ranking where scores
+    nearly agree, and another gradient where a hidden unit is near zero.
+    """
+    _scores_of(len(F), F, theta, hidden, units, scores)
 
 
 @compiled(**_STRICT)
@@ -427,7 +468,7 @@ def gradient_sum(
             elif length > clip:
                 factor = clip / length
         share = shares[j] if shares.shape[0] > 1 else shares[0]
-        if factor > 0.0:
+        if factor > _LEAST_FACTOR:
             for k in range(len(g)):
                 total[k] += (share * factor) * g[k]
     for k in range(len(total)):
@@ -455,10 +496,17 @@ def second_moment(X, starts, lists, shares, grid, total):
                 value = F[i, k]
                 for l in range(k, d):
                     M[k, l] += value * F[i, l]
+        square = 0.0
+        for k in range(d):
+            for l in range(k, d):
+                M[k, l] /= n
+                square += (1.0 if l == k else 2.0) * M[k, l] * M[k, l]
+        # Its norm is at most one but for the rounding errors of a long list.
+        share /= max(1.0, math.sqrt(square))
         place = 0
         for k in range(d):
             for l in range(k, d):
-                total[place] += share * (M[k, l] / n)
+                total[place] += share * M[k, l]
                 place += 1
     for place in range(len(total)):
         total[place] -= ROUNDER * grid

@@ -155,3 +155,84 @@ def margins_csr(data, indices, indptr, scale, unit, w, margins):
         for p in range(indptr[i], indptr[i + 1]):
             total += data[p] * w[indices[p]]
         margins[i] = scale[i] * total
+
+
+@compiled(**_OPTIONS)
+def bounded_scales_dense(X, scale):
+    """1 for each record with all entries in [-1, 1], 0 for the others, which count as zero."""
+    for i in range(X.shape[0]):
+        scale[i] = 1.0
+        for j in range(X.shape[1]):
+            if not abs(X[i, j]) <= 1.0:
+                scale[i] = 0.0
+
+
+@compiled(**_OPTIONS)
+def bounded_scales_csr(data, indptr, scale):
+    """As ``bounded_scales_dense`` for rows in compressed sparse form."""
+    for i in range(indptr.shape[0] - 1):
+        scale[i] = 1.0
+        for p in range(indptr[i], indptr[i + 1]):
+            if not abs(data[p]) <= 1.0:
+                scale[i] = 0.0
+
+
+@compiled(**_OPTIONS)
+def squares_dense(X, scale, squares):
+    """Squared norm of the features of each record; nan for the zero record."""
+    for i in range(X.shape[0]):
+        squares[i] = math.nan
+        if scale[i] == 0.0:
+            continue
+        square = 0.0
+        for j in range(X.shape[1]):
+            square += np.float64(X[i, j]) * np.float64(X[i, j])
+        squares[i] = scale[i] * scale[i] * square
+
+
+@compiled(**_OPTIONS)
+def squares_csr(data, indices, indptr, scale, squares):
+    """As ``squares_dense`` for rows in compressed sparse form."""
+    for i in range(indptr.shape[0] - 1):
+        squares[i] = math.nan
+        if scale[i] == 0.0:
+            continue
+        square = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            square += np.float64(data[p]) * np.float64(data[p])
+        squares[i] = scale[i] * scale[i] * square
+
+
+@compiled(**_OPTIONS)
+def centred_lengths_dense(X, scale, inverse, centre, lengths):
+    """Norm of ``[(x - centre) * inverse, 1]`` for each record; 0 for the zero record."""
+    for i in range(X.shape[0]):
+        lengths[i] = 0.0
+        if scale[i] == 0.0:
+            continue
+        square = 1.0
+        for j in range(X.shape[1]):
+            entry = (np.float64(X[i, j]) - centre[j]) * inverse[j]
+            square += entry * entry
+        lengths[i] = math.sqrt(square)
+
+
+@compiled(**_OPTIONS)
+def centred_lengths_csr(data, indices, indptr, scale, inverse, centre, lengths):
+    """As ``centred_lengths_dense`` for rows in compressed sparse form, by the difference to the
+    empty record.
+    """
+    empty = 1.0
+    for j in range(centre.shape[0]):
+        empty += (centre[j] * inverse[j]) * (centre[j] * inverse[j])
+    for i in range(indptr.shape[0] - 1):
+        lengths[i] = 0.0
+        if scale[i] == 0.0:
+            continue
+        square = empty
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            entry = (np.float64(data[p]) - centre[j]) * inverse[j]
+            absent = centre[j] * inverse[j]
+            square += entry * entry - absent * absent
+        lengths[i] = math.sqrt(max(square, 1.0))

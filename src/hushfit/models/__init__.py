@@ -12,6 +12,8 @@ with_sorted_classes  The schema with its classes in the order that estimators us
 Model                A fitted estimator with schema, guarantee, receipt and provenance
 PaidReceipt          The ledger entry that paid for a model
 Provenance           How and when a model was fitted
+NETWORK_FORMAT       Marks the file of a network
+is_network           Whether a file is that of a network
 RankingModel         A fitted ranker with its schema, receipt and provenance
 is_ranker            Whether a file is that of a ranking model
 load_ranker          Read a ranking model from a file
@@ -30,6 +32,7 @@ from hushfit.models._file import (
 )
 from hushfit.models._fit_tables import fit_rows, paid_receipt, with_sorted_classes
 from hushfit.models._model import Model, PaidReceipt, Provenance
+from hushfit.models._network_file import NETWORK_FORMAT, is_network
 from hushfit.models._ranker_file import (
     RankingModel,
     is_ranker,
@@ -40,11 +43,13 @@ from hushfit.models._ranker_file import (
 from hushfit.models._verify import model_problems
 
 __all__ = [
+    "NETWORK_FORMAT",
     "Model",
     "PaidReceipt",
     "Provenance",
     "RankingModel",
     "fit_rows",
+    "is_network",
     "is_ranker",
     "load_model",
     "load_ranker",

@@ -15,6 +15,7 @@ import numpy as np
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
+from hushfit.features import AdditiveMap, KnotMasses, RowProfile
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.unit import WEIGHTINGS
@@ -31,6 +32,8 @@ _SETTINGS = (
 )
 # Older files lack these, and have the defaults.
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
+# Only files of additive models have these: the map that rows go through, and where they lie.
+_MAP_FIELDS = ("feature_map", "row_profile")
 # Types of a setting in a file; objects were replaced by their description when it was written.
 _SETTING_TYPES: dict[str, Any] = {
     "penalty": str | None,
@@ -148,7 +151,7 @@ def model_json(model: Model) -> tuple[str, str]:
         raise InvalidArgument(
             f"{type(fitted).__name__} is not a fitted hushfit classifier. Fit one, then save it."
         )
-    contents = {
+    contents: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
@@ -165,9 +168,23 @@ def model_json(model: Model) -> tuple[str, str]:
         "guarantee": model.guarantee.to_dict(),
         "receipt": None if model.receipt is None else asdict(model.receipt),
         "provenance": asdict(model.provenance),
+        **_described_map(fitted),
     }
     digest = _digest(contents)
     return json.dumps({**contents, "hash": digest}, indent=1, allow_nan=False) + "\n", digest
+
+
+def _described_map(fitted: Any) -> dict[str, Any]:
+    """The feature map and the masses of its knots as plain values; nothing for a model without."""
+    feature_map = fitted.feature_map_
+    if feature_map is None:
+        return {}
+    if not isinstance(feature_map, AdditiveMap):
+        raise InvalidArgument(
+            f"the feature map {type(feature_map).__name__} cannot be written to a model file. Save "
+            "the coefficients yourself, with the map."
+        )
+    return {"feature_map": feature_map.to_dict(), "row_profile": fitted.row_profile_.to_dict()}
 
 
 def parse_model(raw: bytes) -> Model:
@@ -204,7 +221,7 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
             f"{VERSION}. Use the hushfit "
             "that wrote it, or a newer one."
         )
-    if sorted(contents) != sorted(_FIELDS):
+    if set(contents) not in ({*_FIELDS}, {*_FIELDS, *_MAP_FIELDS}):
         odd = sorted(set(contents) ^ set(_FIELDS))
         raise InvalidArgument(
             f"the model file has missing or unknown fields {odd}. Use what save_model wrote, "
@@ -221,7 +238,7 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
         return _model(contents), found
     except InvalidArgument:
         raise
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
         raise InvalidArgument(
             f"the model file has a field of the wrong type ({type(error).__name__})."
         ) from None
@@ -331,13 +348,41 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     fitted.coef_ = _numbers(contents["coef"], "coef", outputs, None)
     fitted.intercept_ = _numbers([contents["intercept"]], "intercept", 1, outputs)[0]
     fitted.classes_ = np.array(classes)
-    fitted.n_features_in_ = fitted.coef_.shape[1]
+    fitted.feature_map_, fitted.row_profile_ = _feature_map(contents)
+    if fitted.feature_map_ is not None:
+        fitted.set_params(features=fitted.feature_map_.kind)
+    weights = fitted.coef_.shape[1]
+    outputs_of_map = weights if fitted.feature_map_ is None else fitted.feature_map_.n_outputs
+    if outputs_of_map != weights:
+        raise InvalidArgument(
+            f"the feature map of the model file has {outputs_of_map} outputs, and there are "
+            f"{weights} coefficients."
+        )
+    fitted.n_features_in_ = weights if fitted.feature_map_ is None else fitted.feature_map_.n_inputs
     steps = contents["steps"]
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
         raise InvalidArgument(f"the model file has steps={steps!r}. It should be a count.")
     fitted.n_iter_ = steps
     fitted.privacy_ = Guarantee.from_dict(contents["guarantee"])
     return fitted
+
+
+def _feature_map(contents: dict[str, Any]) -> tuple[AdditiveMap | None, RowProfile]:
+    """The feature map and where the rows lie on it, if the file has them."""
+    if "feature_map" not in contents:
+        return None, RowProfile()
+    made, masses = AdditiveMap.from_dict(contents["feature_map"]), {}
+    described = contents["row_profile"]
+    for column, found in described["masses"].items():
+        knots = made.intervals[int(column)] + 1
+        masses[int(column)] = KnotMasses(
+            _numbers([found["masses"]], "row_profile", 1, knots)[0],
+            _numbers([found["noise"]], "row_profile", 1, knots)[0],
+        )
+    length = described["length"]
+    if length is not None:
+        length = float(_numbers([[length]], "row_profile", 1, 1)[0, 0])
+    return made, RowProfile(length, masses)
 
 
 def _complete(settings: dict[str, Any]) -> bool:

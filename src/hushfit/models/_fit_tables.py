@@ -10,6 +10,7 @@ from hushfit.data.schema import CategoricalColumn, Schema, SchemaFile, schema_ha
 from hushfit.data.tables import CodedRows
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import Prepared, private_fit
+from hushfit.features import FeatureMap
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._standard_errors import noise_standard_errors
 from hushfit.privacy import Budget, Ledger, Receipt, labels_only
@@ -57,7 +58,14 @@ def fit_rows(
         Takes the hash of the model file and records it in the ledger.
     """
     schema, classes = file.schema, list(rows.target.categories)
-    problem = estimator.problem(rows.n_units, rows.n_features, len(classes), rows.privacy_unit)
+    if schema.features != "linear" and estimator.features == "linear":
+        estimator.set_params(features=schema.features)
+    columns, n_columns = schema.inputs, rows.n_features
+    feature_map = estimator.feature_map(rows.n_units, columns)
+    source = rows if feature_map is None else rows.mapped(feature_map)
+    problem = estimator.problem(
+        rows.n_units, n_columns, len(classes), rows.privacy_unit, feature_map
+    )
     if labels_only(problem.relation) is not rows.keep_unlabelled:
         raise InvalidArgument(
             f"the rows were packed with keep_unlabelled={rows.keep_unlabelled}, which does not "
@@ -67,9 +75,10 @@ def fit_rows(
     randomness = Randomness.of(estimator.random_state)
     label = type(estimator).__name__
     notes = _notes(file, rows.keep_unlabelled)
-    terms = Terms(budget, label, randomness, ledger, _public(file), notes)
-    fit = private_fit(rows, problem, estimator.solver, terms, estimator.verbose)
-    estimator.accept(fit.result, fit.guarantee, Prepared(rows, problem, np.array(classes), None))
+    terms = Terms(budget, label, randomness, ledger, _public(file, feature_map), notes)
+    fit = private_fit(source, problem, estimator.solver, terms, estimator.verbose)
+    prepared = Prepared(source, problem, np.array(classes), None, feature_map, tuple(columns))
+    estimator.accept(fit.result, fit.guarantee, prepared, fit.transcript)
     paid, record = paid_receipt(ledger, fit.receipt)
     provenance = Provenance.now(command, schema_hash(schema))
     return Model(estimator, schema, noise_standard_errors(fit, problem), paid, provenance), record
@@ -88,13 +97,15 @@ def paid_receipt(
     return paid, lambda digest: account.record_model(receipt, digest)
 
 
-def _public(file: SchemaFile) -> tuple[str, ...]:
+def _public(file: SchemaFile, feature_map: FeatureMap | None) -> tuple[str, ...]:
     stated = (
         "the classes, the columns, and the range or vocabulary of every column, as the schema "
         "states them"
     )
     if file.schema.person is not None:
         stated += "; the column of ids, and how the rows of a person are bounded and weighted"
+    if feature_map is not None:
+        stated += "; the feature map, which no row enters"
     if not file.unconfirmed:
         return (stated,)
     return (

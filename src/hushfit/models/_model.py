@@ -83,7 +83,7 @@ class Model:
         Fitted.
     schema : Schema, optional
         How tables are encoded; without one, the model takes arrays only.
-    standard_error : array of shape (n_outputs, n_features + 1), optional
+    standard_error : array of shape (n_outputs, n_weights + 1), optional
         Standard error of each coefficient, and last of the intercept, due to the privacy noise.
     receipt : PaidReceipt, optional
     provenance : Provenance
@@ -115,6 +115,13 @@ class Model:
         count = int(self.estimator.n_features_in_)
         names = getattr(self.estimator, "feature_names_in_", None)
         return [f"x{j}" for j in range(count)] if names is None else [str(name) for name in names]
+
+    @property
+    def weight_names(self) -> list[str]:
+        """Names of the coefficients: of the features, or of the outputs of the feature map."""
+        made = self.estimator.feature_map_
+        names = self.feature_names
+        return names if made is None else list(made.output_names(names))
 
     def predict(self, table: Any) -> AnyArray:
         """The most likely label of each row of a table.

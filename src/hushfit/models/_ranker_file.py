@@ -11,7 +11,7 @@ import numpy as np
 
 from hushfit.data.lists import RankingSchema
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import PrivateRanker
+from hushfit.estimators import STORED_MAPS, PrivateRanker, feature_map_from
 from hushfit.models._file import (
     _digest,
     _plain,
@@ -32,6 +32,10 @@ _FIELDS = (
     *("format", "version", "settings", "weights", "n_features", "steps", "schema", "guarantee"),
     *("receipt", "provenance", "hash"),
 )
+
+
+# Stands in a file for a feature map that is code.
+_ELSEWHERE = {"kind": "elsewhere"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +61,22 @@ class RankingModel:
         return self.estimator.privacy_
 
 
-def save_ranker(model: PrivateRanker | RankingModel, path: str | os.PathLike[str]) -> str:
+def save_ranker(
+    model: PrivateRanker | RankingModel,
+    path: str | os.PathLike[str],
+    *,
+    without_map: bool = False,
+) -> str:
     """Write a ranking model to a file, atomically.
 
     Parameters
     ----------
     model : PrivateRanker or RankingModel
-        Fitted; with a linear scorer or a network.
+        Fitted; with a linear scorer, a network, or a feature map that is data: `LayerMap`,
+        `QuadraticMap` or `ChainedMaps`.
     path : path or str
+    without_map : bool, default=False
+        Leave the feature map out, if it is code: it must then be given to `load_ranker` again.
 
     Returns
     -------
@@ -72,17 +84,19 @@ def save_ranker(model: PrivateRanker | RankingModel, path: str | os.PathLike[str
         SHA-256 of the contents.
     """
     whole = model if isinstance(model, RankingModel) else RankingModel(model)
-    text, digest = ranker_json(whole)
+    text, digest = ranker_json(whole, without_map=without_map)
     write_whole(Path(path), text)
     return digest
 
 
-def ranker_json(model: RankingModel) -> tuple[str, str]:
+def ranker_json(model: RankingModel, *, without_map: bool = False) -> tuple[str, str]:
     """A ranking model as JSON, and its hash.
 
     Parameters
     ----------
     model : RankingModel
+    without_map : bool, default=False
+        As for `save_ranker`.
 
     Returns
     -------
@@ -91,15 +105,14 @@ def ranker_json(model: RankingModel) -> tuple[str, str]:
     fitted = model.estimator
     if not isinstance(fitted, PrivateRanker) or not hasattr(fitted, "weights_"):
         raise InvalidArgument(f"{type(fitted).__name__} is not a fitted ranker. Fit one first.")
-    if not isinstance(fitted.scorer, str):
-        raise InvalidArgument(
-            "A feature map is code, which a model file does not hold. Save coef_ and your map, or "
-            "apply the map to X yourself and use scorer='linear'."
-        )
+    scorer = _written_scorer(fitted.scorer, without_map)
     contents = {
         "format": RANKER_FORMAT,
         "version": _VERSION,
-        "settings": {name: _plain(getattr(fitted, name)) for name in _SETTINGS},
+        "settings": {
+            name: scorer if name == "scorer" else _plain(getattr(fitted, name))
+            for name in _SETTINGS
+        },
         "weights": fitted.weights_.tolist(),
         "n_features": int(fitted.n_features_in_),
         "steps": int(fitted.n_iter_),
@@ -112,6 +125,22 @@ def ranker_json(model: RankingModel) -> tuple[str, str]:
     return json.dumps({**contents, "hash": digest}, indent=1, allow_nan=False) + "\n", digest
 
 
+def _written_scorer(scorer: Any, without_map: bool) -> str | dict[str, Any]:
+    if isinstance(scorer, str):
+        return scorer
+    if isinstance(scorer, STORED_MAPS):
+        described: dict[str, Any] = scorer.to_dict()
+        return described
+    if without_map:
+        return _ELSEWHERE
+    raise InvalidArgument(
+        f"The feature map {type(scorer).__name__} is code, which a model file does not hold. Use "
+        "LayerMap, QuadraticMap or ChainedMaps of hushfit.estimators, which are data; or save with "
+        "without_map=True and give the map again: load_ranker(path, scorer=map); or apply the map "
+        "to X yourself and use scorer='linear'."
+    )
+
+
 def is_ranker(path: str | os.PathLike[str]) -> bool:
     """Whether a file is that of a ranking model; its contents are not checked."""
     try:
@@ -121,12 +150,14 @@ def is_ranker(path: str | os.PathLike[str]) -> bool:
         return False  # whoever reads it says why
 
 
-def load_ranker(path: str | os.PathLike[str]) -> RankingModel:
+def load_ranker(path: str | os.PathLike[str], scorer: Any = None) -> RankingModel:
     """Read a ranking model from a file. No code in it is run, and one that was changed is refused.
 
     Parameters
     ----------
     path : path or str
+    scorer : function or object with transform, optional
+        The feature map of a model that was saved without it.
 
     Returns
     -------
@@ -134,7 +165,7 @@ def load_ranker(path: str | os.PathLike[str]) -> RankingModel:
     """
     try:
         contents = _strict_json(Path(path).read_bytes())
-        return _model(contents)
+        return _model(contents, scorer)
     except InvalidArgument as error:
         raise InvalidArgument(f"{os.fspath(path)}: {error}") from None
     except OSError as error:
@@ -147,7 +178,7 @@ def load_ranker(path: str | os.PathLike[str]) -> RankingModel:
         ) from None
 
 
-def _model(contents: Any) -> RankingModel:
+def _model(contents: Any, scorer: Any) -> RankingModel:
     if not isinstance(contents, dict) or contents.get("format") != RANKER_FORMAT:
         raise InvalidArgument("this is not the file of a ranking model.")
     if contents.get("version") != _VERSION or sorted(contents) != sorted(_FIELDS):
@@ -161,28 +192,58 @@ def _model(contents: Any) -> RankingModel:
             "the model file was changed after it was written. Get the original, or fit again."
         )
     return RankingModel(
-        _estimator(contents),
+        _estimator(contents, scorer),
         None if contents["schema"] is None else _schema(contents["schema"]),
         None if contents["receipt"] is None else _receipt(contents["receipt"]),
         Provenance(**contents["provenance"]),
     )
 
 
-def _estimator(contents: dict[str, Any]) -> PrivateRanker:
+def _estimator(contents: dict[str, Any], given: Any) -> PrivateRanker:
     settings = contents["settings"]
-    if sorted(settings) != sorted(_SETTINGS) or settings["scorer"] not in ("linear", "mlp"):
+    if sorted(settings) != sorted(_SETTINGS):
         raise InvalidArgument("the settings of the model file are not those of a ranker.")
-    if settings["epsilon"] == "inf":
-        settings = {**settings, "epsilon": math.inf}
-    fitted = PrivateRanker(**settings)
+    scorer = _scorer(settings["scorer"], given)
+    epsilon = math.inf if settings["epsilon"] == "inf" else settings["epsilon"]
+    fitted = PrivateRanker(**{**settings, "scorer": scorer, "epsilon": epsilon})
     weights = np.array(contents["weights"], dtype=np.float64)
-    d, hidden = contents["n_features"], settings["hidden"] if settings["scorer"] == "mlp" else 0
-    if weights.shape != ((d + 2) * hidden if hidden else d,) or not np.isfinite(weights).all():
+    d = contents["n_features"]
+    suits = weights.ndim == 1 and len(weights) == _n_weights(scorer, settings["hidden"], d, weights)
+    if not suits or not np.isfinite(weights).all():
         raise InvalidArgument("the weights of the model file do not suit its scorer.")
     fitted.weights_, fitted.n_features_in_ = weights, d
     fitted.n_iter_ = int(contents["steps"])
     fitted.privacy_ = Guarantee.from_dict(contents["guarantee"])
     return fitted
+
+
+def _scorer(written: Any, given: Any) -> Any:
+    if written == _ELSEWHERE:
+        if given is None:
+            raise InvalidArgument(
+                "the model was saved without its feature map, which is code. Give the map that it "
+                "was fitted with: load_ranker(path, scorer=map), from Python."
+            )
+        return given
+    if given is not None:
+        raise InvalidArgument(
+            "the model file has its own scorer. Leave scorer out; it is for files saved with "
+            "without_map=True."
+        )
+    if isinstance(written, str):
+        if written not in ("linear", "mlp"):
+            raise InvalidArgument("the scorer of the model file is not known.")
+        return written
+    return feature_map_from(written)
+
+
+def _n_weights(scorer: Any, hidden: int, n_features: int, weights: Any) -> int:
+    """How many weights a scorer has; with a map that is code, as many as there are."""
+    if scorer == "linear":
+        return n_features
+    if scorer == "mlp":
+        return (n_features + 2) * hidden
+    return scorer.width(n_features) if isinstance(scorer, STORED_MAPS) else len(weights)
 
 
 def _schema(described: dict[str, Any]) -> RankingSchema:

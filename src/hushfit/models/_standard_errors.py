@@ -9,7 +9,7 @@ included.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,13 +23,17 @@ from hushfit.estimators import Fit
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release import (
+    ClassCounts,
     ClippedGradient,
     GradientWithMoment,
     LabelStatistic,
+    LineDerivatives,
     MarginHistogram,
+    Metric,
     Priced,
     PublicRows,
     Query,
+    RecordSum,
     Released,
     SecondMoment,
 )
@@ -41,7 +45,15 @@ _NOISE_LEVEL: Final = (
     0.5  # of the largest eigenvalue of the noise: eigenvalues below count as noise
 )
 # Queries whose answer is a statistic plus noise; a perturbed minimiser, for one, is not.
-_ADDITIVE: Final = (ClippedGradient, LabelStatistic, MarginHistogram, SecondMoment)
+_ADDITIVE: Final = (
+    ClassCounts,
+    ClippedGradient,
+    LabelStatistic,
+    LineDerivatives,
+    MarginHistogram,
+    RecordSum,
+    SecondMoment,
+)
 
 
 def _is_additive(query: Query | None) -> bool:
@@ -57,7 +69,7 @@ class Replay:
     log: Sequence[Released]
     multipliers: dict[str, float]
     shares: dict[str, float]
-    curvature: Matrix
+    curvature: Matrix | float
     generator: np.random.Generator
     transcript: list[Released] = field(default_factory=list)
 
@@ -89,8 +101,10 @@ class Replay:
         """
         if not isinstance(before, ClippedGradient) or not isinstance(now, ClippedGradient):
             return 0.0
-        change = (now.w - before.w) @ self.curvature
-        return (change if now.metric is None else change @ now.metric.A).ravel()
+        apart = now.w - before.w
+        curvature = self.curvature
+        change = curvature * apart if isinstance(curvature, float) else apart @ curvature
+        return (change if now.metric is None else now.metric.image(change)).ravel()
 
     def _noise(self, name: str, query: Query) -> Vector | float:
         if isinstance(
@@ -148,43 +162,39 @@ def _largest_noise_eigenvalue(problem: Problem, multiplier: float) -> float:
 
 def _curvature(
     problem: Problem, log: Sequence[Released], multipliers: dict[str, float], w: Vector
-) -> Matrix:
+) -> Matrix | float:
     """Derivative of a sum of gradients with respect to the weights: second moment times the mean
-    second derivative of the loss.
+    second derivative of the loss. A number stands for a multiple of the identity.
     """
     moment = next((released for released in log if released.name == _MOMENT), None)
-    d = problem.dimension
-    # Records are unit vectors, so without a release the best guess is isotropic with trace one.
-    M = (
-        np.eye(d) * problem.n_units / d
-        if moment is None
-        else SecondMoment(problem).matrix(moment.answer)
-    )
+    if moment is None:
+        # Records are unit vectors, so without a release the best guess is isotropic with trace one.
+        mean = 1 / problem.dimension
+        largest = math.sqrt(mean * float((np.atleast_2d(w) ** 2).sum(axis=1).max()))
+        return float(problem.n_units * mean * _mean_second_derivative(log, largest, 1.0))
+    M = SecondMoment(problem).matrix(moment.answer)
     values, vectors = np.linalg.eigh(M)
     # Where noise hides the second moment there may be no curvature at all: zero is the conservative
     # guess.
-    noise_level = (
-        0.0
-        if moment is None
-        else _NOISE_LEVEL * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
-    )
+    noise_level = _NOISE_LEVEL * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
     M = (vectors * np.where(values > noise_level, values, 0.0)) @ vectors.T
-    second_derivative = _mean_second_derivative(problem, log, M / problem.n_units, np.atleast_2d(w))
-    return np.asarray(second_derivative * M)
+    mean_moment, rows = M / problem.n_units, np.atleast_2d(w)
+    largest = float(np.sqrt(np.einsum("kj,ji,ki->k", rows, mean_moment, rows).max()))
+    metric = next((query.metric for query in _gradients(log)), None)
+    length = 1.0
+    if isinstance(metric, Metric):
+        length = float(np.sqrt(np.trace(metric.A @ mean_moment @ metric.A)))
+    return np.asarray(_mean_second_derivative(log, largest, length) * M)
 
 
-def _mean_second_derivative(
-    problem: Problem, log: Sequence[Released], M: Matrix, w: Matrix
-) -> float:
+def _gradients(log: Sequence[Released]) -> Iterator[ClippedGradient]:
+    return (released.query for released in log if isinstance(released.query, ClippedGradient))
+
+
+def _mean_second_derivative(log: Sequence[Released], largest: float, length: float) -> float:
     """Mean second derivative of the logistic loss over margins of the estimated size; zero for a
-    clipped record.
+    clipped record. ``length`` is that of a record in the metric of the gradients.
     """
-    largest = float(np.sqrt(np.einsum("kj,ji,ki->k", w, M, w).max()))
     slopes = expit(largest * np.random.default_rng(0).standard_normal(2_000))
-    gradient = next(
-        (released.query for released in log if isinstance(released.query, ClippedGradient)), None
-    )
-    A = None if gradient is None or gradient.metric is None else gradient.metric.A
-    length = 1.0 if A is None else np.sqrt(np.trace(A @ M @ A))
-    cap = np.inf if gradient is None else gradient.clip / length
+    cap = next((query.clip / length for query in _gradients(log)), np.inf)
     return float((slopes * (1 - slopes) * (slopes < cap)).mean())

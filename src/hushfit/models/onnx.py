@@ -11,6 +11,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from hushfit.data import FeatureBounds
+from hushfit.errors import InvalidArgument
+from hushfit.features import AdditiveMap
 from hushfit.models._model import Model
 
 _OPSET = 18
@@ -30,7 +32,8 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
     -----
     The input ``X`` has one float column for each of ``model.feature_names``. The outputs are
     ``margins`` of shape (n, 1) for two classes or (n, classes), and for a model with probabilities
-    ``probabilities`` of shape (n, classes). The guarantee is stored as metadata.
+    ``probabilities`` of shape (n, classes). The graph includes bounds and the map of an additive
+    model. The guarantee is stored as metadata.
     """
     fitted = model.estimator
     nodes, constants = _margins(fitted)
@@ -64,14 +67,14 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
-    """The margin of a record of unit length: scaled features, a product, and a division by the
-    record's norm.
+    """The margin of a record of unit length: scaled and mapped features, a product, and a division
+    by the record's norm.
     """
     coef, intercept = fitted.coef_, fitted.intercept_
-    nodes, record = [], "X"
+    nodes, record = [helper.make_node("Constant", [], ["axis"], value_ints=[1])], "X"
     constants: dict[str, Any] = {"unit": [[float(bool(fitted.fit_intercept))]], "tiny": [[1e-30]]}
     if fitted.feature_bounds is not None:
-        bounds = FeatureBounds.parse(fitted.feature_bounds, coef.shape[1])
+        bounds = FeatureBounds.parse(fitted.feature_bounds, int(fitted.n_features_in_))
         constants |= {
             "low": bounds.low[None],
             "high": bounds.high[None],
@@ -81,11 +84,15 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
             helper.make_node("Max", ["X", "low"], ["raised"]),
             helper.make_node("Min", ["raised", "high"], ["clipped"]),
             helper.make_node("Sub", ["clipped", "low"], ["shifted"]),
-            helper.make_node("Div", ["shifted", "width"], ["record"]),
+            helper.make_node("Div", ["shifted", "width"], ["bounded"]),
         ]
-        record = "record"
-        intercept = intercept + coef @ bounds.low
-        coef = coef * (bounds.high - bounds.low)
+        record = "bounded"
+        if fitted.feature_map_ is None:
+            intercept = intercept + coef @ bounds.low
+            coef = coef * (bounds.high - bounds.low)
+    if fitted.feature_map_ is not None:
+        made, values = _mapped(fitted.feature_map_, record)
+        nodes, constants, record = nodes + made, constants | values, "mapped"
     constants |= {"coef": coef.T, "intercept": intercept[None]}
     nodes += [
         helper.make_node("MatMul", [record, "coef"], ["product"]),
@@ -96,7 +103,62 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
         helper.make_node("Sqrt", ["safe"], ["length"]),
         helper.make_node("Div", ["sum", "length"], ["margins"]),
     ]
-    nodes.insert(0, helper.make_node("Constant", [], ["axis"], value_ints=[1]))
+    return nodes, constants
+
+
+def _mapped(feature_map: Any, record: str) -> tuple[list[Any], dict[str, Any]]:
+    """The additive map: hat functions of every knot, ``max(0, 1 - |K v - k|)``, times the values
+    at the knots; other columns as they are, and indicators of missing values.
+    """
+    if not isinstance(feature_map, AdditiveMap):
+        raise InvalidArgument(
+            f"the feature map {type(feature_map).__name__} has no form in ONNX. Apply it before "
+            "the graph."
+        )
+    spans = feature_map.spans
+    knots = sum(span.intervals + 1 for span in spans if span.intervals)
+    inputs, outputs = feature_map.n_inputs, feature_map.n_outputs
+    spread, numbers = np.zeros((inputs, knots)), np.zeros((1, knots))
+    values, passed = np.zeros((knots, outputs)), np.zeros((inputs, outputs))
+    indicators, fills, at = np.zeros((inputs, outputs)), np.zeros((1, inputs)), 0
+    for j, (span, fill) in enumerate(zip(spans, feature_map.fills, strict=True)):
+        fills[0, j] = np.nan if fill is None else fill
+        if span.has_indicator:
+            indicators[j, span.start + span.width - 1] = 1.0
+        if not span.intervals:
+            passed[j, span.start] = 1.0
+            continue
+        own = slice(at, at + span.intervals + 1)
+        spread[j, own], numbers[0, own] = span.intervals, np.arange(span.intervals + 1)
+        values[own, span.shape] = feature_map.table(span)
+        at = own.stop
+    constants = {
+        "spread": spread,
+        "knots": numbers,
+        "at_knots": values,
+        "passed": passed,
+        "indicators": indicators,
+        "fills": fills,
+        "one": [[1.0]],
+        "zero": [[0.0]],
+    }
+    nodes = [
+        helper.make_node("IsNaN", [record], ["missing"]),
+        helper.make_node("Where", ["missing", "fills", record], ["filled"]),
+        helper.make_node("Max", ["filled", "zero"], ["above"]),
+        helper.make_node("Min", ["above", "one"], ["within"]),
+        helper.make_node("MatMul", ["within", "spread"], ["positions"]),
+        helper.make_node("Sub", ["positions", "knots"], ["distances"]),
+        helper.make_node("Abs", ["distances"], ["far"]),
+        helper.make_node("Sub", ["one", "far"], ["near"]),
+        helper.make_node("Relu", ["near"], ["hats"]),
+        helper.make_node("MatMul", ["hats", "at_knots"], ["shapes"]),
+        helper.make_node("MatMul", ["filled", "passed"], ["others"]),
+        helper.make_node("Cast", ["missing"], ["marks"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["marks", "indicators"], ["marked"]),
+        helper.make_node("Add", ["shapes", "others"], ["columns"]),
+        helper.make_node("Add", ["columns", "marked"], ["mapped"]),
+    ]
     return nodes, constants
 
 

@@ -18,6 +18,7 @@ check_penalty      Refuse an object without all members of a penalty
 Box                Every coefficient is between ``low`` and ``high``
 L1Ball             The l1 norm is at most ``radius``
 L2Ball             The Euclidean norm is at most ``radius``
+NonNegative        Another penalty, of coefficients that are at least 0
 ScaledL2           Ridge penalty :math:`g(z) = \frac{\alpha}{2} \|z\|^2`
 Zero               No penalty
 ElasticNet         Mixture of lasso and ridge, :math:`g(z) = \alpha (r \|z\|_1 + \frac{1 - r}{2}
@@ -33,7 +34,7 @@ from hushfit.penalties._groups import GroupLasso, SparseGroup
 from hushfit.penalties._named import penalty_from_name
 from hushfit.penalties._nuclear import Nuclear
 from hushfit.penalties._penalty import FoldedConcave, Penalty, check_penalty
-from hushfit.penalties._sets import Box, L1Ball, L2Ball
+from hushfit.penalties._sets import Box, L1Ball, L2Ball, NonNegative
 from hushfit.penalties._smooth import ScaledL2, Zero
 from hushfit.penalties._sparse import L1, ElasticNet, Slope, WeightedL1
 
@@ -50,6 +51,7 @@ __all__ = [
     "L2Ball",
     "LHalf",
     "Lq",
+    "NonNegative",
     "Nuclear",
     "Penalty",
     "ScaledL2",

@@ -9,7 +9,7 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.penalties._penalty import check_radius
+from hushfit.penalties._penalty import Penalty, check_radius
 from hushfit.penalties._sparse import soft_threshold
 
 # A projection computed in floating point may be slightly outside its set; it still counts as
@@ -41,6 +41,41 @@ class Box:
 
     def prox(self, v: Vector, step: float) -> Vector:
         return np.clip(v, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class NonNegative:
+    """Another penalty, of coefficients that are at least 0.
+
+    Parameters
+    ----------
+    penalty : Penalty
+        Separable, convex and the same for z and -z, such as `L1`, `ScaledL2`, `ElasticNet` or
+        `Zero`. Its prox then never crosses zero, so that projecting before it is enough.
+    """
+
+    penalty: Penalty
+    ridge = None
+
+    def __post_init__(self) -> None:
+        if not (self.penalty.convex and self.penalty.separable):
+            raise InvalidArgument(
+                f"{self.penalty!r} is not convex and separable. Use L1, ScaledL2 or ElasticNet."
+            )
+
+    @property
+    def convex(self) -> bool:
+        return self.penalty.convex
+
+    @property
+    def separable(self) -> bool:
+        return self.penalty.separable
+
+    def value(self, z: Vector) -> float:
+        return self.penalty.value(z) + _indicator(float((-z).max(initial=0.0)), 1.0)
+
+    def prox(self, v: Vector, step: float) -> Vector:
+        return self.penalty.prox(np.maximum(v, 0.0), step)
 
 
 @dataclass(frozen=True)

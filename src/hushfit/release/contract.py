@@ -6,18 +6,24 @@ data owners and searches all use it, with a `Quote` and their `Terms`.
 """
 
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from hushfit.data import Coins, DataSource, SecureCoins, SeededCoins
-from hushfit.errors import InsecureNoiseWarning, InvalidArgument, WeakGuaranteeWarning
+from hushfit.errors import (
+    InsecureNoiseWarning,
+    InvalidArgument,
+    LedgerError,
+    WeakGuaranteeWarning,
+)
 from hushfit.privacy import (
     Budget,
     Cost,
     Guarantee,
+    Ledger,
     Receipt,
     Relation,
     ReleaseRecord,
@@ -127,6 +133,7 @@ class Contract:
         terms: Terms,
         replay: Iterable[Released] = (),
         keep: Callable[[Released], None] | None = None,
+        remember: bool = True,
     ) -> "Contract":
         """State the guarantee, charge the ledger, open the rows; in this order.
 
@@ -141,6 +148,8 @@ class Contract:
             Answers of an interrupted run of the same plan, already charged.
         keep : callable, optional
             Called with each new answer before it is returned.
+        remember : bool, default=True
+            Whether the curator keeps a transcript of its answers.
 
         Returns
         -------
@@ -154,8 +163,76 @@ class Contract:
             terms,
             source.privacy_unit,
         )
-        curator = unpaid_curator(source, quote, relation, terms.randomness, replay, keep)
+        curator = unpaid_curator(
+            source, quote, relation, terms.randomness, replay, keep, remember=remember
+        )
         return cls(guarantee, receipt, curator)
+
+    @classmethod
+    def resumed(
+        cls,
+        source: DataSource,
+        quote: Quote,
+        relation: Relation,
+        terms: Terms,
+        payment: int | None,
+        made: Mapping[str, int],
+    ) -> "Contract":
+        """Open the rows again for the rest of a plan that was paid for and then interrupted.
+
+        Nothing is charged: the payment covers every release of the plan once, and those that were
+        made, or begun, are not made again. The caller must not resume one payment twice, for
+        instance from a copied checkpoint; two runs would then share it.
+
+        Parameters
+        ----------
+        source, quote, relation, terms
+            As they were when the contract was signed.
+        payment : int or None
+            Number of the receipt; None if there was no ledger.
+        made : mapping from release name to int
+            Releases that were made or begun.
+
+        Returns
+        -------
+        Contract
+
+        Raises
+        ------
+        LedgerError
+            If the ledger has no such payment.
+        """
+        unit = source.privacy_unit
+        receipt = _earlier_payment(terms.ledger, payment, quote.cost, relation, unit)
+        unsigned = replace(terms, ledger=None, warn=False)
+        guarantee, _ = promised_and_paid(
+            quote.cost, quote.records(), source.n_units, relation, unsigned, unit
+        )
+        curator = unpaid_curator(
+            source, quote, relation, terms.randomness, made=made, remember=False
+        )
+        return cls(guarantee, receipt, curator)
+
+
+def _earlier_payment(
+    ledger: Payer | None, number: int | None, cost: Cost, relation: Relation, unit: PrivacyUnit
+) -> Receipt | None:
+    """The receipt of a payment that the ledger has; refuses to go on without it."""
+    if ledger is None and number is None:
+        return None
+    entries: tuple[Receipt, ...] = ledger.entries if isinstance(ledger, Ledger) else ()
+    paid = [
+        entry
+        for entry in entries
+        if (entry.number, entry.cost, entry.relation, entry.unit) == (number, cost, relation, unit)
+    ]
+    if not paid:
+        raise LedgerError(
+            f"The ledger has no payment number {number} for this fit, so it cannot be resumed. "
+            "Nothing was released. Give the ledger that the fit was charged to, or delete the "
+            "checkpoint to start, and pay, again."
+        )
+    return paid[0]
 
 
 def promised_and_paid(
@@ -193,6 +270,8 @@ def unpaid_curator(
     randomness: Randomness,
     replay: Iterable[Released] = (),
     keep: Callable[[Released], None] | None = None,
+    made: Mapping[str, int] | None = None,
+    remember: bool = True,
 ) -> Curator:
     """A curator without any charge: for audits and tests, on rows that are not private."""
     return Curator(
@@ -205,6 +284,8 @@ def unpaid_curator(
         quote.reserve,
         replay,
         keep,
+        made,
+        remember,
     )
 
 

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import NoReturn
 
 from hushfit._typing import Vector
-from hushfit.data import Coins, DataSource, PublicRows
+from hushfit.data import Coins, DataSource, PublicRows, proved_scalings, scaling_of
 from hushfit.errors import InvalidArgument, UndeclaredRelease
 from hushfit.privacy import Filter, Relation, Sampler, labels_only, refuse_other_unit
 from hushfit.release.door import Released
@@ -41,6 +41,10 @@ class Curator:
         instead of new ones.
     keep : callable, optional
         Called with each new answer before it is returned, for instance to write it to disk.
+    made : mapping from release name to int, optional
+        Releases that an interrupted run of the same plan has made; the plan has so many fewer left.
+    remember : bool, default=True
+        Whether to keep the answers in ``transcript``; those of networks would fill the memory.
     """
 
     def __init__(
@@ -54,6 +58,8 @@ class Curator:
         epsilon_reserve: float = math.inf,
         replay: Iterable[Released] = (),
         keep: Callable[[Released], None] | None = None,
+        made: Mapping[str, int] | None = None,
+        remember: bool = True,
     ) -> None:
         relation = Relation.parse(relation)
         for part in plan.parts:
@@ -62,12 +68,13 @@ class Curator:
             refuse_other_unit(relation, source.privacy_unit)
         self.__source = source
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
-        self._left = {part.name: part.count for part in plan.parts}
+        self._left = {part.name: part.count - (made or {}).get(part.name, 0) for part in plan.parts}
         self._multipliers = dict(multipliers)
         self._filters = _filters_of(plan, self._multipliers, relation)
         self._entropy = Entropy(relation, sampler, coins, epsilon_reserve)
         self._replay = list(replay)
         self._keep = keep
+        self._remember = remember
         self._lock = Lock()
         self.relation = relation
         self.transcript: list[Released] = []
@@ -111,7 +118,8 @@ class Curator:
         released = Released(name, answer, query)
         if fresh and self._keep is not None:
             self._keep(released)
-        self.transcript.append(released)
+        if self._remember:
+            self.transcript.append(released)
         return answer
 
     def _take(self, name: str, query: Query) -> None:
@@ -154,6 +162,11 @@ class Curator:
                     f"is for {n_units} {unit.plural} and protects {unit}, but this query assumes "
                     f"{assumed.n_units} and protects {assumed.privacy_unit}"
                 )
+            )
+        scaling = scaling_of(self.__source)
+        if scaling not in proved_scalings(query):
+            raise UndeclaredRelease(
+                _refusal(f"is for {scaling.value}, which this query has no proof for")
             )
         return self._parts[name].sampling.answer(
             query, self.__source, self._multipliers[name], self._entropy

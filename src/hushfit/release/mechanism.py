@@ -125,6 +125,12 @@ class NoiseGrid:
     log2_deviation: int
 
     def __post_init__(self) -> None:
+        # Infinite noise hides nothing that is not finite, and a sensitivity that is no number
+        # bounds nothing.
+        if not self.scale < math.inf:
+            raise InvalidArgument(
+                f"Noise of scale {self.scale:.3g} is not finite. Give a smaller clip or weights."
+            )
         # A subnormal or zero step would be rounded, and all noise with it.
         if self.step < sys.float_info.min:
             reason = f"Noise of scale {self.scale:.3g} is too small for floating point."

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from hushfit.data import scaling_of
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import (
     Budget,
@@ -17,7 +18,7 @@ from hushfit.privacy import (
 from hushfit.problem import Problem
 from hushfit.release.mechanism import Mechanism, objection_to
 from hushfit.release.mechanisms import FullBatch
-from hushfit.release.query import Query, require_relation
+from hushfit.release.query import Query, require_relation, require_scaling
 
 # log2 variance of the coarsest noise that a fit usually draws: half of (2**31)^2 grid steps.
 DRAWN_LOG2_VARIANCE = 61
@@ -90,6 +91,8 @@ class Plan:
         """Calibrate a fit to a budget: the smallest noise multipliers and their cost; nothing is
         charged yet.
         """
+        for part in self.parts:
+            require_scaling(part.query, scaling_of(problem))
         drawn = sum(part.count * part.query.coordinates(problem) for part in self.parts)
         return self.quote_for(problem.n_units, problem.relation, budget, drawn)
 

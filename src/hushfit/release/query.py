@@ -4,11 +4,13 @@ import math
 from typing import Any, ClassVar, Protocol
 
 from hushfit._typing import BoolVector, IntVector, Vector
-from hushfit.data import DataSource
+from hushfit.data import DataSource, RecordScaling, proved_scalings
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import Relation, labels_only, no_proof_for_labels
 from hushfit.problem import Problem
 from hushfit.unit import PrivacyUnit
+
+_LEAST, _MOST = 1e-100, 1e100
 
 
 class Assumed(Protocol):
@@ -24,6 +26,9 @@ class Assumed(Protocol):
 class Query(Protocol):
     """A function of the rows with a proved sensitivity, answered by the curator. Its proof is a
     page of docs/proofs.
+
+    It is proved for records of length one unless it states other ``scalings``
+    (`hushfit.data.RecordScaling`).
     """
 
     sampled: ClassVar[bool]
@@ -86,6 +91,31 @@ def require_relation(kind: type[Query], relation: Relation | str) -> None:
         f"{str(Relation.parse(relation))!r}. Use adjacency='label' if features may be known to "
         "everybody, or another solver."
     )
+
+
+def require_scaling(kind: type[Query], scaling: RecordScaling) -> None:
+    """Refuse a type of query whose proof is for records that were scaled in another way."""
+    own = proved_scalings(kind)
+    if scaling not in own:
+        proved = " and ".join(one.value for one in own)
+        raise InvalidArgument(
+            f"{kind.__name__} is proved for {proved}, but these are {scaling.value}. Use "
+            "solver='least-squares' where records keep their lengths, and only there."
+        )
+
+
+def refuse_extreme(name: str, value: float) -> None:
+    """Refuse a public number that bounds are in proportion to, if its square, or its product with
+    numbers of usual size, would leave the range in which floats are precise.
+
+    A bound that underflows to zero bounds nothing, and one infinite entry of an answer shows
+    through any noise.
+    """
+    if not _LEAST <= value <= _MOST:
+        raise InvalidArgument(
+            f"{name}={value:g} is outside [{_LEAST:g}, {_MOST:g}], where floats are precise enough "
+            "for its bounds. Give a number of usual size."
+        )
 
 
 def three_weight_arrays(problem: Problem) -> int:

@@ -14,7 +14,7 @@ from hushfit.data.rows import PersonIndex
 from hushfit.data.schema import CategoricalColumn
 from hushfit.data.tables import RowCodec, Table, codes_of, table_batches
 from hushfit.errors import InvalidArgument, TooFewRows
-from hushfit.models import Model, load_model
+from hushfit.models import Model, is_network, load_model
 from hushfit.report._score_errors import auc_influences, mean_influences, standard_error
 
 _BINS = 10
@@ -147,12 +147,20 @@ def table_model(path: str) -> Model:
     InvalidArgument
         If it has no schema.
     """
-    model = load_model(path)
+    model = _loaded(path)
     if model.schema is None:
         raise InvalidArgument(
             f"{path} was saved without a schema, so it cannot read tables. Use it from Python."
         )
     return model
+
+
+def _loaded(path: str) -> Model:
+    if not is_network(path):
+        return load_model(path)
+    from hushfit.torch import load_network  # loads torch, which other models do not need
+
+    return load_network(path)
 
 
 def scored_batches(

@@ -130,6 +130,67 @@ def plan_figure(forecasts: Sequence[Forecast], standalone: bool = False) -> str:
     )
 
 
+def shape_figure(
+    name: str,
+    values: Sequence[float],
+    seen: Sequence[bool],
+    ends: tuple[str, str, str],
+) -> str:
+    """A piecewise linear function of one column; dashed about knots where no rows are seen.
+
+    ``ends`` are the lowest, the middle and the highest value of the column as text. The scale is
+    that of the knots where rows are seen.
+    """
+    largest = max([abs(v) for v, shown in zip(values, seen, strict=True) if shown], default=0.0)
+    reach = _rounded_up(largest or max(map(abs, values)))
+    width, height, left, top, bottom = 260.0, 150.0, 44.0, 10.0, 26.0
+    right, last = 10.0, len(values) - 1
+
+    def x(k: float) -> float:
+        return left + (width - left - right) * k / last
+
+    def y(value: float) -> float:
+        within = min(max(value / reach, -1.1), 1.1)
+        return top + (height - top - bottom) * (1 - within) / 2
+
+    marks = "".join(
+        f'<line class="{"axis" if v == 0 else "grid"}" x1="{left}" x2="{width - right}" '
+        f'y1="{y(v):.1f}" y2="{y(v):.1f}"/><text class="soft" x="{left - 6}" y="{y(v) + 4:.1f}" '
+        f'text-anchor="end">{v:+.2g}</text>'
+        for v in (reach, 0.0, -reach)
+    ).replace(">+0<", ">0<")
+    places = (0.0, last / 2, float(last))
+    ticks = "".join(
+        f'<text class="soft" x="{x(k):.1f}" y="{height - 6}" text-anchor="{anchor}">'
+        f"{escape(text)}</text>"
+        for k, text, anchor in zip(places, ends, ("start", "middle", "end"), strict=True)
+    )
+    parts = [
+        f'<path class="{"curve" if seen[k] and seen[k + 1] else "even"}" '
+        f'd="{_line([(x(k), y(values[k])), (x(k + 1), y(values[k + 1]))])}"/>'
+        for k in range(last)
+    ]
+    dots = [
+        f'<circle class="dot" cx="{x(k):.1f}" cy="{y(v):.1f}" r="3.5"/>'
+        for k, v in enumerate(values)
+        if seen[k]
+    ]
+    description = (
+        f"From {ends[0]} to {ends[2]}: "
+        + ", ".join(f"{v:+.2g}" for v in values)
+        + ("" if all(seen) else ". Dashed parts have too few rows to be told from none.")
+    )
+    return _svg(width, height, f"Effect of {name}", description, [marks, ticks, *parts, *dots])
+
+
+def _rounded_up(value: float) -> float:
+    """The next number with one significant digit; one for zero."""
+    if value == 0.0:
+        return 1.0
+    step = 10.0 ** math.floor(math.log10(value))
+    return math.ceil(value / step) * step
+
+
 def forest_row(name: str, value: float, error: float | None, reach: float) -> str:
     """One coefficient: its position on the scale from -reach to reach, and two standard errors to
     each side.

@@ -2,15 +2,22 @@
 
 from collections.abc import Mapping
 from html import escape
-from importlib.resources import files
 
 import numpy as np
 
 from hushfit.models import RankingModel
-from hushfit.report._report_page import _POLICY, _guarantee_section, _section
+from hushfit.report._report_page import (
+    budget_facts,
+    budget_section,
+    document,
+    guarantee_section,
+    odds_section,
+    page_head,
+    section,
+)
 
 _SHOWN = 25
-_BAR, _HEIGHT, _GAP = 260.0, 22.0, 70.0
+_BAR, _HEIGHT, _GAP = 260.0, 22.0, 80.0
 
 
 def ranking_page(
@@ -31,37 +38,58 @@ def ranking_page(
     str
         HTML that loads no other file.
     """
-    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     g = model.guarantee
     sections = [
-        _guarantee_section(g),
-        _section("protects", "What is protected", _protected(model)),
-        "" if ndcg is None else _section("ndcg", "NDCG by depth", _ndcg(ndcg)),
-        _section("weights", "Weights", _weights(model)),
-        _section(
-            "public", "Taken as public", "".join(f"<p>{escape(fact)}.</p>" for fact in g.public)
+        guarantee_section(g),
+        section("protects", "What is protected", _protected(model)),
+        odds_section(g),
+        budget_section(g),
+        "" if ndcg is None else section("ndcg", "NDCG by depth", _ndcg(ndcg)),
+        section("weights", "Weights", _weights(model)),
+        section(
+            "public",
+            "What was assumed public",
+            f"<ul>{''.join(f'<li>{escape(fact)}</li>' for fact in g.public)}</ul>",
         ),
-        _section(
-            "origin",
-            "Provenance",
-            f"<p>{escape(model.provenance.command)} {escape(model.provenance.created)}</p>"
-            f"<p>Model file: <code>{escape(digest)}</code></p>",
+        section("papers", "Provenance", _provenance(model, digest)),
+    ]
+    facts = [*budget_facts(g), ("features", f"{model.estimator.n_features_in_}", "of a document")]
+    if ndcg is not None:
+        deepest = max(ndcg)
+        facts.append((f"NDCG@{deepest}", f"{ndcg[deepest]:.3f}", "on held-out lists"))
+    lead = "Orders the documents of a list by their features."
+    held_out = " or from the held-out lists" if ndcg is not None else ""
+    head = page_head("Ranking model", lead, facts)
+    return document("Ranking model", head, sections, held_out)
+
+
+def _provenance(model: RankingModel, digest: str) -> str:
+    made, fitted, receipt = model.provenance, model.estimator, model.receipt
+    pairs = [
+        ("Model", digest and f"sha256 {digest}"),
+        ("Made", made.created),
+        ("Command", made.command),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in made.versions.items())),
+        ("Settings", f"solver={fitted.solver!r}, loss={fitted.loss!r}"),
+        ("Steps", f"{fitted.n_iter_}, fixed in advance"),
+        (
+            "Ledger",
+            receipt and f"{receipt.dataset}, payment {receipt.number}, entry {receipt.hash}",
         ),
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f"<title>Ranking model · hushfit</title><style>{style}</style></head><body>"
-        '<header><div><p class="eyebrow">hushfit report</p><h1>Ranking model</h1></div></header>'
-        f'<main id="content">{"".join(sections)}</main></body></html>\n'
+    rows = "".join(
+        f'<dt>{name}</dt><dd class="mono">{escape(str(value))}</dd>'
+        for name, value in pairs
+        if value
     )
+    return f'<dl class="papers">{rows}</dl>'
 
 
 def _protected(model: RankingModel) -> str:
+    whose = "all lists of one person" if model.guarantee.unit.is_person else "one list"
     words = {
-        "labels": "All grades of one list, or of one person's lists. The documents themselves, "
-        "their features and which of them are listed together are public and NOT protected.",
+        "labels": f"All grades of {whose}. The documents themselves, their features and which of "
+        "them are listed together are public and NOT protected.",
         "list": "One whole list: its documents, their number and their grades.",
         "person": "All lists of one person, with their documents and grades.",
     }
@@ -72,13 +100,15 @@ def _ndcg(ndcg: Mapping[int, float]) -> str:
     bars = "".join(
         f'<text x="0" y="{(k + 0.7) * _HEIGHT:.1f}">NDCG@{depth}</text>'
         f'<rect x="{_GAP}" y="{(k + 0.15) * _HEIGHT:.1f}" width="{_BAR * value:.1f}" '
-        f'height="{0.7 * _HEIGHT:.1f}" fill="currentColor" opacity="0.6"/>'
+        f'height="{0.7 * _HEIGHT:.1f}" class="c0" fill="var(--accent)"/>'
         f'<text x="{_GAP + _BAR * value + 6:.1f}" y="{(k + 0.7) * _HEIGHT:.1f}">{value:.3f}</text>'
         for k, (depth, value) in enumerate(ndcg.items())
     )
-    size = f'width="{_GAP + _BAR + 60:.0f}" height="{len(ndcg) * _HEIGHT:.0f}"'
+    width, height = _GAP + _BAR + 60, len(ndcg) * _HEIGHT
+    values = "; ".join(f"NDCG@{depth}: {value:.3f}" for depth, value in ndcg.items())
     return (
-        f'<svg {size} role="img" aria-label="NDCG by depth">{bars}</svg>'
+        f'<figure style="max-width:{width:.0f}px"><svg viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'role="img" aria-label="NDCG by depth. {values}">{bars}</svg></figure>'
         "<p>On held-out lists, without noise. Gains are 2<sup>grade</sup> - 1; a list without a "
         "relevant document counts as 0.</p>"
     )
@@ -86,15 +116,21 @@ def _ndcg(ndcg: Mapping[int, float]) -> str:
 
 def _weights(model: RankingModel) -> str:
     fitted = model.estimator
-    if fitted.scorer != "linear":
+    if isinstance(fitted.scorer, str) and fitted.scorer == "mlp":
         return f"<p>A network with {len(fitted.weights_):,} weights.</p>"
+    own = fitted.scorer == "linear"
     names = (
         model.schema.columns
-        if model.schema is not None and model.schema.columns
+        if own and model.schema is not None and model.schema.columns
         else tuple(f"feature {k + 1}" for k in range(len(fitted.weights_)))
     )
     largest = np.argsort(-np.abs(fitted.weights_), kind="stable")[:_SHOWN]
     rows = "".join(
-        f"<tr><td>{escape(names[k])}</td><td>{fitted.weights_[k]:.4g}</td></tr>" for k in largest
+        f'<tr><td class="name">{escape(names[k])}</td><td class="n">{fitted.weights_[k]:.4g}</td>'
+        "</tr>"
+        for k in largest
     )
-    return f"<table><tr><th>feature</th><th>weight</th></tr>{rows}</table>"
+    more = len(names) - len(largest)
+    rest = f"<p>The {len(largest)} largest of {len(names)} weights.</p>" if more else ""
+    head = '<thead><tr><th>feature</th><th class="n">weight</th></tr></thead>'
+    return f"<table>{head}<tbody>{rows}</tbody></table>{rest}"

@@ -3,18 +3,26 @@ rows that were held out.
 """
 
 import math
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from hushfit.data import FeatureBounds
 from hushfit.data.schema import CategoricalColumn, NumericColumn
+from hushfit.features import AdditiveMap, KnotMasses, RowProfile, hat_means
 from hushfit.models import Model
 from hushfit.privacy import Guarantee, labels_only, replaces_one
 from hushfit.report._evaluate import Evaluation
-from hushfit.report._figures import calibration_figure, forest_row, odds_figure, posterior
-from hushfit.unit import PrivacyUnit
+from hushfit.report._figures import (
+    calibration_figure,
+    forest_row,
+    odds_figure,
+    posterior,
+    shape_figure,
+)
 
 _SHOWN = 25
 _PRIORS = (0.5, 0.1, 0.01)
@@ -41,17 +49,26 @@ def report_page(model: Model, digest: str = "", evaluation: Evaluation | None = 
     str
         HTML that loads no other file.
     """
-    here = files(__package__)
-    title = f"{_KINDS[type(model.estimator).__name__]} of {_target(model)}"
+    kind = _KINDS[type(model.estimator).__name__]
+    additive = isinstance(model.estimator.feature_map_, AdditiveMap)
+    title = f"{f'Additive {kind.lower()}' if additive else kind} of {_target(model)}"
     sections = [
-        _guarantee_section(model.guarantee),
-        _odds(model.guarantee),
-        _budget(model.guarantee),
+        guarantee_section(model.guarantee),
+        odds_section(model.guarantee),
+        budget_section(model.guarantee),
+        _shapes(model),
         _coefficients(model),
         "" if evaluation is None else _evaluation(evaluation),
         _public(model),
         _provenance(model, digest),
     ]
+    held_out = " or from the held-out rows named above" if evaluation else ""
+    return document(title, _head(model, title, evaluation), sections, held_out)
+
+
+def document(title: str, head: str, sections: Sequence[str], held_out: str = "") -> str:
+    """A whole page that loads no other file."""
+    here = files(__package__)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -59,12 +76,11 @@ def report_page(model: Model, digest: str = "", evaluation: Evaluation | None = 
         'content="no-referrer">'
         f'<link rel="icon" href="data:,"><title>{escape(title)} · hushfit</title>'
         f"<style>{here.joinpath('page.css').read_text(encoding='utf-8')}</style></head><body>"
-        f'<a class="skip" href="#content">Skip to the content</a>{_head(model, title, evaluation)}'
+        f'<a class="skip" href="#content">Skip to the content</a>{head}'
         f'<main id="content">{"".join(sections)}</main>'
         "<footer><div>Everything on this page follows from released, noisy "
-        f"numbers{' or from the held-out rows named above' if evaluation else ''}; reading it "
-        "costs no further "
-        f"privacy.</div></footer><script>{here.joinpath('page.js').read_text(encoding='utf-8')}</script></body></html>\n"
+        f"numbers{held_out}; reading it costs no further privacy.</div></footer>"
+        f"<script>{here.joinpath('page.js').read_text(encoding='utf-8')}</script></body></html>\n"
     )
 
 
@@ -79,6 +95,31 @@ def _target(model: Model) -> str:
 def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
     g = model.guarantee
     facts = [
+        *budget_facts(g),
+        ("columns", f"{len(model.feature_names)}", f"{len(model.classes)} classes"),
+    ]
+    if evaluation is not None:
+        facts.append(
+            ("accuracy", f"{evaluation.accuracy:.1%}", f"on {evaluation.rows:,} held-out rows")
+        )
+    return page_head(title, f"Classes: {', '.join(map(str, model.classes))}.", facts)
+
+
+def page_head(title: str, lead: str, facts: Sequence[tuple[str, str, str]]) -> str:
+    """The head of a page: its title, a sentence, and facts with a value and a remark each."""
+    cells = "".join(
+        f"<div><dt>{name}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
+        for name, value, note in facts
+    )
+    return (
+        f'<header><div><p class="eyebrow">hushfit report</p><h1>{escape(title)}</h1>'
+        f'<p class="lead">{escape(lead)}</p><dl class="facts">{cells}</dl></div></header>'
+    )
+
+
+def budget_facts(g: Guarantee) -> list[tuple[str, str, str]]:
+    """Epsilon, delta and what is protected, for the head of a page."""
+    return [
         (
             "epsilon",
             "∞" if g.nonprivate else f"{g.epsilon:.4g}",
@@ -86,42 +127,29 @@ def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
         ),
         ("delta", f"{g.delta:.3g}", "probability of exceeding it"),
         ("protects", _protected(g), _protection(g)),
-        ("columns", f"{len(model.feature_names)}", f"{len(model.classes)} classes"),
     ]
-    if evaluation is not None:
-        facts.append(
-            ("accuracy", f"{evaluation.accuracy:.1%}", f"on {evaluation.rows:,} held-out rows")
-        )
-    cells = "".join(
-        f"<div><dt>{name}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for name, value, note in facts
-    )
-    return (
-        f'<header><div><p class="eyebrow">hushfit report</p><h1>{escape(title)}</h1>'
-        f'<p class="lead">Classes: {escape(", ".join(map(str, model.classes)))}.</p><dl '
-        f'class="facts">{cells}</dl></div></header>'
-    )
 
 
 def _protection(g: Guarantee) -> str:
     with_rows = g.unit.is_person and not labels_only(g.relation)
-    return f"with all of their rows, {g.relation}" if with_rows else str(g.relation)
+    return f"with all of their {g.unit.record}s, {g.relation}" if with_rows else str(g.relation)
 
 
 def _protected(g: Guarantee) -> str:
     if not labels_only(g.relation):
         return g.unit.in_words
-    return "labels of one person, NOT features" if g.unit.is_person else "one label, NOT features"
+    several = g.unit.is_person or g.unit.record == "list"
+    return f"labels of {g.unit.in_words}, NOT features" if several else "one label, NOT features"
 
 
-def _section(key: str, title: str, body: str, long: bool = False) -> str:
+def section(key: str, title: str, body: str, long: bool = False) -> str:
     return (
         f'<section id="{key}" aria-labelledby="{key}-h"{" class=long" if long else ""}><h2 '
         f'id="{key}-h">{title}</h2>{body}</section>'
     )
 
 
-def _guarantee_section(g: Guarantee) -> str:
+def guarantee_section(g: Guarantee) -> str:
     bold = [f'<p class="warning"><strong>{escape(line)}</strong></p>' for line in g.warnings]
     stated = str(g).replace("\n", " ").split("Taken as public:")[0]
     for line in g.warnings:
@@ -146,39 +174,52 @@ def _guarantee_section(g: Guarantee) -> str:
         )
     )
     secure = f'<p class="{"note" if g.secure else "warning"}">{noise}</p>'
-    persons = _persons(g.unit) if g.unit.is_person else ""
+    persons = _persons(g) if g.unit.is_person else ""
     body = "".join([*paragraphs, persons, secure, *warnings, *notes])
-    return _section("promise", "The guarantee", body)
+    return section("promise", "The guarantee", body)
 
 
-def _persons(unit: PrivacyUnit) -> str:
-    """How the rows of one person are put together."""
+def _persons(g: Guarantee) -> str:
+    """How the rows, or lists, of one person are put together."""
+    unit, records = g.unit, f"{g.unit.record}s"
     column = "the ids given" if unit.column is None else f"column {unit.column}"
-    full = f", and one with {unit.full_weight} rows or more counts as one"
+    full = f", and one with {unit.full_weight} {records} or more counts as one"
     weights = (
-        "every person counts once, however many rows they have: with k rows, each weighs 1/k"
+        f"every person counts once, however many {records} they have: with k {records}, each "
+        "weighs 1/k"
         if unit.total_weight_is_public
-        else "a person with few rows counts less: with k rows, each weighs "
+        else f"a person with few {records} counts less: with k {records}, each weighs "
         f"1/max(k, {unit.full_weight}){full}"
     )
+    hidden = (
+        ("Not hidden", f"whose {unit.record} each is, how many there are, and all features")
+        if labels_only(g.relation)
+        else (
+            "Also hidden",
+            f"how many {records} a person has, and how many {records} there are in all",
+        )
+    )
     pairs = [
-        ("One person", f"all rows with the same id, by {column}"),
-        ("Rows used", f"at most the first {unit.rows_per_person:,} of each person"),
+        ("One person", f"all {records} with the same id, by {column}"),
+        (
+            f"{records.capitalize()} used",
+            f"at most the first {unit.rows_per_person:,} of each person",
+        ),
         ("Weights", weights),
-        ("Also hidden", "how many rows a person has, and how many rows there are in all"),
+        hidden,
     ]
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in pairs)
     return f'<dl class="papers persons">{rows}</dl>'
 
 
-def _odds(g: Guarantee) -> str:
+def odds_section(g: Guarantee) -> str:
     title = f"What epsilon means for {g.unit.in_words}"
     if g.nonprivate:
         body = (
             '<p class="warning">Epsilon is infinite: the model may reveal everything about '
             f"{g.unit.in_words}.</p>"
         )
-        return _section("odds", title, body)
+        return section("odds", title, body)
     items = []
     for prior in _PRIORS:
         low, high = posterior(prior, g.epsilon, g.delta)
@@ -187,7 +228,11 @@ def _odds(g: Guarantee) -> str:
             f"<li>Believed at {prior:.0%} before,<br><b>{low:.{digits}%} to {high:.{digits}%}</b> "
             "after.</li>"
         )
-    further = "" if g.unit.is_person else " About a person with several rows it can move further."
+    further = (
+        ""
+        if g.unit.is_person
+        else f" About a person with several {g.unit.record}s it can move further."
+    )
     intro = (
         f"<p>Take an attacker who knows everything about the table except {_unknown(g)}, and who "
         "sees "
@@ -202,7 +247,7 @@ def _odds(g: Guarantee) -> str:
     )
     drawn = odds_figure(g.epsilon, g.delta, g.unit.in_words)
     figure = f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
-    return _section(
+    return section(
         "odds",
         title,
         f'{intro}<div class="pair">{figure}<ul class="beliefs">{"".join(items)}</ul></div>',
@@ -211,22 +256,24 @@ def _odds(g: Guarantee) -> str:
 
 def _unknown(g: Guarantee) -> str:
     """What the attacker does not know."""
+    record = g.unit.record
     if labels_only(g.relation):
-        return "the labels of one person" if g.unit.is_person else "the label of one row"
+        several = g.unit.is_person or record == "list"
+        return f"the labels of {g.unit.in_words}" if several else "the label of one row"
     if g.unit.is_person:
         return (
-            "whether a certain person, with all of their rows, or somebody else is in it"
+            f"whether a certain person, with all of their {record}s, or somebody else is in it"
             if replaces_one(g.relation)
-            else "whether a certain person, with all of their rows, is in it"
+            else f"whether a certain person, with all of their {record}s, is in it"
         )
     return (
-        "whether one row is a certain person's or another's"
+        f"whether one {record} is a certain person's or another's"
         if replaces_one(g.relation)
-        else "whether one certain row was used"
+        else f"whether one certain {record} was used"
     )
 
 
-def _budget(g: Guarantee) -> str:
+def budget_section(g: Guarantee) -> str:
     total = sum(release.share for release in g.releases) or 1.0
     label = "; ".join(f"{r.name}: {r.share / total:.0%}" for r in g.releases)
     bar = "".join(
@@ -256,18 +303,111 @@ def _budget(g: Guarantee) -> str:
         '<div class="scroll" tabindex="0" role="region" aria-label="Releases"><table>'
         f"<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
     )
-    return _section("budget", "Where the budget went", body)
+    return section("budget", "Where the budget went", body)
+
+
+def _shapes(model: Model) -> str:
+    """Shape functions of the numeric columns of an additive model; nothing for another."""
+    fitted = model.estimator
+    if not isinstance(fitted.feature_map_, AdditiveMap):
+        return ""
+    numeric = [j for j, span in enumerate(fitted.feature_map_.spans) if span.intervals]
+    if not numeric:
+        return ""
+    profile, scale = fitted.row_profile_, fitted.row_profile_.length or 1.0
+    labels = _ranges(model)
+    grids = []
+    for k in range(len(fitted.coef_)):
+        shapes = {j: fitted.shape_values(j, k)[1] / scale for j in numeric}
+        label = model.classes[1] if len(fitted.coef_) == 1 else model.classes[k]
+        figures = []
+        for j in sorted(numeric, key=lambda j: -_spread(shapes[j], profile.masses.get(j))):
+            found = profile.masses.get(j)
+            seen = [True] * len(shapes[j]) if found is None else [bool(s) for s in found.seen]
+            drawn = shape_figure(model.feature_names[j], shapes[j].tolist(), seen, labels[j])
+            title = escape(model.feature_names[j])
+            figures.append(f"<figure><h4>{title}</h4>{drawn}</figure>")
+        grids.append(
+            f'<h3>Towards {escape(str(label))}</h3><div class="shapes">{"".join(figures)}</div>'
+        )
+    what = "log-odds" if hasattr(fitted, "predict_proba") else "margin"
+    how = (
+        f"<p>What each number adds to the {what}, by its value: straight lines between knots. "
+        "Each has its own scale and the mean zero over the rows; the strongest come first. "
+        f"{_length_note(profile)}</p>"
+    )
+    note = (
+        '<p class="note">Dashed: the released second moment shows no rows about these knots, '
+        "beyond what its noise could (two standard deviations): do not read the curve there. No "
+        "error bands are drawn, because none has been shown to cover: the privacy noise shifts "
+        "every knot, most where rows are few. Read small wiggles as noise.</p>"
+    )
+    return section("shapes", "Effects of the numbers", how + note + "".join(grids), long=True)
+
+
+def _length_note(profile: RowProfile) -> str:
+    if profile.length is None:
+        return "The effects are those on a row of length one; rows are longer, and effects smaller."
+    return (
+        "Rows are divided by their length before they are scored; the effects are those on a row "
+        f"of the typical length, {profile.length:.2g}."
+    )
+
+
+def _spread(values: Any, masses: KnotMasses | None) -> float:
+    """Standard deviation of a centred shape over the rows."""
+    weights = hat_means(len(values) - 1) if masses is None else masses.weights
+    return float(np.sqrt(weights @ values**2))
+
+
+def _ranges(model: Model) -> dict[int, tuple[str, str, str]]:
+    """Lowest, middle and highest value of each numeric input, by its number."""
+    fitted, at, found = model.estimator, 0, {}
+    thirds = np.array([0.0, 0.5, 1.0])
+    if model.schema is not None:
+        for column in model.schema.columns:
+            if isinstance(column, NumericColumn):
+                low, middle, high = column.original(thirds)
+                found[at] = (_short(low), _short(middle), _short(high))
+            at += len(column.feature_names)
+    elif fitted.feature_bounds is not None:
+        bounds = FeatureBounds.parse(fitted.feature_bounds, int(fitted.n_features_in_))
+        for j, (low, high) in enumerate(zip(bounds.low, bounds.high, strict=True)):
+            found[j] = (_short(low), _short((low + high) / 2), _short(high))
+    else:
+        found = dict.fromkeys(range(int(fitted.n_features_in_)), ("0", "0.5", "1"))
+    return found
+
+
+def _short(value: float) -> str:
+    """A number in a few characters."""
+    if abs(value) >= 1e6 or (value != 0 and abs(value) < 1e-3):
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _shown_weights(model: Model) -> list[int]:
+    """Coefficients that stand for themselves: all, but for those that make up a shape."""
+    made = model.estimator.feature_map_
+    if not isinstance(made, AdditiveMap):
+        return list(range(model.estimator.coef_.shape[1]))
+    return [
+        k
+        for span in made.spans
+        for k in range(span.start + span.intervals, span.start + span.width)
+    ]
 
 
 def _coefficients(model: Model) -> str:
-    coef, intercept = model.estimator.coef_, model.estimator.intercept_
-    names = [*model.feature_names, "(intercept)"]
+    shown = _shown_weights(model)
+    coef, intercept = model.estimator.coef_[:, shown], model.estimator.intercept_
+    names = [*(model.weight_names[k] for k in shown), "(intercept)"]
     binary = len(coef) == 1
     tables = []
     for k, own in enumerate(coef):
         label = model.classes[1] if binary else model.classes[k]
         values = np.append(own, intercept[k])
-        errors = None if model.standard_error is None else model.standard_error[k]
+        errors = None if model.standard_error is None else model.standard_error[k][[*shown, -1]]
         tables.append(_forest(names, values, errors, str(label)))
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
@@ -280,8 +420,10 @@ def _coefficients(model: Model) -> str:
     scale = (
         "Numbers are scaled from 0 at their lowest to 1 at their highest public value, labels are "
         "0 or 1; rows are scaled to unit length."
+        if model.estimator.feature_map_ is None
+        else "Labels are 0 or 1, and rows are scaled to unit length. Numbers are in the figures."
     )
-    return _section(
+    return section(
         "coefficients",
         "Coefficients",
         f"<p>{how}</p><p class='note'>{scale}</p>{''.join(tables)}",
@@ -342,7 +484,7 @@ def _evaluation(e: Evaluation) -> str:
         f"rows would not be covered by the guarantee. {escape(e.independence)}</p>"
     )
     if not e.calibration:
-        return _section("evaluation", "On held-out rows", warning + table)
+        return section("evaluation", "On held-out rows", warning + table)
     what = (
         f"the probability of {e.positive}" if e.positive else "the probability of the chosen label"
     )
@@ -353,7 +495,7 @@ def _evaluation(e: Evaluation) -> str:
     figure = (
         f"<figure>{calibration_figure(e.calibration)}<figcaption>{caption}</figcaption></figure>"
     )
-    return _section(
+    return section(
         "evaluation",
         "On held-out rows",
         f'{warning}<div class="pair"><div class="scroll" tabindex="0" role="region" '
@@ -382,7 +524,7 @@ def _public(model: Model) -> str:
             f'<div class="scroll" tabindex="0" role="region" aria-label="Schema">{table}</div>'
             "</details>"
         )
-    return _section("public", "What was assumed public", body, long=True)
+    return section("public", "What was assumed public", body, long=True)
 
 
 def _stated(column: NumericColumn | CategoricalColumn) -> str:
@@ -390,7 +532,9 @@ def _stated(column: NumericColumn | CategoricalColumn) -> str:
         return ", ".join(column.categories)
     fill = "" if column.fill is None else f", missing becomes {column.fill:g}"
     shape = "" if column.transform == "none" else f", {column.transform}"
-    return f"{column.low:g} to {column.high:g}{shape}{fill}"
+    whole = ", whole numbers" if column.integer else ""
+    missing = ", with an indicator of missing values" if column.missing == "indicator" else ""
+    return f"{column.low:g} to {column.high:g}{whole}{shape}{fill}{missing}"
 
 
 def _provenance(model: Model, digest: str) -> str:
@@ -404,7 +548,8 @@ def _provenance(model: Model, digest: str) -> str:
         (
             "Settings",
             ", ".join(
-                f"{key}={getattr(model.estimator, key)!r}" for key in ("solver", "penalty", "alpha")
+                f"{key}={getattr(model.estimator, key)!r}"
+                for key in ("features", "solver", "penalty", "alpha")
             ),
         ),
         ("Steps", f"{model.estimator.n_iter_}, fixed in advance"),
@@ -422,4 +567,4 @@ def _provenance(model: Model, digest: str) -> str:
         for name, value in pairs
         if value
     )
-    return _section("papers", "Provenance", f'<dl class="papers">{rows}</dl>')
+    return section("papers", "Provenance", f'<dl class="papers">{rows}</dl>')

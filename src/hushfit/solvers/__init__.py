@@ -5,10 +5,13 @@ gradient/        First-order methods on noisy gradients
 newton/          Methods that work in a metric
 perturbation/    One release: noise in the objective, on its minimiser, or on sufficient statistics
 ranking/         Listwise losses over lists of documents
+regression/      Least squares and counts, on records that keep their lengths
 wrappers/        Solvers around another solver
 load_checkpoint  Read the releases of an interrupted run, for ``Curator(..., replay=...)``
 save_checkpoint  Write the releases so far
 choose_solver    The default solver for a problem and a budget
+MAX_SMOOTH_COLUMNS    Columns up to which the default solver releases a second moment
+MAX_WHITENED_COLUMNS  The same for penalties that are not smooth
 Finishing        A solver whose result is more than the weighted average of its iterates
 Iterate          One iterate of a solver, and its weight in the average that becomes the result
 Result           Result of a run
@@ -21,7 +24,7 @@ solver_from      The solver of a user's argument
 
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint
 from hushfit.solvers.admm import DPSADMM, DPSC, DPVRADMM, MPADMM, SSADMM
-from hushfit.solvers.auto import choose_solver
+from hushfit.solvers.auto import MAX_SMOOTH_COLUMNS, MAX_WHITENED_COLUMNS, choose_solver
 from hushfit.solvers.base import Finishing, Iterate, Result, Solver, finished, run
 from hushfit.solvers.gradient import (
     DPAGD,
@@ -31,6 +34,7 @@ from hushfit.solvers.gradient import (
     DPAdam,
     ExactMinimiser,
     FrankWolfe,
+    HeavyBall,
     PermutedSGD,
     ProximalGradient,
 )
@@ -41,10 +45,12 @@ from hushfit.solvers.perturbation import (
     OneRelease,
     OutputPerturbation,
     SufficientStatistics,
+    TwoReleases,
     tolerance_for,
 )
 from hushfit.solvers.registry import SOLVERS, solver_from
-from hushfit.solvers.wrappers import PrivateGraph, PublicGraph, Recalibrated
+from hushfit.solvers.regression import WhitenedLeastSquares, WhitenedPoisson
+from hushfit.solvers.wrappers import PrivateGraph, PublicGraph, Recalibrated, Tempered
 
 __all__ = [
     "DPAGD",
@@ -54,6 +60,8 @@ __all__ = [
     "DPSGD",
     "DPSVRG",
     "DPVRADMM",
+    "MAX_SMOOTH_COLUMNS",
+    "MAX_WHITENED_COLUMNS",
     "MPADMM",
     "SOLVERS",
     "SSADMM",
@@ -63,6 +71,7 @@ __all__ = [
     "ExactMinimiser",
     "Finishing",
     "FrankWolfe",
+    "HeavyBall",
     "Iterate",
     "ObjectivePerturbation",
     "OneRelease",
@@ -77,7 +86,11 @@ __all__ = [
     "Screening",
     "Solver",
     "SufficientStatistics",
+    "Tempered",
+    "TwoReleases",
     "WhitenedGradientDescent",
+    "WhitenedLeastSquares",
+    "WhitenedPoisson",
     "choose_solver",
     "finished",
     "load_checkpoint",

@@ -26,11 +26,11 @@ class MetricProx:
     problem: Problem
     H: Matrix
 
-    def __call__(self, target: Vector, step: float) -> Vector:
+    def __call__(self, target: Vector, step: float, start: Vector | None = None) -> Vector:
         ridge = self.problem.penalty.ridge
-        return (
-            self._accelerated(target, step) if ridge is None else self._solved(target, step * ridge)
-        )
+        if ridge is not None:
+            return self._solved(target, step * ridge)
+        return self._accelerated(target, step, target if start is None else start)
 
     def _solved(self, target: Vector, weight: float) -> Vector:
         if weight == 0.0:
@@ -44,9 +44,9 @@ class MetricProx:
     def _largest(self) -> float:
         return float(np.linalg.eigvalsh(self.H)[-1])
 
-    def _accelerated(self, target: Vector, step: float) -> Vector:
+    def _accelerated(self, target: Vector, step: float, start: Vector) -> Vector:
         """Accelerated proximal steps in the ordinary metric, restarted when they overshoot."""
-        z = ahead = target
+        z = ahead = start
         momentum = 1.0
         for _ in range(_MAX_STEPS):
             descended = ahead - (ahead - target) @ self.H / self._largest

@@ -11,13 +11,15 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 from hushfit.privacy import by_relation
 from hushfit.problem import Problem
-from hushfit.release import Door, SecondMoment
+from hushfit.release import Door, RecordSum, SecondMoment
 
 _MIN_EIGENVALUE = 1e-5
 _FLOOR = 0.3  # times the noise edge: smaller eigenvalues are noise
 _BULK_ROUNDS = 20
 _POWERS = np.linspace(1.0, 0.3, 71)  # exponents that compress the eigenvalues
 _VISIBILITY_FACTOR = 1.1  # times the noise edge: noise alone hardly ever reaches it
+# Mean second derivative of the logistic loss along a fit; at most a quarter.
+_TYPICAL_CURVATURE = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,14 @@ class Spectrum:
     def effective_dimension(self) -> float:
         """About the mean squared length of a whitened record."""
         return max(float((self.released / self.estimated).sum()), 1.0)
+
+    def penalised_dimension(self, ridge: float) -> float:
+        """The effective dimension of a fit with a squared penalty of that weight.
+
+        The penalty suppresses noise in directions in which it outweighs the curvature of the loss.
+        """
+        penalised = self.estimated + ridge / (self.mean_weight * _TYPICAL_CURVATURE)
+        return max(float((self.released / penalised).sum()), 1.0)
 
     @property
     def has_visible_mean_direction(self) -> bool:
@@ -109,13 +119,55 @@ def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> tuple[f
     """Root mean square of the margins of public weights, and the mean weight of a unit, from a
     released second moment.
 
-    The release is on the curator's transcript. Where noise makes the square negative, the weights
-    are taken to have a random direction: eigenvalues are one over the dimension on average.
+    The release is on the curator's transcript. Where noise makes the square negative or small, it
+    is taken to be as large as the noise in it, but no larger than for weights of a random
+    direction: eigenvalues are one over the dimension on average.
     """
     answer = next(released.answer for released in door.transcript if released.name == name)
     mean, mean_weight = _mean_with_trace_one(answer, problem)
     square = float(w @ mean @ w)
-    return math.sqrt(max(square, float(w @ w) / problem.dimension)), mean_weight
+    deviation = door.noise_multiplier(name) * SecondMoment(problem).sensitivity(problem.relation)
+    noise = deviation / (problem.n_units * mean_weight)
+    return math.sqrt(max(square, float(w @ w) * min(1 / problem.dimension, noise))), mean_weight
+
+
+_WIDE_SPREAD = 3.0  # of margins without a second moment that would show it
+
+
+def several_spread(w: Vector, problem: Problem, door: Door) -> float:
+    """Root mean square of what the margins of several classes differ by, from a released second
+    moment: rather too large than too small where noise hides it.
+    """
+    for released in door.transcript:
+        if isinstance(released.query, SecondMoment):
+            mean, mean_weight = _mean_with_trace_one(released.answer, problem)
+            centred = w - w.mean(axis=0)
+            deviation = door.noise_multiplier(released.name) * released.query.sensitivity(
+                problem.relation
+            )
+            noise = deviation / (problem.n_units * mean_weight)
+            square = max(float(np.einsum("ij,jk,ik", centred, mean, centred)), 0.0)
+            return math.sqrt(square + min(noise, 1 / problem.dimension) * float((centred**2).sum()))
+    return _WIDE_SPREAD
+
+
+def typical_constant(problem: Problem, door: Door) -> float:
+    """Typical value of the intercept's entry of a record, from an earlier release; 0 if there is
+    no intercept, or no release that shows it.
+
+    Records are scaled to length one together with the intercept's 1, so the entry is one over the
+    length of the row.
+    """
+    if not problem.fit_intercept:
+        return 0.0
+    for released in door.transcript:
+        if isinstance(released.query, SecondMoment):
+            mean, _ = _mean_with_trace_one(released.answer, problem)
+            return math.sqrt(max(float(mean[-1, -1]), 1 / problem.dimension))
+        if isinstance(released.query, RecordSum):
+            mean_entry = float(released.answer[-1]) / problem.n_units
+            return min(max(mean_entry, 1 / math.sqrt(problem.dimension)), 1.0)
+    return 0.0
 
 
 def _mean_with_trace_one(answer: Vector, problem: Problem) -> tuple[Matrix, float]:

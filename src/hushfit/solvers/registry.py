@@ -29,7 +29,9 @@ from hushfit.solvers.perturbation import (
     OneRelease,
     OutputPerturbation,
     SufficientStatistics,
+    TwoReleases,
 )
+from hushfit.solvers.regression import WhitenedLeastSquares, WhitenedPoisson
 
 SOLVERS: dict[str, Callable[[], Solver]] = {
     "whitened-gd": WhitenedGradientDescent,
@@ -54,6 +56,9 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "outpert-gd": partial(PermutedSGD, schedule="constant", restart=None, batches=1),
     "output": OutputPerturbation,
     "one-release": OneRelease,
+    "two-releases": TwoReleases,
+    "least-squares": WhitenedLeastSquares,
+    "poisson": WhitenedPoisson,
     "bls": DPBLS,
     "dp-agd": DPAGD,
 }

@@ -19,10 +19,12 @@ from hushfit.audit import (
     owner_attacks,
     row_level_attack,
 )
+from hushfit.audit.attacks import RANKING_TARGETS
 from hushfit.audit.attacks._canaries import proved
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import RECORD_RELATIONS, Budget, Relation, SeededSampler, gaussian_mu
 from hushfit.solvers import SOLVERS
+from hushfit.solvers.ranking import RANKING_SOLVERS
 
 MILD = Budget(1.0, 1e-5)
 original_gaussian, original_laplace = SeededSampler.gaussian, SeededSampler.laplace
@@ -80,6 +82,39 @@ def test_every_private_solver_is_a_target():
         f"{sorted(missing)}: add a target, with few steps, to TARGETS in "
         "audit/attacks/_canaries.py."
     )
+
+
+def test_every_ranking_solver_is_a_target():
+    assert set(RANKING_TARGETS) == set(RANKING_SOLVERS)
+    assert set(RANKING_TARGETS.values()) <= set(TARGETS)
+
+
+def test_ranking_solvers_protect_lists_labels_and_persons():
+    """Every unit that a ranking solver supports is attacked."""
+    attacked = {
+        (solver, attack_on(name, relation).problem.privacy_unit.in_words, str(relation))
+        for solver, first in RANKING_TARGETS.items()
+        for name in TARGETS
+        if name == first or name.startswith(f"{first}, person")
+        for relation in TARGETS[name].relations
+    }
+    labels = {("one list", "label"), ("one person", "person-label")}
+    records = {
+        (unit, relation)
+        for unit in ("one list", "one person")
+        for relation in ("replace-one", "add-remove")
+    }
+    assert attacked == {
+        (solver, *pair)
+        for solver in RANKING_TARGETS
+        for pair in (labels if solver in ("one-release", "privbr") else records)
+    }
+
+
+@pytest.mark.parametrize("name", ["one-release-ranking", "whitened-lists"])
+def test_half_the_noise_on_lists_is_seen(half_the_noise, name):
+    relation = TARGETS[name].relations[0]
+    assert audit_solver(name, relation, trials=600).verdict is Verdict.VIOLATED
 
 
 CASES = [(name, relation) for name in TARGETS for relation in TARGETS[name].relations]

@@ -102,6 +102,7 @@ def test_the_attacked_search_is_the_search(search):
         assert whole.privacy_.cost == search.settled.cost
 
 
+@pytest.mark.slow
 def test_a_search_keeps_its_claim():
     found = audit_solver("search", trials=240)
     assert found.verdict is not Verdict.VIOLATED

@@ -131,6 +131,7 @@ def flipped_pp_admm(runs, multiplier):
     return separation(*found)
 
 
+@pytest.mark.slow
 def test_a_label_flip_is_seen_as_clearly_as_predicted_over_a_whole_run():
     """sigma = .6: the gradients differ by x / n, so mu is sqrt(5) / (4 x .6) = .932, half of
     what is accounted.

@@ -432,7 +432,7 @@ def descriptions(place):
         {"network": {"names": [], "edges": []}},
         {"terms": {}},
         {"terms": SECRET},
-        {"format": "hushfit-run-2"},
+        {"format": "hushfit-run-1"},
         {"fingerprint": "0" * 64},
         {"more": 1},
         {"settings": {"steps": float("nan")}},

@@ -133,6 +133,7 @@ def test_the_model_is_the_one_of_the_run_in_one_process(place, tmp_path):
     assert all(len(config.open_ledger().entries) == 1 for config in place.configs.values())
 
 
+@pytest.mark.slow
 def test_a_killed_owner_comes_back_and_the_run_goes_on(place, tmp_path):
     spec = approved(place, a_run("resumed", settings={"steps": 40}, turn_timeout=6.0))
 

@@ -153,6 +153,7 @@ def best_second_charge(share, adaptive):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "least"), [(0.1, 0.6), (0.5, 0.9)])
 def test_the_best_of_many_second_charges_stays_within_the_budget(share, least):
     """And comes close to it: the ledger is not safe merely because it refuses everything."""
@@ -346,6 +347,7 @@ def test_tiny_pure_releases_count():
         ledger.charge(PureCost(1e-16, 10**36), "many", REPLACE)
 
 
+@pytest.mark.slow
 def test_hundreds_of_plans_are_remembered():
     plans = [RdpCost.from_curve(lambda orders: 1e-5 * orders)] * 270
     filtered_epsilon(plans, BUDGET, REPLACE)

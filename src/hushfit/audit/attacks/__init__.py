@@ -9,7 +9,8 @@ claim_of             The guarantee of a quote, as a claim to test
 estimator_mechanism  A mechanism from an estimator
 BLACK                View of an attacker who sees only the fitted model
 Canary               How a pair of neighbouring tables is made
-RELATIONS            All adjacency relations
+RANKING_TARGETS      The attacked algorithm of each ranking solver
+RELATIONS            Relations under which whole records are private
 ROWS                 Number of rows of the attacked tables
 ROW_LEVEL_TARGETS    Attacks on a person that are repeated against fits that protect rows
 TARGETS              All attacked algorithms, by name
@@ -43,6 +44,7 @@ from hushfit.audit.attacks._auditor import (
 )
 from hushfit.audit.attacks._canaries import (
     BLACK,
+    RANKING_TARGETS,
     RELATIONS,
     ROW_LEVEL_TARGETS,
     ROWS,
@@ -69,6 +71,7 @@ from hushfit.audit.attacks._search import SEARCHES, SearchAttack, search_attacks
 
 __all__ = [
     "BLACK",
+    "RANKING_TARGETS",
     "RELATIONS",
     "ROWS",
     "ROW_LEVEL_TARGETS",

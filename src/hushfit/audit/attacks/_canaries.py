@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -25,15 +25,24 @@ from hushfit.audit.attacks._auditor import (
     audit,
     require_known,
 )
+from hushfit.audit.attacks._list_canaries import ListCanary, RankingRun
 from hushfit.audit.attacks._preparation import QuantileQueries, VocabularyQuery
 from hushfit.audit.attacks._search import SEARCHES, search_attacks
 from hushfit.audit.checks import curve_of, repeated_corner
-from hushfit.data import DataSource, Persons, as_source
+from hushfit.data import DataSource, Persons, RecordScaling, as_source
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.federated import PPADMM, Algorithm, Network, Seat, SharedSolver
-from hushfit.losses import LeastSquares, Loss, Squared
+from hushfit.losses import LeastSquares, Logistic, Loss, Poisson, Squared
 from hushfit.penalties import ScaledL2, Zero
-from hushfit.privacy import RECORD_RELATIONS, Budget, Relation, labels_only, replaces_one
+from hushfit.privacy import (
+    LABEL_RELATIONS,
+    RECORD_RELATIONS,
+    Budget,
+    Relation,
+    exchanges,
+    labels_only,
+    replaces_one,
+)
 from hushfit.privacy.accounting import normal_form
 from hushfit.problem import Problem
 from hushfit.release import FixedSizeBatch, PoissonBatch, TextColumns, Vocabulary
@@ -61,9 +70,13 @@ from hushfit.solvers import (
     Screening,
     Solver,
     SufficientStatistics,
+    TwoReleases,
     WhitenedGradientDescent,
+    WhitenedLeastSquares,
+    WhitenedPoisson,
     solver_from,
 )
+from hushfit.solvers.ranking import ListwiseSGD, OneReleaseRanking, PrivBR, WhitenedLists
 from hushfit.unit import ROW, PrivacyUnit
 
 # A label so large that the slope of the loss is at its bound for all weights that occur.
@@ -133,15 +146,8 @@ class Canary:
             if self.pushing:
                 X[-self.pushing :], y[-self.pushing :] = records[0], labels[0]
             X[row], y[row] = record, label
-            tables.append(self._source(X, y, row))
+            tables.append(_rows_of(X, y, row, self.person_rows, self.unit))
         return Neighbours(tables[0], tables[1], row, self.words(relation))
-
-    def _source(self, X: Matrix, y: Vector, row: int) -> DataSource:
-        if self.person_rows == 1:
-            return as_source(X, y, fit_intercept=False)
-        owner = np.append(np.arange(len(X)), np.full(self.person_rows - 1, row))
-        persons = Persons(owner, len(X), self.unit)
-        return as_source(X[owner], y[owner], fit_intercept=False, persons=persons)
 
     def words(self, relation: Relation) -> str:
         """Description of how the tables differ."""
@@ -169,6 +175,15 @@ class Canary:
             else "empty"
         )
         return f"{apart}{near}; other rows {others}"
+
+
+def _rows_of(X: Matrix, y: Vector, row: int, copies: int, unit: PrivacyUnit) -> DataSource:
+    """A table; with persons as units, one row is repeated as the rows of one person."""
+    if not unit.is_person:
+        return as_source(X, y, fit_intercept=False)
+    owner = np.append(np.arange(len(X)), np.full(copies - 1, row))
+    persons = Persons(owner, len(X), unit)
+    return as_source(X[owner], y[owner], fit_intercept=False, persons=persons)
 
 
 @dataclass(frozen=True)
@@ -199,24 +214,72 @@ class CellCanary:
 
 @dataclass(frozen=True)
 class LabelCanary:
-    """Opposite ends of the range of labels on one unit record; other rows empty."""
+    """Opposite ends of the range of labels on one unit record; other rows empty.
+
+    Parameters
+    ----------
+    columns : int, default=2
+    person_rows : int, default=1
+        Above 1, the canary is a person with so many copies of the record; all others have one row.
+    """
 
     columns: int = 2
-    rows: int = ROWS
+    person_rows: int = 1
+    rows: ClassVar[int] = ROWS
 
-    unit: ClassVar[PrivacyUnit] = ROW
+    @property
+    def unit(self) -> PrivacyUnit:
+        return PrivacyUnit.person() if self.person_rows > 1 else ROW
 
     def neighbours(self, relation: Relation, row: int = 0) -> Neighbours:
         """The two tables, with the same features."""
-        X = np.zeros((self.rows, self.columns))
+        X = np.zeros((ROWS, self.columns))
         X[row, 0] = 1.0
         tables = []
         for label in (-FAR, FAR):  # both are clipped to the range
-            y = np.zeros(self.rows)
+            y = np.zeros(ROWS)
             y[row] = label
-            tables.append(as_source(X, y, fit_intercept=False))
-        words = "opposite labels on one public record; other rows empty"
+            tables.append(_rows_of(X, y, row, self.person_rows, self.unit))
+        whose = f"a person with {self.person_rows} rows, all alike: " * self.unit.is_person
+        words = f"{whose}opposite labels on one public record; other rows empty"
         return Neighbours(tables[0], tables[1], row, words)
+
+
+@dataclass(frozen=True)
+class BoundedCanary:
+    """Opposite targets on one record that keeps its length; other rows have no features.
+
+    Parameters
+    ----------
+    low, high : float
+        The two targets.
+    """
+
+    low: float = -1.0
+    high: float = 1.0
+    columns: int = 2
+    rows: int = ROWS
+    unit: ClassVar[PrivacyUnit] = ROW
+
+    def neighbours(self, relation: Relation, row: int = 0) -> Neighbours:
+        """The two tables; under add-remove the second has the null record."""
+        tables = []
+        for target in (self.low, self.high):
+            X, y = np.zeros((self.rows, self.columns)), np.zeros(self.rows)
+            X[row, 0], y[row] = 1.0, target
+            if not replaces_one(relation) and target == self.low:
+                X[row] = np.nan
+            tables.append(
+                as_source(
+                    X,
+                    y,
+                    fit_intercept=False,
+                    scaled_labels=True,
+                    scaling=RecordScaling.BOUNDED,
+                )
+            )
+        words = "opposite targets on" if replaces_one(relation) else "a target on, or none of,"
+        return Neighbours(tables[1], tables[0], row, f"{words} one record; other rows empty")
 
 
 @dataclass(frozen=True)
@@ -270,6 +333,9 @@ class TextCanary:
         )
 
 
+AnyCanary: TypeAlias = Canary | BoundedCanary | CellCanary | LabelCanary | ListCanary | TextCanary
+
+
 @dataclass(frozen=True)
 class Target:
     """An algorithm to attack.
@@ -278,8 +344,8 @@ class Target:
     ----------
     solver : Solver
         With few steps: what a release reveals does not depend on how many follow.
-    canary : Canary, CellCanary, LabelCanary or TextCanary
-        Under replace-one, and under add-remove unless there is another.
+    canary : Canary, BoundedCanary, CellCanary, LabelCanary, ListCanary or TextCanary
+        Under replace-one or label, and under other relations unless there is another.
     goal : float
         Share of the claimed epsilon that a white-box audit should measure.
     without : Canary or None
@@ -303,10 +369,14 @@ class Target:
         goal.
     relations : tuple of Relation
         Under which it is attacked, if it has a proof.
+    of_persons : LabelCanary, ListCanary or None
+        Canary under person-label.
+    loss : Loss or None
+        None is the squared loss.
     """
 
     solver: Solver
-    canary: Canary | CellCanary | LabelCanary | TextCanary = Canary()
+    canary: AnyCanary = Canary()
     goal: float = 0.8
     without: Canary | None = None
     ridge: float = 0.0
@@ -317,12 +387,20 @@ class Target:
     law: Callable[[dict[str, float]], Curve] | None = None
     repeats: int = 1
     relations: tuple[Relation, ...] = RECORD_RELATIONS
+    of_persons: LabelCanary | ListCanary | None = None
+    loss: Loss | None = None
+
+    def canary_under(self, relation: Relation) -> AnyCanary:
+        """The canary of a relation."""
+        if relation is Relation.PERSON_LABEL:
+            return self.of_persons or self.canary
+        return self.canary if exchanges(relation) else self.without or self.canary
 
     def goal_under(self, relation: Relation | str) -> float:
         """The share of the claim that a white-box audit should measure."""
         return (
             self.goal
-            if self.goal_replacing is None or not replaces_one(relation)
+            if self.goal_replacing is None or not exchanges(relation)
             else self.goal_replacing
         )
 
@@ -343,7 +421,14 @@ _FLAT_SNAPSHOT = (
     "the cost covers a record with no gradient at the snapshot and a large one later, which no "
     "canary attains"
 )
+_LENGTHS_TOO = (
+    "the cost covers records that differ in length and direction too; these differ in their target"
+)
 _ONE_BIT = "one bit of each noisy count is released: at most 0.8 of the Gaussian parameter"
+
+_PERSON_OF_LISTS = ListCanary(person_lists=5)
+_OF_LISTS = f"person of {_PERSON_OF_LISTS.person_lists} lists"
+_SGD_OF_LISTS = RankingRun(ListwiseSGD(steps=4, batch=2, clip=0.1))
 
 TARGETS: dict[str, Target] = {
     "whitened-gd": Target(WhitenedGradientDescent(steps=4), ridge=1e-3),
@@ -420,7 +505,29 @@ TARGETS: dict[str, Target] = {
         PermutedSGD(epochs=3, batches=1, step_size=0.5, schedule="constant", restart=None)
     ),
     "output": Target(OutputPerturbation(mu=1.0)),
-    "one-release": Target(OneRelease(), LabelCanary(), relations=(Relation.LABEL,)),
+    "two-releases": Target(
+        TwoReleases(),
+        LabelCanary(),
+        relations=LABEL_RELATIONS,
+        of_persons=LabelCanary(person_rows=40),
+        loss=Logistic(),
+    ),
+    "one-release": Target(
+        OneRelease(),
+        LabelCanary(),
+        relations=LABEL_RELATIONS,
+        of_persons=LabelCanary(person_rows=40),
+    ),
+    "least-squares": Target(
+        WhitenedLeastSquares(steps=4), BoundedCanary(), goal=0.5, note=_LENGTHS_TOO
+    ),
+    "poisson": Target(
+        WhitenedPoisson(steps=4),
+        BoundedCanary(0.0, 4.0),
+        goal=0.5,
+        note=_LENGTHS_TOO,
+        loss=Poisson(4.0),
+    ),
     "bls": Target(DPBLS(steps=2, rate=0.5, candidates=4, first_step=1.0), _LINE, 0.5, note=_GATES),
     "bls, all rows": Target(DPBLS("gd", steps=2, candidates=4, first_step=1.0), _LINE, repeats=2),
     "dp-agd": Target(DPAGD(steps=2, candidates=4, choice_share=0.1), _LINE, repeats=3),
@@ -429,10 +536,44 @@ TARGETS: dict[str, Target] = {
     ),
     f"proximal-gd, {_OF_PERSON}": Target(ProximalGradient(steps=4), _PERSON),
     f"dp-sgd, {_OF_PERSON}": Target(DPSGD(steps=4, sampling=_POISSON), _PERSON, goal=0.5),
+    "one-release-ranking": Target(
+        RankingRun(OneReleaseRanking()),
+        ListCanary(),
+        relations=LABEL_RELATIONS,
+        of_persons=_PERSON_OF_LISTS,
+    ),
+    # Small steps: further from zero weights, gradients are shorter than their bound.
+    "privbr": Target(
+        RankingRun(PrivBR(steps=4, batch=2, learning_rate=1e-3)),
+        ListCanary("bayesrank"),
+        goal=0.5,
+        relations=LABEL_RELATIONS,
+        of_persons=ListCanary("bayesrank", person_lists=5),
+    ),
+    "privbr, network": Target(
+        RankingRun(PrivBR(steps=4, batch=2, learning_rate=1e-3)),
+        ListCanary("bayesrank", hidden=3),
+        goal=0.5,
+        relations=(Relation.LABEL,),
+    ),
+    "whitened-lists": Target(RankingRun(WhitenedLists(steps=4)), ListCanary()),
+    f"whitened-lists, {_OF_LISTS}": Target(RankingRun(WhitenedLists(steps=4)), _PERSON_OF_LISTS),
+    "listwise-sgd": Target(_SGD_OF_LISTS, ListCanary(), goal=0.5),
+    "listwise-sgd, listmle": Target(_SGD_OF_LISTS, ListCanary("listmle"), goal=0.5),
+    "listwise-sgd, network": Target(_SGD_OF_LISTS, ListCanary(hidden=3), goal=0.5, repeats=2),
+    f"listwise-sgd, {_OF_LISTS}": Target(_SGD_OF_LISTS, _PERSON_OF_LISTS, goal=0.5),
     "quantiles": Target(QuantileQueries(), CellCanary()),
     "vocabulary": Target(VocabularyQuery(), TextCanary(), goal=0.5, note=_ONE_BIT),
 }
 """Every algorithm, and preprocessing, with the settings and the canary of its audit."""
+
+RANKING_TARGETS = {
+    "one-release": "one-release-ranking",
+    "privbr": "privbr",
+    "whitened-lists": "whitened-lists",
+    "listwise-sgd": "listwise-sgd",
+}
+"""The attacked algorithm of each ranking solver, by its name."""
 
 ROW_LEVEL_TARGETS = (f"whitened-gd, {_OF_PERSON}", f"proximal-gd, {_OF_PERSON}")
 """Attacks on a person that are repeated against a fit that protects single rows. All releases are
@@ -475,26 +616,35 @@ def attack_on(
             f"{name} is not attacked under {str(relation)!r}: it has no proof there. Use "
             f"{' or '.join(map(str, target.relations))}."
         )
-    alone = not labels_only(relation) and not replaces_one(relation)
-    canary = (target.without or target.canary) if alone else target.canary
+    canary = target.canary_under(relation)
     if isinstance(canary, TextCanary) and isinstance(target.solver, VocabularyQuery):
         canary = canary.at_threshold(target.solver, budget, relation)
-    penalty = ScaledL2(target.ridge) if target.ridge else Zero()
-    loss: Loss = LeastSquares() if labels_only(relation) else Squared(1.0)
-    problem = Problem(
-        loss,
-        penalty,
+    neighbours = canary.neighbours(relation)
+    problem: Any = (
+        canary.problem(relation, neighbours)
+        if isinstance(canary, ListCanary)
+        else _table_problem(canary, relation, target.ridge, target.loss)
+    )
+    solver = solver_from(target.solver, problem, budget)
+    made = Attack(solver, problem, neighbours, budget, secure, target.gaussian, target.law)
+    return _at_worst_row(made, canary) if target.worst_row else made
+
+
+def _table_problem(
+    canary: AnyCanary, relation: Relation, ridge: float, loss: Loss | None = None
+) -> Problem:
+    bounded = isinstance(canary, BoundedCanary)
+    usual: Loss = LeastSquares() if bounded or labels_only(relation) else Squared(1.0)
+    return Problem(
+        loss or usual,
+        ScaledL2(ridge) if ridge else Zero(),
         canary.rows,
         canary.columns,
         relation,
         fit_intercept=False,
         privacy_unit=canary.unit,
+        scaling=RecordScaling.BOUNDED if bounded else RecordScaling.UNIT_LENGTH,
     )
-    solver = solver_from(target.solver, problem, budget)
-    made = Attack(
-        solver, problem, canary.neighbours(relation), budget, secure, target.gaussian, target.law
-    )
-    return _at_worst_row(made, canary) if target.worst_row else made
 
 
 def row_level_attack(
@@ -531,7 +681,7 @@ def row_level_attack(
     return Attack(solver, problem, Neighbours(first, second, row, words), budget)
 
 
-def _at_worst_row(attack: Attack, canary: Canary | CellCanary | LabelCanary | TextCanary) -> Attack:
+def _at_worst_row(attack: Attack, canary: AnyCanary) -> Attack:
     """The same with the canary in the row where the exact answers differ most."""
     query: Any = attack.solver._query(attack.problem)  # type: ignore[attr-defined]
 

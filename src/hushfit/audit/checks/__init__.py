@@ -33,6 +33,7 @@ gate_law                 Log-probabilities of stopping at each score, and of nev
 repeated_corner          Several choices between two vertices
 Example                  A query, the table around the replaced record, and admissible labels
 example_queries          Every query that is answered over rows of features, by name
+source_for               The source that a query of a problem is answered over
 Finding                  Result of one check
 LEVEL                    False-alarm rate of one check
 check_moves_on_grid      Check that neighbours, rounded as released, are within the accounted
@@ -106,7 +107,7 @@ from hushfit.audit.checks._exact_laws import (
     gate_law,
     repeated_corner,
 )
-from hushfit.audit.checks._examples import Example, example_queries
+from hushfit.audit.checks._examples import Example, example_queries, source_for
 from hushfit.audit.checks._noise import (
     LEVEL,
     Finding,
@@ -216,5 +217,6 @@ __all__ = [
     "opposite_grades",
     "repeated_corner",
     "sampled_list_examples",
+    "source_for",
     "worst_laws",
 ]

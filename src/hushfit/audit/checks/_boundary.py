@@ -23,8 +23,18 @@ from scipy.stats import binom, chi2, norm
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.audit._curators import seeded_curator
 from hushfit.audit.checks._deterministic import Table, fitted_on, observed_fit
+from hushfit.audit.checks._examples import source_for
 from hushfit.audit.checks._noise import LEVEL, Finding
-from hushfit.data import DataSource, DenseRows, Persons, SeededCoins, SparseRows, as_source
+from hushfit.data import (
+    DataSource,
+    DenseRows,
+    Persons,
+    SeededCoins,
+    SparseRows,
+    as_source,
+    scaling_of,
+)
+from hushfit.data.lists import RankedLists
 from hushfit.errors import HushfitError, UndeclaredRelease
 from hushfit.privacy import (
     ApproximateCost,
@@ -64,16 +74,21 @@ _UNIT_ROUNDING = 1e-9
 
 def null_table(source: DataSource) -> DataSource:
     """A table in which every record is the null record, of as many units; persons have as many
-    rows as they had, so that anything that counts rows still sees their number.
+    rows as they had, so that anything that counts rows still sees their number. Lists keep their
+    documents, and none of these is relevant.
     """
     if isinstance(source, TextColumns):
         return replace(source, columns=tuple((None,) * len(one) for one in source.columns))
+    if isinstance(source, RankedLists):
+        # Queries ask for the documents that their bounds were computed from.
+        return replace(source, y=np.zeros(len(source.y)))
     null_rows = np.full((len(source.y), source.n_features), np.nan)
     return as_source(
         null_rows,
         np.zeros(len(source.y)),
         fit_intercept=getattr(source, "fit_intercept", False),
         persons=_persons_of(source),
+        scaling=scaling_of(source),
     )
 
 
@@ -886,7 +901,7 @@ def check_batch_sensitivity(
         for _ in range(2):
             X, y = rows.copy(), labels.copy()
             X[0], y[0] = 10 ** rng.uniform(-2, 2) * rng.normal(size=rows.shape[1]), draw_label(rng)
-            source = as_source(X, y, fit_intercept=inner.problem.fit_intercept)
+            source = source_for(inner.problem, X, y)
             answers.append(answer(source, with_row))
             worst = max(worst, apart(answers[-1], answer(source, others)) / inner.radius())
         worst = max(worst, apart(*answers) / inner.sensitivity(Relation.REPLACE_ONE))

@@ -18,8 +18,9 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.audit._curators import seeded_curator
+from hushfit.audit.checks._examples import source_for
 from hushfit.audit.checks._noise import Finding
-from hushfit.data import DataSource, as_source
+from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.models import Model, model_json
 from hushfit.privacy import Budget, Relation, labels_only, replaces_one
@@ -68,7 +69,7 @@ def fuzz_sensitivity(
     starts: int = 4,
     climbs: int = 120,
     seed: int = 0,
-    make_source: Callable[..., DataSource] = as_source,
+    make_source: Callable[[Problem, Any, Vector], DataSource] = source_for,
 ) -> Fuzzed:
     """Search, by hill climbing, for neighbours that exceed the sensitivity of a query.
 
@@ -87,7 +88,7 @@ def fuzz_sensitivity(
         Random initial pairs, and proposals tried from each.
     seed : int, default=0
     make_source : callable
-        Maps rows and labels to a source.
+        Maps a problem, rows and labels to a source.
 
     Returns
     -------
@@ -95,7 +96,6 @@ def fuzz_sensitivity(
     """
     relation, rng, d = Relation.parse(relation), np.random.default_rng(seed), rows.shape[1]
     answer, apart, bound = measured_distance(query, relation)
-    fit_intercept = query.problem.fit_intercept
 
     def table(position: int, place: int, x: Vector, y: float) -> DataSource:
         X, own = rows.copy(), labels.copy()
@@ -103,7 +103,7 @@ def fuzz_sensitivity(
         if not labels_only(relation):
             # The null record under add-remove; a NaN row counts as such.
             X[position] = np.nan if place == 1 and not replaces_one(relation) else x
-        return make_source(X, own, fit_intercept=fit_intercept)
+        return make_source(query.problem, X, own)
 
     # Where features are public they stay, and any row may be the one with the largest effect.
     positions = range(len(rows)) if labels_only(relation) else (row,)
@@ -221,7 +221,7 @@ def check_overwritten(
         X, y = rows.copy(), labels.copy()
         X[0], y[0] = random_record(rng, rows.shape[1], draw_label, extreme=False)
         tables.append((X, y))
-    sources = [as_source(X, y, fit_intercept=query.problem.fit_intercept) for X, y in tables]
+    sources = [source_for(query.problem, X, y) for X, y in tables]
     answer, _, _ = measured_distance(query, relation)
     for source in sources:  # fills the caches
         answer(source)
@@ -269,7 +269,7 @@ def check_order(
     rows: Vector,
     labels: Vector,
     shuffles: int = 6,
-    make_source: Callable[..., DataSource] = as_source,
+    make_source: Callable[[Problem, Any, Vector], DataSource] = source_for,
 ) -> Finding:
     """Check that a query sums records exactly: the answer is the same to the last bit in any order
     of the rows.
@@ -287,7 +287,7 @@ def check_order(
     shuffles : int, default=6
         Number of orders; always the same ones, so that the check is deterministic.
     make_source : callable
-        Maps rows and labels to a source.
+        Maps a problem, rows and labels to a source.
 
     Returns
     -------
@@ -298,11 +298,7 @@ def check_order(
         measured_distance(query, Relation.parse(relation)),
     )
     orders = [np.arange(len(rows)), *(rng.permutation(len(rows)) for _ in range(shuffles))]
-    fit_intercept = query.problem.fit_intercept
-    answers = [
-        answer(make_source(rows[order], labels[order], fit_intercept=fit_intercept))
-        for order in orders
-    ]
+    answers = [answer(make_source(query.problem, rows[order], labels[order])) for order in orders]
     apart = max(float(np.abs(other - answers[0]).max()) for other in answers[1:])
     return Finding(
         f"{name}: the answer does not depend on the order of the rows",

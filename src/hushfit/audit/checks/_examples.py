@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Vector
-from hushfit.data import as_source
+from hushfit.data import DataSource, Persons, RecordScaling, as_source, scaling_of
 from hushfit.losses import (
     HuberHinge,
     LeastSquares,
@@ -28,24 +28,38 @@ from hushfit.release import (
     AdmmState,
     AdmmStep,
     Choice,
+    ClassCounts,
     ClippedGradient,
+    ColumnMoments,
+    ColumnWhitening,
     Gate,
     GradientDifference,
     GradientWithMoment,
     HessianSum,
     LabelStatistic,
+    LineDerivatives,
     LogisticGradient,
+    LogLength,
     LossDrop,
     MarginHistogram,
+    MatrixWhitening,
+    MeanAndSquare,
     Metric,
     NewtonDirection,
     Passes,
     PermutedRun,
     PerturbedMinimiser,
+    Prediction,
+    RankOneMetric,
+    RecordSum,
     RegularisedMinimiser,
+    ResidualGradient,
+    ResidualMoments,
     SecondMoment,
+    ShortenedMoment,
     Snapshot,
     SteepestCorner,
+    Target,
     VarianceReducedGradient,
     difference_bound,
 )
@@ -62,6 +76,41 @@ class Example:
     rows: Vector
     labels: Vector
     draw_label: Callable[[np.random.Generator], float]
+
+
+def source_for(
+    problem: Problem, rows: Any, labels: Vector, persons: Persons | None = None
+) -> DataSource:
+    """The source that a query of this problem is answered over. Where entries are bounded, rows and
+    labels are clipped first, so that a search over all numbers finds every corner.
+
+    Parameters
+    ----------
+    problem : Problem
+    rows : array or CSR matrix
+    labels : array
+    persons : Persons, optional
+
+    Returns
+    -------
+    DataSource
+    """
+    intercept = problem.fit_intercept
+    if scaling_of(problem) is RecordScaling.UNIT_LENGTH:
+        return as_source(rows, labels, fit_intercept=intercept, persons=persons)
+    if hasattr(rows, "indptr"):
+        kept = np.clip(rows.data, -1.0, 1.0)
+        bounded = type(rows)((kept, rows.indices, rows.indptr), shape=rows.shape)
+    else:
+        bounded = np.clip(rows, -1.0, 1.0)
+    return as_source(
+        bounded,
+        np.clip(labels, -1.0, 1.0),
+        fit_intercept=intercept,
+        scaled_labels=True,
+        persons=persons,
+        scaling=RecordScaling.BOUNDED,
+    )
 
 
 def example_queries(
@@ -123,7 +172,24 @@ def example_queries(
         outputs=3,
     )
     add("gradient in a metric", Logistic(), lambda p, w: ClippedGradient(p, w, 0.5, metric))
+    shorter = RankOneMetric(np.array([1.0, -2.0, 0.5, 3.0]), 0.4, 0.7)
+    add("gradient, rank one", Logistic(), lambda p, w: ClippedGradient(p, w, 0.3, shorter))
     add("gradient by its diameter", Logistic(), LogisticGradient)
+    add("sum of records", Logistic(), lambda p, w: RecordSum(p))
+    add("class counts", Softmax(3), lambda p, w: ClassCounts(p), outputs=3)
+    add(
+        "derivatives along a line",
+        Softmax(3),
+        lambda p, w: LineDerivatives(p, w, w, 0.5),
+        outputs=3,
+        size=2.0,
+    )
+    add(
+        "derivatives along a line, one against the rest",
+        OneVsRest(Logistic(), 3),
+        lambda p, w: LineDerivatives(p, w, -w, 0.5),
+        outputs=3,
+    )
     add("second moment", Logistic(), lambda p, w: SecondMoment(p))
     add("gradient with moment", Logistic(), lambda p, w: _together(p, w, SecondMoment(p), 0.5))
     add(
@@ -181,6 +247,53 @@ def example_queries(
     add("gate", Logistic(), lambda p, w: Gate(_drop(p, w), np.array([0.1, 0.2, 0.3])), size=4.0)
     add("choice", HuberHinge(), lambda p, w: Choice(_drop(p, w), np.array([0.1, 0.2, 0.3])))
     add("steepest corner", Logistic(), lambda p, w: SteepestCorner(p, w, 0.5))
+    return {**made, **_of_bounded_records(relation, rng, unit)}
+
+
+def _of_bounded_records(
+    relation: Relation, rng: np.random.Generator, unit: PrivacyUnit
+) -> dict[str, Example]:
+    """The queries over records that keep their lengths."""
+    d = COLUMNS
+    A = rng.normal(size=(d + 1, d + 1)) / 2 + np.eye(d + 1)
+    inverse, centre = rng.uniform(1.0, 4.0, d), rng.uniform(-0.5, 0.5, d)
+    weights = rng.normal(size=d + 1)
+    builds: dict[str, tuple[bool, Callable[[Problem], Any]]] = {
+        "targets": (True, lambda p: MeanAndSquare(p, Target())),
+        "lengths": (True, lambda p: MeanAndSquare(p, LogLength(float(d), 5.0))),
+        "predictions": (True, lambda p: MeanAndSquare(p, Prediction(2 * weights))),
+        "residuals": (True, lambda p: ResidualMoments(p, weights, 0.1, 0.2, 0.5)),
+        "shortened moment": (True, lambda p: ShortenedMoment(p, 1.0)),
+        "shortened moment, no intercept": (False, lambda p: ShortenedMoment(p, 1.5)),
+        "column moments": (True, lambda p: ColumnMoments(p, 1.0)),
+        "residual gradient": (
+            True,
+            lambda p: ResidualGradient(p, weights, 0.3, MatrixWhitening(A)),
+        ),
+        "residual gradient, no intercept": (
+            False,
+            lambda p: ResidualGradient(p, weights[:-1], 0.3, MatrixWhitening(A[:-1, :-1], False)),
+        ),
+        "residual gradient, by columns": (
+            True,
+            lambda p: ResidualGradient(p, weights, 0.3, ColumnWhitening(inverse, centre)),
+        ),
+    }
+    made = {}
+    for name, (intercept, build) in builds.items():
+        problem = Problem(
+            LeastSquares(),
+            Zero(),
+            ROWS,
+            COLUMNS,
+            relation,
+            intercept,
+            privacy_unit=unit,
+            scaling=RecordScaling.BOUNDED,
+        )
+        draw = _labels_of(problem.loss, 1)
+        labels = np.array([draw(rng) for _ in range(ROWS)])
+        made[name] = Example(build(problem), rng.normal(size=(ROWS, COLUMNS)), labels, draw)
     return made
 
 

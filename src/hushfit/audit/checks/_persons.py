@@ -19,10 +19,11 @@ from hushfit.audit.checks._deterministic import (
     moved_records,
     random_record,
 )
-from hushfit.audit.checks._examples import Example
+from hushfit.audit.checks._examples import Example, source_for
 from hushfit.audit.checks._noise import Finding
 from hushfit.data import DataSource, Persons, as_source
 from hushfit.privacy import Relation, replaces_one
+from hushfit.problem import Problem
 from hushfit.release import PermutedRun
 from hushfit.unit import PrivacyUnit
 
@@ -95,6 +96,11 @@ class PersonTable:
         X = csr_array(self.rows) if sparse else self.rows
         return as_source(X, self.labels, fit_intercept=fit_intercept, persons=persons)
 
+    def source_for(self, problem: Problem) -> DataSource:
+        """The source that a query of this problem is answered over."""
+        persons = Persons(self.codes, self.n_persons, self.unit)
+        return source_for(problem, self.rows, self.labels, persons)
+
 
 def _answer_of(query: Any, relation: Relation) -> tuple[Callable[..., Vector], Any, float]:
     """Answer, distance and bound of a query; batches of a run are those of the persons' numbers."""
@@ -141,7 +147,7 @@ def fuzz_person_sensitivity(
     relation, rng = Relation.parse(relation), np.random.default_rng(seed)
     table = PersonTable.of(example, unit, seed)
     answer, apart, bound = _answer_of(example.query, relation)
-    intercept, d = example.query.problem.fit_intercept, example.rows.shape[1]
+    d = example.rows.shape[1]
 
     def ratio(pair: Sequence[_Rows]) -> float:
         answers = []
@@ -149,7 +155,7 @@ def fuzz_person_sensitivity(
             X, y = own.stretched()
             if place == 1 and not replaces_one(relation):
                 X = np.full_like(X, np.nan)  # null records
-            answers.append(answer(table.replaced(person, X, y).source(intercept)))
+            answers.append(answer(table.replaced(person, X, y).source_for(example.query.problem)))
         return float(apart(*answers)) / bound
 
     best = Fuzzed(-1.0, ((example.rows[0], 0.0), (example.rows[0], 0.0)))
@@ -233,11 +239,11 @@ def check_rows_of_persons(
     """
     relation, rng = Relation.parse(relation), np.random.default_rng(0)
     answer, _, bound = _answer_of(example.query, relation)
-    intercept, d = example.query.problem.fit_intercept, example.rows.shape[1]
+    d = example.rows.shape[1]
     table, most = PersonTable.of(example, unit), unit.rows_per_person
 
     def answers(tables: Sequence[PersonTable]) -> list[Vector]:
-        return [answer(one.source(intercept)) for one in tables]
+        return [answer(one.source_for(example.query.problem)) for one in tables]
 
     own = (
         rng.normal(size=(most + 20, d)),

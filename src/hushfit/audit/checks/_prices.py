@@ -27,6 +27,7 @@ from hushfit.privacy import (
     Relation,
     by_relation,
     delta_of,
+    exchanges,
     replaces_one,
 )
 from hushfit.privacy.accounting import StoppingRule, best_of_many
@@ -266,7 +267,7 @@ def _(
 ) -> list[Laws]:
     mu, rate = 1 / noise_multiplier, mechanism.rate
     edges = _cells(mu)
-    if not replaces_one(relation):
+    if not exchanges(relation):
         return [Laws(_mixed(edges, [(1 - rate, 0.0), (rate, mu)]), _normal(edges, 0.0), count)]
     first, second = (_mixed(edges, [(1 - rate, 0.0), (rate, sign * mu / 2)]) for sign in (1, -1))
     return [Laws(first, second, count)]

@@ -2,6 +2,7 @@
 lists, batches, the price of replaced grades, and the direction of BayesRank.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.audit.checks._noise import Finding
 from hushfit.data import Persons
 from hushfit.data.lists import Documents, RankedLists
+from hushfit.kernels.lists import list_scores, utility_slopes
 from hushfit.privacy import PoissonGaussianCost, Relation, delta_of, exchanges, labels_only
 from hushfit.ranking_problem import ListwiseLoss, RankingProblem
 from hushfit.release import (
@@ -23,6 +25,7 @@ from hushfit.release import (
     ListSecondMoment,
     ListStatistic,
     Metric,
+    gradient_norms,
 )
 from hushfit.unit import LIST, PrivacyUnit
 
@@ -87,6 +90,7 @@ def list_examples(seed: int = 0) -> dict[str, tuple[Relation, ListExample]]:
         relation: Relation,
         hidden: int = 0,
         persons: IntVector | None = None,
+        lists: list[List] = lists,
     ) -> None:
         public = _documents(lists) if labels_only(relation) else None
         unit = LIST if persons is None else PrivacyUnit.person("mean", 2, record="list")
@@ -125,6 +129,21 @@ def list_examples(seed: int = 0) -> dict[str, tuple[Relation, ListExample]]:
             bayes,
             Relation.LABEL,
             _HIDDEN,
+        )
+    # What rounding decides: scores of which most digits cancel, and a hidden unit close to zero.
+    far = [(_with_one_far(X, theta), y) for X, y in lists]
+    at_zero = _weights_with_unit_at_zero(lists[0][0], weights)
+    for name, own, hidden, some in (
+        ("one document far away", theta, 0, far),
+        ("hidden unit at zero", at_zero, _HIDDEN, lists),
+    ):
+        add(
+            f"BayesRank, {name}",
+            partial(_bayes_rank_at_its_bound, own),
+            bayes,
+            Relation.LABEL,
+            hidden,
+            lists=some,
         )
     for relation in (Relation.REPLACE_ONE, Relation.ADD_REMOVE):
         for loss in (listnet, ListwiseLoss("listmle"), bayes):
@@ -166,6 +185,53 @@ def _clipped_statistic(B: Matrix, problem: RankingProblem) -> ListStatistic:
 
 def _bayes_rank_at(weights: Vector, problem: RankingProblem) -> BayesRankGradient:
     return BayesRankGradient(problem, weights, 0.2)
+
+
+def _bayes_rank_at_its_bound(weights: Vector, problem: RankingProblem) -> BayesRankGradient:
+    """With the bound of the list that is replaced."""
+    own = float(gradient_norms(problem, weights, np.zeros(1, dtype=np.int64))[0])
+    return BayesRankGradient(problem, weights, own or 1.0)
+
+
+def _with_one_far(X: Matrix, theta: Vector) -> Matrix:
+    """A list whose last document is at the bottom, and so far away that the gradients of the
+    others seem as short as can be if they are computed from inner products.
+    """
+    if len(X) == 1:
+        return X
+    lists = [X.copy() for _ in range(120)]
+    for far, size in zip(lists, np.logspace(7.5, 10.5, len(lists)), strict=True):
+        far[-1] *= -size * np.sign(X[-1] @ theta) / np.linalg.norm(X[-1])
+    return max(lists, key=partial(_share_that_cancels, theta))
+
+
+def _share_that_cancels(theta: Vector, X: Matrix) -> float:
+    F, Q = X - X.mean(axis=0), np.empty((len(X), len(X)))
+    utility_slopes(F @ theta, 1, Q)
+    seeming = max(float(np.diag(Q @ (F @ F.T) @ Q.T).max()), 0.0)
+    true = float(np.linalg.norm(Q @ F, axis=1).max())
+    return true / (math.sqrt(seeming) + 1e-11 * float(np.linalg.norm(F, axis=1).max()))
+
+
+def _weights_with_unit_at_zero(X: Matrix, weights: Vector) -> Vector:
+    """Weights of a network with a hidden unit of large weight that is active on one document
+    alone, and there so close to zero that another order of summation finds it inactive.
+    """
+    d, last = X.shape[1], (X.shape[1] + 1) * _HIDDEN
+    units, scores = np.empty((len(X), _HIDDEN)), np.empty(len(X))
+    found: Vector = weights.copy()
+    for h, stretch in itertools.product(range(_HIDDEN), range(8)):
+        found = (1 + stretch / 10) * weights
+        found[last:] = 0.01 * weights[last:]
+        found[last + h] = 100.0
+        into = X @ found[: d * _HIDDEN].reshape(d, _HIDDEN)
+        top = int(np.argmax(into[:, h]))
+        for step in range(-8, 9):
+            found[last - _HIDDEN + h] = -into[top, h] + step * np.spacing(into[top, h])
+            list_scores(X, found, _HIDDEN, units, scores)
+            if units[top, h] > 0 >= into[top, h] + found[last - _HIDDEN + h]:
+                return found
+    return found
 
 
 def _random_list(rng: np.random.Generator, length: int) -> List:

@@ -84,6 +84,7 @@ from hushfit.audit.checks import (
     list_examples,
     opposite_grades,
     sampled_list_examples,
+    source_for,
 )
 from hushfit.audit.suite._suite import FALSE_ALARMS
 from hushfit.data import DataSource, Persons, SeededCoins, as_source
@@ -197,7 +198,7 @@ from hushfit.unit import ROW, PrivacyUnit
 
 # Trials of each attack.
 _TRIALS = 300
-_ATTACKS_ALLOWED = 100
+_ATTACKS_ALLOWED = 150
 _MILD = Budget(1.0, 1e-6)
 # Algorithms that only choose, or name texts, and add no noise to an answer.
 _ONLY_CHOICES = ("frank-wolfe", "vocabulary")
@@ -638,9 +639,7 @@ def _run_noise(name: str, seed: int) -> list[Finding]:
 
 def _release_noise(name: str, relation: Relation, seed: int) -> list[Finding]:
     example = example_queries(relation, seed)[name]
-    source = as_source(
-        example.rows, example.labels, fit_intercept=example.query.problem.fit_intercept
-    )
+    source = source_for(example.query.problem, example.rows, example.labels)
     return check_release_noise(example.query, source, 1.7, relation, SecureSampler(), releases=150)
 
 

@@ -5,7 +5,7 @@ all of it together.
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import import_module
@@ -17,6 +17,7 @@ import numpy as np
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit.attacks import (
     BLACK,
+    RANKING_TARGETS,
     RELATIONS,
     ROW_LEVEL_TARGETS,
     SEARCHES,
@@ -48,10 +49,11 @@ from hushfit.audit.checks import (
     check_side_channels,
     exact_findings,
     example_queries,
+    list_examples,
+    source_for,
 )
-from hushfit.data import as_source
 from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
-from hushfit.models import Model
+from hushfit.models import Model, RankingModel
 from hushfit.privacy import OpenDPSampler, Relation, Sampler, SecureSampler, SeededSampler
 from hushfit.solvers import SOLVERS, ProximalGradient
 from hushfit.unit import PrivacyUnit
@@ -107,7 +109,11 @@ def attack_jobs() -> list[Job]:
         if proved(name, relation)
     ]
     jobs += [Job(name, relation, BLACK) for name in SEARCHES for relation in RELATIONS]
-    jobs += [Job(name, TARGETS[name].relations[0], BLACK) for name in SOLVERS if name in TARGETS]
+    jobs += [
+        Job(name, TARGETS[name].relations[0], BLACK)
+        for name in (*SOLVERS, *RANKING_TARGETS.values())
+        if name in TARGETS
+    ]
     jobs += [
         Job(name, relation, WHITE) for relation in RELATIONS for name in owner_attacks(relation)
     ]
@@ -320,9 +326,7 @@ def noise_findings_of_all(
         examples = example_queries(relation)
         for name in _ADDITIVE:
             example = examples[name]
-            source = as_source(
-                example.rows, example.labels, fit_intercept=example.query.problem.fit_intercept
-            )
+            source = source_for(example.query.problem, example.rows, example.labels)
             for sampler in (SecureSampler(), SeededSampler(2)):
                 found += check_release_noise(
                     example.query, source, 1.7, relation, sampler, releases, level
@@ -398,12 +402,12 @@ class Explanation:
         return asdict(self)
 
 
-def explain(model: Model) -> Explanation:
+def explain(model: Model | RankingModel) -> Explanation:
     """State what was checked about the algorithm of a model.
 
     Parameters
     ----------
-    model : Model
+    model : Model or RankingModel
 
     Returns
     -------
@@ -412,7 +416,12 @@ def explain(model: Model) -> Explanation:
     guarantee = model.guarantee
     # A part of a pipeline prefixes its releases with its own name.
     made = {(release.name.rpartition(": ")[2], release.query) for release in guarantee.releases}
-    names = _algorithms_of(getattr(model.estimator, "solver", "auto"), made)
+    attacked = (
+        RANKING_TARGETS
+        if isinstance(model, RankingModel)
+        else {name: name for name in SOLVERS if name in TARGETS}
+    )
+    names = _algorithms_of(getattr(model.estimator, "solver", "auto"), made, attacked)
     lines = sorted(
         (line for name in names for line in measured_for(name)),
         key=lambda line: line["relation"] != str(guarantee.relation),
@@ -456,16 +465,20 @@ def explain(model: Model) -> Explanation:
     return Explanation(summary, releases, tuple(lines))
 
 
-def _algorithms_of(solver: Any, made: set[tuple[str, str]]) -> list[str]:
-    """Names of the attacked targets that match a model's releases."""
+def _algorithms_of(
+    solver: Any, made: set[tuple[str, str]], attacked: Mapping[str, str]
+) -> list[str]:
+    """Names of the attacked targets that match a model's releases; ``attacked`` has those of the
+    solvers that the model could have been fitted with.
+    """
     queries = {query for _, query in made}
     extra = [name for query, name in _ATTACKED_AS.items() if query in queries]
     if any(name == _SEARCHED for name, _ in made):
         extra += list(SEARCHES)
-    if isinstance(solver, str) and solver in TARGETS:
-        return [solver, *extra]
+    if isinstance(solver, str) and (solver in attacked or solver in TARGETS):
+        return [attacked.get(solver, solver), *extra]
     found = []
-    for name in (name for name in SOLVERS if name in TARGETS):
+    for name in attacked.values():
         relation = first_proved(name)
         attack = attack_on(name, relation)
         if {
@@ -499,6 +512,9 @@ def _checks_of(query: str, release: str) -> str:
         type(example.query).__name__ == query
         for relation in (*RELATIONS, Relation.LABEL)
         for example in example_queries(relation).values()
+    ) or any(
+        type(example.make(example.problem)).__name__ == query
+        for _, example in list_examples().values()
     )
     return (
         "sensitivity by hill climbing; " if fuzzed else ""
@@ -506,9 +522,11 @@ def _checks_of(query: str, release: str) -> str:
 
 
 def markdown_tables(lines: Sequence[dict[str, Any]]) -> str:
-    """Claimed and measured epsilon of claims for one row, one table for each adjacency relation."""
+    """Claimed and measured epsilon of claims for one row, one list or, under person-label, one
+    person; one table for each adjacency relation.
+    """
     parts = []
-    for relation in (*RELATIONS, Relation.LABEL):
+    for relation in Relation:
         own = [
             line
             for line in lines

@@ -16,7 +16,7 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, print_pa
     short_help="Attack an algorithm, or show how a model's algorithm was attacked.",
     epilog=(
         "\b\nExamples:\n  hushfit audit model.json\n  hushfit audit --solver ss-admm --trials "
-        "20000 -o audit.html"
+        "20000 -o audit.html\n  hushfit audit --solver one-release --adjacency person-label"
     ),
 )
 @click.argument("model_path", metavar="[MODEL]", required=False, type=click.Path(dir_okay=False))
@@ -34,9 +34,8 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, print_pa
 @click.option("--delta", default=1e-5, show_default=True)
 @click.option(
     "--adjacency",
-    type=click.Choice(["replace-one", "add-remove"]),
-    default="replace-one",
-    show_default=True,
+    type=click.Choice(["replace-one", "add-remove", "label", "person-label"]),
+    help="Adjacency relation.  [default: the first that the algorithm has a proof for]",
 )
 @click.option(
     "--view",
@@ -60,9 +59,10 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, print_pa
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
 def command(model_path: str | None, as_json: bool, **given: Any) -> None:
-    """Run an algorithm many times on two artificial tables that differ in one row, and measure how
-    well an attacker distinguishes them. The result is a lower bound on epsilon and a verdict:
-    consistent, violated, or no power. With -o, also a page with pictures.
+    """Run an algorithm many times on two artificial tables that differ in one row (under label in
+    its label alone; for ranking in one list; or in all rows, labels or lists of a person), and
+    measure how well an attacker distinguishes them. The result is a lower bound on epsilon and a
+    verdict: consistent, violated, or no power. With -o, also a page with pictures.
 
     With MODEL, show instead what was checked about the algorithm that fitted it, and what the
     attacks measured. No rows are read.
@@ -81,24 +81,22 @@ def command(model_path: str | None, as_json: bool, **given: Any) -> None:
 
 def _list(as_json: bool) -> None:
     from hushfit.audit import SEARCHES, TARGETS, measured_for
+    from hushfit.privacy import Relation
 
-    names = [*TARGETS, *SEARCHES]
+    names, relations = [*TARGETS, *SEARCHES], list(map(str, Relation))
     if as_json:
         print_json({"algorithms": names})
         return
     rows = [
         [
             name,
-            *(
-                _ratio(measured_for(name), name, relation)
-                for relation in ("replace-one", "add-remove")
-            ),
+            *(_ratio(measured_for(name), name, relation) for relation in relations),
         ]
         for name in names
     ]
     print_table(
         "Algorithms, and what the best attack measured of their claim",
-        ["name", "replace-one", "add-remove"],
+        ["name", *relations],
         rows,
     )
 
@@ -112,9 +110,9 @@ def _ratio(lines: list[dict[str, Any]], name: str, relation: str) -> str:
 
 def _explain(path: str, as_json: bool) -> None:
     from hushfit.audit import explain
-    from hushfit.models import load_model
+    from hushfit.models import is_ranker, load_model, load_ranker
 
-    explanation = explain(load_model(path))
+    explanation = explain(load_ranker(path) if is_ranker(path) else load_model(path))
     if as_json:
         print_json(explanation.to_dict())
         return
@@ -147,7 +145,7 @@ def _explain(path: str, as_json: bool) -> None:
 def _attack(
     as_json: bool, solver: str, output: str | None, overwrite: bool, listed: bool, **given: Any
 ) -> None:
-    from hushfit.audit import audit_page, audit_solver
+    from hushfit.audit import TARGETS, audit_page, audit_solver, first_proved
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.models import write_whole
     from hushfit.privacy import Budget
@@ -155,10 +153,11 @@ def _attack(
     if output is not None:
         refuse_to_overwrite(output, overwrite)
     budget = Budget(given["epsilon"], given["delta"])
+    relation = given["adjacency"] or (first_proved(solver) if solver in TARGETS else "replace-one")
     with _trial_bar(solver, given["trials"], at_terminal(as_json)) as watch:
         found = audit_solver(
             solver,
-            given["adjacency"],
+            relation,
             budget,
             given["view"],
             given["trials"],

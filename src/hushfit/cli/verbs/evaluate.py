@@ -33,7 +33,8 @@ _WARNING = (
 )
 @json_option
 def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_json: bool) -> None:
-    """Print accuracy, log-loss, ROC-AUC and calibration of MODEL on the held-out TABLE.
+    """Print accuracy, log-loss, ROC-AUC and calibration of MODEL on the held-out TABLE; NDCG by
+    depth for a ranking model.
 
     If the model's schema names a column of ids of persons and TABLE has it, standard errors are
     clustered by person: rows of one person are not independent.
@@ -44,7 +45,7 @@ def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_js
     from hushfit.report import evaluate_model, table_model
 
     if is_ranker(model_path):
-        evaluate_lists(model_path, tables, as_json)
+        evaluate_lists(model_path, tables, format_, as_json)
         return
     model = table_model(model_path)
     found = find_tables(tables, format_)

@@ -1,19 +1,17 @@
 """``hushfit fit``: encode, pay, fit, write the model, in this order."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hushfit.cli._printing import (
-    at_terminal,
-    json_option,
-    print_json,
-    print_message,
-    print_panel,
-    reading_bar,
-)
+from hushfit.cli._printing import at_terminal, json_option, print_message, reading_bar
+
+# Numeric columns up to which an additive model was better on nearly all benchmark tables.
+_MAX_ADDITIVE_COLUMNS = 30
+_MOST_INTERVALS = 8  # of a numeric column of an additive model
 
 
 @click.command(
@@ -25,6 +23,9 @@ Examples:
       --ledger ledger.db --dataset patients -o model.json
   hushfit fit visits.parquet --schema schema.toml --person patient_nbr \\
       --epsilon 1 --delta 1e-6 -o model.json
+  hushfit fit visits.parquet --schema schema.toml --person patient_nbr \\
+      --adjacency person-label --epsilon 1 --delta 1e-6 -o model.json
+  hushfit fit ranks.csv --schema ranks.toml --epsilon 1 --delta 1e-6 -o ranker.json
   zcat part-*.csv.gz | hushfit fit - --schema schema.toml --epsilon 0.5 \\
       --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json""",
 )
@@ -70,14 +71,21 @@ Examples:
     type=click.Choice(["replace-one", "add-remove", "label", "person-label"]),
     default="replace-one",
     show_default=True,
-    help="Adjacency relation: which tables are neighbours. With label, FEATURES ARE NOT PROTECTED.",
+    help="Adjacency relation: which tables are neighbours. With label (of one row) and "
+    "person-label (all labels of one person) FEATURES ARE NOT PROTECTED.",
 )
 @click.option(
     "--model",
-    type=click.Choice(["logistic", "svm"]),
+    type=click.Choice(["logistic", "svm", "mlp"]),
     default="logistic",
     show_default=True,
-    help="What to fit.",
+    help="What to fit; mlp is a network, and needs hushfit[torch].",
+)
+@click.option(
+    "--hidden",
+    default="256,256",
+    show_default=True,
+    help="Widths of the hidden layers of mlp.",
 )
 @click.option(
     "--penalty",
@@ -94,6 +102,31 @@ Examples:
     default="auto",
     show_default=True,
     help="Algorithm; auto chooses from public numbers.",
+)
+@click.option(
+    "--loss",
+    type=click.Choice(["listnet", "listmle", "bayesrank"]),
+    help="For a ranking model.  [default: bayesrank with --solver privbr, else listnet]",
+)
+@click.option(
+    "--features",
+    type=click.Choice(["linear", "additive", "centred"]),
+    help="What the model is linear in: the encoded columns, piecewise linear functions of the "
+    "numeric ones (an additive model), or the numeric ones centred in their range. Overrides the "
+    "schema.  [default: linear]",
+)
+@click.option(
+    "--monotone",
+    multiple=True,
+    metavar="COLUMN=+1|-1",
+    help="Additive: the shape of this numeric column rises (+1) or falls (-1).",
+)
+@click.option(
+    "--smoothness",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Additive: how much curved shapes are smoothed, such as 1e-3.",
 )
 @click.option(
     "--ledger",
@@ -138,21 +171,44 @@ def command(**given: Any) -> None:
     all of their rows: those with the same id in COLUMN, in all files. Then the number of persons is
     public and the number of rows is private. A row without an id is its own person.
 
+    With --features additive each numeric column gets a curved effect: a piecewise linear function
+    with up to nine knots, through a public map that costs no budget. The report draws them.
+
     A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
-    also be LETOR (SVMlight) text.
+    also be LETOR (SVMlight) text. Its `unit` says what is protected.
     """
     from hushfit.cli._files import refuse_to_overwrite, reserved_space
+    from hushfit.cli._networks import fit_perceptron
+    from hushfit.cli._paid_model import (
+        note_account_of_rows,
+        note_bound_account,
+        print_paid,
+        write_paid,
+    )
     from hushfit.cli._ranking import fit_lists
     from hushfit.data.lists import RankingSchema
+    from hushfit.models import model_json
 
     refuse_to_overwrite(given["output"], given["overwrite"])
     lists = RankingSchema.read(given["schema_path"])
     if lists is not None:
-        fit_lists(lists, _ledger(given), given)
+        given_options = _given_options()
+        fit_lists(lists, lambda: _ledger(given), given, given_options)
         return
+    if given["loss"] is not None:
+        raise click.UsageError(
+            "--loss is for a ranking model, whose schema has a `query`. Leave it out."
+        )
     file = _schema(given["schema_path"], given["accept_draft"], _person_options(given))
+    _refuse_other_labels(given["adjacency"], file.schema.person)
+    if given["features"] is not None:
+        file = replace(file, schema=replace(file.schema, features=given["features"]))
+    if given["model"] == "mlp":
+        fit_perceptron(file, _ledger(given), given)
+        return
     estimator, ledger = _estimator(given, file.schema), _ledger(given)
-    _note_account_of_rows(ledger, file.schema.person)
+    _recommend_additive(estimator, file.schema)
+    note_account_of_rows(ledger, file.schema.person)
     print_message(
         "whether rows match the schema's classes, ranges and labels is not checked before "
         "payment. The owner of the data can: hushfit schema --check TABLE... SCHEMA",
@@ -160,9 +216,34 @@ def command(**given: Any) -> None:
     )
     with reserved_space(given["output"], _max_bytes(file.schema)):
         model, record = _fitted(estimator, file, ledger, given)
-    digest = _written(model, record, ledger, Path(given["output"]))
-    _print_result(model, ledger, digest, given)
-    _note_bound_account(ledger, model.receipt)
+    text, digest = model_json(model)
+    write_paid(text, digest, record, ledger, Path(given["output"]))
+    print_paid(model, ledger, digest, given)
+    note_bound_account(ledger, model.receipt)
+
+
+def _given_options() -> set[str]:
+    """The parameters that were written on the command line."""
+    context = click.get_current_context()
+    commandline = click.core.ParameterSource.COMMANDLINE
+    return {name for name in context.params if context.get_parameter_source(name) is commandline}
+
+
+def _refuse_other_labels(adjacency: str, person: str | None) -> None:
+    """Labels of rows without a column of ids, labels of persons with one."""
+    if not adjacency.endswith("label") or (adjacency == "person-label") is (person is not None):
+        return
+    if person is None:
+        raise click.UsageError(
+            "--adjacency person-label protects all labels of one person, but neither --person nor "
+            "the schema names the column of their ids. Name it, or use --adjacency label, which "
+            "protects the label of one row. Nothing was spent."
+        )
+    raise click.UsageError(
+        f"--adjacency label protects the label of one row, but {person!r} is named as the column "
+        "of ids of persons. Use --adjacency person-label, which protects all labels of one person, "
+        "or take the column out of the schema. Nothing was spent."
+    )
 
 
 def _person_options(given: dict[str, Any]) -> dict[str, Any]:
@@ -172,8 +253,6 @@ def _person_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
-    from dataclasses import replace
-
     from hushfit.data.schema import UNIT, read_schema
     from hushfit.errors import InvalidArgument
     from hushfit.models import with_sorted_classes
@@ -236,7 +315,51 @@ def _estimator(given: dict[str, Any], schema: Any) -> Any:
         rows_per_person=schema.rows_per_person,
         random_state=given["seed"],
         verbose=int(at_terminal(given["as_json"])),
+        features=_features(given, schema),
     )
+
+
+def _features(given: dict[str, Any], schema: Any) -> Any:
+    """What the model is to be linear in: by the options, or else by the schema."""
+    from hushfit.errors import InvalidArgument
+    from hushfit.features import AdditiveFeatures
+
+    chosen, shaped = schema.features, given["monotone"] or given["smoothness"]
+    if chosen != "additive":
+        if shaped:
+            raise InvalidArgument(
+                "--monotone and --smoothness are for additive models. Nothing was spent. Give "
+                "--features additive too."
+            )
+        return chosen
+    settings = AdditiveFeatures(
+        monotone=dict(map(_direction, given["monotone"])), smoothness=given["smoothness"]
+    )
+    settings.directions(schema.inputs)  # refuses names that are no columns, before a row is read
+    return settings if shaped else chosen
+
+
+def _direction(text: str) -> tuple[str, int]:
+    from hushfit.errors import InvalidArgument
+
+    name, _, way = text.rpartition("=")
+    if not name or way not in ("+1", "1", "-1"):
+        raise InvalidArgument(
+            f"--monotone {text} is not understood. Write COLUMN=+1 for a rising shape or COLUMN=-1 "
+            "for a falling one."
+        )
+    return name, int(way)
+
+
+def _recommend_additive(estimator: Any, schema: Any) -> None:
+    """Say where an additive model is likely to predict better: from the schema alone."""
+    numeric = sum(column.is_numeric for column in schema.inputs)
+    if estimator.features == "linear" and 1 <= numeric <= _MAX_ADDITIVE_COLUMNS:
+        print_message(
+            f"{numeric} of the columns are numeric. --features additive lets each have a curved "
+            "effect, at the same epsilon, and usually predicts better.",
+            word="note",
+        )
 
 
 def _ledger(given: dict[str, Any]) -> Any:
@@ -255,35 +378,6 @@ def _ledger(given: dict[str, Any]) -> Any:
         )
         return None
     return Ledger(given["ledger"], dataset=given["dataset"])
-
-
-def _note_account_of_rows(ledger: Any, person: str | None) -> None:
-    """The fit protects persons, but the total of the account is about rows."""
-    from hushfit.privacy.ledger import redacted
-
-    if ledger is None or person is None or ledger.unit.is_person:
-        return
-    place, column = shlex.quote(redacted(str(ledger.account.location))), shlex.quote(person)
-    print_message(
-        f"this fit protects persons, but its account {ledger.name!r} protects rows only: its total "
-        "makes no statement about a person with several rows. An account for persons is opened "
-        f"with: hushfit ledger init {place} --dataset NAME --epsilon E --delta D --unit person "
-        f"--person-column {column}",
-        word="note",
-    )
-
-
-def _note_bound_account(ledger: Any, receipt: Any) -> None:
-    """Say so if this payment was the first for persons on an account without a column."""
-    if ledger is None or receipt is None or not ledger.unit.is_person:
-        return
-    first = next((entry for entry in ledger.entries if entry.unit.is_person), None)
-    if ledger.unit.column is None and first is not None and first.number == receipt.number:
-        print_message(
-            f"the account {ledger.name!r} was opened without --person-column. This fit, its first, "
-            f"binds it: all later ones for persons must use column {first.unit.column!r} too.",
-            word="note",
-        )
 
 
 def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
@@ -331,78 +425,5 @@ def _max_bytes(schema: Any) -> int:
     names, and metadata.
     """
     classes = len(schema.target.categories)
-    return (1 << 16) + sum(64 * classes + 12 * (len(name) + 16) for name in schema.feature_names)
-
-
-def _written(model: Any, record: Any, ledger: Any, output: Path) -> str:
-    from hushfit.errors import HushfitError
-    from hushfit.models import model_json, write_whole
-
-    text, digest = model_json(model)
-    try:
-        record(digest)  # before the file exists: every model file is in the ledger
-        write_whole(output, text)
-    except HushfitError as error:
-        raise type(error)(f"{error} {_rescued(text, digest, ledger, output)}") from error
-    return digest
-
-
-def _rescued(text: str, digest: str, ledger: Any, output: Path) -> str:
-    """Save a model that was paid for and could not be recorded or written; returns a text with its
-    path.
-    """
-    import tempfile
-
-    from hushfit.cli._files import saved_elsewhere
-
-    location = "" if ledger is None else str(ledger.account.location)
-    ledger_folder = [Path(location).parent] if location and "://" not in location else []
-    place = saved_elsewhere(
-        f"{output.name}.{digest[:12]}.rescued",
-        text,
-        [output.parent, *ledger_folder, Path(tempfile.gettempdir())],
-    )
-    if place is None:
-        return "No other folder could be written either, so the model is lost; its payment stays."
-    return f"The model was paid for and is saved as {place}: move it from there."
-
-
-def _print_result(model: Any, ledger: Any, digest: str, given: dict[str, Any]) -> None:
-    spent = None if ledger is None else ledger.spent()
-    if given["as_json"]:
-        total = None
-        if spent is not None:
-            total = {
-                "epsilon": spent.epsilon,
-                "delta": spent.delta,
-                "budget": ledger.budget.epsilon,
-                "rule": ledger.rule,
-            }
-        paid = (
-            None
-            if model.receipt is None
-            else {"dataset": model.receipt.dataset, "number": model.receipt.number}
-        )
-        print_json(
-            {
-                "model": given["output"],
-                "hash": digest,
-                "guarantee": model.guarantee.to_dict(),
-                "receipt": paid,
-                "ledger_total": total,
-            }
-        )
-        return
-    print_panel("Guarantee", str(model.guarantee))
-    click.echo(f"Model:  {given['output']}  (sha256 {digest[:12]}...)")
-    if spent is not None and model.receipt is not None:
-        click.echo(
-            f"Ledger: payment {model.receipt.number} on {model.receipt.dataset!r}; composed total "
-            f"epsilon={spent.epsilon:.4g} "
-            f"of {ledger.budget.epsilon:g} at delta={spent.delta:g} ({ledger.rule})"
-        )
-    output = shlex.quote(given["output"])
-    click.echo("\nNext steps:")
-    click.echo(f"  hushfit evaluate {output} TEST.csv     on rows that were held out")
-    click.echo(f"  hushfit report {output} -o report.html")
-    click.echo(f"  hushfit predict {output} NEW.csv -o labels.csv")
+    weights = _MOST_INTERVALS * 64 * classes + 128 * _MOST_INTERVALS  # and masses of its knots
+    return (1 << 16) + sum(weights + 12 * (len(name) + 16) for name in schema.feature_names)

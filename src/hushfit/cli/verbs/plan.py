@@ -15,10 +15,19 @@ from hushfit.cli._printing import json_option, print_json, print_message, print_
     epilog="""\b
 Examples:
   hushfit plan --rows 50000 --columns 100 --epsilon-range .05:4
-  hushfit plan --persons 71000 --columns 100""",
+  hushfit plan --persons 71000 --columns 100
+  hushfit plan --rows 50000 --columns 100 --adjacency label
+  hushfit plan --lists 800 --columns 46 --unit labels""",
 )
 @click.option("--rows", type=int, help="Number of rows, if single rows are protected.")
 @click.option("--persons", type=int, help="Number of persons, if persons are protected.")
+@click.option("--lists", type=int, help="Number of lists of documents, for a ranking model.")
+@click.option(
+    "--unit",
+    type=click.Choice(["labels", "list", "person"]),
+    help="For a ranking model: what is protected, as in its schema; person needs --persons, labels "
+    "takes --lists or --persons.  [default: labels]",
+)
 @click.option(
     "--person-weight", type=click.Choice(["mean", "cap"]), help="As for fit; needs --persons."
 )
@@ -38,9 +47,9 @@ Examples:
 )
 @click.option(
     "--adjacency",
-    type=click.Choice(["replace-one", "add-remove"]),
-    default="replace-one",
-    show_default=True,
+    type=click.Choice(["replace-one", "add-remove", "label", "person-label"]),
+    help="As for fit. With label and person-label, FEATURES ARE NOT PROTECTED.  [default: "
+    "replace-one]",
 )
 @click.option(
     "--penalty",
@@ -60,11 +69,20 @@ def command(**given: Any) -> None:
 
     Reads no data. The rule and its uncertainty (nine cases in ten are within a factor of 2.7) are
     in docs/cli.md.
+
+    For a ranking model (--lists, or --unit with --persons) there is no such rule. It prints the
+    noise in a weight, and the number of lists or persons below which a weight is more noise than
+    signal.
     """
     from hushfit.models import write_whole
     from hushfit.report import forecast, rows_needed
 
+    if given["lists"] is not None or given["unit"] is not None:
+        _plan_ranking(given)
+        return
+    given["adjacency"] = given["adjacency"] or "replace-one"
     count, unit = _units(given)
+    _refuse_other_adjacency(given["adjacency"], unit)
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     penalty = None if given["penalty"] == "none" else given["penalty"]
     epsilons = _grid(given["epsilon_range"])
@@ -89,6 +107,7 @@ def command(**given: Any) -> None:
             {
                 unit.plural: count,
                 "columns": place[1],
+                "adjacency": given["adjacency"],
                 "target_loss": given["target_loss"],
                 "plans": lines,
             }
@@ -111,6 +130,82 @@ def _units(given: dict[str, Any]) -> tuple[int, Any]:
     if weights != (None, None):
         raise click.UsageError("--person-weight and --rows-per-person need --persons.")
     return rows, ROW
+
+
+def _refuse_other_adjacency(adjacency: str, unit: Any) -> None:
+    """Labels of rows with --rows, labels of persons with --persons."""
+    wanted = "person-label" if unit.is_person else "label"
+    if adjacency.endswith("label") and adjacency != wanted:
+        raise click.UsageError(
+            f"--adjacency {adjacency} is not for {unit.plural} as units of privacy. Use "
+            f"--adjacency {wanted}, or give {'--rows' if unit.is_person else '--persons'}."
+        )
+
+
+def _plan_ranking(given: dict[str, Any]) -> None:
+    from hushfit.report import ranking_forecast
+
+    count, unit, plural = _ranking_units(given)
+    delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
+    place = count, given["columns"]
+    adjacency, per_person = given["adjacency"] or "replace-one", plural == "persons"
+    plans = [
+        ranking_forecast(*place, epsilon, delta, unit, adjacency, per_person)
+        for epsilon in _grid(given["epsilon_range"])
+    ]
+    if given["as_json"]:
+        lines = [plan.to_dict() for plan in plans]
+        print_json({plural: count, "columns": place[1], "unit": unit, "plans": lines})
+        return
+    rows = [
+        [f"{p.epsilon:g}", f"{p.noise:.3g}", f"{p.units_needed:,}"]
+        + [", ".join(f"{n} x {name}: {noise:.3g}" for name, n, noise in p.releases)]
+        for p in plans
+    ]
+    title = (
+        f"Noise of a ranking model with {count:,} {plural} and {place[1]:,} columns (unit {unit}, "
+        f"{plans[0].relation}, delta={delta:.2g})"
+    )
+    columns = ["epsilon", "noise in a weight", f"{plural} for 1", "releases: noise / sensitivity"]
+    print_table(title, columns, rows)
+    print_message(
+        "the noise in a weight is a multiple of a typical weight: above 1 it is more noise than "
+        f"signal. '{plural} for 1' is the least number for a useful model if documents differ "
+        "equally in all columns; correlated columns need fewer.",
+        word="note",
+    )
+    print_message(
+        "there is no forecast of NDCG: it depends on the documents, which public numbers do not "
+        "describe. The releases and their noise are exact.",
+        word="note",
+    )
+
+
+def _ranking_units(given: dict[str, Any]) -> tuple[int, str, str]:
+    """How many lists or persons there are, the unit, and the word for it."""
+    lists, persons, unit = given["lists"], given["persons"], given["unit"] or "labels"
+    weights = given["person_weight"], given["rows_per_person"]
+    if given["rows"] is not None or weights != (None, None) or given["penalty"] != "none":
+        raise click.UsageError(
+            "A ranking model has lists, no rows, and takes neither person weights nor a penalty. "
+            "Give --lists or --persons, --columns and --unit."
+        )
+    if given["svg"] is not None:
+        raise click.UsageError("--svg draws the accuracy lost, which is not forecast for rankings.")
+    if (lists is None) == (persons is None):
+        raise click.UsageError("Give either --lists or --persons: what the guarantee protects.")
+    if (unit == "person" and persons is None) or (unit == "list" and lists is None):
+        raise click.UsageError(f"--unit {unit} needs --{unit}s.")
+    relation = given["adjacency"]
+    own = "person-label" if persons is not None else "label"
+    if relation is not None and relation.endswith("label") is not (unit == "labels"):
+        raise click.UsageError(
+            f"--adjacency {relation} does not suit --unit {unit}. Leave --adjacency out"
+            + (", or use replace-one or add-remove." if unit != "labels" else ".")
+        )
+    if unit == "labels" and relation not in (None, own):
+        raise click.UsageError(f"--adjacency {relation} is not for these units. Use {own}.")
+    return (lists, unit, "lists") if persons is None else (persons, unit, "persons")
 
 
 def _grid(text: str) -> list[float]:
@@ -164,6 +259,12 @@ def _print_forecasts(
         "estimates from a rule fitted to eight tables, no guarantees; the noise is exact.",
         word="note",
     )
+    if given["adjacency"].endswith("label"):
+        print_message(
+            "FEATURES ARE NOT PROTECTED under this relation. The rule was not fitted to it; on "
+            "three tables the loss was 0.1 to 1.1 times what it says.",
+            word="note",
+        )
     if given["units"] == "persons":
         print_message(
             "the rule was measured with one row per person and two classes; with several rows per "

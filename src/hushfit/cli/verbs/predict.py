@@ -19,7 +19,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 @click.command(
     "predict",
     short_help="Label new rows.",
-    epilog="\b\nExample:\n  hushfit predict model.json new.csv -o labels.csv",
+    epilog="\b\nExamples:\n  hushfit predict model.json new.csv -o labels.csv\n"
+    "  hushfit predict model.json new.csv --keep patient_nbr -o labels.csv",
 )
 @click.argument("model_path", metavar="MODEL", type=click.Path(dir_okay=False))
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
@@ -36,6 +37,12 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 @click.option(
     "--raw", is_flag=True, help="Write labels unchanged, for programs rather than spreadsheets."
 )
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="Copy this column of TABLE to the output, before the predictions; may be repeated.",
+)
 @json_option
 def command(
     model_path: str,
@@ -44,16 +51,17 @@ def command(
     format_: str | None,
     overwrite: bool,
     raw: bool,
+    keep: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Write one line for each row of TABLE: the most likely label and, where the model has them,
-    probabilities.
+    """Write one line for each row of TABLE, in its order: the most likely label and, where the
+    model has them, probabilities. A ranking model gives the query, the score and the place of each
+    document in its list; grades are not needed.
 
     A label that a spreadsheet would run as a formula, since it begins with = + - @ and is no
     number, gets an apostrophe in front.
     """
     from hushfit.cli._files import refuse_to_overwrite
-    from hushfit.cli._ranking import predict_lists
     from hushfit.errors import InvalidArgument
     from hushfit.models import is_ranker, write_whole
 
@@ -61,12 +69,13 @@ def command(
         raise InvalidArgument("--json needs -o FILE: the labels themselves are CSV.")
     if output != "-":
         refuse_to_overwrite(output, overwrite)
-    if is_ranker(model_path):
-        predict_lists(model_path, tables, output)
-        return
+    if len(set(keep)) < len(keep):
+        raise click.UsageError("--keep names a column twice. Name it once.")
     counted: list[int] = []
     safe = str if raw else without_formula
-    pieces = _predictions(model_path, tables, format_, at_terminal(as_json), counted, safe)
+    ranked = is_ranker(model_path)
+    lines = _ranked if ranked else _predictions
+    pieces = lines(model_path, tables, format_, keep, at_terminal(as_json), counted, safe)
     if output == "-":
         for piece in pieces:
             click.echo(piece, nl=False)
@@ -75,7 +84,8 @@ def command(
     if as_json:
         print_json({"predictions": output, "rows": sum(counted)})
     else:
-        click.echo(f"{sum(counted)} rows labelled in {output}")
+        what = "documents ranked" if ranked else "rows labelled"
+        click.echo(f"{sum(counted)} {what} in {output}")
 
 
 def without_formula(label: Any) -> str:
@@ -86,10 +96,29 @@ def without_formula(label: Any) -> str:
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
+def _ranked(
+    model_path: str,
+    tables: tuple[str, ...],
+    format_: str | None,
+    keep: tuple[str, ...],
+    shown: bool,
+    counted: list[int],
+    safe: Callable[[Any], str],
+) -> Iterator[str]:
+    """The same with a ranking model, in one piece: places need whole lists."""
+    from hushfit.cli._ranking import scored_documents
+
+    header, *lines = scored_documents(model_path, tables, format_, keep, safe)
+    _refuse_two_of_a_name(header)
+    counted.append(len(lines))
+    yield _as_csv([header, *lines])
+
+
 def _predictions(
     model_path: str,
     tables: tuple[str, ...],
     format_: str | None,
+    keep: tuple[str, ...],
     shown: bool,
     counted: list[int],
     safe: Callable[[Any], str],
@@ -99,12 +128,32 @@ def _predictions(
     from hushfit.report import scored_batches, table_model
 
     model = table_model(model_path)
+    header = [*keep, *_header(model)]
+    _refuse_two_of_a_name(header)
     found = find_tables(tables, format_)
+    read = {column.name for column in model.schema.columns} if model.schema else set()
+    others = [name for name in keep if name not in read]
     with reading_bar([table.path for table in found], shown) as watch:
-        yield _as_csv([_header(model)])
-        for _, labels, probabilities in scored_batches(model, found, watch=watch):
+        yield _as_csv([header])
+        for batch, labels, probabilities in scored_batches(model, found, others, watch):
             counted.append(len(labels))
-            yield _as_csv(_lines(map(safe, labels), probabilities))
+            kept = [[safe(cell) for cell in _cells(batch.column(name))] for name in keep]
+            lines = _lines(map(safe, labels), probabilities)
+            yield _as_csv([[*own, *line] for *own, line in zip(*kept, lines, strict=True)])
+
+
+def _cells(column: Any) -> list[Any]:
+    """Cells of a column as they are written; missing ones are empty."""
+    return ["" if cell is None else cell for cell in column.to_pylist()]
+
+
+def _refuse_two_of_a_name(header: list[str]) -> None:
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise click.UsageError(
+            f"the output would have two columns {twice[0]!r}. Rename the column in the table, or "
+            "do not --keep it."
+        )
 
 
 def _as_csv(rows: list[list[str]]) -> str:

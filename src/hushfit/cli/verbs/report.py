@@ -51,22 +51,27 @@ def command(
     privacy.
     """
     from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.cli._networks import report_network
     from hushfit.cli._ranking import report_lists
     from hushfit.data.tables import find_tables
-    from hushfit.models import is_ranker, read_model, write_whole
-    from hushfit.report import evaluate_model, report_page
+    from hushfit.models import is_network, is_ranker, read_model, write_whole
+    from hushfit.report import evaluate_model, report_page, table_model
 
     refuse_to_overwrite(output, overwrite)
     if is_ranker(model_path):
-        report_lists(model_path, tables, output)
-        return
-    model, digest = read_model(model_path)
-    scores = None
-    if tables:
-        found = find_tables(tables, format_)
-        with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-            scores = evaluate_model(model, found, watch=watch)
-    write_whole(Path(output), report_page(model, digest, scores))
+        report_lists(model_path, tables, format_, output)
+    else:
+        network = is_network(model_path)
+        model, digest = (table_model(model_path), "") if network else read_model(model_path)
+        scores = None
+        if tables:
+            found = find_tables(tables, format_)
+            with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
+                scores = evaluate_model(model, found, watch=watch)
+        if network:
+            report_network(model_path, output, scores)
+        else:
+            write_whole(Path(output), report_page(model, digest, scores))
     if as_json:
         print_json({"report": output})
     else:

@@ -38,6 +38,13 @@ This column was proposed because its values repeat and there are many of them. D
 name another column, or delete the line to protect single rows, if they are not. Rows of a person with k rows weigh 1/k each,
 and the first 1000 are used; see `person_weight` and `rows_per_person` in docs/cli.md."""  # noqa: E501
 
+_LISTS_HEAD = (
+    "Public description of lists of documents, for `hushfit fit`.\n\n"
+    "This draft was made by reading the rows, so it is NOT private. Replace every value by what is "
+    "publicly known, and delete `confirm = true` when you have.\n"
+    "Documents of one query must be in adjacent rows."
+)
+
 _CHECK_WARNING = (
     "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
     "data alone. Do not publish them, and "
@@ -51,11 +58,18 @@ _CHECK_WARNING = (
     epilog="""\b
 Examples:
   hushfit schema patients.csv --target readmitted -o schema.toml
+  hushfit schema ranks.csv --target grade --query query -o ranks.toml
+  hushfit schema MSLR/train.txt -o ranks.toml
   hushfit schema --check patients.csv schema.toml
   hushfit schema --check visits.csv schema.toml --person patient_nbr""",
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE... [SCHEMA]")
 @click.option("--target", metavar="COLUMN", help="The column to predict.")
+@click.option(
+    "--query",
+    metavar="COLUMN",
+    help="For ranking: the column that groups documents into lists; the target is their grade.",
+)
 @click.option(
     "--check",
     is_flag=True,
@@ -100,6 +114,10 @@ def command(
 
     A column whose values repeat, and are many, is proposed as the column of ids of persons; one
     with another value in each row is left out. Neither is drafted as a feature.
+
+    With --query the draft is of lists of documents, for a ranking model: the numeric columns are
+    features. LETOR (SVMlight) text, with lines such as `2 qid:10 1:0.5`, needs neither --target nor
+    --query.
     """
     _refuse_unit(unit)
     if check:
@@ -129,25 +147,98 @@ def _draft(
     format_: str | None,
     as_json: bool,
     target: str | None,
+    query: str | None,
     output: str | None,
     overwrite: bool,
 ) -> None:
     from hushfit.cli._draft import draft_schema
     from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.data.lists import is_letor
     from hushfit.data.schema import UNIT, schema_to_toml
     from hushfit.data.tables import find_tables
     from hushfit.models import write_whole
 
-    if target is None or output is None:
+    letor = format_ is None and all(map(is_letor, tables))
+    if output is None or (target is None and not letor):
         raise click.UsageError("A draft needs --target COLUMN and -o FILE.")
     refuse_to_overwrite(output, overwrite)
+    if letor or query is not None:
+        _draft_lists(tables, format_, as_json, target, query, output, letor)
+        return
     found = find_tables(tables, format_)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-        draft, remarks = draft_schema(found, target, watch)
+        draft, remarks = draft_schema(found, str(target), watch)
     head = _HEAD + _left_out(remarks)
     notes = {"": head, UNIT: _NO_PERSON if draft.schema.person is None else _PERSON}
     write_whole(Path(output), schema_to_toml(draft, {**notes, **remarks.kept}))
     _print_draft(draft, remarks, output, as_json)
+
+
+def _draft_lists(
+    tables: tuple[str, ...],
+    format_: str | None,
+    as_json: bool,
+    target: str | None,
+    query: str | None,
+    output: str,
+    letor: bool,
+) -> None:
+    from dataclasses import asdict
+
+    from hushfit.cli._draft import DraftNotes
+    from hushfit.cli._draft_lists import draft_letor, draft_lists, lists_to_toml
+    from hushfit.data.tables import find_paths, find_tables
+    from hushfit.models import write_whole
+
+    notes = DraftNotes()
+    if letor:
+        if (target, query) != (None, None):
+            print_message(
+                "LETOR text has its grades and queries in fixed places: --target and --query are "
+                "not used.",
+                word="note",
+            )
+        schema = draft_letor(find_paths(tables))
+    else:
+        found = find_tables(tables, format_)
+        with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
+            schema, notes = draft_lists(found, str(target), str(query), watch)
+    write_whole(Path(output), lists_to_toml(schema, _LISTS_HEAD + _left_out(notes)))
+    if as_json:
+        described = {**asdict(schema), "unconfirmed": True}
+        print_json({"schema": output, "private": False, "left_out": notes.dropped, **described})
+        return
+    rows = [
+        [f"{schema.target} (grade)", f"0 to {schema.max_grade:g}"],
+        [f"{schema.query} (query)", "documents of one query are one list"],
+    ]
+    rows += [[name, "a number"] for name in schema.columns]
+    rows += [] if schema.columns else [[f"1 to {schema.n_features}", "features, numbers"]]
+    print_table(f"Draft of {output}", ["column", "drafted"], rows)
+    for name, reason in notes.dropped.items():
+        print_message(f"column {name!r} was left out: {reason}.", word="note")
+    print_message(
+        "the draft has unit 'labels': grades are protected, DOCUMENTS AND THEIR FEATURES ARE "
+        "PUBLIC. Use unit 'list' or 'person' if they are not.",
+        word="note",
+    )
+    print_message(_WARNING, word="warning")
+
+
+def _check_lists(
+    tables: list[str], path: str, schema: Any, format_: str | None, as_json: bool
+) -> None:
+    from hushfit.cli._draft_lists import compare_lists
+
+    found = compare_lists(tables, schema, format_)
+    if as_json:
+        print_json({"schema": path, "private": False, "warning": _CHECK_WARNING, **found.to_dict()})
+        return
+    cells = [str(found.documents), str(found.lists), str(found.longest)]
+    columns = ["documents", "lists", "longest list"]
+    print_table(f"NOT PRIVATE: the lists against {path}", columns, [cells])
+    _print_remarks({"lists": list(found.remarks) or ["nothing odd"]})
+    print_message(_CHECK_WARNING, word="warning")
 
 
 def _check(
@@ -160,6 +251,7 @@ def _check(
     from dataclasses import replace
 
     from hushfit.cli._compare import compare
+    from hushfit.data.lists import RankingSchema
     from hushfit.data.tables import find_tables, read_schema
 
     if any(draft.values()) or len(given_files) < 2:
@@ -168,6 +260,16 @@ def _check(
             "nothing."
         )
     *tables, path = given_files
+    lists = RankingSchema.read(path)
+    if lists is not None:
+        _check_lists(
+            tables,
+            path,
+            lists if person is None else replace(lists, person=person),
+            format_,
+            as_json,
+        )
+        return
     schema = read_schema(path).schema
     if person is not None:
         schema = replace(schema, person=person)

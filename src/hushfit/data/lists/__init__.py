@@ -6,6 +6,8 @@ DocumentTable   Documents as read from files
 ListBlock       Some lists: their documents, their grades and what each of them weighs
 RankingSchema   The public description of lists of documents, as a TOML file has it
 RankedLists     Documents in lists, and a grade for each document
+is_letor        Whether a file is LETOR text
+letor_documents The documents of LETOR text, one by one
 read_documents  Read documents with their grades and queries
 list_starts     Where each list starts, and where the last one ends
 """
@@ -13,7 +15,13 @@ list_starts     Where each list starts, and where the last one ends
 from hushfit.data.lists._documents import DIAMETER_SLACK, Documents
 from hushfit.data.lists._grouping import list_starts
 from hushfit.data.lists._ranked_lists import ListBlock, RankedLists
-from hushfit.data.lists._reading import DocumentTable, RankingSchema, read_documents
+from hushfit.data.lists._reading import (
+    DocumentTable,
+    RankingSchema,
+    is_letor,
+    letor_documents,
+    read_documents,
+)
 
 __all__ = [
     "DIAMETER_SLACK",
@@ -22,6 +30,8 @@ __all__ = [
     "ListBlock",
     "RankedLists",
     "RankingSchema",
+    "is_letor",
+    "letor_documents",
     "list_starts",
     "read_documents",
 ]

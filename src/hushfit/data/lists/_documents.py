@@ -15,6 +15,7 @@ from hushfit.kernels.threads import parallel_map
 _CHUNK_DOCUMENTS = 8_192
 # Bound on the relative rounding error of a diameter, and of what a list contributes to a sum.
 DIAMETER_SLACK = 1e-9
+_UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,11 @@ class Documents:
             return self._centred(j, j + 1)
         return np.array(self.X[self.starts[j] : self.starts[j + 1]], dtype=np.float64)
 
+    def differ_in(self, j: int) -> bool:
+        """Whether the documents of a list differ in some column."""
+        own = self.X[self.starts[j] : self.starts[j + 1]]
+        return bool((own != own[:1]).any())
+
     def within_moment(self, weights: Vector) -> Matrix:
         """Weighted sum over lists of the covariance of their documents."""
 
@@ -111,17 +117,25 @@ class Documents:
         """For each list, a bound on the distance between any two of its documents, and between a
         document and their mean, after multiplication by ``B``.
         """
-        found = np.empty(self.n_lists)
+        found, rows = np.empty(self.n_lists), np.linalg.norm(B, axis=1)
 
         def of_chunk(chunk: tuple[int, int]) -> None:
             first, last = chunk
-            F = self._centred(first, last) @ B
+            F = self._centred(first, last)
+            images, sizes = F @ B, np.abs(F) @ rows
             ends = self.starts[first : last + 1] - self.starts[first]
             for j in range(first, last):
-                found[j] = _diameter(F[ends[j - first] : ends[j - first + 1]])
+                own = slice(ends[j - first], ends[j - first + 1])
+                # Products may cancel, and their rounding errors do not: those of both answers and
+                # of the two images here.
+                operations = 4 * (self.n_features + int(self.lengths[j]) + 4)
+                error = operations * _UNIT_ROUNDOFF * float(sizes[own].max())
+                found[j] = _diameter(images[own]) + error
 
-        list(parallel_map(of_chunk, self._chunks()))
-        return found * (1 + DIAMETER_SLACK)
+        with np.errstate(over="ignore", invalid="ignore"):
+            list(parallel_map(of_chunk, self._chunks()))
+        # What is too large for floats is infinitely large, and its list gets no weight.
+        return np.where(np.isnan(found), np.inf, found) * (1 + DIAMETER_SLACK)
 
     def log_partition(self, theta: Vector, weights: Vector) -> tuple[float, Vector]:
         """Weighted sum over lists of the log-partition of their scores, relative to the score of
@@ -156,6 +170,9 @@ class Documents:
 
 
 def _diameter(F: Matrix) -> float:
+    largest = float(np.abs(F).max())
+    if not 1e-100 < largest < 1e100 and 0.0 < largest < np.inf:  # squares would not be floats
+        return largest * _diameter(F / largest)
     squares = np.einsum("ij,ij->i", F, F)
     gram = F @ F.T
     pairs = (squares[:, None] + squares) - 2 * gram

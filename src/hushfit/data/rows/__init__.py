@@ -9,6 +9,7 @@ poisson_units       Poisson sampling: each row independently with probability ``
                    to a multiple of 2**-64
 ALL_ROWS           Row index of a kernel call in which every row of the block takes part
 Block              Some records of a source
+BoundedBlock       Some records with bounded entries
 DataSource         Private rows and labels
 DenseBlock         Records in a C-ordered array
 DenseRows          Rows of a two-dimensional array, used in place
@@ -20,14 +21,21 @@ PersonIndex        Numbers for the ids of persons, batch by batch
 Persons            The person of each row, and the shares of a person's rows
 PublicBlock        Some records without labels
 PublicRows         Records without labels, for relations under which features are public
+RecordScaling      What is known of every record: length one, or bounded entries
+ProvedForScalings  A query that states the scalings that its sensitivity is proved for
+Scaled             A source that states the scaling of its records, or a solver that needs one
+SignedBounds       Public range of every column, mapped into [-1, 1]
 SparseBlock        Records in compressed sparse rows
 SparseRows         Rows of a scipy CSR matrix
 WHOLE              Share of every row where each row is its own unit
 as_source          The source for a validated dense array or CSR matrix
+bounded_blocks     All blocks of a source whose records have bounded entries
 bits_of_one        The b for which 2**b stands for one in sums of whole numbers
 canonical          The same sparse rows with increasing indices, each once
 persons_of         The persons of rows
 places             Rows in pieces of some size
+proved_scalings    The scalings that a query, or type of query, is proved for
+scaling_of         The scaling of a source's records, or the one that a solver needs
 whole_shares       Shares as whole numbers, rounded down, and the number that stands for one
 """
 
@@ -41,19 +49,29 @@ from hushfit.data.rows._sampling import (
     fixed_size_units,
     poisson_units,
 )
+from hushfit.data.rows._scaling import (
+    ProvedForScalings,
+    RecordScaling,
+    Scaled,
+    proved_scalings,
+    scaling_of,
+)
 from hushfit.data.rows._source import (
     ALL_ROWS,
     FEWEST_BLOCK_ROWS,
     MOST_BLOCK_ROWS,
     PERSON_BLOCK_ROWS,
     Block,
+    BoundedBlock,
     DataSource,
     DenseBlock,
     DenseRows,
     FeatureBounds,
+    SignedBounds,
     SparseBlock,
     SparseRows,
     as_source,
+    bounded_blocks,
     canonical,
 )
 
@@ -64,6 +82,7 @@ __all__ = [
     "PERSON_BLOCK_ROWS",
     "WHOLE",
     "Block",
+    "BoundedBlock",
     "Coins",
     "DataSource",
     "DenseBlock",
@@ -71,18 +90,25 @@ __all__ = [
     "FeatureBounds",
     "PersonIndex",
     "Persons",
+    "ProvedForScalings",
     "PublicBlock",
     "PublicRows",
+    "RecordScaling",
+    "Scaled",
     "SecureCoins",
     "SeededCoins",
+    "SignedBounds",
     "SparseBlock",
     "SparseRows",
     "as_source",
     "bits_of_one",
+    "bounded_blocks",
     "canonical",
     "fixed_size_units",
     "persons_of",
     "places",
     "poisson_units",
+    "proved_scalings",
+    "scaling_of",
     "whole_shares",
 ]

@@ -1,15 +1,18 @@
-"""Rows as the queries see them: records of length one, in blocks.
+"""Rows as the queries see them: records of length one, or with bounded entries, in blocks.
 
 A record is ``scale * [x, unit]``. ``unit`` is 1 when the model has an intercept, so that the
 intercept is inside the norm; ``scale`` makes the record a unit vector. A record that is empty, or
 has a value that is not a finite number, counts as the zero record: it stays in its position,
 contributes nothing, and changes no other record. Every map here is record by record.
+
+With ``RecordScaling.BOUNDED`` records keep their lengths: ``scale`` is 1, or 0 for a record with
+an entry outside [-1, 1].
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +21,10 @@ from hushfit._arrays import keep_read_only
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data.rows._persons import WHOLE, Persons, places
 from hushfit.data.rows._public_rows import PublicBlock, PublicRows
+from hushfit.data.rows._scaling import RecordScaling
 from hushfit.errors import InvalidArgument
+from hushfit.features import FeatureMap
+from hushfit.kernels import counting as counting_kernels
 from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
 from hushfit.kernels import line_search as search_kernels
@@ -36,6 +42,8 @@ MOST_BLOCK_ROWS = 32_768
 FEWEST_BLOCK_ROWS = 4_096
 # Used rows of the largest block of persons' rows.
 PERSON_BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
+# Coefficients in the units of a column are divided by the width of its range.
+_NARROWEST = 1e-290
 
 
 class Block(Protocol):
@@ -105,6 +113,30 @@ class Block(Protocol):
         """The records themselves, with the intercept's entry last: an array or a CSR matrix."""
 
 
+@runtime_checkable
+class BoundedBlock(Block, Protocol):
+    """Some records with bounded entries (`RecordScaling.BOUNDED`), for regression."""
+
+    def counted_gradient_sum(
+        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+    ) -> Vector:
+        """`gradient_sum`, followed by the weight of the records that were clipped."""
+
+    def centred_lengths(self, inverse: Vector, centre: Vector) -> Vector:
+        """Norm of each record after its features were moved by ``-centre`` and multiplied by
+        ``inverse``, with a last entry of one; 0 for the zero record. Linear in the number of
+        columns, and in that of the stored entries of sparse rows.
+        """
+
+    def squares(self) -> Vector:
+        """Squared norm of the features of each record; nan for the zero record."""
+
+    def moment_sums(self, factors: Vector, grids: Vector) -> Matrix:
+        """Sums of the squares and of the entries of the features times ``factors``, each product
+        rounded to its grid: two rows.
+        """
+
+
 class DataSource(Protocol):
     """Private rows and labels. Only the queries of ``hushfit.release`` read them.
 
@@ -157,6 +189,25 @@ class DenseBlock:
         kernel(
             self.X,
             self.rows,
+            self.y,
+            self.scale,
+            self.shares,
+            caps,
+            self.unit,
+            w,
+            code,
+            parameter,
+            grid,
+            total,
+        )
+        return total
+
+    def counted_gradient_sum(
+        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+    ) -> Vector:
+        total = np.empty(len(w) + 1)
+        counting_kernels.counted_dense(
+            self.X,
             self.y,
             self.scale,
             self.shares,
@@ -244,6 +295,21 @@ class DenseBlock:
             row_kernels.lengths_dense(records, A, lengths[place])
         return lengths
 
+    def centred_lengths(self, inverse: Vector, centre: Vector) -> Vector:
+        lengths = np.empty(len(self.X))
+        row_kernels.centred_lengths_dense(self.X, self.scale, inverse, centre, lengths)
+        return lengths
+
+    def squares(self) -> Vector:
+        squares = np.empty(len(self.X))
+        row_kernels.squares_dense(self.X, self.scale, squares)
+        return squares
+
+    def moment_sums(self, factors: Vector, grids: Vector) -> Matrix:
+        totals = np.empty((2, self.X.shape[1]))
+        counting_kernels.moments_dense(self.X, self.scale, self.shares, factors, grids, totals)
+        return totals
+
     def margins(self, w: Vector) -> Vector:
         margins = np.empty(len(self.X))
         row_kernels.margins_dense(self.X, self.scale, self.unit, w, margins)
@@ -291,6 +357,25 @@ class SparseBlock:
         kernel(
             *self._matrix,
             self.rows,
+            self.y,
+            self.scale,
+            self.shares,
+            caps,
+            self.unit,
+            w,
+            code,
+            parameter,
+            grid,
+            total,
+        )
+        return total
+
+    def counted_gradient_sum(
+        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+    ) -> Vector:
+        total = np.empty(len(w) + 1)
+        counting_kernels.counted_csr(
+            *self._matrix,
             self.y,
             self.scale,
             self.shares,
@@ -373,6 +458,21 @@ class SparseBlock:
         row_kernels.lengths_csr(*self._matrix, self.scale, self.unit, A, lengths)
         return lengths
 
+    def centred_lengths(self, inverse: Vector, centre: Vector) -> Vector:
+        lengths = np.empty(len(self.scale))
+        row_kernels.centred_lengths_csr(*self._matrix, self.scale, inverse, centre, lengths)
+        return lengths
+
+    def squares(self) -> Vector:
+        squares = np.empty(len(self.scale))
+        row_kernels.squares_csr(*self._matrix, self.scale, squares)
+        return squares
+
+    def moment_sums(self, factors: Vector, grids: Vector) -> Matrix:
+        totals = np.empty((2, self.n_features))
+        counting_kernels.moments_csr(*self._matrix, self.scale, self.shares, factors, grids, totals)
+        return totals
+
     def margins(self, w: Vector) -> Vector:
         margins = np.empty(len(self.scale))
         row_kernels.margins_csr(*self._matrix, self.scale, self.unit, w, margins)
@@ -449,7 +549,24 @@ class FeatureBounds:
                 f"feature_bounds of column {j} are reversed or empty: low={low[j]:g}, "
                 f"high={high[j]:g}. Give low < high."
             )
+        narrow = np.flatnonzero(high - low < _NARROWEST)
+        if len(narrow):
+            j = int(narrow[0])
+            raise InvalidArgument(
+                f"feature_bounds of column {j} are {high[j] - low[j]:g} apart: coefficients of the "
+                f"column would overflow. Give ranges of at least {_NARROWEST:g}."
+            )
         return cls(low, high)
+
+    @property
+    def origin(self) -> Vector:
+        """What is mapped to 0."""
+        return self.low
+
+    @property
+    def width(self) -> Vector:
+        """What a step of one stands for."""
+        return np.asarray(self.high - self.low)
 
     def apply(self, X: AnyArray) -> Matrix:
         """Clip and map to [0, 1], as a new float64 array."""
@@ -473,6 +590,76 @@ class FeatureBounds:
         return type(X)((values, X.indices, X.indptr), shape=X.shape)
 
 
+@dataclass(frozen=True)
+class SignedBounds:
+    """Public range of every column; values are clipped to it and mapped into [-1, 1].
+
+    A column in [0, 1], such as an indicator, stays as it is: around 1/2 it would be longer. So do
+    the zeros of sparse rows, whose columns are divided by the larger end of their range.
+
+    Parameters
+    ----------
+    low, high : arrays, one entry for each column
+    sparse : bool
+        Whether zeros must stay zeros.
+    """
+
+    low: Vector
+    high: Vector
+    sparse: bool = False
+
+    def __post_init__(self) -> None:
+        keep_read_only(self, "low", "high")
+
+    @classmethod
+    def parse(cls, bounds: Any, n_features: int, sparse: bool = False) -> "SignedBounds":
+        """From what `FeatureBounds.parse` takes; zeros of sparse rows must be in the range."""
+        found = FeatureBounds.parse(bounds, n_features)
+        outside = np.flatnonzero((found.low > 0) | (found.high < 0))
+        if sparse and len(outside):
+            j = int(outside[0])
+            raise InvalidArgument(
+                f"feature_bounds of column {j} are ({found.low[j]:g}, {found.high[j]:g}), but the "
+                "zeros of a sparse matrix are values. Give a range with 0 in it, or pass a dense "
+                "array."
+            )
+        return cls(found.low, found.high, sparse)
+
+    @cached_property
+    def origin(self) -> Vector:
+        """What is mapped to 0."""
+        unshifted = ((self.low == 0.0) & (self.high == 1.0)) | self.sparse
+        return np.where(unshifted, 0.0, self.low + (self.high - self.low) / 2)
+
+    @cached_property
+    def width(self) -> Vector:
+        """What a step of one stands for."""
+        widest: Vector = np.maximum(self.high - self.origin, self.origin - self.low)
+        return widest
+
+    def apply(self, X: Any) -> Any:
+        """Clip and map into [-1, 1]: a new array or CSR matrix, entry by entry."""
+        if hasattr(X, "indptr"):
+            X = canonical(X)  # a value that is stored in parts is clipped as a whole
+            ends = self.low[X.indices], self.high[X.indices]
+            values = np.clip(X.data, *ends) / self.width[X.indices]
+            kept = np.clip(values, -1.0, 1.0).astype(X.data.dtype)
+            return type(X)((kept, X.indices, X.indptr), shape=X.shape)
+        return self._mapped(X)
+
+    def _mapped(self, X: AnyArray) -> AnyArray:
+        mapped = np.empty(X.shape, X.dtype)
+
+        def fill(place: slice) -> None:
+            part = np.clip(X[place], self.low, self.high, dtype=np.float64)
+            part -= self.origin
+            part /= self.width
+            mapped[place] = np.clip(part, -1.0, 1.0, out=part)  # division may round up
+
+        list(parallel_map(fill, places(len(X), FEWEST_BLOCK_ROWS)))
+        return mapped
+
+
 def _is_rectangular(bounds: Any) -> bool:
     return (
         isinstance(bounds, np.ndarray | list | tuple)
@@ -490,6 +677,8 @@ class _InMemory:
     bounds: FeatureBounds | None = None
     scaled_labels: bool = False
     persons: Persons | None = None
+    scaling: RecordScaling = RecordScaling.UNIT_LENGTH
+    feature_map: FeatureMap | None = None
     scale: Vector = field(init=False, repr=False)
 
     @cached_property
@@ -525,11 +714,11 @@ class _InMemory:
 
     @property
     def n_features(self) -> int:
-        return int(self.X.shape[1])
+        return int(self.X.shape[1]) if self.feature_map is None else self.feature_map.n_outputs
 
     @cached_property
     def unit(self) -> float:
-        return float(self.fit_intercept)
+        return self.scaling.constant(self.fit_intercept)
 
     def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         raise NotImplementedError
@@ -560,6 +749,10 @@ class DenseRows(_InMemory):
         whole.
     persons : Persons or None
         Whose rows they are; None if every row is its own unit.
+    scaling : RecordScaling
+        With ``BOUNDED`` records keep their lengths, and X must be within [-1, 1] already.
+    feature_map : FeatureMap or None
+        Applied to each block as it is read, after the bounds.
     """
 
     X: AnyArray
@@ -568,27 +761,34 @@ class DenseRows(_InMemory):
     bounds: FeatureBounds | None = None
     scaled_labels: bool = False
     persons: Persons | None = None
+    scaling: RecordScaling = RecordScaling.UNIT_LENGTH
+    feature_map: FeatureMap | None = None
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         scale = np.empty(len(self.X))
 
         def fill(place: slice) -> None:
-            row_kernels.unit_scales_dense(self._packed(self.X[place]), self.unit, scale[place])
+            X = self._packed(self.X[place])
+            if self.scaling is RecordScaling.BOUNDED:
+                row_kernels.bounded_scales_dense(X, scale[place])
+            else:
+                row_kernels.unit_scales_dense(X, self.unit, scale[place])
 
         list(parallel_map(fill, places(self._n_rows, self._block_rows)))
         _settle(self, scale)
 
     @cached_property
     def _as_it_lies(self) -> bool:
-        return self.bounds is None and self.X.flags.c_contiguous
+        return self.bounds is None and self.feature_map is None and self.X.flags.c_contiguous
 
     @cached_property
     def _block_rows(self) -> int:
         return self._large_block if self._as_it_lies else FEWEST_BLOCK_ROWS
 
     def _packed(self, X: AnyArray) -> AnyArray:
-        return np.ascontiguousarray(X) if self.bounds is None else self.bounds.apply(X)
+        bounded = np.ascontiguousarray(X) if self.bounds is None else self.bounds.apply(X)
+        return bounded if self.feature_map is None else self.feature_map.transform(bounded)
 
     def blocks(self, units: IntVector | None = None) -> Iterator[DenseBlock]:
         if units is None:
@@ -628,6 +828,8 @@ class SparseRows(_InMemory):
     bounds: FeatureBounds | None = None
     scaled_labels: bool = False
     persons: Persons | None = None
+    scaling: RecordScaling = RecordScaling.UNIT_LENGTH
+    feature_map: FeatureMap | None = None
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -635,40 +837,69 @@ class SparseRows(_InMemory):
         if self.bounds is not None:
             object.__setattr__(self, "X", self.bounds.apply_sparse(self.X))
         scale = np.empty(self._n_rows)
-        row_kernels.unit_scales_csr(self.X.data, self.X.indptr, self.unit, scale)
+
+        def fill(place: slice) -> None:
+            data, _, indptr = self._parts(place)
+            if self.scaling is RecordScaling.BOUNDED:
+                row_kernels.bounded_scales_csr(data, indptr, scale[place])
+            else:
+                row_kernels.unit_scales_csr(data, indptr, self.unit, scale[place])
+
+        list(parallel_map(fill, places(self._n_rows, self._block_rows)))
         _settle(self, scale)
 
+    @cached_property
+    def _block_rows(self) -> int:
+        return self._large_block if self.feature_map is None else FEWEST_BLOCK_ROWS
+
+    def _parts(self, place: slice) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """The arrays of some rows: as they lie, or mapped."""
+        X = self.X
+        if self.feature_map is None:
+            return X.data, X.indices, X.indptr[place.start : place.stop + 1]
+        mapped = self.feature_map.transform_sparse(X[place])
+        return mapped.data, mapped.indices, mapped.indptr
+
     def blocks(self, units: IntVector | None = None) -> Iterator[SparseBlock]:
-        X, d = self.X, self.n_features
-        rows = None if units is None else self._rows_of(units)
-        size = self._large_block
-        for place in self._places(size) if rows is None else places(len(rows), size):
-            if rows is None:
-                yield SparseBlock(
-                    X.data,
-                    X.indices,
-                    X.indptr[place.start : place.stop + 1],
-                    ALL_ROWS,
-                    place,
-                    self.y[place],
-                    self.scale[place],
-                    self._shares_at(place),
-                    self.unit,
-                    d,
-                )
-            else:
-                yield SparseBlock(
-                    X.data,
-                    X.indices,
-                    X.indptr,
-                    rows[place],
-                    slice(None),
-                    self.y,
-                    self.scale,
-                    self.shares,
-                    self.unit,
-                    d,
-                )
+        if units is None:
+            for place in self._places(self._block_rows):
+                yield self._block(place, self._parts(place))
+            return
+        rows = self._rows_of(units)
+        for place in places(len(rows), self._block_rows):
+            yield self._picked(rows[place])
+
+    def _block(
+        self, place: slice | IntVector, parts: tuple[AnyArray, AnyArray, AnyArray]
+    ) -> SparseBlock:
+        return SparseBlock(
+            *parts,
+            ALL_ROWS,
+            place,
+            self.y[place],
+            self.scale[place],
+            self._shares_at(place),
+            self.unit,
+            self.n_features,
+        )
+
+    def _picked(self, rows: IntVector) -> SparseBlock:
+        if self.feature_map is not None:
+            mapped = self.feature_map.transform_sparse(self.X[rows])
+            return self._block(rows, (mapped.data, mapped.indices, mapped.indptr))
+        X, whole = self.X, slice(None)
+        return SparseBlock(
+            X.data,
+            X.indices,
+            X.indptr,
+            rows,
+            whole,
+            self.y,
+            self.scale,
+            self.shares,
+            self.unit,
+            self.n_features,
+        )
 
 
 def _settle(source: "DenseRows | SparseRows", scale: Vector) -> None:
@@ -696,6 +927,17 @@ def canonical(X: Any) -> Any:
     return tidy
 
 
+def bounded_blocks(source: DataSource) -> Iterator[BoundedBlock]:
+    """All blocks of a source whose records have bounded entries."""
+    for block in source.blocks():
+        if not isinstance(block, BoundedBlock):
+            raise InvalidArgument(
+                f"{type(source).__name__} has no records that keep their lengths. Use an array or "
+                "a CSR matrix."
+            )
+        yield block
+
+
 def _block_rows(n_units: int) -> int:
     """Large blocks have less overhead; small tables need small ones to keep all cores busy."""
     return MOST_BLOCK_ROWS if n_units >= 8 * MOST_BLOCK_ROWS else 2 * FEWEST_BLOCK_ROWS
@@ -709,8 +951,10 @@ def as_source(
     bounds: FeatureBounds | None = None,
     scaled_labels: bool = False,
     persons: Persons | None = None,
+    scaling: RecordScaling = RecordScaling.UNIT_LENGTH,
+    feature_map: FeatureMap | None = None,
 ) -> DenseRows | SparseRows:
     """The source for a validated dense array or CSR matrix."""
     labels = np.ascontiguousarray(y, dtype=np.float64)
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
-    return kind(X, labels, fit_intercept, bounds, scaled_labels, persons)
+    return kind(X, labels, fit_intercept, bounds, scaled_labels, persons, scaling, feature_map)

@@ -6,6 +6,7 @@ the matrix. So the sensitivity proofs are about rows of ``X``, while the guarant
 the table.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, TypeAlias
@@ -15,11 +16,15 @@ import numpy as np
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data.schema._cells import label_of, listed, numbers_in
 from hushfit.errors import InvalidArgument
+from hushfit.features import InputColumn
 from hushfit.unit import ROW, PrivacyUnit
 
 __all__ = ["CategoricalColumn", "Column", "NumericColumn", "Schema", "encode"]
 
 OTHER = "<other>"
+MISSING_VALUE = "<missing>"
+FEATURES = ("linear", "additive", "centred")
+_MISSING_RULES = ("fill", "indicator")
 _WEIGHTS = ("person_weight", "rows_per_person")
 
 
@@ -28,6 +33,7 @@ def _identity(v: Vector) -> Vector:
 
 
 TRANSFORMS: dict[str, Callable[[Vector], Vector]] = {"none": _identity, "log1p": np.log1p}
+_INVERSES: dict[str, Callable[[Vector], Vector]] = {"none": _identity, "log1p": np.expm1}
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,12 @@ class NumericColumn:
     transform : {"none", "log1p"}, default="none"
         Applied before scaling to [0, 1]. "log1p" spreads the small values of a long-tailed column
         such as an amount of money; it needs ``low > -1``.
+    missing : {"fill", "indicator"}, default="fill"
+        What becomes of a missing or unreadable value: it is filled, and with "indicator" a second
+        feature, ``name=<missing>``, says so. Whether values may be missing is public.
+    integer : bool, default=False
+        Whether values are whole numbers: a column of few of them needs fewer knots in an additive
+        model.
 
     Examples
     --------
@@ -60,6 +72,8 @@ class NumericColumn:
     high: float
     fill: float | None = None
     transform: str = "none"
+    missing: str = "fill"
+    integer: bool = False
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
@@ -76,6 +90,14 @@ class NumericColumn:
                 f"column {self.name!r} has transform={self.transform!r}. Choose one of "
                 f"{', '.join(TRANSFORMS)}."
             )
+        if not isinstance(self.missing, str) or self.missing not in _MISSING_RULES:
+            raise InvalidArgument(
+                f"column {self.name!r} has missing={self.missing!r}. Choose 'fill' or 'indicator'."
+            )
+        if not isinstance(self.integer, bool):
+            raise InvalidArgument(
+                f"column {self.name!r} has integer={self.integer!r}. Write true or false."
+            )
         if self.transform == "log1p" and self.low <= -1:
             raise InvalidArgument(
                 f"column {self.name!r} has low={self.low} and transform='log1p', which needs low > "
@@ -91,8 +113,19 @@ class NumericColumn:
 
     @property
     def feature_names(self) -> list[str]:
-        """Name of the single feature of this column."""
-        return [self.name]
+        """Name of the feature of this column, and perhaps of the indicator of missing values."""
+        has_indicator = self.missing == "indicator"
+        return [self.name, f"{self.name}={MISSING_VALUE}"] if has_indicator else [self.name]
+
+    @property
+    def inputs(self) -> list[InputColumn]:
+        """Its features as an additive model sees them."""
+        steps = max(math.floor(self.high) - math.ceil(self.low), 1) if self.integer else None
+        number, *indicator = self.feature_names
+        return [
+            InputColumn(number, steps, from_zero=self.low == 0),
+            *(InputColumn(name, 1) for name in indicator),
+        ]
 
     def encode(self, values: AnyArray) -> Matrix:
         """Clip to the public range, transform, and scale to [0, 1].
@@ -104,15 +137,44 @@ class NumericColumn:
 
         Returns
         -------
-        X : array of shape (n,)
+        X : array of shape (n,), or (n, 2) with an indicator of missing values
             The encoded column.
         """
-        shape = TRANSFORMS[self.transform]
         v = numbers_in(values)
-        v = np.where(np.isnan(v), self.low if self.fill is None else self.fill, v)
+        is_missing = np.isnan(v)
+        share = self.scaled(np.where(is_missing, self.low if self.fill is None else self.fill, v))
+        return np.column_stack([share, is_missing]) if self.missing == "indicator" else share
+
+    def scaled(self, values: Vector) -> Vector:
+        """Numbers clipped, transformed and scaled to [0, 1].
+
+        Parameters
+        ----------
+        values : array
+
+        Returns
+        -------
+        array
+        """
+        shape = TRANSFORMS[self.transform]
         bottom, top = shape(np.array([self.low, self.high], dtype=np.float64))
-        share: Vector = (shape(np.clip(v, self.low, self.high)) - bottom) / (top - bottom)
+        share: Vector = (shape(np.clip(values, self.low, self.high)) - bottom) / (top - bottom)
         return share.clip(0.0, 1.0)  # against rounding: the proofs rely on the interval
+
+    def original(self, shares: Vector) -> Vector:
+        """The numbers that `scaled` maps to these.
+
+        Parameters
+        ----------
+        shares : array of numbers in [0, 1]
+
+        Returns
+        -------
+        array
+        """
+        shape, back = TRANSFORMS[self.transform], _INVERSES[self.transform]
+        bottom, top = shape(np.array([self.low, self.high], dtype=np.float64))
+        return np.asarray(back(bottom + np.asarray(shares) * (top - bottom)))
 
 
 @dataclass(frozen=True)
@@ -167,6 +229,11 @@ class CategoricalColumn:
     def feature_names(self) -> list[str]:
         """One feature per category, then the one for everything else."""
         return [f"{self.name}={category}" for category in (*self.categories, OTHER)]
+
+    @property
+    def inputs(self) -> list[InputColumn]:
+        """Its features as an additive model sees them."""
+        return [InputColumn(name, 1) for name in self.feature_names]
 
     def codes(self, values: AnyArray) -> IntVector:
         """Position of each value in the vocabulary.
@@ -236,6 +303,9 @@ class Schema:
         How the rows of a person are weighted, "mean" if not given: see `PrivacyUnit.person`.
     rows_per_person : int, optional
         See `PrivacyUnit.person`.
+    features : {"linear", "additive", "centred"}, default="linear"
+        What a model is linear in: the encoded columns, piecewise linear functions of the numeric
+        ones, or the numeric ones centred in their range.
 
     Examples
     --------
@@ -262,9 +332,15 @@ class Schema:
     person: str | None = None
     person_weight: str | None = None
     rows_per_person: int | None = None
+    features: str = "linear"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
+        if not isinstance(self.features, str) or self.features not in FEATURES:
+            raise InvalidArgument(
+                f"the schema has features={self.features!r}. Choose 'linear', 'additive' or "
+                "'centred'."
+            )
         if not isinstance(self.unit, str) or not self.unit.strip():
             raise InvalidArgument(
                 f"the schema has unit={self.unit!r}. Say what one row stands for, such as 'person'."
@@ -317,6 +393,11 @@ class Schema:
         """Names of the encoded features, in order."""
         return [feature for column in self.columns for feature in column.feature_names]
 
+    @property
+    def inputs(self) -> list[InputColumn]:
+        """The encoded features as an additive model sees them."""
+        return [made for column in self.columns for made in column.inputs]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, texts and numbers, as in a JSON or TOML file.
 
@@ -334,6 +415,7 @@ class Schema:
         persons = {key: getattr(self, key) for key in ("person", *_WEIGHTS)}
         return {
             "unit": self.unit,
+            **({} if self.features == "linear" else {"features": self.features}),
             **{key: value for key, value in persons.items() if value is not None},
             **target,
             "columns": {column.name: _settings(column) for column in self.columns},
@@ -353,7 +435,7 @@ class Schema:
         schema : Schema
             The schema it describes.
         """
-        known = ("unit", "person", *_WEIGHTS, "target", "columns")
+        known = ("unit", "features", "person", *_WEIGHTS, "target", "columns")
         _refuse_unknown_keys(_table(description, "the schema"), known, "the schema")
         listed = _table(description.get("columns", {}), "columns")
         columns = tuple(_column(name, settings) for name, settings in listed.items())
@@ -363,7 +445,8 @@ class Schema:
             else _target(_table(description["target"], "target"))
         )
         persons = {key: description.get(key) for key in ("person", *_WEIGHTS)}
-        return cls(columns, target, description.get("unit", "row"), **persons)
+        features = description.get("features", "linear")
+        return cls(columns, target, description.get("unit", "row"), **persons, features=features)
 
 
 def encode(columns: Mapping[str, Any], schema: Schema) -> tuple[Matrix, list[str]]:

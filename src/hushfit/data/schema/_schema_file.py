@@ -124,7 +124,9 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
     unit = [] if schema.unit == "row" else [f"unit = {_value(schema.unit)}"]
     persons = {key: described[key] for key in _PERSON_KEYS if key in described}
     note = _comment(notes.get(UNIT))
-    lines = [*_comment(notes.get("")), *(["", *note] if note else []), *unit, *_pairs(persons)]
+    features = [] if schema.features == "linear" else [f"features = {_value(schema.features)}"]
+    lines = [*_comment(notes.get("")), *(["", *note] if note else []), *unit, *features]
+    lines += _pairs(persons)
     lines += _mark(UNIT, file)
     if schema.target is not None:
         lines += [
@@ -202,5 +204,7 @@ def _value(value: Any) -> str:
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
     number = float(value)
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)

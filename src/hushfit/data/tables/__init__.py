@@ -14,13 +14,22 @@ FORMATS         Formats of table files
 STDIN           The name that stands for standard input
 Table           One file, or standard input
 Watch           Callback with the number of bytes read
+find_paths      The files that paths and patterns match, whatever their format
 find_tables     The tables that paths and patterns match
 table_batches   Read a table in record batches
 """
 
 from hushfit.data.schema import SchemaFile, parse_schema, read_schema, schema_hash, schema_to_toml
 from hushfit.data.tables._encoded_rows import CodedRows, RowCodec, codes_of, numbers_of
-from hushfit.data.tables._files import FORMATS, STDIN, Table, Watch, find_tables, table_batches
+from hushfit.data.tables._files import (
+    FORMATS,
+    STDIN,
+    Table,
+    Watch,
+    find_paths,
+    find_tables,
+    table_batches,
+)
 
 __all__ = [
     "FORMATS",
@@ -31,6 +40,7 @@ __all__ = [
     "Table",
     "Watch",
     "codes_of",
+    "find_paths",
     "find_tables",
     "numbers_of",
     "parse_schema",

@@ -40,6 +40,7 @@ from hushfit.data.tables._files import (
     write_all,
 )
 from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.features import AdditiveMap
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
 from hushfit.unit import ROW, PrivacyUnit
@@ -61,24 +62,39 @@ class RowCodec:
 
     @property
     def width(self) -> int:
-        """Numbers in a packed row: one for each column, and whether its label is one of the
-        public ones.
+        """Numbers in a packed row: one for each column (two if it has an indicator of missing
+        values), and whether its label is one of the public ones.
         """
-        return len(self.schema.columns) + 1
+        return len(self._starts) + 1
 
     @cached_property
     def n_features(self) -> int:
         return len(self.schema.feature_names)
 
     @cached_property
-    def _starts(self) -> AnyArray:
+    def _column_starts(self) -> AnyArray:
         """First feature of each column."""
         widths = [len(column.feature_names) for column in self.schema.columns]
         return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int32)
 
     @cached_property
+    def _starts(self) -> AnyArray:
+        """Feature of each word of a packed row; of a label, the first one."""
+        return np.concatenate(
+            [
+                start + np.arange(_words(column), dtype=np.int32)
+                for start, column in zip(self._column_starts, self.schema.columns, strict=True)
+            ]
+        )
+
+    @cached_property
     def _is_number(self) -> BoolVector:
-        return np.array([isinstance(column, NumericColumn) for column in self.schema.columns])
+        return np.concatenate(
+            [
+                np.full(_words(column), isinstance(column, NumericColumn))
+                for column in self.schema.columns
+            ]
+        )
 
     def pack(self, batch: Any, known: AnyArray) -> AnyArray:
         """Pack a record batch into rows of 32-bit words; a row depends on its own cells and the
@@ -86,18 +102,19 @@ class RowCodec:
         """
         packed = np.empty((batch.num_rows, self.width), dtype=np.int32)
         packed[:, -1] = known
-        for k, column in enumerate(self.schema.columns):
-            cells = batch.column(column.name)
+        at = 0
+        for start, column in zip(self._column_starts, self.schema.columns, strict=True):
+            cells, words = batch.column(column.name), slice(at, at + _words(column))
             if isinstance(column, NumericColumn):
-                packed[:, k] = (
-                    column.encode(numbers_of(cells, column)).astype(np.float32).view(np.int32)
-                )
+                numbers = column.encode(numbers_of(cells, column)).astype(np.float32)
+                packed[:, words] = numbers.reshape(batch.num_rows, -1).view(np.int32)
             else:
-                packed[:, k] = self._starts[k] + codes_of(cells, column)
+                packed[:, at] = start + codes_of(cells, column)
+            at = words.stop
         return packed
 
     def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Sparse rows: one entry for each column of the table."""
+        """Sparse rows: one entry for each word."""
         words, width = packed[:, :-1], self.width - 1
         data = np.where(self._is_number, words.view(np.float32), np.float32(1))
         indices = np.where(self._is_number, self._starts, words)
@@ -111,6 +128,11 @@ class RowCodec:
         """The features of a record batch as a CSR matrix."""
         parts = self.unpack(self.pack(batch, np.ones(batch.num_rows)))
         return csr_matrix(parts, shape=(batch.num_rows, self.n_features))
+
+
+def _words(column: Column) -> int:
+    """Words of a column in a packed row: one for a label, one for each feature of a number."""
+    return len(column.feature_names) if isinstance(column, NumericColumn) else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +150,7 @@ class CodedBlock:
             packed = packed[self.place - self.start]
         table, place = self.table, self.place
         return SparseBlock(
-            *table.codec.unpack(packed),
+            *table.unpack(packed),
             ALL_ROWS,
             place,
             table.y[place],
@@ -216,6 +238,7 @@ class CodedRows:
         self.persons: Persons | None = None
         self._n_rows = 0
         self.n_features = self.codec.n_features
+        self.feature_map: AdditiveMap | None = None
         self.y: Vector = np.empty(0)
         self.scale: Vector = np.empty(0)
         self._file = unnamed_file()
@@ -300,13 +323,39 @@ class CodedRows:
         if classes == 2:
             self.y *= 2.0
             self.y -= 1.0
+        self._measure_all()
+
+    def mapped(self, feature_map: AdditiveMap) -> "CodedRows":
+        """The same rows, mapped by a public feature map whenever they are unpacked.
+
+        Parameters
+        ----------
+        feature_map : AdditiveMap
+            Of the encoded features.
+
+        Returns
+        -------
+        CodedRows
+            Shares the packed rows with this one.
+        """
+        other = copy(self)
+        other.feature_map, other.n_features = feature_map, feature_map.n_outputs
+        other._measure_all()
+        return other
+
+    def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Packed rows as sparse features."""
+        parts = self.codec.unpack(packed)
+        return parts if self.feature_map is None else self.feature_map.expanded(*parts)
+
+    def _measure_all(self) -> None:
         self.scale = np.empty(self._n_rows)
         list(parallel_map(self._measure, range(0, self._n_rows, _BLOCK_ROWS)))
 
     def _measure(self, start: int) -> None:
         """Factors that scale the records of one block to unit vectors, or to zero."""
         packed = self.fetch(start, min(start + _BLOCK_ROWS, self._n_rows))
-        data, _, indptr = self.codec.unpack(packed)
+        data, _, indptr = self.unpack(packed)
         scale = self.scale[start : start + len(packed)]
         row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
         scale *= packed[:, -1]

@@ -98,9 +98,24 @@ def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Tabl
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgument(f"format={format!r} is not known. Use one of {', '.join(FORMATS)}.")
+    return [Table(path, format or _format_of(path)) for path in find_paths(patterns)]
+
+
+def find_paths(patterns: Sequence[str]) -> list[str]:
+    """The files that paths and patterns match, whatever their format.
+
+    Parameters
+    ----------
+    patterns : sequence of str
+        As for `find_tables`.
+
+    Returns
+    -------
+    list of str
+    """
     paths = [path for pattern in patterns for path in _expanded(pattern)]
     _refuse_the_same_file_twice(paths)
-    return [Table(path, format or _format_of(path)) for path in paths]
+    return paths
 
 
 def table_batches(
@@ -157,8 +172,10 @@ def _refuse_the_same_file_twice(paths: Sequence[str]) -> None:
     """Refuse one file under two names: compares files, since links lead to the same rows."""
     first: dict[object, str] = {}
     for path in paths:
-        other = first.setdefault(_identity(path), path)
-        if other is not path:
+        key = _identity(path)
+        other = first.get(key)
+        first[key] = path
+        if other is not None:
             raise InvalidArgument(
                 f"{other!r} and {path!r} are the same file, so its rows would count twice and lose "
                 "protection. Give it once."

@@ -21,22 +21,34 @@ from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat, sum_over_owners
 from hushfit.privacy import Relation
 from hushfit.release import (
+    ClassCounts,
     ClippedGradient,
     Door,
     FixedSizeBatch,
     GradientDifference,
+    LineDerivatives,
     LogisticGradient,
     MarginHistogram,
     Plan,
     Priced,
     Query,
+    RecordSum,
     Released,
     SecondMoment,
 )
 from hushfit.solvers import Solver, run, solver_from
 
 # Sums over records: the answer of all owners is the sum of their answers.
-_ADDITIVE = (ClippedGradient, GradientDifference, LogisticGradient, MarginHistogram, SecondMoment)
+_ADDITIVE = (
+    ClassCounts,
+    ClippedGradient,
+    GradientDifference,
+    LineDerivatives,
+    LogisticGradient,
+    MarginHistogram,
+    RecordSum,
+    SecondMoment,
+)
 
 
 @dataclass(frozen=True)

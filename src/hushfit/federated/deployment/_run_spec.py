@@ -357,6 +357,12 @@ def with_sorted_target(schema: Any) -> Any:
         raise InvalidArgument(
             "the schema needs a categorical [target]: the classes to predict. Add it."
         )
+    if schema.features != "linear":
+        raise InvalidArgument(
+            f"the schema has features = {schema.features!r}, whose knots depend on the number of "
+            "rows, and owners have different numbers. Runs of several owners fit linear models: "
+            "delete that line."
+        )
     return replace(schema, target=replace(target, categories=tuple(sorted(target.categories))))
 
 

@@ -532,7 +532,8 @@ def unit_problem(account: Account, earlier: tuple[Receipt, ...], unit: PrivacyUn
     """Why an account cannot take a charge for this unit after earlier ones; None if it can."""
     if account.unit is not None:
         own = account.unit.objection(unit, (entry.unit for entry in earlier))
-        return own or _uncovered_row(account.unit, account.relation, unit)
+        mixed = any(entry.unit.record != unit.record for entry in earlier)
+        return own or _uncovered_row(account.unit, account.relation, unit, mixed)
     if all(entry.unit.same_kind(unit) for entry in earlier):
         return None
     return (
@@ -541,14 +542,23 @@ def unit_problem(account: Account, earlier: tuple[Receipt, ...], unit: PrivacyUn
     )
 
 
-def _uncovered_row(account: AccountUnit, relation: Relation, charged: PrivacyUnit) -> str | None:
+def _uncovered_row(
+    account: AccountUnit, relation: Relation, charged: PrivacyUnit, mixed: bool
+) -> str | None:
     """Replacing a row of a person is a way of replacing the person; a row that vanishes while its
-    person stays is no way of removing the person.
+    person stays is no way of removing the person. So it is with the rows of a list, if charges
+    for rows and for lists are mixed.
     """
-    if account.is_person or not charged.is_person:
+    if account.is_person or not (charged.is_person or mixed):
         return None
     if labels_only(relation) or replaces_one(relation):
         return None
+    if mixed:
+        return (
+            f"is for {charged.plural}, and earlier charges are for others: under add-remove no "
+            "proof covers both a list and a row that vanishes while its list stays. Use separate "
+            "accounts for rows and for lists"
+        )
     return (
         "protects persons, and under add-remove no proof covers a single row that vanishes while "
         "its person stays, which an account of rows is about. Use an account of persons"

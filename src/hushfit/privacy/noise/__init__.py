@@ -1,5 +1,6 @@
 """Exact integer noise, from the operating system's generator or, for tests, from a seed.
 
+AheadSampler         A sampler that draws the next Gaussian noise in a thread
 OpenDPSampler        The same noise from OpenDP's exact samplers
 Sampler              Source of integer noise
 SecureSampler        Exact discrete noise from the operating system's cryptographic generator
@@ -8,6 +9,7 @@ discretisation_loss  Epsilon to add when a Gaussian guarantee is met by discrete
 sampler_for          Choose the sampler for a ``random_state``
 """
 
+from hushfit.privacy.noise._ahead import AheadSampler
 from hushfit.privacy.noise._sampler import (
     OpenDPSampler,
     Sampler,
@@ -18,6 +20,7 @@ from hushfit.privacy.noise._sampler import (
 )
 
 __all__ = [
+    "AheadSampler",
     "OpenDPSampler",
     "Sampler",
     "SecureSampler",

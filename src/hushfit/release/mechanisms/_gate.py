@@ -6,9 +6,9 @@ then one cost covers both. Proofs: docs/proofs/{line_search,above_threshold,gate
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -46,6 +46,34 @@ _MIN_BOUND = 2.0**-40
 _MAX_REQUIRED = 2.0
 # Upper bound on the noise values that a gate draws, for the reserve that covers discrete noise.
 _MOST_QUERIES = 256
+
+
+class Scores(Query, Protocol):
+    """A gate's query: scores of public candidates, each of which one record changes by at most its
+    radius.
+    """
+
+    @property
+    def candidates(self) -> int:
+        """Number of scores; public."""
+
+    def scores(self, source: DataSource, units: IntVector | None) -> Vector:
+        """Decreases minus the required ones, in units that one record changes by about one."""
+
+
+class GatedQuery(Query, Protocol):
+    """A gradient, and a gate on the step along it over the same records."""
+
+    @property
+    def gradient(self) -> Query:
+        """The query of the gradient; its radius and sensitivity are those of the whole."""
+
+    @property
+    def candidates(self) -> int:
+        """Number of candidates of the gate; public."""
+
+    def gate(self, g: Vector) -> Scores:
+        """The gate for a released gradient: a public function of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +234,10 @@ class Gate(_DecreaseScores):
 
     for_labels: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "FreshGate"
+
+    @property
+    def candidates(self) -> int:
+        return self.drop.size
 
     @property
     def divisors(self) -> Vector:
@@ -374,6 +406,10 @@ class GatedStep:
     def coordinates(problem: Problem) -> int:
         return 3 * math.prod(problem.shape) + 4 * _MOST_QUERIES
 
+    @property
+    def candidates(self) -> int:
+        return len(self.search.step_sizes)
+
     def gate(self, g: Vector) -> Gate:
         """The gate for a released gradient: a public function of it."""
         return self.search.gate(self.problem, self.gradient.w, g)
@@ -406,7 +442,7 @@ def gate_multipliers(noise: str, epsilon: float) -> tuple[float, float]:
 
 
 def first_above(
-    gate: Gate,
+    gate: Scores,
     source: DataSource,
     units: IntVector | None,
     noise: str,
@@ -418,7 +454,7 @@ def first_above(
     """
     if threshold_multiplier == 0:
         return gate(source, units)
-    count = gate.drop.size
+    count = gate.candidates
     grid = NoiseGrid.of(
         gate, threshold_multiplier, entropy.relation, 4 * source.n_units, finest=_MAX_LOG2_DEVIATION
     )
@@ -450,14 +486,16 @@ class GatedBatch:
         budget.
     queries : int, default=20
         Largest number of candidates of a gate.
+    answers : type, default=GatedStep
+        The type of query, a `GatedQuery` whose proof is for this cost.
     """
 
     rate: float = 0.1
     noise: str = "laplace"
     gate: float = 1 / 3
     queries: int = 20
+    answers: type[Query] = field(default=GatedStep, repr=False)
 
-    answers: ClassVar[type[Query]] = GatedStep
     alone, sized = False, True
 
     def __post_init__(self) -> None:
@@ -497,11 +535,11 @@ class GatedBatch:
     def samples(self) -> bool:
         return self.rate < 1
 
-    def objection(self, query: GatedStep, relation: Relation) -> str | None:
-        return _too_many(len(query.search.step_sizes), self.queries)
+    def objection(self, query: GatedQuery, relation: Relation) -> str | None:
+        return _too_many(query.candidates, self.queries)
 
     def answer(
-        self, query: GatedStep, source: DataSource, noise_multiplier: float, entropy: Entropy
+        self, query: GatedQuery, source: DataSource, noise_multiplier: float, entropy: Entropy
     ) -> Vector:
         """Noise on the gradient, then the gate, over one batch."""
         units = None if self.rate == 1 else poisson_units(source.n_units, self.rate, entropy.coins)
@@ -527,13 +565,15 @@ class FreshGate:
     rate : float, default=0.1
     noise : {"laplace", "gaussian"}, default="laplace"
     queries : int, default=20
+    answers : type, default=Gate
+        The type of query, one of `Scores` whose proof is for this cost.
     """
 
     rate: float = 0.1
     noise: str = "laplace"
     queries: int = 20
+    answers: type[Query] = field(default=Gate, repr=False)
 
-    answers: ClassVar[type[Query]] = Gate
     alone, sized = False, True
 
     def __post_init__(self) -> None:
@@ -558,11 +598,11 @@ class FreshGate:
     def samples(self) -> bool:
         return self.rate < 1
 
-    def objection(self, query: Gate, relation: Relation) -> str | None:
-        return _too_many(query.drop.size, self.queries)
+    def objection(self, query: Scores, relation: Relation) -> str | None:
+        return _too_many(query.candidates, self.queries)
 
     def answer(
-        self, query: Gate, source: DataSource, noise_multiplier: float, entropy: Entropy
+        self, query: Scores, source: DataSource, noise_multiplier: float, entropy: Entropy
     ) -> Vector:
         """The gate over freshly drawn records."""
         units = None if self.rate == 1 else poisson_units(source.n_units, self.rate, entropy.coins)

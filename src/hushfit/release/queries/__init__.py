@@ -7,10 +7,13 @@ AdmmStep            All three variables after one step from a public state
 admm_step           One step from a mean gradient at ``state.x``
 dual_step           The next dual
 primal_step         Step size of x
+ClassCounts         Number of records of each class
 ColumnHistogram     Histograms of the values of all columns at once
 ARITHMETIC_SLACK    Covers the rounding of a record's own arithmetic
 ClippedGradient     Sum over the records of :math:`A g_i`, each clipped to norm ``clip``
 Metric              A public symmetric matrix (preconditioner)
+RankOneMetric       A metric that shortens one direction; never a matrix in memory
+UNIT_ROUNDOFF       Relative rounding error of one operation in float64
 with_intercept      The weights with an entry for the intercept, which kernels expect
 CURVATURES          Kinds of curvature of a Hessian query
 HessianSum          Upper triangle of :math:`\sum_i c_i x_i x_i^T`, with :math:`c_i` the curvature
@@ -28,10 +31,25 @@ ListStatistic       Sum over lists of their documents, weighted by gains
 LabelStatistic      Sum over the rows of public features times the statistic of the label
 canonical           The loss of a problem, refused if labels do not enter it linearly
 rounded_sum         Sum of records times weights, every product rounded to a grid
+LineDerivatives     Derivatives of the loss along a line of weights, clipped
 LogisticGradient    Sum of unclipped logistic gradients at public weights
 gradient_diameter   Bound, tight to about half a per cent, on the distance between two logistic
                     gradients at weights of this norm
 MarginHistogram     Histogram of the signed margin ``y * (w . x)``, for two classes
+LogLength           Logarithm of the squared length of the features, mapped to [-1, 1]
+MeanAndSquare       Sums of a bounded number of each record and of its square
+Prediction          What public weights predict, as a number of each record
+ResidualMoments     Sums of residuals, and of residuals times predictions
+Target              The target of each record
+COUNT_WEIGHT        Share of the clipping norm that a clipped record counts
+ColumnWhitening     Columns are centred and scaled, one by one
+MatrixWhitening     Records are multiplied by a matrix
+ResidualGradient    Sum of residual gradients, clipped in a public metric, and the number of those
+                    that were clipped
+Whitening           A public linear map of records, in which gradients are clipped
+ColumnMoments       Sums of the squares and of the entries of every column, of shortened records
+ShortenedMoment     Upper triangle of the sum of outer products of shortened records
+RecordSum           Sum of the records, each of length one
 TotalScore          Sum of the scores of all records, which the source carries as its labels
 SecondMoment        Upper triangle of :math:`\sum_i x_i x_i^T`, records of length one
 """
@@ -45,44 +63,81 @@ from hushfit.release.queries._admm import (
     primal_step,
 )
 from hushfit.release.queries._bayes_rank import BayesRankGradient, gradient_norms
+from hushfit.release.queries._class_counts import ClassCounts
 from hushfit.release.queries._column_histogram import ColumnHistogram
 from hushfit.release.queries._gradient import (
     ARITHMETIC_SLACK,
+    UNIT_ROUNDOFF,
     ClippedGradient,
     Metric,
+    RankOneMetric,
     with_intercept,
 )
 from hushfit.release.queries._hessian import CURVATURES, HessianSum, NewtonDirection
 from hushfit.release.queries._joint import GradientWithMoment
 from hushfit.release.queries._label_statistic import LabelStatistic, canonical, rounded_sum
+from hushfit.release.queries._line_derivatives import LineDerivatives
 from hushfit.release.queries._list_gradient import ListGradient, ListSecondMoment
 from hushfit.release.queries._list_statistic import ListStatistic
 from hushfit.release.queries._logistic_gradient import LogisticGradient, gradient_diameter
 from hushfit.release.queries._margin_histogram import MarginHistogram
+from hushfit.release.queries._mean_and_square import (
+    LogLength,
+    MeanAndSquare,
+    Prediction,
+    ResidualMoments,
+    Target,
+)
+from hushfit.release.queries._record_sum import RecordSum
+from hushfit.release.queries._residual_gradient import (
+    COUNT_WEIGHT,
+    ColumnWhitening,
+    MatrixWhitening,
+    ResidualGradient,
+    Whitening,
+)
 from hushfit.release.queries._score import TotalScore
 from hushfit.release.queries._second_moment import SecondMoment
+from hushfit.release.queries._shortened_moment import ColumnMoments, ShortenedMoment
 
 __all__ = [
     "ARITHMETIC_SLACK",
+    "COUNT_WEIGHT",
     "CURVATURES",
+    "UNIT_ROUNDOFF",
     "AdmmRun",
     "AdmmState",
     "AdmmStep",
     "BayesRankGradient",
+    "ClassCounts",
     "ClippedGradient",
     "ColumnHistogram",
+    "ColumnMoments",
+    "ColumnWhitening",
     "GradientWithMoment",
     "HessianSum",
     "LabelStatistic",
+    "LineDerivatives",
     "ListGradient",
     "ListSecondMoment",
     "ListStatistic",
+    "LogLength",
     "LogisticGradient",
     "MarginHistogram",
+    "MatrixWhitening",
+    "MeanAndSquare",
     "Metric",
     "NewtonDirection",
+    "Prediction",
+    "RankOneMetric",
+    "RecordSum",
+    "ResidualGradient",
+    "ResidualMoments",
     "SecondMoment",
+    "ShortenedMoment",
+    "Target",
     "TotalScore",
+    "Whitening",
     "admm_step",
     "canonical",
     "dual_step",

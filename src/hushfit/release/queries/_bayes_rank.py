@@ -23,6 +23,7 @@ from hushfit.release.queries._list_statistic import ranked_lists, require_same_d
 # Bound on the rounding error of a derivative by a score, for each document of its list: terms of at
 # most one are added up.
 ABSOLUTE_ERROR = 1e-12
+_UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +111,20 @@ def _norm_of(problem: RankingProblem, weights: Vector, documents: Documents, j: 
     Q = np.empty((len(F), len(F)))
     kernels.utility_slopes(scores, problem.loss.depth, Q)
     K = Q @ gram @ Q.T  # inner products of the gradients of single utilities
-    error = ABSOLUTE_ERROR * len(F) * math.sqrt(float(np.diag(gram).max()))
+    if not np.isfinite(K).all():
+        return math.inf
+    longest, reach = float(np.diag(gram).max()), np.abs(Q).sum(axis=1)
+    error = ABSOLUTE_ERROR * len(F) * math.sqrt(longest)
+    # Entries of K may be tiny sums of large terms. Their rounding errors are in proportion to the
+    # terms: without these, a list of documents that hardly differ would have no bound at all.
+    operations = 2 * (2 * len(F) + F.shape[1] + problem.hidden + 10)
+    rounding = operations * _UNIT_ROUNDOFF * longest
     if problem.loss.target != "all":
         # A mixture of them, or one of them, or zero.
-        return math.sqrt(max(float(np.diag(K).max()), 0.0)) + error
+        return math.sqrt(max(float((np.diag(K) + rounding * reach**2).max()), 0.0)) + error
     # They add up to zero, so utilities in [0, 1] may be taken to lie in [-1/2, 1/2].
     most = min(float(np.abs(K).sum()), len(F) * float(np.linalg.eigvalsh(K)[-1]))
+    most += rounding * len(F) * float(reach @ reach)
     return 0.5 * math.sqrt(max(most, 0.0)) + error
 
 
@@ -123,13 +132,13 @@ def scores_and_gram(F: Matrix, weights: Vector, hidden: int) -> tuple[Vector, Ma
     """Scores of the documents of a list, and the inner products of their derivatives by all
     weights.
     """
+    # By the code that computes gradients: the bound is about these scores and active units.
+    units, scores = np.empty((len(F), hidden)), np.empty(len(F))
+    kernels.list_scores(F, np.array(weights), hidden, units, scores)
     if hidden == 0:
-        return F @ weights, F @ F.T
-    d = F.shape[1]
-    inner = weights[: d * hidden].reshape(d, hidden)
-    units = F @ inner + weights[d * hidden : (d + 1) * hidden]
-    outer = weights[(d + 1) * hidden :]
+        return scores, F @ F.T
+    outer = weights[(F.shape[1] + 1) * hidden :]
     values, slopes = np.maximum(units, 0.0), (units > 0) * outer
     # Derivatives: of the inner weights, slope x document; of the thresholds, slope; of the outer
     # weights, value.
-    return values @ outer, (F @ F.T + 1.0) * (slopes @ slopes.T) + values @ values.T
+    return scores, (F @ F.T + 1.0) * (slopes @ slopes.T) + values @ values.T

@@ -1,5 +1,6 @@
 """Sum of clipped gradients, in a public metric. Proof: docs/proofs/gradient.md."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -16,12 +17,12 @@ from hushfit.losses import Loss
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
 from hushfit.release.exact_sum import ExactSum
-from hushfit.release.query import three_weight_arrays
+from hushfit.release.query import refuse_extreme, three_weight_arrays
 
 # Bound on the relative rounding error of one record's contribution: a few hundred operations of
 # relative error 2**-53 each.
 ARITHMETIC_SLACK = 1e-9
-_UNIT_ROUNDOFF = 2.0**-53
+UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +37,94 @@ class Metric:
         # Its norm and the norms of records in it are computed once, and sensitivities depend on
         # them.
         keep_read_only(self, "A")
+        if self.A.any():  # nothing is too long in a metric of zeros
+            refuse_extreme("norm of the metric", self.norm)
 
     @cached_property
     def norm(self) -> float:
         """Bound on its operator norm: its Frobenius norm."""
-        return float(np.linalg.norm(self.A)) * (1 + ARITHMETIC_SLACK)
+        with np.errstate(over="ignore"):  # refused then
+            return float(np.linalg.norm(self.A)) * (1 + ARITHMETIC_SLACK)
 
     @cached_property
     def error(self) -> float:
         """Bound on the rounding error of multiplying a unit vector by it in float64."""
-        return 2 * len(self.A) * _UNIT_ROUNDOFF * self.norm
+        return 2 * len(self.A) * UNIT_ROUNDOFF * self.norm
+
+    def image(self, w: Vector) -> Vector:
+        """The metric times a vector, or times each row of an array."""
+        return np.asarray(w @ self.A)
+
+    def lengths(self, block: Block, intercept: bool) -> Vector:
+        """Norm of the image of each record of a block."""
+        # loops are compiled for writable arrays
+        return block.lengths(self.A.copy() if intercept else np.pad(self.A, (0, 1)))
 
 
-# Cached norms of the records in a metric, for the lifetime of metric and source.
-_lengths: WeakKeyDictionary[Metric, WeakKeyDictionary[DataSource, Vector]] = WeakKeyDictionary()
+@dataclass(frozen=True, eq=False)
+class RankOneMetric:
+    r"""The metric :math:`(I - (1 - \kappa) v v^T) / r` with a public unit vector v: a direction is
+    shortened. It is never a matrix in memory, and sparse rows stay sparse.
+
+    Parameters
+    ----------
+    direction : array
+        The v, which is scaled to length one.
+    factor : float
+        The :math:`\kappa`, above 0 and at most 1: what lengths along v are multiplied by.
+    scale : float
+        The r, above 0.
+    """
+
+    direction: Vector
+    factor: float
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        # Squares of the entries themselves may underflow, and a direction that is longer than one
+        # is no metric.
+        largest = float(np.abs(self.direction).max(initial=0.0))
+        direction = self.direction / (largest if 0 < largest < math.inf else 1.0)
+        length = float(np.linalg.norm(direction))
+        if not (0 < length < math.inf and 0 < self.factor <= 1 and 0 < self.scale < math.inf):
+            raise InvalidArgument(
+                f"A metric needs a direction, a factor in (0, 1] and a positive scale, not a "
+                f"vector of length {length:g}, {self.factor!r} and {self.scale!r}."
+            )
+        refuse_extreme("scale", self.scale)
+        object.__setattr__(self, "direction", direction / length)
+        keep_read_only(self, "direction")
+
+    @property
+    def norm(self) -> float:
+        """Bound on its operator norm."""
+        return (1 + ARITHMETIC_SLACK) / self.scale
+
+    @property
+    def error(self) -> float:
+        """Bound on the rounding error of the length of a unit vector multiplied by it, and of the
+        product itself.
+        """
+        return 16 * (len(self.direction) + 16) * UNIT_ROUNDOFF / (self.factor * self.scale)
+
+    def image(self, w: Vector) -> Vector:
+        """The metric times a vector, or times each row of an array."""
+        along = (w @ self.direction)[..., None] * self.direction
+        return np.asarray((w - (1 - self.factor) * along) / self.scale)
+
+    def lengths(self, block: Block, intercept: bool) -> Vector:
+        """Norm of the image of each record; 0 for the zero record."""
+        v = self.direction.copy() if intercept else np.append(self.direction, 0.0)
+        along = np.nan_to_num(block.margins(v), nan=0.0)
+        # Records are unit vectors; a margin beyond one is a rounding error.
+        squares = 1 - (1 - self.factor**2) * np.minimum(along * along, 1.0)
+        return np.asarray(np.sqrt(squares) / self.scale)
+
+
+# Cached largest slopes of the records in a metric, for the lifetime of metric and source.
+_caps: WeakKeyDictionary[
+    "Metric | RankOneMetric", WeakKeyDictionary[DataSource, dict[float, Vector]]
+] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +141,14 @@ class ClippedGradient:
     w : array of shape ``problem.shape``
         Where the gradient is taken; public.
     clip : float
-    metric : Metric or None
+    metric : Metric, RankOneMetric or None
         The identity when None.
     """
 
     problem: Problem
     w: Vector
     clip: float
-    metric: Metric | None = None
+    metric: Metric | RankOneMetric | None = None
 
     doubled = None
     sampled: ClassVar[bool] = True
@@ -119,7 +194,7 @@ class ClippedGradient:
 
         total = self._sum.over(source.blocks(units), w.shape, of_block)
         total = total[..., : self.problem.dimension]
-        return (total if self.metric is None else total @ self.metric.A).ravel()
+        return (total if self.metric is None else self.metric.image(total)).ravel()
 
     def _caps(self, source: DataSource) -> Vector:
         """Largest slope of each record. Records are unit vectors; in a metric each has its own
@@ -127,14 +202,19 @@ class ClippedGradient:
         """
         if self.metric is None:
             return np.array([self.clip])
-        lengths = _lengths_in(self.metric, source, self.problem)
-        # The computed norm may be too small by its rounding error.
-        return self.clip / (lengths + self.metric.error)
+        of_sources = _caps.setdefault(self.metric, WeakKeyDictionary())
+        of_clips = of_sources.setdefault(source, {})
+        if self.clip not in of_clips:
+            lengths = _lengths_in(self.metric, source, self.problem)
+            # The computed norm may be too small by its rounding error.
+            of_clips.clear()  # one clipping norm at a time: every step of a run uses the same
+            of_clips[self.clip] = self.clip / (lengths + self.metric.error)
+        return of_clips[self.clip]
 
     def radius(self) -> float:
         problem, metric = self.problem, self.metric
         stretch, error = (1.0, 0.0) if metric is None else (metric.norm, metric.error)
-        slack = max(ARITHMETIC_SLACK, 4 * problem.dimension * _UNIT_ROUNDOFF)
+        slack = max(ARITHMETIC_SLACK, 4 * problem.dimension * UNIT_ROUNDOFF)
         product = error * problem.loss.slope_bound * problem.n_units
         return self.clip * (1 + slack) + self._sum.rounding * stretch + product
 
@@ -152,17 +232,11 @@ def with_intercept(w: Vector, problem: Problem) -> Vector:
     return np.concatenate([w, np.zeros((*w.shape[:-1], 1))], axis=-1)
 
 
-def _lengths_in(metric: Metric, source: DataSource, problem: Problem) -> Vector:
-    of_sources = _lengths.setdefault(metric, WeakKeyDictionary())
-    if source not in of_sources:
-        A = (
-            metric.A.copy() if problem.fit_intercept else np.pad(metric.A, (0, 1))
-        )  # loops are compiled for writable arrays
-        lengths = np.zeros(len(source.y))
+def _lengths_in(metric: Metric | RankOneMetric, source: DataSource, problem: Problem) -> Vector:
+    lengths = np.zeros(len(source.y))
 
-        def measure(block: Block) -> None:
-            lengths[block.place] = block.lengths(A)
+    def measure(block: Block) -> None:
+        lengths[block.place] = metric.lengths(block, problem.fit_intercept)
 
-        list(parallel_map(measure, source.blocks()))
-        of_sources[source] = lengths
-    return of_sources[source]
+    list(parallel_map(measure, source.blocks()))
+    return lengths

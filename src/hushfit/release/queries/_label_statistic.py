@@ -8,7 +8,7 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Matrix, Vector
-from hushfit.data import DataSource, PublicBlock, PublicRows
+from hushfit.data import DataSource, PublicBlock, PublicRows, RecordScaling
 from hushfit.errors import InvalidArgument
 from hushfit.losses import CanonicalLoss
 from hushfit.privacy import Relation, require_labels
@@ -50,6 +50,7 @@ class LabelStatistic:
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
+    scalings: ClassVar[tuple[RecordScaling, ...]] = tuple(RecordScaling)  # lengths are public
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
@@ -97,8 +98,9 @@ class LabelStatistic:
         """Upper bounds on the norm of each record in the metric, times its weight."""
         if self.metric is None:
             return self._plain_lengths
-        lengths = self.rows.lengths(self.metric.A) + self.metric.error
-        return np.asarray(lengths * self.row_weights)
+        # The error is that of a vector of length one.
+        error = self.metric.error * np.maximum(self.rows.lengths(), 1.0)
+        return np.asarray((self.rows.lengths(self.metric.A) + error) * self.row_weights)
 
     @cached_property
     def _plain_lengths(self) -> Vector:

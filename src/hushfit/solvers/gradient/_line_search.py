@@ -41,6 +41,12 @@ from hushfit.release import (
 )
 from hushfit.solvers._whitening import relation_factor
 from hushfit.solvers.base import Iterate
+from hushfit.solvers.gradient._search_state import (
+    GradientAngles,
+    SearchNoise,
+    StepSizes,
+    angle_between,
+)
 
 _VARIANTS = ("sgd", "gd", "ac")
 _BATCHES = ("same", "fresh")
@@ -225,7 +231,7 @@ class DPBLS:
     def _fixed(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         name = "step" if self.batches == "same" else "gradient"
         multiplier = door.noise_multiplier(name)
-        backtrack = _StepSizes(self, self._largest_step(problem, multiplier))
+        backtrack = StepSizes(self._largest_step(problem, multiplier), self.shrink, self.candidates)
         averaged = max(1, round(self.average_last * self.steps))
         w = np.zeros(problem.shape)
         for t in range(self.steps):
@@ -267,8 +273,10 @@ class DPBLS:
 
     def _adaptive(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         noise = self._first_noise(problem, door)
-        backtrack = _StepSizes(self, self._largest_step(problem, noise.multiplier))
-        angles = _GradientAngles()
+        backtrack = StepSizes(
+            self._largest_step(problem, noise.multiplier), self.shrink, self.candidates
+        )
+        angles = GradientAngles()
         w, done = np.zeros(problem.shape), 0
         while True:
             search = self._search(
@@ -289,13 +297,13 @@ class DPBLS:
         if done == 0:
             yield Iterate(w)
 
-    def _first_noise(self, problem: Problem, door: Door) -> "_Noise":
+    def _first_noise(self, problem: Problem, door: Door) -> SearchNoise:
         run = door.noise_multiplier("run")
         # Without privacy any number will do: no noise is drawn.
         multiplier = (
             self._together.multiplier(1 / run, self.steps, problem.n_units) if run > 0 else 1.0
         )
-        return _Noise(multiplier, self.gate, self.clip, self.objective_clip)
+        return SearchNoise(multiplier, self.gate, self.clip, self.objective_clip)
 
     def _check(
         self,
@@ -304,9 +312,9 @@ class DPBLS:
         w: Vector,
         g: Vector,
         search: Backtracking,
-        noise: "_Noise",
-        angles: "_GradientAngles",
-    ) -> tuple[Vector, int, "_Noise"]:
+        noise: SearchNoise,
+        angles: GradientAngles,
+    ) -> tuple[Vector, int, SearchNoise]:
         """CHEB: while searches fail, release a second gradient, raise a budget, and search again.
 
         The budget raised is that of the gradient or of the gate, whichever seems at fault. All on
@@ -319,7 +327,7 @@ class DPBLS:
             if not door.affords("run", again):
                 break
             second = door.release("run", again)
-            angle = _angle(g, second)
+            angle = angle_between(g, second)
             if angle > angles.most:
                 noise = noise.for_gradient(self.increase)
                 if self.variant == "ac" and not lowered:
@@ -338,84 +346,3 @@ class DPBLS:
             if k < self.candidates:
                 break
         return g, k, noise
-
-
-@dataclass(frozen=True, eq=False)
-class _StepSizes:
-    """Candidate step sizes and recent choices, which set the largest candidate every ten steps."""
-
-    solver: DPBLS
-    largest: float
-    taken: tuple[float, ...] = ()
-
-    period = 10
-    slack = 1.2
-
-    @property
-    def sizes(self) -> Vector:
-        return np.asarray(self.largest * self.solver.shrink ** np.arange(self.solver.candidates))
-
-    def after(self, k: int) -> "_StepSizes":
-        taken = (*self.taken, float(self.sizes[min(k, self.solver.candidates - 1)]))
-        if len(taken) < self.period:
-            return replace(self, taken=taken)
-        return _StepSizes(self.solver, min(self.slack * max(taken), self.largest))
-
-
-@dataclass(frozen=True)
-class _Noise:
-    """Noise and clipping norms of the next release of an adaptive run."""
-
-    multiplier: float
-    gate: float
-    clip: float
-    objective_clip: float
-
-    def for_gradient(self, increase: float) -> "_Noise":
-        """More budget for the gradient alone: ``gate`` is relative to its noise multiplier."""
-        factor = math.sqrt(1 + increase)
-        return replace(self, multiplier=self.multiplier / factor, gate=self.gate / factor)
-
-    def for_gate(self, increase: float) -> "_Noise":
-        return replace(self, gate=self.gate * (1 + increase))
-
-    def lower(self, decrease: float) -> "_Noise":
-        return replace(
-            self,
-            clip=(1 - decrease) * self.clip,
-            objective_clip=(1 - decrease) * self.objective_clip,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _GradientAngles:
-    """Moving average of the angles between gradients of consecutive steps."""
-
-    mean: float = math.pi / 2
-    last: Vector | None = None
-
-    memory = 0.8
-
-    @property
-    def most(self) -> float:
-        """Angle above which the gradient is mostly noise."""
-        return min(1.1 * self.mean, math.pi / 2)
-
-    @property
-    def least(self) -> float:
-        """Angle below which failed searches are not due to the gradient."""
-        return 0.5 * self.mean
-
-    def after(self, g: Vector) -> "_GradientAngles":
-        if self.last is None:
-            return _GradientAngles(self.mean, g)
-        return _GradientAngles(
-            self.memory * self.mean + (1 - self.memory) * _angle(g, self.last), g
-        )
-
-
-def _angle(one: Vector, other: Vector) -> float:
-    lengths = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return (
-        math.acos(min(1.0, max(-1.0, float(one @ other) / lengths))) if lengths > 0 else math.pi / 2
-    )

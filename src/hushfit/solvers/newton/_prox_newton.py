@@ -20,12 +20,15 @@ from hushfit.release import ClippedGradient, Door, Metric, Plan, Planned, Second
 from hushfit.solvers._metric_prox import MetricProx
 from hushfit.solvers._whitening import Spectrum, relation_factor, release_spectrum
 from hushfit.solvers.base import Iterate
+from hushfit.solvers.newton._whitened import penalty_strength
 
 # A clipping norm that is active weakens the loss against the penalty, so it is larger than without
 # a penalty as soon as the noise allows it. Fitted on a9a, bank and simulated rows. Both ends, 1 and
-# 2, were checked on mushrooms, w8a, covtype and kddcup99.
+# 2, were checked on mushrooms, w8a, covtype and kddcup99. The smallest norm was fitted on adult,
+# bank and covtype.
 _REFERENCE_NOISE = 0.04
 _MAX_CLIP_FACTOR = 2.0
+_TYPICAL_WEIGHT = 10.0
 _REFERENCE_COLUMNS = 125  # with many more, first steps are shorter
 
 
@@ -109,7 +112,8 @@ class ProxNewton:
         nu = max(dimension * noise, 1e-12)
         relative_noise = max(math.sqrt(problem.dimension * problem.outputs) * noise, 1e-12)
         clip_factor = float(np.clip(_REFERENCE_NOISE / relative_noise, 1.0, _MAX_CLIP_FACTOR))
-        clip = self.clip or clip_factor * float(np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4.0))
+        by_noise = clip_factor * float(np.clip(0.25 * (0.02 / nu) ** 0.75, 0.25, 4.0))
+        clip = self.clip or max(by_noise, _least_clip_factor(nu, problem))
         columns = min(1.0, math.sqrt(_REFERENCE_COLUMNS / problem.dimension))
         # Several outputs share a record's slope, so each gets less of it.
         stretch = (1.0 if problem.outputs == 1 else 2.0) / clip
@@ -132,6 +136,21 @@ class _StepRule:
 
     def step(self, t: int, steps: int) -> float:
         return min(self.first_step, self.largest_step * (1 - t / steps))
+
+
+def _least_clip_factor(nu: float, problem: Problem) -> float:
+    """Smallest clipping norm, in units of the typical length of a record: as for smooth penalties,
+    but smaller at large noise, since a sparse model has less of it.
+    """
+    least = max(np.clip(0.025 / nu, 0.5, 0.7), min(0.015 / nu, 1.0))
+    return float(least * penalty_strength(_equivalent_ridge(problem), problem.dimension))
+
+
+def _equivalent_ridge(problem: Problem) -> float:
+    """Weight of the squared penalty that is as large as the penalty at weights of typical size."""
+    typical = np.full(problem.columns(np.zeros(problem.shape)).shape, _TYPICAL_WEIGHT)
+    value = 2 * problem.penalty.value(typical) / float((typical**2).sum())
+    return value if math.isfinite(value) else 0.0
 
 
 def _tangent(problem: Problem, penalty: FoldedConcave, w: Vector) -> Problem:

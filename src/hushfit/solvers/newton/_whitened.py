@@ -32,6 +32,11 @@ _MEAN_EIGENVALUE_FACTOR = 1 / 0.7**2
 # share of the columns: a metric in which the mean squared length of a record is larger than that is
 # no better conditioned than none
 _MAX_DIMENSION_SHARE = 0.9
+# noise levels of a penalised fit below which the clipping norm is at least one typical length of a
+# record, and above one
+_CLIPPED_NOISE, _UNCLIPPED_NOISE = 0.022, 0.005
+# squared penalty per mean eigenvalue of the second moment below which it is weak
+_WEAK_RIDGE = 0.0045
 _REFERENCE_COLUMNS = 125  # the rule was measured on tables of about this size
 # number of weights above which the norm of the noise, not only its standard deviation, limits the
 # step size
@@ -102,6 +107,13 @@ class Settings:
             self, first_step=self.first_step * min(1.0, math.sqrt(_REFERENCE_COLUMNS / columns))
         )
 
+    def with_clip_of_at_least(self, least: float) -> "Settings":
+        """The same with a clipping norm of at least ``least`` and steps that are shorter by the
+        same ratio, so that the noise moves the weights no further.
+        """
+        ratio = max(least / self.clip, 1.0)
+        return replace(self.with_scaled_steps(1 / ratio), clip=ratio * self.clip)
+
     def with_scaled_steps(self, factor: float) -> "Settings":
         """The same with step sizes times ``factor``: several outputs share a record's slope."""
         return replace(
@@ -116,6 +128,27 @@ class Settings:
         rising = np.arange(1, steps + 1) / (steps * (steps + 1) / 2)
         end = np.arange(1, steps + 1) == steps
         return np.asarray(self.averaged * rising + (1 - self.averaged) * end)
+
+
+def least_clip_factor(nu: float, ridge: float, columns: int) -> float:
+    """Smallest clipping norm of a penalised fit, in units of the typical length of a record.
+
+    A clipping norm that is active weakens the loss, but not the penalty: rows of a rare class lose
+    most, and the fit is shrunk towards the frequent one. Without a penalty only the scale of the
+    weights suffers, so the norm can be smaller; it is a fraction of the one here if the penalty is
+    weak. ``nu`` is the noise level and ``ridge`` the weight of a squared penalty of that strength.
+    """
+    least = np.clip(_CLIPPED_NOISE / max(nu, 1e-12), 0.5, 1.0)
+    least = max(least, min(_UNCLIPPED_NOISE / max(nu, 1e-12), 2.0))
+    return float(least * penalty_strength(ridge, columns))
+
+
+def penalty_strength(ridge: float, columns: int) -> float:
+    """From 0 to 1: how much a squared penalty of that weight matters.
+
+    The mean eigenvalue of the second moment is one over the number of columns.
+    """
+    return min(math.sqrt(ridge * columns / _WEAK_RIDGE), 1.0)
 
 
 def _convergence_weight(nu: float) -> float:
@@ -205,6 +238,11 @@ class WhitenedGradientDescent:
         )
         if isinstance(problem.loss, HuberHinge):
             settings = settings.for_hinge(dimension_factor * nu)
+        if problem.penalty.ridge:
+            ridge = problem.penalty.ridge
+            left = spectrum.penalised_dimension(ridge) / dimension
+            least = least_clip_factor(left * nu, ridge, problem.dimension)
+            settings = settings.with_clip_of_at_least(least * math.sqrt(dimension))
         return settings if problem.outputs == 1 else settings.with_scaled_steps(2.0)
 
 
@@ -219,8 +257,10 @@ def _preconditioning_spectrum(spectrum: Spectrum) -> Spectrum:
 
 
 def _denoised_columns(u: Vector, trajectory: GradientTrajectory, problem: Problem) -> Vector:
-    """The result with denoised columns; unchanged with a penalty, which sets its own shrinkage."""
-    if problem.penalty.ridge != 0:
+    """The result with denoised columns; unchanged with a penalty, which sets its own shrinkage, and
+    where single columns mean nothing.
+    """
+    if problem.penalty.ridge != 0 or problem.rotated:
         return u
     denoised_weights = u.copy()
     columns = problem.columns(u)

@@ -6,6 +6,7 @@ ObjectivePerturbation  Release the minimiser of mean loss + penalty + :math:`\fr
                        noise
 tolerance_for          Tolerance on the gradient norm of a minimiser
 OneRelease             Release the label statistic once, for features that are public
+TwoReleases            The same, and again with weights that favour rows near the boundary
 OutputPerturbation     Release the minimiser of mean loss + penalty + :math:`\frac\mu2 \|w\|^2`,
                        with noise added
 SufficientStatistics   A noisy second moment and a noisy gradient at zero
@@ -16,6 +17,7 @@ from hushfit.solvers.perturbation._objective import ObjectivePerturbation, toler
 from hushfit.solvers.perturbation._one_release import OneRelease
 from hushfit.solvers.perturbation._output_perturbation import OutputPerturbation
 from hushfit.solvers.perturbation._sufficient_statistics import SufficientStatistics
+from hushfit.solvers.perturbation._two_releases import TwoReleases
 
 __all__ = [
     "ClassicObjective",
@@ -23,5 +25,6 @@ __all__ = [
     "OneRelease",
     "OutputPerturbation",
     "SufficientStatistics",
+    "TwoReleases",
     "tolerance_for",
 ]

@@ -8,6 +8,7 @@ Labels enter a loss with canonical link through b alone, whatever w is, so there
 clip, no composition over steps and no step size: docs/algorithms/one-release.md.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -89,18 +90,20 @@ class OneRelease:
         return Plan((Planned(_NAME, LabelStatistic, 1),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        rows = door.public_rows
-        if rows is None:
-            raise InvalidArgument(
-                "solver='one-release' needs public features, and this door has none: they are "
-                "public under adjacency='label' or 'person-label' only. Use another solver."
-            )
+        rows = public_rows_of(door)
         design = chosen_design(problem, rows, door.noise_multiplier(_NAME), self.power)
-        query = LabelStatistic(problem, rows, design.weights, design.metric)
-        answer = door.release(_NAME, query).reshape(problem.shape)
-        scale = door.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
-        fit = LabelFit(problem, rows, query, design, answer, scale / problem.n_units)
-        yield Iterate(fit.minimiser(self.ridge)())
+        released = ReleasedLabels.of(problem, rows, door, _NAME, design)
+        yield Iterate(LabelFit(problem, rows, design, released).minimiser(self.ridge)())
+
+
+def public_rows_of(door: Door) -> PublicRows:
+    """The public features behind a door, refused where features are private."""
+    if door.public_rows is None:
+        raise InvalidArgument(
+            "solver='one-release' needs public features, and this door has none: they are "
+            "public under adjacency='label' or 'person-label' only. Use another solver."
+        )
+    return door.public_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +138,7 @@ def chosen_design(
     choices = _choices(POWERS if power is None else (power,))
     squares = np.array([metric_squares(spectrum.values, one) for one, _ in choices])
     weights, bounds = _row_weights(_lengths(rows, spectrum, squares), choices)
-    used = _used(rows, spectrum, shares[:, None] * weights)
+    used = used_by(rows, spectrum, shares[:, None] * weights)
     prior = default_prior(spectrum.values, loss.label_diameter)
     scale = multiplier * loss.label_diameter / problem.n_units
     errors = [
@@ -169,7 +172,7 @@ def _row_weights(lengths: Matrix, choices: list[tuple[float, float]]) -> tuple[M
     return bounds / np.maximum(np.maximum(lengths, bounds), 1e-300), bounds
 
 
-def _used(rows: PublicRows, spectrum: Spectrum, weights: Matrix) -> Matrix:
+def used_by(rows: PublicRows, spectrum: Spectrum, weights: Matrix) -> Matrix:
     """Second moment of the weighted records in each coordinate, for several weightings."""
     d = len(spectrum.values)
     total = np.zeros((weights.shape[1], d))
@@ -179,15 +182,58 @@ def _used(rows: PublicRows, spectrum: Spectrum, weights: Matrix) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
+class ReleasedLabels:
+    """A noisy label statistic in the metric of a design, the weights of the rows in it, the public
+    sum that it was taken less of, and the standard deviation of its noise.
+    """
+
+    answer: Vector
+    weights: Vector
+    centre: Vector
+    deviation: float
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        rows: PublicRows,
+        door: Door,
+        name: str,
+        design: Design,
+        weights: Vector | None = None,
+    ) -> "ReleasedLabels":
+        """Release the statistic, rows weighted as the design has it and by ``weights``."""
+        own = _product(design.weights, weights)
+        query = LabelStatistic(problem, rows, own, design.metric)
+        answer = door.release(name, query).reshape(problem.shape)
+        deviation = door.noise_multiplier(name) * query.sensitivity(problem.relation)
+        return cls(answer, np.ones(rows.n_rows) if own is None else own, query.centre(), deviation)
+
+    def mixed_with(self, other: "ReleasedLabels", share: float) -> "ReleasedLabels":
+        """The statistic of the weighted mean of both weights; ``share`` is that of the other."""
+        own = 1 - share
+        return ReleasedLabels(
+            own * self.answer + share * other.answer,
+            own * self.weights + share * other.weights,
+            own * self.centre + share * other.centre,
+            math.hypot(own * self.deviation, share * other.deviation),
+        )
+
+
+def _product(first: Vector | None, second: Vector | None) -> Vector | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return np.asarray(first * second)
+
+
+@dataclass(frozen=True, eq=False)
 class LabelFit:
     """A released statistic, and the public objective with it."""
 
     problem: Problem
     rows: PublicRows
-    query: LabelStatistic
     design: Design
-    answer: Vector
-    noise_scale: float
+    released: ReleasedLabels
 
     @property
     def loss(self) -> CanonicalLoss:
@@ -196,22 +242,21 @@ class LabelFit:
     @cached_property
     def row_weights(self) -> Vector:
         """Weight of each row in the mean loss."""
-        own = 1.0 if self.query.weights is None else self.query.weights
-        return np.asarray(self.rows.shares * own / self.problem.n_units)
+        return np.asarray(self.rows.shares * self.released.weights / self.problem.n_units)
 
     @cached_property
     def statistic(self) -> Vector:
         """The noisy mean of label statistic times features, without the metric."""
-        released = self.design.spectrum.into(self.answer) / np.sqrt(self.design.squares)
+        released = self.design.spectrum.into(self.released.answer) / np.sqrt(self.design.squares)
         if self.problem.outputs > 1:  # statistics of a label add up to a constant over outputs
             released = released - released.mean(axis=0)
         centred = self.design.spectrum.back(released)
-        return np.asarray((centred + self.query.centre()) / self.problem.n_units)
+        return np.asarray((centred + self.released.centre) / self.problem.n_units)
 
     @cached_property
     def noise(self) -> Vector:
         """Its variance in each coordinate of the spectrum."""
-        return noise_in(self.noise_scale, self.design.squares)
+        return noise_in(self.released.deviation / self.problem.n_units, self.design.squares)
 
     # The public half of the objective, less the statistic: a `SmoothPart`.
 

@@ -123,8 +123,8 @@ class Directions:
 
 def refuse_equal_documents(documents: Documents) -> None:
     """Refuse lists of equal documents, from which no order can be learnt."""
-    sample = documents.subset(documents.evenly_spaced(_SAMPLED_DOCUMENTS))
-    if not (sample.sizes(np.ones(sample.n_features)) > 0).any():
+    lists = documents.evenly_spaced(_SAMPLED_DOCUMENTS)
+    if not any(documents.differ_in(int(j)) for j in lists):
         raise InvalidArgument(
             "The documents of every list are equal in all columns, so no order can be learnt. "
             "Give features that differ within a list, or check qid. Nothing was charged."
@@ -158,12 +158,11 @@ class Design:
         """The metric and scale with the least predicted risk; from public documents alone."""
         documents = problem.public_documents
         directions = Directions.of(documents)
-        sample = documents.subset(directions.lists)
         shares = 1.0 if problem.shares is None else problem.shares[directions.lists]
         best = math.inf, np.empty(0), 0.0
         for stretch in _stretches(directions):
             sizes = (
-                sample.diameters(directions.columns * stretch)
+                documents.subset(directions.lists).diameters(directions.columns * stretch)
                 if clip is None
                 else np.sqrt(directions.by_list @ stretch**2)
             )

@@ -4,11 +4,13 @@ Graph         Pairs of columns, and whether their weights should be equal (+1) o
 PrivateGraph  A solver for constraints, preceded by a private estimate of the graph from the second
               moment of the records
 PublicGraph   A solver for constraints, with a public graph
-Recalibrated  A solver that releases a second moment, followed by a private rescaling of its
+Recalibrated  A solver for two classes, followed by a private rescaling of its weights
+Tempered      A solver for several classes, followed by a private choice of the length of its
               weights
 """
 
 from hushfit.solvers.wrappers._private_graph import Graph, PrivateGraph, PublicGraph
 from hushfit.solvers.wrappers._recalibrated import Recalibrated
+from hushfit.solvers.wrappers._tempered import Tempered
 
-__all__ = ["Graph", "PrivateGraph", "PublicGraph", "Recalibrated"]
+__all__ = ["Graph", "PrivateGraph", "PublicGraph", "Recalibrated", "Tempered"]

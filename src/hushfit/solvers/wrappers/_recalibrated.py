@@ -7,13 +7,14 @@ once; where noise dominates it, a prior decides. The factor is positive, so no p
 changes.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
 
-from hushfit._typing import Vector
+from hushfit._typing import BoolVector, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.problem import Problem
 from hushfit.release import Door, MarginHistogram, Plan, Planned
@@ -22,22 +23,30 @@ from hushfit.solvers.base import Iterate, Solver, finished
 
 _NAME = "calibration"
 _MOMENT = "second moment"
-# Bins of the signed margin, in units of its root mean square, on either side of zero.
+# Bins of the signed margin, in units of its root mean square, on either side of zero: more of them
+# where noise is below this share of the rows.
 _EDGES = np.array([0.3, 0.8, 1.6])
+_FINE_EDGES = np.array([0.15, 0.4, 0.8, 1.2, 1.6, 2.2])
+_FINE_NOISE = 0.002
+# Bins without a second moment, which would show how large margins are.
+_GEOMETRIC_EDGES = 2.0 ** np.arange(-3.0, 5.3, 0.75)
+_VISIBLE = 3.0  # standard deviations of the noise: bins beyond the last visible ones are left out
 _OUTER_BIN = 1.1  # position assumed for an unbounded bin, in units of its edge
 # Prior of log a: midway between "nearly calibrated already" and "margins of about 3.6".
 _PRIOR_FACTOR, _PRIOR_MARGIN, _PRIOR_STD = 0.85, 3.6, 0.4
+_WIDE_PRIOR_MEAN = -0.2  # without a second moment
 _LOG_FACTORS = np.linspace(-3, 3, 601)
 
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """A solver that releases a second moment, followed by a private rescaling; for two classes.
+    """A solver for two classes, followed by a private rescaling of its weights.
 
     Parameters
     ----------
     solver : Solver
-        Its plan must have a ``"second moment"``, from which the size of the margins is estimated.
+        If its plan has a ``"second moment"``, the size of the margins is estimated from it, and the
+        bins of the histogram are made for that; otherwise they cover all sizes.
     share : float, default=0.03
         Share of the budget (of mu squared) for the histogram; the solver's releases have the rest.
     """
@@ -50,10 +59,10 @@ class Recalibrated:
     def plan(self, problem: Problem) -> Plan:
         inner = self.solver.plan(problem)
         shares = inner.shares()
-        if problem.outputs > 1 or _MOMENT not in shares:
+        if problem.outputs > 1:
             raise InvalidArgument(
-                f"Recalibrated needs two classes and a solver that releases a {_MOMENT!r}, not "
-                f"{problem.outputs} outputs and {sorted(shares)}. Use the solver alone."
+                f"Recalibrated needs two classes, not {problem.outputs} outputs. Use Tempered, or "
+                "the solver alone."
             )
         inner_parts = [
             replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts
@@ -65,23 +74,60 @@ class Recalibrated:
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
         w = finished(self.solver, problem, door, average)
+        if _MOMENT in self.solver.plan(problem).shares():
+            return self._with_moment(w, problem, door)
+        edges = np.concatenate([-_GEOMETRIC_EDGES[::-1], [0.0], _GEOMETRIC_EDGES])
+        counts, noise = self._histogram(w, edges, problem, door)
+        seen = _visible_bins(counts, noise)
+        return w * _factor(counts, edges, noise, _WIDE_PRIOR_MEAN, seen)
+
+    def _with_moment(self, w: Vector, problem: Problem, door: Door) -> Vector:
         spread, mean_weight = margin_spread(w, problem, door, _MOMENT)
         spread = max(spread, 1e-12)
-        edges = spread * np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
-        query = MarginHistogram(problem, w, edges)
-        counts = door.release(_NAME, query)
-        noise = door.noise_multiplier(_NAME) * query.sensitivity(problem.relation)
+        inner = (
+            _FINE_EDGES if self._noise(problem, door) < _FINE_NOISE * problem.n_units else _EDGES
+        )
+        edges = spread * np.concatenate([-inner[::-1], [0.0], inner])
+        counts, noise = self._histogram(w, edges, problem, door)
+        prior_mean = 0.5 * np.log(_PRIOR_FACTOR) + 0.5 * np.log(_PRIOR_MARGIN / spread)
         # Counts as if every unit had the weight one, which the prior is measured against.
-        return w * _factor(counts / mean_weight, edges, noise / mean_weight, spread)
+        return w * _factor(counts / mean_weight, edges, noise / mean_weight, prior_mean)
+
+    def _histogram(
+        self, w: Vector, edges: Vector, problem: Problem, door: Door
+    ) -> tuple[Vector, float]:
+        """Released counts, and the standard deviation of their noise."""
+        answer = door.release(_NAME, MarginHistogram(problem, w, edges))
+        return answer, self._noise(problem, door)
+
+    def _noise(self, problem: Problem, door: Door) -> float:
+        none = MarginHistogram(problem, np.zeros(problem.shape), np.zeros(1))
+        return door.noise_multiplier(_NAME) * none.sensitivity(problem.relation)
 
 
-def _factor(counts: Vector, edges: Vector, noise: float, spread: float) -> float:
-    """Most probable factor on the weights, given noisy counts of the bins."""
+def _visible_bins(counts: Vector, noise: float) -> BoolVector:
+    """Bins up to the outermost pair, one on either side of zero, that is not noise alone."""
+    pairs = (counts + counts[::-1])[: len(counts) // 2]  # from the outermost pair inwards
+    visible = np.flatnonzero(pairs > _VISIBLE * math.sqrt(2) * noise)
+    hidden = int(visible[0]) if len(visible) else len(pairs)
+    places = np.arange(len(counts))
+    return np.asarray((places >= hidden) & (places < len(counts) - hidden))
+
+
+def _factor(
+    counts: Vector,
+    edges: Vector,
+    noise: float,
+    prior_mean: float,
+    seen: BoolVector | None = None,
+) -> float:
+    """Most probable factor on the weights, given noisy counts of the bins (of those seen)."""
     middles = (edges[1:] + edges[:-1]) / 2
     margins = np.concatenate([[_OUTER_BIN * edges[0]], middles, [_OUTER_BIN * edges[-1]]])
     slopes = margins * expit(-np.exp(_LOG_FACTORS)[:, None] * margins)
+    if seen is not None:
+        slopes = slopes * seen
     derivative = slopes @ counts
-    std = max(noise, 1.0) * np.linalg.norm(slopes, axis=1)
-    prior_mean = 0.5 * np.log(_PRIOR_FACTOR) + 0.5 * np.log(_PRIOR_MARGIN / spread)
+    std = np.maximum(max(noise, 1.0) * np.linalg.norm(slopes, axis=1), 1e-12)
     misfit = (derivative / std) ** 2 + ((_LOG_FACTORS - prior_mean) / _PRIOR_STD) ** 2
     return float(np.exp(_LOG_FACTORS[misfit.argmin()]))

@@ -1,0 +1,491 @@
+"""``solver="auto"`` in classification beyond two classes on a narrow table: penalties, many
+columns, several classes, and what probabilities are worth.
+
+    python -m benchmarks.classification --parts penalties wide several slope
+    python -m benchmarks.classification --write-page
+
+Results are stored in ``benchmarks/results/classification.json``, part by part; ``--write-page``
+makes the tables of ``docs/benchmarks.md`` from them without fitting anything. Which tables the rule
+was chosen on, and which are checks, is said there.
+"""
+
+import argparse
+import gzip
+import json
+import statistics
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from benchmarks import sets
+from benchmarks._report import ROOT, machine, markdown, write_between
+from hushfit import PrivateLogisticRegression
+from hushfit.errors import InsecureNoiseWarning
+from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent
+
+RESULTS = Path(__file__).parent / "results" / "classification.json"
+PAGE, MARKS = ROOT / "docs" / "benchmarks.md", ("<!-- classification -->", "<!-- end -->")
+DELTA, FOLDS, USED_FOLDS = 1e-6, 5, 2
+BINARY = ("adult", "bank", "covtype")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One model on one test fold."""
+
+    accuracy: float
+    auc: float
+    log_loss: float
+    recall: float
+    precision: float  # mean over recalls: the area under the curve
+    recall_at_share: float  # with the frequency of the class as the threshold
+    specificity_at_share: float
+
+
+def score(model: Any, X: Any, y: np.ndarray) -> Score:
+    """With more than two classes accuracy and log-loss only."""
+    P = model.predict_proba(X)
+    chosen, own = P.argmax(axis=1), P[np.arange(len(y)), y]
+    two = P.shape[1] == 2
+    return Score(
+        float(np.mean(chosen == y)),
+        float(roc_auc_score(y, P[:, 1])) if two else float("nan"),
+        float(-np.log(np.maximum(own, 1e-15)).mean()),
+        float(np.mean(chosen[y == 1] == 1)) if two else float("nan"),
+        float(average_precision_score(y, P[:, 1])) if two else float("nan"),
+        float(np.mean(P[y == 1, 1] > y.mean())) if two else float("nan"),
+        float(np.mean(P[y == 0, 1] <= y.mean())) if two else float("nan"),
+    )
+
+
+def folds(n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Training and test rows of the folds that are used."""
+    order = np.random.default_rng(0).permutation(n)
+    for k in range(USED_FOLDS):
+        test = order[k::FOLDS]
+        yield np.setdiff1d(order, test), test
+
+
+def scores(X: Any, y: np.ndarray, epsilon: float, **settings: Any) -> list[Score]:
+    """One fit for each fold."""
+    found = []
+    for seed, (train, test) in enumerate(folds(len(y))):
+        model = PrivateLogisticRegression(
+            epsilon=epsilon,
+            delta=DELTA,
+            classes=np.arange(int(y.max()) + 1),
+            random_state=seed,
+            **settings,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InsecureNoiseWarning)
+            model.fit(X[train], y[train])
+        found.append(score(model, X[test], y[test]))
+    return found
+
+
+def summary(found: list[Score], measure: str) -> tuple[float, float]:
+    """Mean over folds and its standard error."""
+    values = [getattr(one, measure) for one in found]
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return statistics.fmean(values), error
+
+
+def cell(found: list[Score], *measures: str) -> dict[str, tuple[float, float]]:
+    return {measure: summary(found, measure) for measure in measures}
+
+
+# Tables
+
+
+def binned(values: np.ndarray) -> np.ndarray:
+    """Numbers as the eighth of the rows that they are in."""
+    numbers = values.astype(float)
+    edges = np.unique(np.quantile(numbers, np.linspace(0, 1, 9)[1:-1]))
+    return np.searchsorted(edges, numbers).astype(str)
+
+
+def hashed(cells: np.ndarray, width: int) -> csr_matrix:
+    """All values and all pairs of values, hashed to columns."""
+    columns, starts = [], [0]
+    for row in cells:
+        texts = [f"{j}={value}" for j, value in enumerate(row)]
+        texts += [f"{a}&{b}" for k, a in enumerate(texts) for b in texts[k + 1 :]]
+        own = np.unique([zlib.crc32(text.encode()) % width for text in texts])
+        columns.append(own)
+        starts.append(starts[-1] + len(own))
+    indices = np.concatenate(columns)
+    return csr_matrix((np.ones(len(indices)), indices, starts), shape=(len(cells), width))
+
+
+@lru_cache(maxsize=1)
+def text_cells(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Cells of adult or bank as texts, numbers binned; and labels."""
+    folder = sets.folder() / name
+    if name == "bank":
+        head, *rows = sets.cells_of(sets.lines_of(folder / "bank-full.csv.xz"), ";")
+        cells = np.array(rows)
+        numeric = {"age", "balance", "day", "duration", "campaign", "pdays", "previous"}
+        places = {j for j, title in enumerate(head) if title in numeric}
+        labels = cells[:, -1] == "yes"
+    else:
+        lines = [
+            line.rstrip(".")
+            for part in ("adult.data.xz", "adult.test.xz")
+            for line in sets.lines_of(folder / part)
+            if line.count(",") == 14
+        ]
+        cells = np.char.strip(np.array([line.split(",") for line in lines]))
+        places, labels = {0, 2, 4, 10, 11, 12}, cells[:, -1] == ">50K"
+    parts = [binned(column) if j in places else column for j, column in enumerate(cells[:, :-1].T)]
+    return np.array(parts).T, labels.astype(int)
+
+
+def covertype() -> tuple[np.ndarray, np.ndarray]:
+    """All seven classes, a sample of all rows."""
+    lines = sets.sampled(sets.lines_of(sets.folder() / "covtype" / "covtype.data.xz"))
+    rows = np.loadtxt(lines, delimiter=",")
+    return sets.scaled(rows[:, :-1]), rows[:, -1].astype(int) - 1
+
+
+_KINDS = {
+    "normal.": 0,
+    **dict.fromkeys(("back.", "land.", "neptune.", "pod.", "smurf.", "teardrop."), 1),
+    **dict.fromkeys(("ipsweep.", "nmap.", "portsweep.", "satan."), 2),
+}
+
+
+def attacks() -> tuple[np.ndarray, np.ndarray]:
+    """KDD Cup 99: normal, denial of service, probing, and all other attacks."""
+    lines = sets.sampled(sets.kddcup99_lines())
+    names = sets.cells_of(lines, ",")[:, 41]
+    return sets.connections(lines)[0], np.array([_KINDS.get(name, 3) for name in names])
+
+
+def wine_like(
+    rows: int, columns: int, signal: float, classes: int = 3, seed: int = 5
+) -> tuple[np.ndarray, np.ndarray]:
+    """Unequal classes; ``signal`` is how far columns tell them apart."""
+    rng, n = np.random.default_rng(seed), rows * FOLDS // (FOLDS - 1)
+    X = np.clip(rng.normal(0.5, 0.2, size=(n, columns)) + 0.1 * rng.normal(size=(n, 1)), 0, 1)
+    margins = (X - 0.5) @ (signal * rng.normal(size=(columns, classes)))
+    margins += 0.5 * np.arange(classes)
+    return X, np.argmax(margins + rng.gumbel(size=margins.shape), axis=1)
+
+
+def housing() -> tuple[np.ndarray, np.ndarray]:
+    """California: price above 180,000."""
+    path = next((sets.folder() / "housing").glob("*.csv*"))
+    head, *lines = sets.lines_of(path)
+    rows = [line.split(",") for line in lines]
+    names = head.replace('"', "").split(",")
+    target = names.index("median_house_value")
+    ranges = {
+        "longitude": (-125, -114),
+        "latitude": (32, 42),
+        "housing_median_age": (0, 52),
+        "total_rooms": (0, 10000),
+        "total_bedrooms": (0, 2000),
+        "population": (0, 5000),
+        "households": (0, 2000),
+        "median_income": (0, 15),
+    }
+    parts = []
+    for j, name in enumerate(names):
+        column = np.array([row[j] for row in rows])
+        if name in ranges:
+            low, high = ranges[name]
+            values = np.array([float(v) if v else low for v in column])
+            parts.append(np.clip((values - low) / (high - low), 0, 1)[:, None])
+        elif j != target:
+            parts.append(sets.indicators(column))
+    price = np.array([float(row[target]) for row in rows])
+    return np.hstack(parts), (price > 180_000).astype(int)
+
+
+# Parts
+
+
+def penalties() -> list[dict[str, Any]]:
+    """``auto`` against the other solvers of the library that take the penalty."""
+    rivals = {
+        "prox-newton": ProxNewton(),  # with L1 it is auto itself
+        "prox-newton, 20 steps": ProxNewton(steps=20),
+        "proximal-gd": ProximalGradient(),
+    }
+    rows = []
+    for name in BINARY:
+        X, y = sets.load(name)
+        for kind in ("l2", "l1"):
+            for alpha in (1e-4, 1e-3, 1e-2):
+                for epsilon in (0.1, 0.3, 1.0, 3.0):
+                    made = {
+                        label: cell(
+                            scores(X, y, epsilon, penalty=kind, alpha=alpha, solver=solver),
+                            "accuracy",
+                            "auc",
+                            "log_loss",
+                        )
+                        for label, solver in {"auto": "auto", **rivals}.items()
+                        if kind == "l2" or label != "prox-newton"
+                    }
+                    rows.append(
+                        {
+                            "set": name,
+                            "penalty": kind,
+                            "alpha": alpha,
+                            "epsilon": epsilon,
+                            "models": made,
+                        }
+                    )
+                    print(name, kind, alpha, epsilon, made["auto"], flush=True)
+    return rows
+
+
+def wide() -> list[dict[str, Any]]:
+    rows = []
+    for name, width in (("adult", 2000), ("adult", 5000), ("adult", 20_000), ("bank", 2000)):
+        cells, y = text_cells(name)
+        X = hashed(cells, width)
+        for epsilon in (0.4, 1.0, 3.0):
+            made = {
+                label: cell(scores(X, y, epsilon, solver=solver), "accuracy", "auc", "log_loss")
+                for label, solver in {"auto": "auto", "proximal-gd": ProximalGradient()}.items()
+            }
+            rows.append({"set": name, "columns": width, "epsilon": epsilon, "models": made})
+            print(name, width, epsilon, made, flush=True)
+    return rows
+
+
+SEVERAL: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
+    "covertype, 7 classes": covertype,
+    "KDD Cup 99, 4 classes": attacks,
+    "covertype, 10,000 rows": lambda: tuple(part[:12_500] for part in covertype()),
+    "simulated, 10,000 x 13, strong": lambda: wine_like(10_000, 13, 6.0),
+    "simulated, 5,000 x 30, weak": lambda: wine_like(5_000, 30, 0.5),
+    "simulated, 2,000 x 13, strong": lambda: wine_like(2_000, 13, 6.0),
+    "simulated, 2,000 x 13, weak": lambda: wine_like(2_000, 13, 1.0),
+    "simulated, 500 x 13": lambda: wine_like(500, 13, 2.0),
+}
+
+
+def fashion() -> tuple[np.ndarray, np.ndarray]:
+    """The 10,000 test images of Fashion-MNIST."""
+    folder = sets.folder() / "fashion-mnist"
+    with gzip.open(folder / "t10k-images-idx3-ubyte.gz") as file:
+        X = np.frombuffer(file.read()[16:], np.uint8).reshape(-1, 784) / 255.0
+    with gzip.open(folder / "t10k-labels-idx1-ubyte.gz") as file:
+        return X, np.frombuffer(file.read()[8:], np.uint8).astype(int)
+
+
+# Looked at once, after the rule was fixed.
+CHECKS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
+    "simulated, 4,000 x 20, 5 classes": lambda: wine_like(4_000, 20, 2.0, 5, 11),
+    "simulated, 8,000 x 50, 4 classes, weak": lambda: wine_like(8_000, 50, 0.5, 4, 12),
+    "simulated, 1,000 x 8, strong": lambda: wine_like(1_000, 8, 8.0, 3, 13),
+    "Fashion-MNIST, 10,000 test images": fashion,
+}
+
+
+def several(
+    tables: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = SEVERAL,
+) -> list[dict[str, Any]]:
+    rows = []
+    for name, made_by in tables.items():
+        X, y = made_by()
+        losses = []
+        for train, test in folds(len(y)):
+            shares = np.bincount(y[train], minlength=y.max() + 1) / len(train)
+            losses.append(float(-np.log(np.maximum(shares[y[test]], 1e-15)).mean()))
+        for epsilon in (0.1, 0.3, 1.0, 3.0):
+            made = {
+                label: cell(scores(X, y, epsilon, solver=solver), "accuracy", "log_loss")
+                for label, solver in {
+                    "auto": "auto",
+                    "without temperature": WhitenedGradientDescent(),
+                }.items()
+            }
+            frequencies = statistics.fmean(losses)
+            rows.append(
+                {"set": name, "epsilon": epsilon, "models": made, "frequencies": frequencies}
+            )
+            print(name, epsilon, made, frequencies, flush=True)
+    return rows
+
+
+MEASURES = (
+    "accuracy",
+    "auc",
+    "log_loss",
+    "precision",
+    "recall",
+    "recall_at_share",
+    "specificity_at_share",
+)
+
+
+def slope() -> list[dict[str, Any]]:
+    """Log-loss of two-class probabilities, and AUC, recall and mean precision of the same fits."""
+    rows = []
+    for name in ("housing", "adult", "bank", "covtype", "w8a"):
+        X, y = housing() if name == "housing" else sets.load(name)
+        for epsilon in (0.1, 0.4, 1.6):
+            made = cell(scores(X, y, epsilon), *MEASURES)
+            rows.append({"set": name, "epsilon": epsilon, "models": {"auto": made}})
+            print(name, epsilon, made, flush=True)
+    return rows
+
+
+PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+    "penalties": penalties,
+    "wide": wide,
+    "several": several,
+    "several-check": lambda: several(CHECKS),
+    "slope": slope,
+}
+
+
+# Page
+
+
+def shown(value: tuple[float, float], digits: int = 4) -> str:
+    return f"{value[0]:.{digits}f} ± {value[1]:.{digits}f}"
+
+
+EARLIER = "auto before"  # the rule before it had a floor of the clipping norm, where stored
+
+
+def triple(model: dict[str, Any] | None) -> str:
+    """Accuracy, AUC and log-loss."""
+    if model is None:
+        return "-"
+    return " / ".join(
+        f"{model[measure][0]:.{digits}f}"
+        for measure, digits in (("accuracy", 4), ("auc", 3), ("log_loss", 3))
+    )
+
+
+def penalties_table(rows: list[dict[str, Any]]) -> str:
+    """The lead of ``auto`` in accuracy over the best rival, which may differ from cell to cell."""
+    body = []
+    for row in rows:
+        models = row["models"]
+        rivals = {name: model for name, model in models.items() if name not in ("auto", EARLIER)}
+        best = max(rivals, key=lambda name: rivals[name]["accuracy"][0]) if rivals else None
+        lead = "-"
+        if best is not None:
+            difference = models["auto"]["accuracy"][0] - rivals[best]["accuracy"][0]
+            lead = f"**{difference:+.4f}**" if difference < -0.003 else f"{difference:+.4f}"
+        body.append(
+            [
+                row["set"],
+                row["penalty"],
+                f"{row['alpha']:g}",
+                f"{row['epsilon']:g}",
+                triple(models["auto"]),
+                triple(models.get(EARLIER)),
+                "-" if best is None else f"{triple(rivals[best])} ({best})",
+                lead,
+            ]
+        )
+    head = ["set", "penalty", "alpha", "epsilon", "auto", "auto before", "best other", "lead"]
+    return markdown(head, body)
+
+
+def wide_table(rows: list[dict[str, Any]]) -> str:
+    measures = ("accuracy", "auc", "log_loss")
+    body = [
+        [
+            f"{row['set']}, {row['columns']}",
+            f"{row['epsilon']:g}",
+            *(
+                " / ".join(f"{row['models'][name][m][0]:.3f}" for m in measures)
+                for name in ("proximal-gd", "auto")
+            ),
+            f"{row['models']['auto']['auc'][1]:.4f}",
+        ]
+        for row in rows
+    ]
+    head = ["hashed table, columns", "epsilon", "40 proximal steps", "auto", "s.e. of AUC"]
+    return markdown(head, body)
+
+
+def several_table(rows: list[dict[str, Any]]) -> str:
+    body = [
+        [
+            row["set"],
+            f"{row['epsilon']:g}",
+            f"{row['models']['auto']['accuracy'][0]:.3f}",
+            f"{row['models']['without temperature']['accuracy'][0]:.3f}",
+            shown(row["models"]["auto"]["log_loss"], 3),
+            f"{row['models']['without temperature']['log_loss'][0]:.3f}",
+            f"{row['frequencies']:.3f}",
+        ]
+        for row in rows
+    ]
+    head = ["table", "epsilon", "accuracy", "without", "log-loss", "without", "class frequencies"]
+    return markdown(head, body)
+
+
+def slope_table(rows: list[dict[str, Any]]) -> str:
+    body = [
+        [
+            row["set"],
+            f"{row['epsilon']:g}",
+            *(shown(row["models"]["auto"][m], 3) for m in MEASURES),
+            f"{row['before']:.3f}" if "before" in row else "-",
+        ]
+        for row in rows
+    ]
+    head = ["set", "epsilon", "accuracy", "AUC", "log-loss", "mean precision", "recall at .5"]
+    rare = ["recall at the class share", "specificity there", "log-loss before"]
+    return markdown([*head, *rare], body)
+
+
+TABLES = {
+    "penalties": ("Penalties", penalties_table),
+    "wide": ("Many columns", wide_table),
+    "several": ("Several classes", several_table),
+    "several-check": ("Several classes, looked at once", several_table),
+    "slope": ("Two classes: probabilities and rare classes", slope_table),
+}
+
+
+def stored() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def write_page() -> None:
+    found = stored()
+    parts = [
+        f"### {title}\n\n{found[name]['machine']}\n\n{table(found[name]['rows'])}\n"
+        for name, (title, table) in TABLES.items()
+        if name in found
+    ]
+    write_between(PAGE, MARKS, parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=[])
+    parser.add_argument("--write-page", action="store_true")
+    given = parser.parse_args()
+    RESULTS.parent.mkdir(exist_ok=True)
+    for name in given.parts:
+        rows = PARTS[name]()
+        kept = {**stored(), name: {"machine": machine(), "rows": rows}}
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    if given.write_page:
+        write_page()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""Networks: speed of clipped gradients, and accuracy on MNIST and Fashion-MNIST.
+
+``python -m benchmarks.networks speed`` measures ratios side by side in one run;
+``python -m benchmarks.networks accuracy --data mnist --network cnn --solver auto --epsilon 3``
+fits networks and adds a line to ``benchmarks/results/networks.json``. The images are read from the
+folder that the environment variable HUSHFIT_DATA names, or from ``../shared/data``.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from hushfit.data import SecureCoins
+from hushfit.errors import InsecureNoiseWarning
+from hushfit.privacy.noise import AheadSampler, SecureSampler
+from hushfit.release import Randomness, unpaid_curator
+from hushfit.release.plan import Quote
+from hushfit.torch import (
+    ArrayRecords,
+    Network,
+    NetworkGradient,
+    NetworkRows,
+    PrivateNeuralClassifier,
+    RecordShape,
+    WrittenOut,
+    load_mnist,
+)
+from hushfit.torch.solvers import (
+    NETWORK_SOLVERS,
+    NetworkAdam,
+    NetworkBLS,
+    NetworkSGD,
+)
+
+RESULTS = Path(__file__).with_name("results") / "networks.json"
+DATA = Path(os.environ.get("HUSHFIT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FOLDERS = {"mnist": "mnist", "fashion": "fashion-mnist"}
+DELTA = 1e-5
+REPEATS = 5
+
+
+def mlp() -> nn.Module:
+    """The thesis' perceptron for MNIST, 795,010 weights."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 1000), nn.ReLU(), nn.Linear(1000, 10))
+
+
+def small_mlp() -> nn.Module:
+    """The thesis' perceptron for Fashion-MNIST, 269,322 weights."""
+    widths = nn.Linear(784, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 10)
+    return nn.Sequential(nn.Flatten(), *widths)
+
+
+def thesis_cnn() -> nn.Module:
+    """The thesis' convolutional network, 103,018 weights or so."""
+    return nn.Sequential(
+        *(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+        *(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10)),
+    )
+
+
+def small_cnn() -> nn.Module:
+    """The network of Papernot et al. (2020), 26,010 weights."""
+    return nn.Sequential(
+        *(nn.Conv2d(1, 16, 8, 2, 3), nn.Tanh(), nn.MaxPool2d(2, 1)),
+        *(nn.Conv2d(16, 32, 4, 2), nn.Tanh(), nn.MaxPool2d(2, 1), nn.Flatten()),
+        *(nn.Linear(512, 32), nn.Tanh(), nn.Linear(32, 10)),
+    )
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "mlp": mlp,
+    "small-mlp": small_mlp,
+    "thesis-cnn": thesis_cnn,
+    "cnn": small_cnn,
+}
+# The thesis' settings, at honest accounting: rate 1/200, clip 3, 300 steps.
+SOLVERS: dict[str, Any] = {
+    "auto": "auto",
+    "thesis-sgd": NetworkSGD(300, 1 / 200, 3.0, learning_rate=0.2),
+    "thesis-adam": NetworkAdam(300, 1 / 200, 3.0),
+    "bls": NetworkBLS(expected_steps=300, rate=1 / 200, clip=3.0, objective_clip=3.0),
+    "bls-cheb": NetworkBLS("cheb", 300, 1 / 200, 3.0, 3.0),
+    "bls-ac": NetworkBLS("ac", 300, 1 / 200, 3.0, 3.0),
+}
+
+
+def made(name: str, seed: int = 0) -> nn.Module:
+    """A network with weights from a public seed."""
+    torch.manual_seed(seed)
+    return NETWORKS[name]()
+
+
+def side_by_side(clock: Callable[[], float], **work: Callable[[], Any]) -> dict[str, float]:
+    """Median seconds of each by a clock, measured in turn."""
+    taken: dict[str, list[float]] = {name: [] for name in work}
+    for function in work.values():
+        function()
+    for _ in range(REPEATS):
+        for name, function in work.items():
+            start = clock()
+            function()
+            taken[name].append(clock() - start)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def plain_gradient(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
+    """The gradient of the summed loss, as torch computes it."""
+    module.zero_grad()
+    nn.functional.cross_entropy(module(x), y, reduction="sum").backward()
+
+
+def speed(batch: int = 320) -> list[dict[str, Any]]:
+    """Clipped gradient sums against plain gradients and gradients written out; noise ahead."""
+    rng, lines = np.random.default_rng(0), []
+    X = rng.normal(size=(batch, 1, 28, 28)).astype(np.float32)
+    y = rng.integers(0, 10, batch)
+    for name in ("mlp", "thesis-cnn", "cnn"):
+        module, record = made(name), RecordShape((1, 28, 28), classes=10)
+        net = Network.of(
+            module, nn.CrossEntropyLoss(), record, batch, "add-remove", physical_batch=batch
+        )
+        rows = NetworkRows(ArrayRecords(X, y), record)
+        query, x = NetworkGradient(net, net.start, 1.0), torch.from_numpy(X)
+        target, written = torch.from_numpy(y), WrittenOut(net.model)
+
+        def one_by_one(written: Any = written, x: Any = x, target: Any = target) -> None:
+            for _, parts in written.parts(x, target):
+                sum(part.squared_norms() for part in parts)
+
+        # Seconds of the processor: the machine has other work to do.
+        times = side_by_side(
+            time.process_time,
+            plain=lambda m=module, x=x, t=target: plain_gradient(m, x, t),
+            clipped=lambda q=query, r=rows: q(r, None),
+            written_out=one_by_one,
+        )
+        steps = noise_times(net, rows)
+        lines.append({"kind": "speed", "network": name, "batch": batch, **times, **steps})
+        print(json.dumps(lines[-1]))
+    return lines
+
+
+def noise_times(net: Network, rows: NetworkRows) -> dict[str, float]:
+    """Seconds of a step without noise, with exact noise, and with noise drawn ahead."""
+    solver = NetworkSGD(1000, 1.0, learning_rate=1e-9)
+    doors = {}
+    for name, sampler, multiplier in (
+        ("step_without_noise", SecureSampler(), 0.0),
+        ("step_with_noise", SecureSampler(), 1.0),
+        ("step_with_noise_ahead", AheadSampler(SecureSampler()), 1.0),
+    ):
+        quote = Quote(solver.plan(net), {"gradient": multiplier}, None)
+        randomness = Randomness(sampler, SecureCoins())
+        doors[name] = unpaid_curator(rows, quote, net.relation, randomness, remember=False)
+    states = {name: solver.begin(net, door) for name, door in doors.items()}
+
+    def step(name: str) -> None:
+        states[name] = solver.advance(net, doors[name], states[name])
+
+    return side_by_side(time.perf_counter, **{name: lambda name=name: step(name) for name in doors})
+
+
+def accuracy(
+    data: str, network: str, solver: str, epsilon: float, seed: int, rows: int, quick_noise: bool
+) -> dict[str, Any]:
+    """Test accuracy of one fit."""
+    X, y = load_mnist(DATA / FOLDERS[data])
+    held_out = load_mnist(DATA / FOLDERS[data], "test")
+    chosen = SOLVERS.get(solver, solver)
+    model = PrivateNeuralClassifier(
+        made(network, seed),
+        epsilon=epsilon,
+        delta=DELTA,
+        adjacency="add-remove",
+        classes=range(10),
+        solver=chosen,
+        random_state=seed if quick_noise else None,
+        verbose=1,
+    )
+    start, used = time.perf_counter(), time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureNoiseWarning)
+        model.fit(X[:rows], y[:rows])
+    return {
+        "kind": "accuracy",
+        "data": data,
+        "network": network,
+        "solver": solver,
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "adjacency": "add-remove",
+        "rows": min(rows, len(X)),
+        "seed": seed,
+        "steps": model.n_iter_,
+        "accuracy": float(model.score(*held_out)),
+        "seconds": round(time.perf_counter() - start, 1),
+        "cpu_seconds": round(time.process_time() - used, 1),
+    }
+
+
+def store(line: dict[str, Any]) -> None:
+    """Add a result to the stored ones, in place of one of the same setting."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    keys = ("kind", "data", "network", "solver", "epsilon", "rows", "seed", "batch")
+    kept = [one for one in known if any(one.get(key) != line.get(key) for key in keys)]
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps([*kept, line], indent=1) + "\n")
+
+
+def main() -> None:
+    """Run one of the two parts."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.networks", description=__doc__)
+    parser.add_argument("part", choices=["speed", "accuracy"])
+    parser.add_argument("--data", choices=list(FOLDERS), default="mnist")
+    parser.add_argument("--network", choices=list(NETWORKS), default="cnn")
+    parser.add_argument("--solver", choices=[*SOLVERS, *NETWORK_SOLVERS], default="auto")
+    parser.add_argument("--epsilon", type=float, default=3.0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument(
+        "--quick-noise", action="store_true", help="seeded noise, which is faster and insecure"
+    )
+    given = parser.parse_args()
+    if given.part == "speed":
+        for line in speed():
+            store(line)
+        return
+    for seed in range(given.seeds):
+        line = accuracy(
+            given.data,
+            given.network,
+            given.solver,
+            given.epsilon,
+            seed,
+            given.rows,
+            given.quick_noise,
+        )
+        print(json.dumps(line))
+        store(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What the verbs do with networks: ``hushfit fit --model mlp``, and the files it writes."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._printing import at_terminal, print_json, print_panel, reading_bar
+
+
+def fit_perceptron(file: Any, ledger: Any, given: dict[str, Any]) -> None:
+    """``hushfit fit --model mlp``: read, pay, fit, write."""
+    from hushfit.data.schema import schema_hash
+    from hushfit.models import Model, Provenance, paid_receipt
+    from hushfit.privacy.ledger import redacted
+    from hushfit.torch import network_bytes
+    from hushfit.torch import save_network as save
+
+    estimator = _estimator(file, ledger, given)
+    X, y = _read(file.schema, given)
+    _refuse_large_delta(given, len(X))
+    estimator.fit(X, y)
+    command = redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj]))
+    receipt, record = paid_receipt(ledger, estimator.receipt_)
+    made = Provenance.now(command, schema_hash(file.schema))
+    model = Model(estimator, file.schema, None, receipt, made)
+    record(network_bytes(model)[1])  # before the file exists: every model file is in the ledger
+    digest = save(model, Path(given["output"]))
+    if given["as_json"]:
+        result = {"model": given["output"], "hash": digest}
+        print_json({**result, "guarantee": model.guarantee.to_dict()})
+        return
+    print_panel("Guarantee", str(model.guarantee))
+    click.echo(f"Model:  {given['output']}  (sha256 {digest[:12]}...)")
+
+
+def _estimator(file: Any, ledger: Any, given: dict[str, Any]) -> Any:
+    from hushfit import Budget
+    from hushfit.errors import InvalidArgument
+    from hushfit.torch import PrivateMLPClassifier
+
+    Budget(given["epsilon"], given["delta"])  # refuses invalid values before a large file is read
+    if given["penalty"] != "none":
+        raise InvalidArgument(
+            f"--penalty {given['penalty']} is for linear models. Leave it out with --model mlp."
+        )
+    if file.schema.person is not None:
+        raise InvalidArgument(
+            "--model mlp protects rows on the command line, and this schema names persons. Fit it "
+            "in Python with groups=, or use --model logistic."
+        )
+    if file.unconfirmed:
+        raise InvalidArgument(
+            "--model mlp takes confirmed schemas only. Confirm the drafted values first."
+        )
+    return PrivateMLPClassifier(
+        _widths(given["hidden"]),
+        epsilon=given["epsilon"],
+        delta=given["delta"],
+        adjacency=given["adjacency"],
+        classes=list(file.schema.target.categories),
+        solver=given["solver"],
+        ledger=ledger,
+        random_state=given["seed"],
+        verbose=int(at_terminal(given["as_json"])),
+    )
+
+
+def _widths(text: str) -> tuple[int, ...]:
+    from hushfit.errors import InvalidArgument
+
+    try:
+        return tuple(int(width) for width in text.split(","))
+    except ValueError:
+        raise InvalidArgument(
+            f"--hidden {text} is not a list of widths. Write numbers with commas, as in 256,256."
+        ) from None
+
+
+def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any]:
+    """Encoded rows and their labels; a row whose label is no class becomes one that contributes
+    nothing.
+    """
+    import numpy as np
+
+    from hushfit.data.tables import RowCodec, find_tables, table_batches
+
+    codec, names = RowCodec(schema), [column.name for column in schema.columns]
+    found = find_tables(given["tables"], given["format_"])
+    parts = [np.empty((0, codec.n_features), np.float32)]
+    codes = [np.empty(0, np.int64)]
+    with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
+        for table in found:
+            for batch in table_batches(table, [*names, schema.target.name], watch):
+                if batch.num_rows:
+                    parts.append(codec.matrix(batch).toarray().astype(np.float32))
+                    codes.append(schema.target.codes(batch.column(schema.target.name)))
+    X, labels = np.concatenate(parts), np.concatenate(codes)
+    unknown = labels == len(schema.target.categories)
+    X[unknown], labels[unknown] = np.nan, 0
+    return X, np.array(schema.target.categories)[labels]
+
+
+def _refuse_large_delta(given: dict[str, Any], n_rows: int) -> None:
+    from hushfit.errors import InvalidArgument
+
+    if given["delta"] > 1 / max(n_rows, 1) and not given["allow_large_delta"]:
+        raise InvalidArgument(
+            f"--delta {given['delta']:g} is above 1/n = {1 / max(n_rows, 1):.2g}. Nothing was "
+            f"spent. Use a delta well below it, for instance {0.1 / max(n_rows, 1):.0e}, or "
+            "--allow-large-delta."
+        )
+
+
+def report_network(model_path: str, output: str, scores: Any) -> None:
+    """``hushfit report`` with a network."""
+    from hushfit.models import write_whole
+    from hushfit.report import network_page
+    from hushfit.torch import read_network
+
+    model, digest = read_network(model_path)
+    write_whole(Path(output), network_page(model, digest, scores))

@@ -1,0 +1,117 @@
+"""The end of a fit: a model that was paid for is recorded, written and shown."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hushfit.cli._printing import print_guarantee, print_json, print_message
+
+
+def write_paid(
+    text: str, digest: str, record: Callable[[str], None], ledger: Any, output: Path
+) -> None:
+    """Record the hash of a model file in the ledger, and write the file."""
+    from hushfit.errors import HushfitError
+    from hushfit.models import write_whole
+
+    try:
+        record(digest)  # before the file exists: every model file is in the ledger
+        write_whole(output, text)
+    except HushfitError as error:
+        raise type(error)(f"{error} {_rescued(text, digest, ledger, output)}") from error
+
+
+def _rescued(text: str, digest: str, ledger: Any, output: Path) -> str:
+    """Save a model that was paid for and could not be recorded or written; returns a text with its
+    path.
+    """
+    import tempfile
+
+    from hushfit.cli._files import saved_elsewhere
+
+    location = "" if ledger is None else str(ledger.account.location)
+    ledger_folder = [Path(location).parent] if location and "://" not in location else []
+    place = saved_elsewhere(
+        f"{output.name}.{digest[:12]}.rescued",
+        text,
+        [output.parent, *ledger_folder, Path(tempfile.gettempdir())],
+    )
+    if place is None:
+        return "No other folder could be written either, so the model is lost; its payment stays."
+    return f"The model was paid for and is saved as {place}: move it from there."
+
+
+def print_paid(
+    model: Any, ledger: Any, digest: str, given: dict[str, Any], records: str = "rows"
+) -> None:
+    """Print the guarantee, the payment and what can be done next."""
+    spent = None if ledger is None else ledger.spent()
+    if given["as_json"]:
+        total = None
+        if spent is not None:
+            total = {
+                "epsilon": spent.epsilon,
+                "delta": spent.delta,
+                "budget": ledger.budget.epsilon,
+                "rule": ledger.rule,
+            }
+        paid = (
+            None
+            if model.receipt is None
+            else {"dataset": model.receipt.dataset, "number": model.receipt.number}
+        )
+        print_json(
+            {
+                "model": given["output"],
+                "hash": digest,
+                "guarantee": model.guarantee.to_dict(),
+                "receipt": paid,
+                "ledger_total": total,
+            }
+        )
+        return
+    print_guarantee(model.guarantee)
+    click.echo(f"Model:  {given['output']}  (sha256 {digest[:12]}...)")
+    if spent is not None and model.receipt is not None:
+        click.echo(
+            f"Ledger: payment {model.receipt.number} on {model.receipt.dataset!r}; composed total "
+            f"epsilon={spent.epsilon:.4g} "
+            f"of {ledger.budget.epsilon:g} at delta={spent.delta:g} ({ledger.rule})"
+        )
+    output = shlex.quote(given["output"])
+    click.echo("\nNext steps:")
+    click.echo(f"  hushfit evaluate {output} TEST.csv     on {records} that were held out")
+    click.echo(f"  hushfit report {output} -o report.html")
+    click.echo(f"  hushfit predict {output} NEW.csv -o predictions.csv")
+
+
+def note_account_of_rows(ledger: Any, person: str | None) -> None:
+    """The fit protects persons, but the total of the account is about rows."""
+    from hushfit.privacy.ledger import redacted
+
+    if ledger is None or person is None or ledger.unit.is_person:
+        return
+    place, column = shlex.quote(redacted(str(ledger.account.location))), shlex.quote(person)
+    print_message(
+        f"this fit protects persons, but its account {ledger.name!r} protects rows only: its total "
+        "makes no statement about a person with several rows. An account for persons is opened "
+        f"with: hushfit ledger init {place} --dataset NAME --epsilon E --delta D --unit person "
+        f"--person-column {column}",
+        word="note",
+    )
+
+
+def note_bound_account(ledger: Any, receipt: Any) -> None:
+    """Say so if this payment was the first for persons on an account without a column."""
+    if ledger is None or receipt is None or not ledger.unit.is_person:
+        return
+    first = next((entry for entry in ledger.entries if entry.unit.is_person), None)
+    if ledger.unit.column is None and first is not None and first.number == receipt.number:
+        print_message(
+            f"the account {ledger.name!r} was opened without --person-column. This fit, its first, "
+            f"binds it: all later ones for persons must use column {first.unit.column!r} too.",
+            word="note",
+        )

@@ -1,0 +1,201 @@
+"""The argument ``features`` of an estimator: which public map rows go through before the fit."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.data import FeatureBounds
+from hushfit.errors import InvalidArgument
+from hushfit.features import (
+    AdditiveFeatures,
+    AdditiveMap,
+    FeatureMap,
+    InputColumn,
+    KnotMasses,
+    RowProfile,
+    additive_map,
+    hat_means,
+    monotone,
+    smoothed,
+    weights_of,
+)
+from hushfit.penalties import Penalty
+from hushfit.privacy import Budget, Relation, exchanges, gaussian_mu
+from hushfit.problem import Problem
+from hushfit.release import Released, SecondMoment
+from hushfit.solvers import MAX_SMOOTH_COLUMNS, MAX_WHITENED_COLUMNS
+
+LINEAR = "linear"
+_NAMED = {"additive": AdditiveFeatures(), "centred": AdditiveFeatures(most_intervals=1)}
+# A mean over the rows is a ratio of two released numbers; with more noise in its denominator than
+# that it says nothing.
+_SMALLEST_RATIO = 4.0
+
+
+def additive_settings(features: Any) -> AdditiveFeatures | None:
+    """The settings of an additive model; None for any other argument.
+
+    Raises
+    ------
+    InvalidArgument
+        If the argument is not known.
+    """
+    if isinstance(features, AdditiveFeatures):
+        return features
+    if isinstance(features, str) and features in _NAMED:
+        return _NAMED[features]
+    if not (isinstance(features, str) and features == LINEAR) and not isinstance(
+        features, FeatureMap
+    ):
+        raise InvalidArgument(
+            f"features={features!r} is not known. Use 'linear', 'additive', 'centred', an "
+            "AdditiveFeatures, or a public feature map of hushfit.features."
+        )
+    return None
+
+
+def is_linear(features: Any) -> bool:
+    """Whether rows are used as they are."""
+    return additive_settings(features) is None and not isinstance(features, FeatureMap)
+
+
+def columns_of(
+    features: Any, bounds: FeatureBounds | None, names: Sequence[str]
+) -> list[InputColumn]:
+    """What is public about the columns of an array.
+
+    Raises
+    ------
+    InvalidArgument
+        If an additive model is asked for without public ranges.
+    """
+    settings = additive_settings(features)
+    if settings is None:
+        return [InputColumn(name) for name in names]
+    if bounds is None:
+        raise InvalidArgument(
+            f"features={_name_of(features)!r} needs the public range of every column. "
+            "Give feature_bounds as you know them without looking at the rows, or use a schema."
+        )
+    return settings.columns(names, bounds.low, bounds.high)
+
+
+def _name_of(features: Any) -> str:
+    return features if isinstance(features, str) else type(features).__name__
+
+
+def feature_map_of(
+    features: Any,
+    columns: Sequence[InputColumn],
+    n_units: int,
+    budget: Budget,
+    relation: Relation,
+    penalty: Penalty,
+) -> FeatureMap | None:
+    """The map that rows go through; None if they are used as they are. From public numbers alone.
+
+    Raises
+    ------
+    InvalidArgument
+        If a map was given that takes another number of columns.
+    """
+    settings = additive_settings(features)
+    if settings is not None:
+        most = MAX_WHITENED_COLUMNS if penalty.ridge is None else MAX_SMOOTH_COLUMNS
+        settings.directions(columns)  # refuses names that are no columns
+        size = data_size(n_units, budget, relation)
+        return additive_map(columns, size, most - 1, settings.most_intervals)
+    if not isinstance(features, FeatureMap):
+        return None
+    if features.n_inputs != len(columns):
+        raise InvalidArgument(
+            f"the feature map takes {features.n_inputs} columns, and there are {len(columns)}. "
+            "Make it for the columns of the table."
+        )
+    return features
+
+
+def refuse_shapes_of_several_classes(features: Any, n_classes: int) -> None:
+    """Refuse monotone shapes where they have no meaning."""
+    settings = additive_settings(features)
+    if settings is not None and settings.monotone and n_classes > 2:
+        raise InvalidArgument(
+            "monotone shapes are for two classes: of several probabilities not all can rise. "
+            "Leave monotone out."
+        )
+
+
+def data_size(n_units: int, budget: Budget, relation: Relation) -> float:
+    """N = n mu / a: how much the rows can show through the noise of the budget."""
+    factor = 2.0 if exchanges(relation) else 1.0
+    mu = gaussian_mu(budget.epsilon, budget.delta) if math.isfinite(budget.epsilon) else math.inf
+    return n_units * mu / factor
+
+
+def row_profile(
+    feature_map: FeatureMap | None,
+    problem: Problem,
+    transcript: Sequence[Released],
+    multipliers: dict[str, float],
+) -> RowProfile:
+    """Where the rows lie on the numeric columns, from a released second moment.
+
+    Empty without such a release, or where its noise hides it.
+    """
+    if not isinstance(feature_map, AdditiveMap) or not problem.fit_intercept:
+        return RowProfile()
+    found = next((r for r in transcript if isinstance(r.query, SecondMoment)), None)
+    if found is None:
+        return RowProfile()
+    query = SecondMoment(problem)
+    moment = query.matrix(found.answer)
+    # Entries beside the diagonal have half the variance of those on it.
+    noise = multipliers[found.name] * query.sensitivity(problem.relation) / math.sqrt(2)
+    weight = float(moment[-1, -1])
+    if weight <= _SMALLEST_RATIO * noise:
+        return RowProfile()
+    masses = {
+        j: KnotMasses.of(moment[span.shape, -1] / weight, noise / weight, feature_map.table(span))
+        for j, span in enumerate(feature_map.spans)
+        if span.intervals
+    }
+    # Records have length one, so the trace is the number of rows, or the weight of the persons.
+    total = (
+        float(np.trace(moment))
+        if not problem.privacy_unit.total_weight_is_public
+        else (problem.n_units)
+    )
+    return RowProfile(math.sqrt(max(total / weight, 1.0)), masses)
+
+
+def reshaped(
+    coef: Matrix,
+    intercept: Vector,
+    feature_map: AdditiveMap,
+    settings: AdditiveFeatures,
+    columns: Sequence[InputColumn],
+    profile: RowProfile,
+) -> tuple[Matrix, Vector]:
+    """Weights whose shapes are smooth and monotone as the settings ask; else as they are."""
+    directions = settings.directions(columns)
+    if not directions and settings.smoothness == 0.0:
+        return coef, intercept
+    coef, intercept = coef.copy(), intercept.copy()
+    for j, span in enumerate(feature_map.spans):
+        way = directions.get(j)
+        if not span.intervals:
+            if way is not None:  # a straight line of two values: no slope against its direction
+                coef[:, span.start] = way * np.maximum(way * coef[:, span.start], 0.0)
+            continue
+        table = feature_map.table(span)
+        weights = profile.masses[j].weights if j in profile.masses else hat_means(span.intervals)
+        for k, own in enumerate(coef):
+            values = smoothed(table @ own[span.shape], settings.smoothness, weights)
+            if way is not None:
+                values = monotone(values, way, weights)
+            coef[k, span.shape], constant = weights_of(values, table)
+            intercept[k] += constant
+    return coef, intercept

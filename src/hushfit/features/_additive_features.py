@@ -1,0 +1,233 @@
+"""Which columns an additive model gets knots for, and how many: a rule of public numbers."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hushfit.errors import InvalidArgument
+from hushfit.features._additive_map import AdditiveMap
+
+# Intervals per column, and the size of the data against the squared number of numeric columns up
+# to which they are used.
+MOST_INTERVALS = 8
+_LADDER = ((1, 0.5), (2, 2.5), (4, 20.0), (MOST_INTERVALS, math.inf))
+# With so few intervals noise is large, and rows must be short: columns that start at zero are
+# centred near it.
+_FEW_INTERVALS = 2
+
+
+@dataclass(frozen=True)
+class InputColumn:
+    """What is public about a column with values in [0, 1].
+
+    Parameters
+    ----------
+    name : str
+    steps : int, optional
+        How many steps its values make from the lowest to the highest, such as high - low for whole
+        numbers: 1 for two values. None if it may have fractions.
+    fill : float, optional
+        What a missing value becomes, in [0, 1]. The column then gets an indicator too.
+    from_zero : bool, default=False
+        Whether its range starts at zero, as those of amounts, counts and durations do: such
+        numbers crowd at the low end.
+    """
+
+    name: str
+    steps: int | None = None
+    fill: float | None = None
+    from_zero: bool = False
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it may have more than two values."""
+        return self.steps is None or self.steps > 1
+
+
+def intervals_for(size: float, numeric_columns: int) -> int:
+    """Intervals per numeric column.
+
+    Parameters
+    ----------
+    size : float
+        N = n mu / a: number of units, times the Gaussian parameter of the budget, over 2 for
+        replace-one and 1 for add-remove.
+    numeric_columns : int
+        p, the columns with more than two possible values.
+
+    Returns
+    -------
+    int
+        1, 2, 4 or 8.
+    """
+    return next(
+        count for count, most in _LADDER if size < most * numeric_columns**2 or math.isinf(most)
+    )
+
+
+def additive_map(
+    columns: Sequence[InputColumn],
+    size: float,
+    most_outputs: int,
+    most_intervals: int = MOST_INTERVALS,
+) -> AdditiveMap:
+    """The map of the rule.
+
+    Parameters
+    ----------
+    columns : sequence of InputColumn
+    size : float
+        See `intervals_for`.
+    most_outputs : int
+        The number of intervals is halved while there are more outputs.
+    most_intervals : int, default=8
+        A smaller one makes a smaller model; 1 gives straight lines.
+
+    Returns
+    -------
+    AdditiveMap
+    """
+    p = sum(column.is_numeric for column in columns)
+    intervals = min(intervals_for(size, p), most_intervals)
+    made = _with_intervals(columns, intervals)
+    while made.n_outputs > most_outputs and intervals > 1:
+        intervals //= 2
+        made = _with_intervals(columns, intervals)
+    return made
+
+
+def _with_intervals(columns: Sequence[InputColumn], intervals: int) -> AdditiveMap:
+    counts = [
+        0 if not column.is_numeric else min(intervals, column.steps or intervals)
+        for column in columns
+    ]
+    return AdditiveMap(
+        tuple(counts),
+        tuple(column.from_zero and intervals <= _FEW_INTERVALS for column in columns),
+        tuple(column.fill for column in columns),
+    )
+
+
+@dataclass(frozen=True)
+class AdditiveFeatures:
+    """Settings of an additive model: what is public about columns, and shapes that are wanted.
+
+    ``features="additive"`` is `AdditiveFeatures()`. A schema states the first three itself.
+
+    Parameters
+    ----------
+    binary : sequence of str or int
+        Columns with two possible values, such as indicators: they stay as they are.
+    integer : sequence of str or int
+        Columns of whole numbers: with few of them, fewer knots.
+    missing : sequence of str or int
+        Columns whose values may be missing: NaN becomes the middle of the range, and an indicator
+        is added. Elsewhere a row with a missing value counts as the zero record.
+    monotone : mapping of str or int to 1 or -1
+        Columns with a rising or falling shape. The released shape is replaced by the nearest one
+        that rises or falls: post-processing.
+    smoothness : float, default=0
+        Weight of the integrated squared second derivative of each shape, with ranges taken as
+        [0, 1], against the mean squared change of it; about 1e-4 to 1e-2. Post-processing.
+    most_intervals : int, default=8
+        Upper limit on the intervals of a column. With 1, which ``features="centred"`` is, effects
+        are straight lines: a linear model whose numeric columns are centred in their range and
+        three times as long.
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLogisticRegression
+    >>> PrivateLogisticRegression(
+    ...     feature_bounds=([17, 0], [90, 1]),
+    ...     features=AdditiveFeatures(binary=[1], monotone={0: 1}),
+    ... ).quote(n_units=10_000, n_features=2, n_classes=2).plan.parts[0].name
+    'second moment'
+    """
+
+    binary: tuple[str | int, ...] = ()
+    integer: tuple[str | int, ...] = ()
+    missing: tuple[str | int, ...] = ()
+    monotone: Mapping[str | int, int] = field(default_factory=dict)
+    smoothness: float = 0.0
+    most_intervals: int = MOST_INTERVALS
+
+    def __post_init__(self) -> None:
+        for name in ("binary", "integer", "missing"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not isinstance(given, Sequence):
+                raise InvalidArgument(f"{name}={given!r} should be a list of columns.")
+            object.__setattr__(self, name, tuple(given))
+        wrong = {c: way for c, way in self.monotone.items() if way not in (1, -1)}
+        if wrong:
+            raise InvalidArgument(f"monotone={wrong!r} should map columns to 1 or -1.")
+        smoothness = float(self.smoothness)
+        if not 0.0 <= smoothness < math.inf:
+            raise InvalidArgument(
+                f"smoothness={self.smoothness!r} should be a number from 0, such as 1e-3."
+            )
+        if self.most_intervals not in range(1, MOST_INTERVALS + 1):
+            raise InvalidArgument(
+                f"most_intervals={self.most_intervals!r} should be a number from 1 to "
+                f"{MOST_INTERVALS}."
+            )
+
+    def columns(self, names: Sequence[str], low: Any, high: Any) -> list[InputColumn]:
+        """The columns of an array with public ranges.
+
+        Parameters
+        ----------
+        names : sequence of str
+        low, high : sequence of float
+            The range of each column.
+
+        Returns
+        -------
+        list of InputColumn
+        """
+        binary, integer = self._places(self.binary, names), self._places(self.integer, names)
+        missing = self._places(self.missing, names)
+        return [
+            InputColumn(
+                name,
+                1
+                if j in binary
+                else max(math.floor(high[j] - low[j]), 1)
+                if j in integer
+                else None,
+                0.5 if j in missing else None,
+                bool(low[j] == 0),
+            )
+            for j, name in enumerate(names)
+        ]
+
+    def directions(self, columns: Sequence[InputColumn]) -> dict[int, int]:
+        """Direction of each monotone column, by its number.
+
+        Parameters
+        ----------
+        columns : sequence of InputColumn
+
+        Returns
+        -------
+        dict of int to int
+        """
+        names = [column.name for column in columns]
+        return {
+            place: way
+            for column, way in self.monotone.items()
+            for place in self._places([column], names)
+        }
+
+    @staticmethod
+    def _places(given: Sequence[str | int], names: Sequence[str]) -> set[int]:
+        places = set()
+        for column in given:
+            place = names.index(column) if column in names else column
+            if isinstance(place, str) or not 0 <= int(place) < len(names):
+                raise InvalidArgument(
+                    f"the additive features name the column {column!r}, which is not there. Use a "
+                    f"name or a number below {len(names)}."
+                )
+            places.add(int(place))
+        return places

@@ -1,0 +1,89 @@
+"""First and second derivative of the loss along a line of weights. Proof:
+docs/proofs/line_derivatives.md.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hushfit._typing import IntVector, Matrix, Vector
+from hushfit.data import Block, DataSource, whole_shares
+from hushfit.errors import InvalidArgument
+from hushfit.kernels.codes import LOGISTIC, SOFTMAX
+from hushfit.kernels.line_derivatives import line_derivatives
+from hushfit.losses import Loss
+from hushfit.privacy import Relation, by_relation
+from hushfit.problem import Problem
+from hushfit.release.queries._gradient import with_intercept
+from hushfit.release.query import refuse_batch
+
+
+@dataclass(frozen=True, eq=False)
+class LineDerivatives:
+    r"""Sums over the records of minus the first derivative of the loss at ``w + s * direction`` in
+    s, at s = 0, and of the second one: each record's part clipped and divided by its bound.
+
+    With one derivative it is Newton's method for a single number, such as the temperature of the
+    probabilities. The zero record contributes nothing.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a logistic or multinomial logistic loss, or one of them against the rest.
+    w, direction : arrays of shape ``problem.shape``
+        Public.
+    bound : float
+        First derivatives are clipped to ``[-bound, bound]`` and second ones to ``[0, bound**2]``.
+    """
+
+    problem: Problem
+    w: Vector
+    direction: Vector
+    bound: float
+
+    size: ClassVar[int] = 2
+    doubled = None
+    sampled: ClassVar[bool] = False
+    for_labels: ClassVar[bool] = False
+    made_for: ClassVar[str | None] = None
+
+    @staticmethod
+    def coordinates(problem: Problem) -> int:
+        return 2
+
+    @staticmethod
+    def takes(loss: Loss) -> bool:
+        """Whether the loss is one whose derivatives it computes."""
+        return loss.kernel.code in (LOGISTIC, SOFTMAX)
+
+    def __post_init__(self) -> None:
+        if not self.takes(self.problem.loss) or not self.bound > 0:
+            raise InvalidArgument(
+                f"LineDerivatives needs a logistic loss and a positive bound, not "
+                f"{self.problem.loss!r} and {self.bound!r}."
+            )
+
+    def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        refuse_batch(self, units)
+        code, total = self.problem.loss.kernel.code, np.zeros(2)
+        for block in source.blocks():
+            t, d = self._margins(block, self.w), self._margins(block, self.direction)
+            parts = np.empty((len(t), 2))
+            line_derivatives(code, t, d, source.y[block.place], self.bound, parts)
+            shares, one = whole_shares(block.shares, source.n_units)
+            # Rounded towards zero: what a person's rows add up to must not exceed one.
+            total += np.trunc(np.broadcast_to(shares, len(t))[:, None] * parts).sum(axis=0) / one
+        return total
+
+    def _margins(self, block: Block, w: Vector) -> Matrix:
+        outputs = np.atleast_2d(with_intercept(w, self.problem))
+        return np.column_stack([block.margins(np.ascontiguousarray(own)) for own in outputs])
+
+    def radius(self) -> float:
+        return math.sqrt(2)
+
+    def sensitivity(self, relation: Relation) -> float:
+        # A replaced record changes the first sum by at most 2, the second by at most 1.
+        return by_relation(relation, replace_one=math.sqrt(5), add_remove=math.sqrt(2))

@@ -1,0 +1,70 @@
+"""One self-contained page about a network: the guarantee, the layers, scores on held-out rows."""
+
+from html import escape
+from typing import Any
+
+from hushfit.models import Model
+from hushfit.report._evaluate import Evaluation
+from hushfit.report._report_page import (
+    budget_facts,
+    document,
+    guarantee_section,
+    page_head,
+    section,
+)
+
+
+def network_page(model: Model, digest: str = "", scores: Evaluation | None = None) -> str:
+    """Write a page about a network.
+
+    Parameters
+    ----------
+    model : Model
+        With a fitted network.
+    digest : str, default=""
+        Hash of the model file.
+    scores : Evaluation, optional
+        Scores on held-out rows.
+
+    Returns
+    -------
+    str
+        HTML that loads no other file.
+    """
+    g = model.guarantee
+    sections = [
+        guarantee_section(g),
+        "" if scores is None else section("scores", "On held-out rows", _scores(scores)),
+        section("layers", "Layers", _layers(model.estimator.module_)),
+        section(
+            "public", "Taken as public", "".join(f"<p>{escape(fact)}.</p>" for fact in g.public)
+        ),
+        section(
+            "origin",
+            "Provenance",
+            f"<p>{escape(model.provenance.command)} {escape(model.provenance.created)}</p>"
+            f"<p>Model file: <code>{escape(digest)}</code></p>",
+        ),
+    ]
+    held_out = " or from the held-out rows named above" if scores else ""
+    weights = sum(values.numel() for values in model.estimator.module_.parameters())
+    facts = [*budget_facts(g), ("weights", f"{weights:,}", "all released")]
+    lead = "Every weight was computed from noisy sums of gradients alone."
+    return document("Network", page_head("Network", lead, facts), sections, held_out)
+
+
+def _layers(module: Any) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{' x '.join(map(str, values.shape))}</td>"
+        f"<td>{values.numel():,}</td></tr>"
+        for name, values in module.named_parameters()
+    )
+    return f"<table><tr><th>parameter</th><th>shape</th><th>weights</th></tr>{rows}</table>"
+
+
+def _scores(scores: Evaluation) -> str:
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in line) + "</tr>"
+        for line in scores.lines()
+    )
+    return f"<table>{rows}</table>"

@@ -1,0 +1,11 @@
+"""Regression on records that keep their lengths, in the metric of a private second moment.
+
+WhitenedLeastSquares  Least squares from clipped residual gradients, with empirical Bayes in every
+                      round
+WhitenedPoisson       Regression of counts by the same rounds
+"""
+
+from hushfit.solvers.regression._least_squares import WhitenedLeastSquares
+from hushfit.solvers.regression._poisson import WhitenedPoisson
+
+__all__ = ["WhitenedLeastSquares", "WhitenedPoisson"]

@@ -1,0 +1,682 @@
+"""scikit-learn estimators of networks with a privacy guarantee."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hushfit._typing import AnyArray, Matrix, Vector
+from hushfit.data import FeatureBounds
+from hushfit.errors import InvalidArgument
+from hushfit.estimators import (
+    PersonSettings,
+    TargetScale,
+    encode_labels,
+    features_of,
+    no_cell_quoted,
+    persons_in,
+    public_classes,
+    refuse_extras,
+    split_groups,
+)
+from hushfit.privacy import Budget, Guarantee, Receipt
+from hushfit.release import Quote, Randomness, Terms
+from hushfit.torch._engines import VMAP_ROWS
+from hushfit.torch._fit import ROW_INDEPENDENCE, NetworkFit, fit_network, quote_of
+from hushfit.torch._network import PHYSICAL_BATCH, Network
+from hushfit.torch._rows import ArrayRecords, NetworkRows
+from hushfit.torch._validation import RecordShape
+from hushfit.torch.solvers import network_solver_from
+from hushfit.unit import ROW, PrivacyUnit
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "silu": nn.SiLU,
+}
+_PREDICTED_AT_ONCE = 4096
+_PUBLIC_SEED = 0
+
+
+def multilayer_perceptron(
+    inputs: int, hidden: Sequence[int], outputs: int, activation: str = "tanh", seed: int = 0
+) -> nn.Sequential:
+    """Linear layers with an activation between them; the weights are drawn from a public seed.
+
+    Parameters
+    ----------
+    inputs : int
+    hidden : sequence of int
+        Widths of the hidden layers.
+    outputs : int
+    activation : {"tanh", "relu", "elu", "silu"}, default="tanh"
+    seed : int, default=0
+
+    Returns
+    -------
+    nn.Sequential
+    """
+    if activation not in ACTIVATIONS:
+        raise InvalidArgument(
+            f"activation={activation!r} is not known. Use one of {', '.join(ACTIVATIONS)}."
+        )
+    widths = [inputs, *_widths(hidden), outputs]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers: list[nn.Module] = []
+        for width, following in itertools.pairwise(widths):
+            layers += [nn.Linear(width, following), ACTIVATIONS[activation]()]
+    return nn.Sequential(*layers[:-1])
+
+
+def _widths(hidden: Any) -> list[int]:
+    found = [hidden] if isinstance(hidden, int | np.integer) else hidden
+    if (
+        not isinstance(found, Sequence)
+        or not found
+        or any(isinstance(h, bool) or not isinstance(h, int | np.integer) or h < 1 for h in found)
+    ):
+        raise InvalidArgument(f"hidden={hidden!r} is not a list of widths. Give (256, 256).")
+    return [int(width) for width in found]
+
+
+class _PrivateNetwork(PersonSettings, BaseEstimator):
+    """Base of the estimators, which differ in their module and in their targets."""
+
+    _any_shape: ClassVar[bool] = False
+
+    def _module(self, shape: tuple[int, ...], outputs: int) -> nn.Module:
+        raise NotImplementedError
+
+    def _scaled(self, X: AnyArray) -> AnyArray:
+        raise NotImplementedError
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        """Records (and targets, if ``y`` is given) as arrays; no message quotes a value."""
+        given = {"X": X, **options}
+        arrays = {
+            name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
+            for name, value in given.items()
+        }
+        with no_cell_quoted():
+            return validate_data(
+                self,
+                dtype=[np.float32, np.float64],
+                allow_nd=self._any_shape,
+                ensure_all_finite=False,
+                **arrays,
+            )
+
+    def _fitted(
+        self, X: AnyArray, targets: AnyArray, record: RecordShape, outputs: int, loss: Any, ids: Any
+    ) -> NetworkFit:
+        budget = Budget(self.epsilon, self.delta)
+        terms = self._terms(budget)
+        persons = persons_in(self, ids)
+        rows = NetworkRows(ArrayRecords(self._scaled(X), targets), record, persons)
+        network = self._network(record, outputs, loss, rows.n_units, rows.privacy_unit)
+        return fit_network(
+            rows,
+            network,
+            self.solver,
+            terms,
+            self.random_state,
+            self.callbacks,
+            self.checkpoint,
+            self.verbose,
+        )
+
+    def _network(
+        self, record: RecordShape, outputs: int, loss: Any, n_units: int, unit: PrivacyUnit
+    ) -> Network:
+        module = self._module(record.input, outputs)
+        batch = self.physical_batch
+        if batch is None:
+            batch = min(PHYSICAL_BATCH, VMAP_ROWS * -(-n_units // VMAP_ROWS))
+        return Network.of(module, loss, record, n_units, self.adjacency, unit, batch, self.device)
+
+    def _quoted(self, record: RecordShape, outputs: int, loss: Any, n: int, person: bool) -> Quote:
+        budget = Budget(self.epsilon, self.delta)
+        unit = self.person_unit() if person else ROW
+        network = self._network(record, outputs, loss, n, unit)
+        return quote_of(network_solver_from(self.solver, budget, network), network, budget)
+
+    def _accept(self, fit: NetworkFit) -> None:
+        self.module_: nn.Module = fit.module
+        self.n_iter_ = fit.steps
+        self.privacy_: Guarantee = fit.guarantee
+        self.receipt_: Receipt | None = fit.receipt
+
+    def _outputs(self, X: Any) -> Matrix:
+        """Outputs of the module; those of a record that is not finite are of the zero record."""
+        check_is_fitted(self)
+        X = self._validated(features_of(X, self.privacy_.unit.column), reset=False)
+        X = self._scaled(X)
+        dtype = next(self.module_.parameters()).dtype
+        found = []
+        with torch.no_grad():
+            for start in range(0, len(X), _PREDICTED_AT_ONCE):
+                x = torch.from_numpy(np.array(X[start : start + _PREDICTED_AT_ONCE])).to(dtype)
+                x[~torch.isfinite(x).flatten(1).all(1)] = 0
+                found.append(self.module_(x).double().numpy())
+        return np.concatenate(found)
+
+    def _public(self) -> list[str]:
+        return ["the shape of a record", "the module and its first weights"]
+
+    def _notes(self) -> list[str]:
+        return [
+            "A record with a missing or infinite value contributes nothing.",
+            ROW_INDEPENDENCE,
+        ]
+
+    def _terms(self, budget: Budget) -> Terms:
+        return Terms(
+            budget,
+            type(self).__name__,
+            Randomness.of(self.random_state),
+            self.ledger,
+            tuple(self._public()),
+            tuple(self._notes()),
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _cross_entropy(outputs: Tensor, classes: Tensor) -> Tensor:
+    return F.cross_entropy(outputs, classes, reduction="none")
+
+
+def _squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    return 0.5 * (outputs.flatten(1)[:, 0] - targets) ** 2
+
+
+class _PrivateNetworkClassifier(ClassifierMixin, _PrivateNetwork):
+    """What classifiers of networks have in common."""
+
+    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
+        """Fit the network and charge its cost.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_records, ...)
+        y : array or tensor of shape (n_records,)
+        groups : array of shape (n_records,) or str, optional
+            Ids: whose record each is. The privacy unit is then one person with all of their
+            records (user-level privacy). None protects single records.
+
+        Returns
+        -------
+        self
+        """
+        refuse_extras(unsupported)
+        Budget(self.epsilon, self.delta)
+        X, ids = split_groups(X, groups, y)
+        X, y = self._validated(X, y=y)
+        if self.classes is None:
+            check_classification_targets(y)
+        classes = public_classes(self.classes, y)
+        record = RecordShape(X.shape[1:], classes=len(classes))
+        labels = encode_labels(y, classes)
+        if len(classes) == 2:  # from -1 and +1
+            labels = (labels + 1) / 2
+        fit = self._fitted(X, labels.astype(np.int64), record, len(classes), _cross_entropy, ids)
+        self.classes_ = classes
+        self._accept(fit)
+        return self
+
+    def quote(
+        self, n_units: int, shape: Any, n_classes: int | None = None, per_person: bool = False
+    ) -> Quote:
+        """Cost of a fit with these settings; no record is read and nothing is charged.
+
+        Parameters
+        ----------
+        n_units : int
+            Number of records, or of persons; public.
+        shape : int or tuple of int
+            Shape of a record, or its number of features.
+        n_classes : int, optional
+            Number of classes, if ``classes`` is not set.
+        per_person : bool, default=False
+            Whether units are persons: the cost of a fit with ``groups``.
+
+        Returns
+        -------
+        Quote
+            Cost, noise multipliers and planned releases. Print it.
+        """
+        if n_classes is None and self.classes is None:
+            raise InvalidArgument(
+                "The cost depends on the number of classes. Set classes, or give n_classes."
+            )
+        count = len(self.classes) if n_classes is None else n_classes
+        record = RecordShape(_shape(shape), classes=count)
+        return self._quoted(record, count, _cross_entropy, n_units, per_person)
+
+    def decision_function(self, X: Any) -> Matrix:
+        """Outputs of the network: one for each class, or for two classes their difference.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_records, ...)
+
+        Returns
+        -------
+        array of shape (n_records, n_classes), or (n_records,) for two classes
+        """
+        outputs = self._outputs(X)
+        return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_records, ...)
+
+        Returns
+        -------
+        array of shape (n_records, n_classes)
+        """
+        outputs = self._outputs(X)
+        exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> AnyArray:
+        """The most likely class of each record.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_records, ...)
+
+        Returns
+        -------
+        array of shape (n_records,)
+        """
+        outputs = self._outputs(X)
+        return self.classes_[outputs.argmax(axis=1)]
+
+    def _public(self) -> list[str]:
+        known = self.classes is not None
+        return [
+            f"the classes, {'given by the caller' if known else 'READ FROM THE ROWS'}",
+            *super()._public(),
+        ]
+
+    def _notes(self) -> list[str]:
+        read = "The classes were read from the labels, outside the guarantee."
+        return [*super()._notes(), *([] if self.classes is not None else [read])]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # A private model of a few dozen records is mostly noise, as it must be.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return (int(shape),) if isinstance(shape, int | np.integer) else tuple(map(int, shape))
+
+
+class PrivateNeuralClassifier(_PrivateNetworkClassifier):
+    """Any network as a classifier with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    module : nn.Module
+        From a batch of records to one output for each class. Its weights are where the fit begins;
+        they are public, and the module itself is not changed. Layers that mix examples are refused.
+    epsilon : float, default=1.0
+        Privacy budget of this fit. ``inf`` fits without privacy, and says so in ``privacy_``.
+    delta : float, default=1e-6
+        Should be well below one over the number of records, or of persons.
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Adjacency relation: neighbouring tables have one record exchanged for another, or for
+        nothing; with ``groups``, all records of one person.
+    classes : sequence, optional
+        Public label set. None reads it from ``y`` and warns.
+    solver : str or solver, default="auto"
+        ``"auto"``, ``"dp-sgd"``, ``"dp-adam"``, or an object of `hushfit.torch.solvers`.
+    input_range : (low, high), optional
+        Public range of every input: values are clipped to it and mapped to [-1, 1]. None uses the
+        records unchanged.
+    person_weight : {"mean", "cap"}, default="mean"
+    rows_per_person : int, optional
+        As for `PrivateLogisticRegression`, for a fit with ``groups``.
+    callbacks : list of callables, optional
+        Called after each step with a `Progress`: step and released weights, never a loss.
+    checkpoint : path, optional
+        File to store the run in. If it exists, the fit goes on where it stopped and nothing is
+        charged again; delete it to start again.
+    device : str, default="cpu"
+    physical_batch : int, optional
+        Examples that pass through the module at once, a multiple of 32. It changes the speed, not
+        the result.
+    ledger : Ledger, optional
+        The ledger of the data set; charged before the records are read.
+    random_state : None or int, default=None
+        None is the only secure setting.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    module_ : nn.Module
+        With the fitted weights.
+    classes_ : array
+    n_iter_ : int
+        Number of steps, fixed in advance.
+    privacy_ : Guarantee
+        The guarantee. Print it.
+    receipt_ : Receipt or None
+        The payment; None without a ledger.
+    """
+
+    _any_shape = True
+
+    def __init__(
+        self,
+        module: Any,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        classes: Any = None,
+        solver: Any = "auto",
+        input_range: Any = None,
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        device: str = "cpu",
+        physical_batch: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.module = module
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.classes = classes
+        self.solver = solver
+        self.input_range = input_range
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.device = device
+        self.physical_batch = physical_batch
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _module(self, shape: tuple[int, ...], outputs: int) -> nn.Module:
+        if not isinstance(self.module, nn.Module):
+            raise InvalidArgument(f"module={self.module!r} is not a torch.nn.Module. Give one.")
+        found = _outputs_of(self.module, shape)
+        if found != (outputs,):
+            raise InvalidArgument(
+                f"The module has outputs of shape {found} for a record of shape {shape}, but there "
+                f"are {outputs} classes. Give its last layer one output for each class."
+            )
+        return self.module
+
+    def _scaled(self, X: AnyArray) -> AnyArray:
+        if self.input_range is None:
+            return X
+        bounds = FeatureBounds.parse(self.input_range, 1)
+        low, high = bounds.low[0], bounds.high[0]
+        scaled: AnyArray = np.clip(X, low, high)
+        return (scaled - low) * X.dtype.type(2 / (high - low)) - X.dtype.type(1)
+
+    def _public(self) -> list[str]:
+        given = [] if self.input_range is None else ["the range of the inputs, given by the caller"]
+        return [*super()._public(), *given]
+
+
+def _outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape of the outputs of one record; refuses a module that takes no such records."""
+    dtype = next((one.dtype for one in module.parameters()), torch.float32)
+    try:
+        with torch.no_grad():
+            outputs = module(torch.zeros((2, *shape), dtype=dtype))
+    except Exception as error:
+        raise InvalidArgument(
+            f"{type(module).__name__} does not take records of shape {shape}: {error}. Nothing was "
+            "charged. Reshape X, or change the module."
+        ) from None
+    if not isinstance(outputs, Tensor):
+        raise InvalidArgument(
+            f"{type(module).__name__} has several outputs ({type(outputs).__name__}). Wrap it in a "
+            "module that returns one tensor."
+        )
+    return tuple(outputs.shape[1:])
+
+
+class _MLPSettings(_PrivateNetwork):
+    """What the perceptrons have in common: columns with public ranges, and hidden layers."""
+
+    def _module(self, shape: tuple[int, ...], outputs: int) -> nn.Module:
+        return multilayer_perceptron(shape[0], self.hidden, outputs, self.activation, _PUBLIC_SEED)
+
+    def _scaled(self, X: AnyArray) -> AnyArray:
+        if self.feature_bounds is None:
+            return X
+        return 2 * FeatureBounds.parse(self.feature_bounds, X.shape[1]).apply(X) - 1
+
+    def _public(self) -> list[str]:
+        given = "the range of every column, given by the caller"
+        return [*super()._public(), *([] if self.feature_bounds is None else [given])]
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        return super()._validated(X.toarray() if issparse(X) else X, **options)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # and made dense
+        return tags
+
+
+class PrivateMLPClassifier(_MLPSettings, _PrivateNetworkClassifier):
+    """A multilayer perceptron as a classifier with a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(256, 256)
+        Widths of the hidden layers.
+    activation : {"tanh", "relu", "elu", "silu"}, default="tanh"
+    feature_bounds : (low, high), or one pair per column, or None
+        Public ranges: values are clipped to them and mapped to [-1, 1]. None uses the rows
+        unchanged, which suits columns of size about one.
+    others
+        As for `PrivateNeuralClassifier`, and so are the attributes.
+
+    Examples
+    --------
+    >>> from hushfit.torch import PrivateMLPClassifier
+    >>> PrivateMLPClassifier(hidden=(64,), feature_bounds=(0, 1), classes=[0, 1])
+    PrivateMLPClassifier(classes=[0, 1], feature_bounds=(0, 1), hidden=(64,))
+    """
+
+    def __init__(
+        self,
+        hidden: Any = (256, 256),
+        *,
+        activation: str = "tanh",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        classes: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        device: str = "cpu",
+        physical_batch: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.classes = classes
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.device = device
+        self.physical_batch = physical_batch
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+class PrivateMLPRegressor(RegressorMixin, _MLPSettings):
+    """A multilayer perceptron for a real target, with a differential-privacy guarantee.
+
+    Minimises the squared error of the target mapped to [-1, 1].
+
+    Parameters
+    ----------
+    hidden, activation, feature_bounds
+        As for `PrivateMLPClassifier`.
+    target_bounds : (low, high), optional
+        Public range of the target; values outside are clipped. None reads it from ``y`` and warns.
+    others
+        As for `PrivateNeuralClassifier`, and so are the attributes.
+
+    Examples
+    --------
+    >>> from hushfit.torch import PrivateMLPRegressor
+    >>> PrivateMLPRegressor(hidden=(64,), target_bounds=(0, 100))
+    PrivateMLPRegressor(hidden=(64,), target_bounds=(0, 100))
+    """
+
+    def __init__(
+        self,
+        hidden: Any = (256, 256),
+        *,
+        activation: str = "tanh",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        adjacency: str = "replace-one",
+        target_bounds: Any = None,
+        solver: Any = "auto",
+        feature_bounds: Any = None,
+        person_weight: str = "mean",
+        rows_per_person: int | None = None,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        device: str = "cpu",
+        physical_batch: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.person_weight = person_weight
+        self.rows_per_person = rows_per_person
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.device = device
+        self.physical_batch = physical_batch
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
+        """Fit the network and charge its cost.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_rows, n_features)
+        y : array or tensor of shape (n_rows,)
+        groups : array of shape (n_rows,) or str, optional
+            Ids: whose row each is; see `PrivateNeuralClassifier`.
+
+        Returns
+        -------
+        self
+        """
+        refuse_extras(unsupported)
+        Budget(self.epsilon, self.delta)
+        X, ids = split_groups(X, groups, y)
+        X, y = self._validated(X, y=y, y_numeric=True)
+        scale = TargetScale.of(self.target_bounds, y, fit_intercept=True)
+        record = RecordShape(X.shape[1:])
+        fit = self._fitted(X, scale(y), record, 1, _squared_error, ids)
+        self.target_scale_ = scale
+        self._accept(fit)
+        return self
+
+    def quote(self, n_units: int, n_features: int, per_person: bool = False) -> Quote:
+        """Cost of a fit with these settings; no row is read and nothing is charged.
+
+        Parameters
+        ----------
+        n_units, n_features : int
+            Number of rows (or of persons) and of columns; public.
+        per_person : bool, default=False
+            Whether units are persons: the cost of a fit with ``groups``.
+
+        Returns
+        -------
+        Quote
+            Cost, noise multipliers and planned releases. Print it.
+        """
+        record = RecordShape((int(n_features),))
+        return self._quoted(record, 1, _squared_error, n_units, per_person)
+
+    def predict(self, X: Any) -> Vector:
+        """Predicted target of each row, within ``target_bounds``.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
+        outputs = np.clip(self._outputs(X)[:, 0], -1, 1)
+        return np.asarray(self.target_scale_.centre + self.target_scale_.half_width * outputs)
+
+    def _public(self) -> list[str]:
+        known = self.target_bounds is not None
+        return [
+            f"the range of the target, {'given by the caller' if known else 'READ FROM THE ROWS'}",
+            *super()._public(),
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # of a few dozen rows
+        return tags

@@ -1,0 +1,254 @@
+"""Files of networks: weights as safetensors, with the guarantee and everything else in the header.
+
+A safetensors file is a JSON header and raw numbers: no code is run when it is read, and any
+language can read it. The header of ours has the guarantee, the settings, the schema, the receipt
+and a hash
+over all of it and the weights.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from hushfit.data.schema import Schema
+from hushfit.errors import InvalidArgument
+from hushfit.models import NETWORK_FORMAT, Model, PaidReceipt, Provenance
+from hushfit.privacy import Guarantee
+from hushfit.torch._estimators import (
+    PrivateMLPClassifier,
+    PrivateNeuralClassifier,
+    multilayer_perceptron,
+)
+from hushfit.torch._fit import NetworkFit
+
+_VERSION = "1"
+_SETTINGS = ("hidden", "activation", "epsilon", "delta", "adjacency", "feature_bounds")
+_FIELDS = (
+    *("format", "version", "kind", "settings", "classes", "features", "steps", "schema"),
+    *("guarantee", "receipt", "provenance", "hash"),
+)
+
+
+def save_network(model: Any, path: str | os.PathLike[str]) -> str:
+    """Write a fitted network with its guarantee, atomically.
+
+    Parameters
+    ----------
+    model : Model, fitted estimator, or NetworkFit
+        Other estimators than `PrivateMLPClassifier` are written without their architecture, which
+        only code can describe.
+    path : path or str
+        Replaced if it exists; usually ends in ``.safetensors``.
+
+    Returns
+    -------
+    str
+        SHA-256 of the contents, as the file states it.
+    """
+    raw, digest = network_bytes(model)
+    _write(Path(path), raw)
+    return digest
+
+
+def network_bytes(model: Any) -> tuple[bytes, str]:
+    """A network as the bytes of its file, and its hash."""
+    made = model if isinstance(model, Model) else Model(model, provenance=Provenance.now())
+    fitted = made.estimator
+    if isinstance(fitted, NetworkFit):
+        module, guarantee, steps = fitted.module, fitted.guarantee, fitted.steps
+    elif isinstance(fitted, PrivateMLPClassifier | PrivateNeuralClassifier) and hasattr(
+        fitted, "module_"
+    ):
+        module, guarantee, steps = fitted.module_, fitted.privacy_, fitted.n_iter_
+    else:
+        raise InvalidArgument(
+            f"{type(fitted).__name__} is not a fitted network. Fit one, then save it."
+        )
+    perceptron = isinstance(fitted, PrivateMLPClassifier)
+    settings = {name: _plain(getattr(fitted, name)) for name in _SETTINGS} if perceptron else {}
+    fields = {
+        "format": NETWORK_FORMAT,
+        "version": _VERSION,
+        "kind": type(fitted).__name__,
+        "settings": settings,
+        "classes": None if isinstance(fitted, NetworkFit) else fitted.classes_.tolist(),
+        "features": made.feature_names if perceptron else None,
+        "steps": int(steps),
+        "schema": None if made.schema is None else made.schema.to_dict(),
+        "guarantee": guarantee.to_dict(),
+        "receipt": None if made.receipt is None else asdict(made.receipt),
+        "provenance": asdict(made.provenance),
+    }
+    tensors = {
+        name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()
+    }
+    header = {name: json.dumps(value, allow_nan=False) for name, value in fields.items()}
+    digest = _digest(header, tensors)
+    return save(tensors, {**header, "hash": json.dumps(digest)}), digest
+
+
+def load_network(path: str | os.PathLike[str], module: nn.Module | None = None) -> Model:
+    """Read a network. No code in the file is run, and one that was changed is refused.
+
+    Parameters
+    ----------
+    path : path or str
+    module : nn.Module, optional
+        The architecture, for networks other than perceptrons; it gets the weights.
+
+    Returns
+    -------
+    Model
+    """
+    return read_network(path, module)[0]
+
+
+def read_network(
+    path: str | os.PathLike[str], module: nn.Module | None = None
+) -> tuple[Model, str]:
+    """Read a network and the verified hash of its contents."""
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            header = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, ValueError) as error:
+        raise InvalidArgument(
+            f"the network {os.fspath(path)} cannot be read ({type(error).__name__}). Check the "
+            "path."
+        ) from None
+    if sorted(header) != sorted(_FIELDS):
+        raise InvalidArgument(
+            f"{os.fspath(path)} is not a network of hushfit. Use what save_network wrote."
+        )
+    try:
+        fields = {name: json.loads(text) for name, text in header.items()}
+        stated = fields.pop("hash")
+        found = _digest({name: header[name] for name in fields}, tensors)
+        if stated != found:
+            raise InvalidArgument(
+                f"{os.fspath(path)} was changed after it was written: it states the hash "
+                f"{str(stated)[:12]}..., its contents have {found[:12]}.... Get the original, or "
+                "fit again."
+            )
+        return _model(fields, tensors, module), found
+    except InvalidArgument:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, RuntimeError) as error:
+        raise InvalidArgument(
+            f"{os.fspath(path)} has a field of the wrong type ({type(error).__name__})."
+        ) from None
+
+
+def _model(fields: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module | None) -> Model:
+    if fields["version"] != _VERSION:
+        raise InvalidArgument(
+            f"the network has version {fields['version']!r}, this hushfit reads {_VERSION}."
+        )
+    guarantee = Guarantee.from_dict(fields["guarantee"])
+    if fields["kind"] == PrivateMLPClassifier.__name__:
+        settings = {**fields["settings"], "hidden": tuple(fields["settings"]["hidden"])}
+        settings["epsilon"] = float(settings["epsilon"])
+        fitted: Any = PrivateMLPClassifier(**settings, classes=fields["classes"])
+        module = multilayer_perceptron(
+            len(fields["features"]),
+            settings["hidden"],
+            len(fields["classes"]),
+            settings["activation"],
+        )
+        fitted.n_features_in_ = len(fields["features"])
+    elif module is None:
+        raise InvalidArgument(
+            f"the file has the weights of a {fields['kind']}, whose architecture is code. Give it "
+            "as module=."
+        )
+    else:
+        fitted = PrivateNeuralClassifier(module, classes=fields["classes"])
+    module.load_state_dict(tensors)
+    fitted.module_, fitted.n_iter_, fitted.privacy_ = module, int(fields["steps"]), guarantee
+    fitted.classes_, fitted.receipt_ = np.array(fields["classes"]), None
+    return Model(
+        fitted,
+        None if fields["schema"] is None else Schema.from_dict(fields["schema"]),
+        None,
+        None if fields["receipt"] is None else PaidReceipt(**fields["receipt"]),
+        Provenance(**fields["provenance"]),
+    )
+
+
+def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(json.dumps(dict(header), sort_keys=True).encode())
+    for name in sorted(tensors):
+        values = tensors[name].detach().cpu().contiguous().numpy()
+        digest.update(f"{name} {values.dtype.str} {values.shape}".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """A setting as a JSON value."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return np.asarray(value).tolist()
+    if isinstance(value, float) and np.isinf(value):
+        return "inf"
+    return value if isinstance(value, str | int | float | None) else repr(value)
+
+
+def _write(path: Path, raw: bytes) -> None:
+    scratch = path.with_name(f".{path.name}.partial")
+    try:
+        with open(scratch, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise InvalidArgument(
+            f"{path} cannot be written ({error.strerror}). Choose another path."
+        ) from None
+
+
+def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]) -> None:
+    """Write a fitted network as an ONNX graph, with its guarantee as metadata.
+
+    Parameters
+    ----------
+    model : fitted estimator or NetworkFit
+    path : path or str
+    shape : tuple of int
+        Shape of a record, as the module takes it: inputs are scaled before.
+
+    Notes
+    -----
+    Needs ``pip install hushfit[onnx]``. The input ``X`` has the shape (n, \\*shape), the output
+    ``outputs`` is that of the module.
+    """
+    import onnx
+
+    fitted = isinstance(model, NetworkFit)
+    module = model.module if fitted else model.module_
+    guarantee = model.guarantee if fitted else model.privacy_
+    dtype = next(module.parameters()).dtype
+    rows = torch.export.Dim("n", min=1)
+    program = torch.onnx.export(
+        module.eval(),
+        (torch.zeros((2, *shape), dtype=dtype),),
+        input_names=["X"],
+        output_names=["outputs"],
+        dynamic_shapes=({0: rows},),
+        dynamo=True,
+        verbose=False,
+    )
+    graph = program.model_proto
+    onnx.helper.set_model_props(graph, {"guarantee": guarantee.to_json()})
+    _write(Path(path), graph.SerializeToString())

@@ -1,0 +1,152 @@
+"""The public half of a fit of a network."""
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import nn
+
+from hushfit._arrays import read_only
+from hushfit._typing import Vector
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Relation, labels_only, no_proof_for_labels
+from hushfit.torch._engines import VMAP_ROWS, Engine
+from hushfit.torch._module_loss import ModuleLoss, per_example
+from hushfit.torch._validation import RecordShape, engine_for
+from hushfit.unit import ROW, PrivacyUnit
+
+PHYSICAL_BATCH = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A module with its loss, and what is public about the records: it plays the part of a problem.
+
+    Made by `Network.of`, which has checked it.
+
+    Parameters
+    ----------
+    engine : Engine
+        With a working copy of the module: weights are set before each use.
+    record : RecordShape
+    n_units : int
+    relation : Relation
+    privacy_unit : PrivacyUnit, default=ROW
+    physical_batch : int, default=PHYSICAL_BATCH
+        Examples that pass through the module at once; batches are padded to it.
+    template : nn.Module or None
+        The module as it was given.
+    """
+
+    engine: Engine
+    record: RecordShape
+    n_units: int
+    relation: Relation
+    privacy_unit: PrivacyUnit = ROW
+    physical_batch: int = PHYSICAL_BATCH
+    template: nn.Module | None = None
+
+    @classmethod
+    def of(
+        cls,
+        module: nn.Module,
+        loss: Any,
+        record: RecordShape,
+        n_units: int,
+        relation: Relation | str,
+        privacy_unit: PrivacyUnit = ROW,
+        physical_batch: int = PHYSICAL_BATCH,
+        device: str | torch.device = "cpu",
+    ) -> "Network":
+        """Copy a module, check it on random records, and choose how its gradients are computed.
+
+        Parameters
+        ----------
+        module : nn.Module
+            Is not changed.
+        loss : callable
+            From outputs and targets to one value for each example, or a loss of ``torch.nn``.
+        record : RecordShape
+        n_units : int
+        relation : Relation or str
+        privacy_unit : PrivacyUnit, default=ROW
+        physical_batch : int, default=PHYSICAL_BATCH
+        device : str or torch.device, default="cpu"
+
+        Returns
+        -------
+        Network
+
+        Raises
+        ------
+        InvalidArgument
+            If the module is not one that the proof covers.
+        """
+        relation = Relation.parse(relation)
+        if labels_only(relation):
+            raise no_proof_for_labels(relation)
+        if not isinstance(module, nn.Module):
+            raise InvalidArgument(f"module={module!r} is not a torch.nn.Module. Give one.")
+        whole = isinstance(physical_batch, int) and not isinstance(physical_batch, bool)
+        if not whole or physical_batch < VMAP_ROWS or physical_batch % VMAP_ROWS:
+            raise InvalidArgument(
+                f"physical_batch={physical_batch!r} is not a multiple of {VMAP_ROWS}. Use 256."
+            )
+        working = ModuleLoss(_working_copy(module, _device(device)), per_example(loss))
+        engine = engine_for(working, record, physical_batch)
+        template = copy.deepcopy(module)
+        return cls(engine, record, n_units, relation, privacy_unit, physical_batch, template)
+
+    @property
+    def model(self) -> ModuleLoss:
+        """The working copy of the module, with its loss."""
+        return self.engine.model
+
+    @cached_property
+    def start(self) -> Vector:
+        """The weights that the module came with: public."""
+        return read_only(self.model.weights)
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return self.model.size
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return (self.size,)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """Largest number of records that one unit contributes."""
+        return self.privacy_unit.rows_per_person
+
+    def module_at(self, weights: Vector) -> nn.Module:
+        """A new module with these weights, on the CPU."""
+        model = ModuleLoss(copy.deepcopy(self.template or self.model.module), self.model.loss)
+        model.load(weights)
+        return model.module.cpu()
+
+
+def _working_copy(module: nn.Module, device: torch.device) -> nn.Module:
+    copied = copy.deepcopy(module).to(device)
+    # Convolutions and pooling are faster with the channels next to each other in memory.
+    if any(isinstance(layer, nn.Conv2d) for layer in copied.modules()):
+        return copied.to(memory_format=torch.channels_last)
+    return copied
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        chosen = torch.device(device)
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InvalidArgument(
+            f"device={str(device)!r} cannot be used here ({reason}). Nothing was charged. Use "
+            "'cpu'."
+        ) from None
+    return chosen

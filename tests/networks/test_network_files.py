@@ -1,0 +1,154 @@
+"""Files of networks read back with their guarantee; those that were changed are refused."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hushfit.errors import InvalidArgument
+from hushfit.models import is_network
+from hushfit.torch import (
+    PrivateMLPClassifier,
+    PrivateNeuralClassifier,
+    export_onnx,
+    fit_private,
+    load_network,
+    save_network,
+)
+from hushfit.torch.solvers import NetworkSGD
+
+QUICK = NetworkSGD(2, 1.0)
+X = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+Y = np.array(["no", "yes"])[np.arange(50) % 2]
+pytestmark = pytest.mark.filterwarnings("ignore::hushfit.errors.WeakGuaranteeWarning")
+
+
+def perceptron():
+    return PrivateMLPClassifier(
+        (5,), classes=["no", "yes"], solver=QUICK, delta=1e-3, feature_bounds=(-3, 3)
+    ).fit(X, Y)
+
+
+def test_a_perceptron_reads_back_with_its_guarantee(tmp_path):
+    fitted, path = perceptron(), tmp_path / "model.safetensors"
+    digest = save_network(fitted, path)
+    assert is_network(path)
+    assert len(digest) == 64
+    model = load_network(path)
+    np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
+    assert model.predict(X).tolist() == fitted.predict(X).tolist()
+    assert model.guarantee == fitted.privacy_
+
+
+def test_other_networks_need_their_architecture(tmp_path):
+    module = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+    fitted = PrivateNeuralClassifier(module, classes=["no", "yes"], solver=QUICK, delta=1e-3)
+    path = tmp_path / "model.safetensors"
+    save_network(fitted.fit(X, Y), path)
+    with pytest.raises(InvalidArgument, match="architecture is code"):
+        load_network(path)
+    model = load_network(path, nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)))
+    np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
+    with pytest.raises(InvalidArgument, match="wrong type"):
+        load_network(path, nn.Linear(4, 2))
+
+
+def test_fits_of_torch_people_are_saved_too(tmp_path):
+    fit = fit_private(
+        nn.Linear(4, 2), nn.CrossEntropyLoss(), (X, np.arange(50) % 2), delta=1e-3, solver=QUICK
+    )
+    save_network(fit, tmp_path / "fit.safetensors")
+    with open(tmp_path / "fit.safetensors", "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))["__metadata__"]
+    assert json.loads(header["guarantee"]) == fit.guarantee.to_dict()
+    with pytest.raises(InvalidArgument, match="not a fitted network"):
+        save_network(PrivateMLPClassifier(), tmp_path / "no")
+
+
+def test_a_changed_file_is_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_network(perceptron(), path)
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(InvalidArgument, match="was changed"):
+        load_network(path)
+    path.write_bytes(raw.replace(b"replace-one", b"add-remove1"))
+    with pytest.raises(InvalidArgument, match=r"changed|cannot be read"):
+        load_network(path)
+    path.write_bytes(raw[: len(raw) // 2])
+    with pytest.raises(InvalidArgument, match="cannot be read"):
+        load_network(path)
+    with pytest.raises(InvalidArgument, match="cannot be read"):
+        load_network(tmp_path / "nothing")
+    assert not is_network(tmp_path / "nothing")
+    with pytest.raises(InvalidArgument, match="cannot be written"):
+        save_network(perceptron(), tmp_path / "nowhere" / "model")
+
+
+@pytest.mark.filterwarnings("ignore")  # of the exporter, about itself
+def test_onnx_graphs_compute_the_same_and_carry_the_guarantee(tmp_path):
+    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    fitted, path = perceptron(), tmp_path / "model.onnx"
+    export_onnx(fitted, path, (4,))
+    graph = onnx.load(path)
+    stated = {prop.key: prop.value for prop in graph.metadata_props}
+    assert json.loads(stated["guarantee"]) == fitted.privacy_.to_dict()
+    scaled = (2 * (np.clip(X, -3, 3) + 3) / 6 - 1).astype(np.float32)
+    [outputs] = runtime.InferenceSession(str(path)).run(None, {"X": scaled})
+    with torch.no_grad():
+        expected = fitted.module_(torch.tensor(scaled)).numpy()
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+
+
+SCHEMA = """
+[target]
+name = "ill"
+kind = "categorical"
+categories = ["yes", "no"]
+
+[columns.age]
+kind = "numeric"
+low = 0
+high = 100
+
+[columns.city]
+kind = "categorical"
+categories = ["Bern", "Ulm"]
+"""
+
+
+def test_the_command_line_fits_evaluates_predicts_and_reports(tmp_path):
+    from hushfit.cli import run
+
+    rng = np.random.default_rng(0)
+    ages = rng.uniform(0, 100, 400)
+    lines = ["age,city,ill\n"]
+    lines += [
+        f"{age:.1f},{'Bern' if age % 2 < 1 else 'Rom'},{'yes' if age > 50 else 'no'}\n"
+        for age in ages
+    ]
+    lines.append("30,Ulm,perhaps\n")  # no class: contributes nothing
+    (tmp_path / "table.csv").write_text("".join(lines))
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    model, table = str(tmp_path / "model.safetensors"), str(tmp_path / "table.csv")
+    schema, page = str(tmp_path / "schema.toml"), str(tmp_path / "page.html")
+    ledger = str(tmp_path / "ledger.db")
+    paid = ["--ledger", ledger, "--dataset", "d"]
+    account = ["ledger", "init", ledger, "--dataset", "d", "--epsilon", "9", "--delta", "1e-3"]
+    assert run(account) == 0
+    fit = ["fit", table, "--schema", schema, "--epsilon", "8", "--delta", "1e-3"]
+    assert run([*fit, *paid, "--model", "mlp", "--hidden", "8", "-o", model]) == 0
+    assert run(["evaluate", model, table, "--json"]) == 0
+    labels = str(tmp_path / "labels.csv")
+    assert run(["predict", model, table, "-o", labels]) == 0
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 402
+    assert run(["report", model, "--held-out", table, "-o", page]) == 0
+    written = (tmp_path / "page.html").read_text()
+    assert "noisy sums of gradients alone" in written
+    assert "On held-out rows" in written
+    assert load_network(model).receipt.number == 1
+    for wrong in (["--hidden", "a,b"], ["--penalty", "l1"], ["--person", "city"]):
+        assert run([*fit, *paid, "--model", "mlp", *wrong, "-o", model + "2"]) != 0
