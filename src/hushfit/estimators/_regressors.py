@@ -30,6 +30,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
+from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.losses import LeastSquares, Loss, Poisson, Squared
@@ -240,6 +241,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         persons = persons_in(self, ids)
         X, y = validated_rows(self, X, y, y_numeric=True)
         bounds = self._bounds(X, settled.scaling)
+        X = without_gaps(X, self.nonfinite, bounds)
         scale = self._scale(y)
         bounded = settled.scaling is RecordScaling.BOUNDED
         source = as_source(
@@ -330,7 +332,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         """Predicted target of each row, inside the range of the targets.
 
         Columns are first clipped to their ranges. A column of ids that was no feature in training
-        is left out. A row with a missing value gets the prediction of the middle of the ranges.
+        is left out. Missing values are treated as in training: see ``nonfinite``.
 
         Parameters
         ----------
@@ -352,6 +354,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
                 ensure_all_finite=self.nonfinite == "raise",
             )
         bounds = self._fitted_bounds
+        X = without_gaps(X, self.nonfinite, bounds)
         middle = self.intercept_
         if bounds is not None:
             X = _clipped(X, bounds)
@@ -371,20 +374,22 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         public = ["the names and number of the columns", self._public_targets(given)]
         if self.feature_bounds is not None:
             public.append(f"the range of every column, {given}")
+        bounded = scaling is RecordScaling.BOUNDED
         note = (
             "Records keep their lengths; entries are clipped to the ranges of the columns and "
-            "targets to theirs; one with a missing value counts as the zero record."
-            if scaling is RecordScaling.BOUNDED
+            "targets to theirs"
+            if bounded
             else "Records are scaled to unit length and their targets with them, so long rows "
-            "weigh less; one with a missing or infinite value counts as the zero record."
+            "weigh less"
         )
+        rule = stated_rule(self.nonfinite, bounded or self.feature_bounds is not None)
         return Terms(
             budget,
             type(self).__name__,
             Randomness.of(self.random_state),
             self.ledger,
             tuple(public),
-            (note,),
+            (f"{note}; {rule}.",),
         )
 
     def _public_targets(self, given: str) -> str:
@@ -491,7 +496,7 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -567,7 +572,7 @@ class PrivateRidge(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -649,7 +654,7 @@ class PrivateLasso(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -706,7 +711,7 @@ class PrivateElasticNet(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -786,7 +791,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -899,7 +904,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,

@@ -8,6 +8,7 @@ numbers_in         The cells of a column as floats, NaN for those that cannot be
 CategoricalColumn  A label with a public vocabulary
 Column             A numeric or a categorical column
 NumericColumn      A number with a public range
+MISSING_VALUE      The name of the indicator of missing values
 OTHER              The category of texts that a schema does not list
 Schema             The public description of a table
 cells_of           One column of the table as a one-dimensional array
@@ -23,6 +24,7 @@ schema_to_toml     Write a schema as TOML
 
 from hushfit.data.schema._cells import label_of, listed, number_of, numbers_in
 from hushfit.data.schema._schema import (
+    MISSING_VALUE,
     OTHER,
     CategoricalColumn,
     Column,
@@ -42,6 +44,7 @@ from hushfit.data.schema._schema_file import (
 )
 
 __all__ = [
+    "MISSING_VALUE",
     "OTHER",
     "UNIT",
     "CategoricalColumn",
