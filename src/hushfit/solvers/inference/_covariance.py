@@ -10,7 +10,7 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.release import Moments
-from hushfit.solvers.inference._metric import Seen
+from hushfit.solvers.inference._metric import Seen, intercept_direction
 
 COVARIANCES = ("model", "robust")
 
@@ -89,7 +89,12 @@ def covariance(look: Look, kind: str, dispersed: bool) -> Covariance:
     inverse = np.linalg.inv(seen.floored())
     step = -inverse @ score
     theta = np.linalg.solve(look.images.T, look.w) + step
-    variance = _variance_of_scores(seen.matrix, spread, kind, dispersed)
+    if kind == "robust":
+        variance = _positive(spread)
+    else:
+        variance = _positive(seen.matrix)
+        if dispersed:
+            variance = variance * _dispersion(look, seen.matrix, exact=s == 0)
     sampling = inverse @ variance @ inverse
     once = sampling + s**2 * inverse @ inverse
     # Noise of the curvature turns the step, and all that is still unknown of it.
@@ -108,13 +113,15 @@ def covariance(look: Look, kind: str, dispersed: bool) -> Covariance:
     )
 
 
-def _variance_of_scores(curvature: Matrix, spread: Matrix, kind: str, dispersed: bool) -> Matrix:
-    if kind == "robust":
-        return _positive(spread)
-    if not dispersed:
-        return _positive(curvature)
-    ratio = max(float(np.trace(spread)), 0.0) / max(float(np.trace(curvature)), 1e-300)
-    return _positive(curvature) * ratio
+def _dispersion(look: Look, curvature: Matrix, exact: bool) -> float:
+    """Variance of the residuals over their curvature, in the units of a look: weighted by squared
+    images, which noise disturbs least; without noise by nothing, as is usual.
+    """
+    spread = look.moments.spread
+    if exact:
+        a = intercept_direction(look.images)
+        return float(a @ spread @ a) / float(a @ curvature @ a)
+    return max(float(np.trace(spread)), 0.0) / max(float(np.trace(curvature)), 1e-300)
 
 
 def _positive(matrix: Matrix) -> Matrix:

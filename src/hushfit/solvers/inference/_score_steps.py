@@ -53,8 +53,8 @@ _POOLED = 2
 _MARGIN_VARIANCE, _INTERCEPT_VARIANCE, _AGEING = 2.0, 16.0, 2.0
 # Residuals of least squares are clipped to so many of their standard deviations.
 _RESIDUALS, _LEAST_UNIT = 4.0, 0.02
-# Without noise: looks, and a unit that no residual of a target in [-1, 1] exceeds.
-_EXACT_LOOKS, _EXACT_UNIT = 15, 100.0
+# Without noise: looks, and a unit that residuals of targets in [-1, 1] hardly exceed.
+_EXACT_LOOKS, _EXACT_UNIT = 15, 4.0
 
 
 @dataclass(frozen=True)
