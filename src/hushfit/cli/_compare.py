@@ -10,7 +10,7 @@ import numpy as np
 
 from hushfit._typing import IntVector
 from hushfit.data.rows import PersonIndex
-from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from hushfit.data.schema import CategoricalColumn, OrdinalTarget, Schema, Target
 from hushfit.data.tables import Table, codes_of, numbers_of, table_batches
 from hushfit.unit import PrivacyUnit
 
@@ -129,7 +129,7 @@ class PersonCounts:
 class _Tally:
     """Counts of one column so far."""
 
-    column: Column
+    column: Target
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
             ("rows", "missing", "unreadable", "outside", "unlisted"), 0
@@ -140,23 +140,31 @@ class _Tally:
     def add(self, cells: Any) -> None:
         missing = _missing(cells)
         self._add(rows=len(cells), missing=int(missing.sum()))
-        if isinstance(self.column, NumericColumn):
+        labels = self._labels
+        if labels is not None:
+            codes: IntVector = codes_of(cells, labels)
+            self._add(unlisted=int(((codes == len(labels.categories)) & ~missing).sum()))
+            self.seen.update(np.unique(codes).tolist())
+        elif not isinstance(self.column, CategoricalColumn | OrdinalTarget):
             numbers = numbers_of(cells, self.column)
             outside = (numbers < self.column.low) | (numbers > self.column.high)
             self._add(
                 unreadable=int((np.isnan(numbers) & ~missing).sum()), outside=int(outside.sum())
             )
-        else:
-            codes: IntVector = codes_of(cells, self.column)
-            self._add(unlisted=int(((codes == len(self.column.categories)) & ~missing).sum()))
-            self.seen.update(np.unique(codes).tolist())
+
+    @property
+    def _labels(self) -> CategoricalColumn | None:
+        """The labels or grades; None for numbers."""
+        if isinstance(self.column, OrdinalTarget):
+            return self.column.labels
+        return self.column if isinstance(self.column, CategoricalColumn) else None
 
     def _add(self, **found: int) -> None:
         for name, count in found.items():
             self.counts[name] += count
 
     def result(self) -> ColumnCounts:
-        categories = self.column.categories if isinstance(self.column, CategoricalColumn) else ()
+        categories = () if self._labels is None else self._labels.categories
         unused = tuple(category for k, category in enumerate(categories) if k not in self.seen)
         return ColumnCounts(self.column.name, **self.counts, unused=unused)
 

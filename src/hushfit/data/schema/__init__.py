@@ -7,9 +7,12 @@ number_of          A cell as a number, NaN for what cannot be read as one
 numbers_in         The cells of a column as floats, NaN for those that cannot be read as numbers
 CategoricalColumn  A label with a public vocabulary
 Column             A numeric or a categorical column
+CountTarget        A count from 0 to a public cap, as a target
 NumericColumn      A number with a public range
 OTHER              The category of texts that a schema does not list
+OrdinalTarget      Ordered grades, as a target
 Schema             The public description of a table
+Target             A column to predict
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
 UNIT               The name of the unit of privacy among unconfirmed names
@@ -26,8 +29,11 @@ from hushfit.data.schema._schema import (
     OTHER,
     CategoricalColumn,
     Column,
+    CountTarget,
     NumericColumn,
+    OrdinalTarget,
     Schema,
+    Target,
     cells_of,
     encode,
 )
@@ -46,9 +52,12 @@ __all__ = [
     "UNIT",
     "CategoricalColumn",
     "Column",
+    "CountTarget",
     "NumericColumn",
+    "OrdinalTarget",
     "Schema",
     "SchemaFile",
+    "Target",
     "cells_of",
     "encode",
     "label_of",

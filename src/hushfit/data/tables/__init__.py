@@ -9,6 +9,7 @@ schema_to_toml  Write a schema as TOML
 CodedRows       The rows of one or more tables as a source
 RowCodec        Packs rows of a table, and unpacks them into sparse features
 codes_of        Position of each cell in the vocabulary
+target_values   Class numbers, positions of grades or numbers of a target
 numbers_of      Cells as floats, NaN for what is missing or unreadable
 FORMATS         Formats of table files
 STDIN           The name that stands for standard input
@@ -20,7 +21,13 @@ table_batches   Read a table in record batches
 """
 
 from hushfit.data.schema import SchemaFile, parse_schema, read_schema, schema_hash, schema_to_toml
-from hushfit.data.tables._encoded_rows import CodedRows, RowCodec, codes_of, numbers_of
+from hushfit.data.tables._encoded_rows import (
+    CodedRows,
+    RowCodec,
+    codes_of,
+    numbers_of,
+    target_values,
+)
 from hushfit.data.tables._files import (
     FORMATS,
     STDIN,
@@ -48,4 +55,5 @@ __all__ = [
     "schema_hash",
     "schema_to_toml",
     "table_batches",
+    "target_values",
 ]
