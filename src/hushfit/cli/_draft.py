@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hushfit.cli._draft_target import NOTES as TARGET_NOTES
+from hushfit.cli._draft_target import drafted_target
 from hushfit.data.rows import PersonIndex
 from hushfit.data.schema import (
     OTHER,
@@ -128,7 +130,7 @@ class ColumnDraft:
 
 
 def draft_schema(
-    tables: Sequence[Table], target: str, watch: Watch | None
+    tables: Sequence[Table], target: str, watch: Watch | None, target_kind: str | None = None
 ) -> tuple[SchemaFile, DraftNotes]:
     """A schema with everything in it marked as unconfirmed."""
     drafts = scanned(tables, watch)
@@ -137,7 +139,7 @@ def draft_schema(
         raise InvalidArgument(
             f"the table has no column {target!r} to predict. Its columns: {known}."
         )
-    return _assembled(drafts, target)
+    return _assembled(drafts, target, target_kind)
 
 
 def scanned(tables: Sequence[Table], watch: Watch | None) -> dict[str, ColumnDraft]:
@@ -150,7 +152,9 @@ def scanned(tables: Sequence[Table], watch: Watch | None) -> dict[str, ColumnDra
     return drafts
 
 
-def _assembled(drafts: dict[str, ColumnDraft], target: str) -> tuple[SchemaFile, DraftNotes]:
+def _assembled(
+    drafts: dict[str, ColumnDraft], target: str, target_kind: str | None
+) -> tuple[SchemaFile, DraftNotes]:
     notes = DraftNotes()
     columns = []
     ids = {
@@ -166,20 +170,14 @@ def _assembled(drafts: dict[str, ColumnDraft], target: str) -> tuple[SchemaFile,
             notes.kept[name] = _note(draft)
         elif name not in (target, person):
             notes.dropped[name] = _reason(draft, name in ids)
-    labels = tuple(sorted(drafts[target].labels.values()))
-    if not 2 <= len(labels) <= _MAX_CATEGORIES:
-        raise InvalidArgument(
-            f"the target {target!r} has "
-            f"{len(labels) if len(labels) <= _MAX_CATEGORIES else 'too many'} different labels; "
-            f"hushfit predicts 2 to {_MAX_CATEGORIES} classes. Choose another column, or group "
-            "its values."
-        )
+    predicted = drafted_target(drafts[target], target, target_kind)
+    notes.kept[target] = TARGET_NOTES[predicted.kind]
     if not columns:
         raise InvalidArgument(
             "no column is left to learn from: each looks like text or an identifier. Prepare some "
             "columns."
         )
-    schema = Schema(tuple(columns), CategoricalColumn(target, labels), person=person)
+    schema = Schema(tuple(columns), predicted, person=person)
     unit = () if person is None else (UNIT,)
     return SchemaFile(schema, (*unit, target, *(column.name for column in columns))), notes
 

@@ -58,6 +58,7 @@ _CHECK_WARNING = (
     epilog="""\b
 Examples:
   hushfit schema patients.csv --target readmitted -o schema.toml
+  hushfit schema stays.csv --target days --target-kind numeric -o stays.toml
   hushfit schema ranks.csv --target grade --query query -o ranks.toml
   hushfit schema MSLR/train.txt -o ranks.toml
   hushfit schema --check patients.csv schema.toml
@@ -65,6 +66,11 @@ Examples:
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE... [SCHEMA]")
 @click.option("--target", metavar="COLUMN", help="The column to predict.")
+@click.option(
+    "--target-kind",
+    type=click.Choice(["categorical", "numeric", "count", "ordinal"]),
+    help="What the target is: classes, numbers, counts, or ordered grades.  [default: as it looks]",
+)
 @click.option(
     "--query",
     metavar="COLUMN",
@@ -115,6 +121,9 @@ def command(
     A column whose values repeat, and are many, is proposed as the column of ids of persons; one
     with another value in each row is left out. Neither is drafted as a feature.
 
+    The target may be classes, numbers with a public range, counts with a public cap, or ordered
+    grades. The draft takes what it looks like; --target-kind decides otherwise.
+
     With --query the draft is of lists of documents, for a ranking model: the numeric columns are
     features. LETOR (SVMlight) text, with lines such as `2 qid:10 1:0.5`, needs neither --target nor
     --query.
@@ -147,6 +156,7 @@ def _draft(
     format_: str | None,
     as_json: bool,
     target: str | None,
+    target_kind: str | None,
     query: str | None,
     output: str | None,
     overwrite: bool,
@@ -167,7 +177,7 @@ def _draft(
         return
     found = find_tables(tables, format_)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-        draft, remarks = draft_schema(found, str(target), watch)
+        draft, remarks = draft_schema(found, str(target), watch, target_kind)
     head = _HEAD + _left_out(remarks)
     notes = {"": head, UNIT: _NO_PERSON if draft.schema.person is None else _PERSON}
     write_whole(Path(output), schema_to_toml(draft, {**notes, **remarks.kept}))
@@ -352,8 +362,8 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
 
 
 def _summary(column: dict[str, Any]) -> str:
-    if column["kind"] == "numeric":
-        return f"{column['low']:g} to {column['high']:g}"
-    shown = ", ".join(column["categories"][:4])
+    if "high" in column:
+        return f"{column.get('low', 0):g} to {column['high']:g}"
+    shown = (" < " if column["kind"] == "ordinal" else ", ").join(column["categories"][:4])
     more = len(column["categories"]) - 4
     return f"{shown}, and {more} more" if more > 0 else shown
