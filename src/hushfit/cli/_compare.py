@@ -153,7 +153,8 @@ class _Tally:
         self._add(rows=len(cells), missing=int(missing.sum()))
         match self.column:
             case NumericColumn():
-                numbers = numbers_of(cells, self.column)
+                read = numbers_of(cells, self.column, self.column.decimal)
+                numbers = self.column.numbers(read)
                 self._count(numbers, self.column.low, self.column.high, missing)
             case DateColumn():
                 self._count(days_of(cells, self.column), *self.column.ends, missing)
