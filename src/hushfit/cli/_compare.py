@@ -161,16 +161,16 @@ class _Tally:
             self.seen.update(np.unique(codes).tolist())
             return
         match self.column:
-            case NumericColumn() | CountTarget():
-                column = (
-                    self.column.numbers if isinstance(self.column, CountTarget) else self.column
-                )
-                self._count(numbers_of(cells, column), column.low, column.high, missing)
+            case NumericColumn():
+                self._count_numbers(cells, self.column, missing)
+            case CountTarget():
+                self._count_numbers(cells, self.column.numbers, missing)
             case DateColumn():
                 self._count(days_of(cells, self.column), *self.column.ends, missing)
 
     def _count_numbers(self, cells: Any, column: NumericColumn, missing: BoolVector) -> None:
-        self._count(numbers_of(cells, column), column.low, column.high, missing)
+        numbers = column.numbers(numbers_of(cells, column, column.decimal))
+        self._count(numbers, column.low, column.high, missing)
 
     def _count(self, numbers: Vector, low: float, high: float, missing: BoolVector) -> None:
         outside = (numbers < low) | (numbers > high)

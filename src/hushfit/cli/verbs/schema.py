@@ -45,6 +45,8 @@ _LISTS_HEAD = (
     "Documents of one query must be in adjacent rows."
 )
 
+_WIDEST = 60
+
 _CHECK_WARNING = (
     "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
     "data alone. Do not publish them, and "
@@ -343,16 +345,9 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
             }
         )
         return
-    rows = [
-        [name, column["kind"], _summary(column)] for name, column in described["columns"].items()
-    ]
-    rows.append(
-        [
-            f"{described['target']['name']} (target)",
-            described["target"]["kind"],
-            _summary(described["target"]),
-        ]
-    )
+    target = draft.schema.target
+    rows = [[column.name, column.kind, _brief(column.stated)] for column in draft.schema.columns]
+    rows.append([f"{target.name} (target)", target.kind, _brief(target.stated)])
     if draft.schema.person is not None:
         rows.append([f"{draft.schema.person} (person)", "id", "proposed: its values repeat"])
     print_table(f"Draft of {output}", ["column", "kind", "drafted"], rows)
@@ -361,9 +356,6 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
     print_message(_WARNING, word="warning")
 
 
-def _summary(column: dict[str, Any]) -> str:
-    if "high" in column:
-        return f"{column.get('low', 0):g} to {column['high']:g}"
-    shown = (" < " if column["kind"] == "ordinal" else ", ").join(column["categories"][:4])
-    more = len(column["categories"]) - 4
-    return f"{shown}, and {more} more" if more > 0 else shown
+def _brief(stated: str) -> str:
+    """What is stated about a column, in one line of a table."""
+    return stated if len(stated) <= _WIDEST else f"{stated[: _WIDEST - 4].rstrip()} ..."

@@ -426,6 +426,11 @@ class CountTarget:
         """The counts as numbers."""
         return NumericColumn(self.name, self.low, self.high)
 
+    @property
+    def stated(self) -> str:
+        """What the schema states about it, in words."""
+        return f"0 to {self.high:g}"
+
 
 @dataclass(frozen=True)
 class OrdinalTarget:
@@ -471,6 +476,11 @@ class OrdinalTarget:
     def high(self) -> float:
         """Position of the highest grade."""
         return float(len(self.categories) - 1)
+
+    @property
+    def stated(self) -> str:
+        """What the schema states about it, in words."""
+        return " < ".join(self.categories)
 
     def nearest(self, positions: Any) -> AnyArray:
         """The grade next to each position.

@@ -41,6 +41,7 @@ from hushfit.data.schema import (
     Schema,
     Target,
     listed,
+    numbers_in,
 )
 from hushfit.data.tables._files import (
     Table,
@@ -505,13 +506,14 @@ def target_values(cells: Any, target: Target) -> Vector:
         codes = codes_of(cells, labels)
         return np.where(codes < len(labels.categories), codes, np.nan)
     numeric = target.numbers if isinstance(target, CountTarget) else target
-    return np.clip(numbers_of(cells, numeric), target.low, target.high)
+    read = numeric.numbers(numbers_of(cells, numeric, numeric.decimal))
+    return np.clip(read, target.low, target.high)
 
 
 def words_of(cells: Any, column: Column) -> list[AnyArray]:
     """The words of a column in packed rows, computed for the distinct cells of the batch."""
     if isinstance(column, NumericColumn):
-        return column.words(numbers_of(cells, column))
+        return column.words(numbers_of(cells, column, column.decimal))
     distinct, place = _distinct(cells, column)
     return [word[place] for word in column.words(_and_missing(distinct))]
 
@@ -528,7 +530,7 @@ def days_of(cells: Any, column: DateColumn) -> Vector:
     return column.days(_and_missing(distinct))[place]
 
 
-def numbers_of(cells: Any, column: NumericColumn) -> Vector:
+def numbers_of(cells: Any, column: Column, decimal: str = ".") -> Vector:
     """Cells as floats, NaN for what is missing or unreadable."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
@@ -536,25 +538,24 @@ def numbers_of(cells: Any, column: NumericColumn) -> Vector:
         raise _unfit(
             cells, column, "a number", 'Store it as a number, or make it kind = "date" or "hashed"'
         )
-    texts = pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)
+    if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
+        if decimal != ".":
+            return _each_read(cells, column, decimal)
+        cells = pc.utf8_trim_whitespace(cells)
+        cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
     try:
-        if texts:
-            if column.decimal != ".":
-                return _each_read(cells, column)
-            cells = pc.utf8_trim_whitespace(cells)
-            cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
         numbers = pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False)
-        return column.numbers(np.asarray(numbers, dtype=np.float64))
+        return np.asarray(numbers, dtype=np.float64)
     except pa.ArrowException:
         # Some cell is not a plain number: read the distinct ones as Python does. Both readers agree
         # wherever both can read.
-        return _each_read(cells, column)
+        return _each_read(cells, column, decimal)
 
 
-def _each_read(cells: Any, column: NumericColumn) -> Vector:
+def _each_read(cells: Any, column: Column, decimal: str) -> Vector:
     """Cells as floats, each distinct one read as Python does."""
     distinct, place = _distinct(cells, column)
-    return column.numbers(_and_missing(distinct))[place]
+    return np.append(numbers_in(distinct, decimal), np.nan)[place]
 
 
 def _and_missing(distinct: AnyArray) -> AnyArray:
