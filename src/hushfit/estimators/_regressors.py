@@ -151,6 +151,9 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
     alpha: Any = "auto"
     positive: bool = False
     features: Any = "linear"  # of classes that do not take it
+    # Of fits on rows that are used as they are.
+    feature_map_: FeatureMap | None = None
+    row_profile_: RowProfile = RowProfile()
     _engine: ClassVar[type[WhitenedLeastSquares] | type[WhitenedPoisson]] = WhitenedLeastSquares
 
     epsilon: float
@@ -278,9 +281,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         coef, intercept = in_original_units(fit.result.w, problem, units)
         multipliers = {made.name: made.noise_multiplier for made in fit.guarantee.releases}
         self.feature_map_ = feature_map
-        self.row_profile_: RowProfile = row_profile(
-            feature_map, problem, fit.transcript, multipliers
-        )
+        self.row_profile_ = row_profile(feature_map, problem, fit.transcript, multipliers)
         wanted = additive_settings(self.features)
         if wanted is not None and isinstance(feature_map, AdditiveMap):
             coef, intercept = reshaped(
@@ -351,7 +352,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         n_features: int,
         unit: PrivacyUnit,
         scale: "TargetMap | None",
-        feature_map: FeatureMap | None,
+        feature_map: FeatureMap | None = None,
     ) -> Problem:
         return Problem(
             self._loss(settled.scaling, scale),
