@@ -106,13 +106,16 @@ def test_dense_and_sparse_rows_and_frames_give_the_same_model(kind):
         np.testing.assert_allclose(found.predict(table), dense.predict(X), atol=1e-9)
 
 
-def test_predictions_stay_in_the_range_and_rows_with_missing_values_get_the_constant():
+def test_predictions_stay_in_the_range_and_missing_values_are_treated_as_stated():
     X, y = people(1000)
-    fitted = model().fit(X, y)
+    fitted, zero = model().fit(X, y), model(nonfinite="zero").fit(X, y)
     far = X + np.array([1000.0, -1e6, 0.0])
     assert np.abs(fitted.predict(far)).max() <= 6
+    X[0, 0] = 45.0  # the middle of its range
+    filled = fitted.predict(X)[0]
     X[0, 0] = np.nan
-    np.testing.assert_allclose(fitted.predict(X)[0], fitted.intercept_)
+    np.testing.assert_allclose(fitted.predict(X)[0], filled)
+    np.testing.assert_allclose(zero.predict(X)[0], zero.intercept_)
 
 
 def test_missing_values_get_an_indicator_where_settings_say_so():

@@ -75,7 +75,7 @@ CASES = [
         HOLED,
         y,
         NonFiniteRecords,
-        ["NaN", "nonfinite='zero'"],
+        ["NaN", "nonfinite='fill'"],
     ),
     (
         "unknown treatment of nan",

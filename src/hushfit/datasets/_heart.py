@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hushfit._typing import AnyArray
-from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
+from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 from hushfit.errors import InvalidArgument
 
 # Codes as the UCI page explains them. It gives no ranges, so these are round numbers from clinical
@@ -124,13 +124,14 @@ def _read(path: Path, rows: int) -> Heart:
     return Heart(columns, np.where(values[:, 13] > 0, "present", "absent"))
 
 
-def _decoded(column: CategoricalColumn | NumericColumn, values: AnyArray) -> AnyArray:
+def _decoded(column: Column, values: AnyArray) -> AnyArray:
     place, first = _PLACES[column.name]
     cells = values[:, place]
     if isinstance(column, CategoricalColumn):
         codes = np.where(np.isnan(cells), len(column.categories), cells - first).astype(int)
         return np.asarray(np.array([*column.categories, "?"])[codes])
-    return np.asarray(np.where((cells == 0) & (column.low > 0), np.nan, cells))
+    positive = isinstance(column, NumericColumn) and column.low > 0
+    return np.asarray(np.where((cells == 0) & positive, np.nan, cells))
 
 
 def simulate_heart(seed: int = 0) -> dict[str, Heart]:

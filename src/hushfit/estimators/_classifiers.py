@@ -17,6 +17,7 @@ from hushfit.estimators._features import (
     additive_settings,
     columns_of,
     feature_map_of,
+    filled_by,
     refuse_shapes_of_several_classes,
     reshaped,
     row_profile,
@@ -32,6 +33,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
+from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.features import CLASSIFICATION, AdditiveMap, FeatureMap, InputColumn, RowProfile
@@ -73,7 +75,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         feature_bounds: Any = None,
         classes: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -256,6 +258,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         labels = encode_labels(y, classes)
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self.feature_map(n_units, columns)
+        X = without_gaps(X, self.nonfinite, bounds, filled_by(feature_map, X.shape[1]))
         source = as_source(
             X,
             labels,
@@ -323,9 +326,8 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
 
         Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)``
         divided by each row's length (with the intercept's 1 in it, after ``feature_bounds``); with
-        a feature map, of the mapped row. A row
-        with a missing or infinite value is the zero record here too: it lies on every boundary,
-        unless ``nonfinite="raise"``. A column of ids that was no feature in training is left out.
+        a feature map, of the mapped row. Missing values are treated as in training: see
+        ``nonfinite``. A column of ids that was no feature in training is left out.
 
         Parameters
         ----------
@@ -347,6 +349,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
                 ensure_all_finite=self.nonfinite == "raise",
             )
         bounds = self._bounds(X.shape[1])
+        X = without_gaps(X, self.nonfinite, bounds, filled_by(self.feature_map_, X.shape[1]))
         source = as_source(
             X,
             np.zeros(X.shape[0]),
@@ -429,10 +432,8 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
             public.append(f"the range of every column, {given}")
         if self.features != "linear":
             public.append("the feature map, which no row enters")
-        notes = [
-            "Records are scaled to unit length; one with a missing or infinite value counts as the "
-            "zero record."
-        ]
+        rule = stated_rule(self.nonfinite, self.feature_bounds is not None)
+        notes = [f"Records are scaled to unit length; {rule}."]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")
         return Terms(
@@ -481,9 +482,12 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         Public label set. None reads it from ``y`` and warns: a label that only one row has would be
         revealed.
     fit_intercept : bool, default=True
-    nonfinite : {"zero", "raise"}, default="zero"
-        What becomes of a record with a NaN or infinite value: it counts as the zero record, or the
-        fit is refused.
+    nonfinite : {"fill", "zero", "raise"}, default="fill"
+        What becomes of a missing value (NaN): it is filled with the middle of its range, or with 0
+        without ``feature_bounds``, as infinite values then are. Or its whole record counts as the
+        zero record, or the fit is refused. If the absence of a value says something, name the
+        column in ``missing`` of `hushfit.preprocessing.BoundedScaler` or of
+        `hushfit.features.AdditiveFeatures`: it then gets an indicator.
     person_weight : {"mean", "cap"}, default="mean"
         Contribution bounding of a fit with ``groups``, whose privacy unit is one person: what a row
         of a person with k rows weighs. ``"mean"``: 1 / k, so that every person counts once.

@@ -131,6 +131,15 @@ def _bounded(feature_map: FeatureMap) -> FeatureMap:
     return feature_map
 
 
+def filled_by(feature_map: FeatureMap | None, n_features: int) -> list[int]:
+    """Columns whose missing values the map fills itself: of a map of the caller's, all of them."""
+    if feature_map is None:
+        return []
+    if not isinstance(feature_map, AdditiveMap):
+        return list(range(n_features))
+    return [j for j, fill in enumerate(feature_map.fills) if fill is not None]
+
+
 def refuse_shapes_of_several_classes(features: Any, n_classes: int) -> None:
     """Refuse monotone shapes where they have no meaning."""
     settings = additive_settings(features)

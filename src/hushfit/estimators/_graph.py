@@ -67,7 +67,7 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
         feature_bounds: Any = None,
         classes: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,

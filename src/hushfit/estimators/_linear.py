@@ -10,11 +10,10 @@ from sklearn.utils.validation import validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds, SignedBounds
-from hushfit.errors import InvalidArgument, NonFiniteRecords
+from hushfit.errors import InvalidArgument
+from hushfit.estimators._missing import check_rule
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
 from hushfit.problem import Problem
-
-_NONFINITE = ("zero", "raise")
 
 
 def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> Penalty:
@@ -27,10 +26,7 @@ def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> 
 
 def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray]:
     """Rows and labels as arrays; no message reveals a value."""
-    if estimator.nonfinite not in _NONFINITE:
-        raise InvalidArgument(
-            f"nonfinite={estimator.nonfinite!r} is not known. Use 'zero' or 'raise'."
-        )
+    check_rule(estimator.nonfinite)
     with no_cell_quoted():
         X, y = validate_data(
             estimator,
@@ -42,12 +38,6 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
             ensure_all_finite=False,
             ensure_min_samples=2,
             **options,
-        )
-    if estimator.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
-        raise NonFiniteRecords(
-            "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so "
-            "that such a record counts as the zero record. (This error reveals something about "
-            "the rows to whoever sees it.)"
         )
     return X, y
 

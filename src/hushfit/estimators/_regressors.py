@@ -28,6 +28,7 @@ from hushfit.estimators._features import (
     additive_settings,
     columns_of,
     feature_map_of,
+    filled_by,
     is_linear,
     reshaped,
     row_profile,
@@ -40,6 +41,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
+from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
 from hushfit.features import REGRESSION, AdditiveMap, FeatureMap, InputColumn, RowProfile
@@ -258,6 +260,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         columns = self._columns(bounds, input_names(self))
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self._feature_map(n_units, columns)
+        X = without_gaps(X, self.nonfinite, bounds, filled_by(feature_map, X.shape[1]))
         scale = self._scale(y)
         bounded = settled.scaling is RecordScaling.BOUNDED
         source = as_source(
@@ -386,7 +389,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         """Predicted target of each row, inside the range of the targets.
 
         Columns are first clipped to their ranges. A column of ids that was no feature in training
-        is left out. A row with a missing value gets the prediction of the middle of the ranges.
+        is left out. Missing values are treated as in training: see ``nonfinite``.
 
         Parameters
         ----------
@@ -407,6 +410,8 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=self.nonfinite == "raise",
             )
+        made = self.feature_map_
+        X = without_gaps(X, self.nonfinite, self._fitted_bounds, filled_by(made, X.shape[1]))
         margins, middle = self._margins(X)
         margins = np.where(np.isfinite(margins), margins, middle)
         return np.clip(self._mean(margins), self._fitted_scale.low, self._fitted_scale.high)
@@ -472,20 +477,22 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
             public.append(f"the range of every column, {given}")
         if not is_linear(self.features):
             public.append("the feature map, which no row enters")
+        bounded = scaling is RecordScaling.BOUNDED
         note = (
             "Records keep their lengths; entries are clipped to the ranges of the columns and "
-            "targets to theirs; one with a missing value counts as the zero record."
-            if scaling is RecordScaling.BOUNDED
+            "targets to theirs"
+            if bounded
             else "Records are scaled to unit length and their targets with them, so long rows "
-            "weigh less; one with a missing or infinite value counts as the zero record."
+            "weigh less"
         )
+        rule = stated_rule(self.nonfinite, bounded or self.feature_bounds is not None)
         return Terms(
             budget,
             type(self).__name__,
             Randomness.of(self.random_state),
             self.ledger,
             tuple(public),
-            (note,),
+            (f"{note}; {rule}.",),
         )
 
     def _public_targets(self, given: str) -> str:
@@ -600,7 +607,7 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -686,7 +693,7 @@ class PrivateRidge(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -770,7 +777,7 @@ class PrivateLasso(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -827,7 +834,7 @@ class PrivateElasticNet(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -915,7 +922,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,
@@ -1038,7 +1045,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         solver: Any = "auto",
         feature_bounds: Any = None,
         fit_intercept: bool = True,
-        nonfinite: str = "zero",
+        nonfinite: str = "fill",
         person_weight: str = "mean",
         rows_per_person: int | None = None,
         ledger: Any = None,

@@ -4,15 +4,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hushfit.data import FeatureBounds
 from hushfit.estimators import features_of, split_groups
-from hushfit.preprocessing._rows import certified_norm, check_settings, filled, read_rows, shortened
+from hushfit.preprocessing._rows import (
+    IndicatorNames,
+    certified_norm,
+    check_settings,
+    filled,
+    flagged_columns,
+    read_rows,
+    shortened,
+    with_indicators,
+)
 
 
-class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BoundedScaler(IndicatorNames, TransformerMixin, BaseEstimator):
     """Clip every column to its public range and map it to [0, 1].
 
     Nothing is learnt from the rows, so it costs nothing.
@@ -21,9 +30,11 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     bounds : (low, high), or one pair per column
         Known without reading the rows. A sparse matrix needs ranges that start at 0.
-    missing : {"keep", "middle"}, default="keep"
-        What becomes of a missing value: it stays, and the estimators count its row as the zero
-        record; or it becomes 0.5.
+    missing : {"middle", "indicator", "keep"} or list of columns, default="middle"
+        What becomes of a missing value: it becomes 0.5. A list of columns, by name or number, gives
+        each of these an indicator too, ``name=<missing>``, after the scaled columns; with
+        "indicator" every column has one. With "keep" it stays, for an estimator that fills it.
+        Which columns may have missing values is public: list what is known without looking.
     max_row_norm : float, optional
         Rows longer than this are scaled down to it. None sets no limit.
 
@@ -44,7 +55,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     __metadata_request__fit: ClassVar = {"groups": False}
 
     def __init__(
-        self, bounds: Any = (0.0, 1.0), missing: str = "keep", max_row_norm: float | None = None
+        self, bounds: Any = (0.0, 1.0), missing: Any = "middle", max_row_norm: float | None = None
     ) -> None:
         self.bounds = bounds
         self.missing = missing
@@ -71,7 +82,8 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = read_rows(self, X, reset=True)
         bounds = FeatureBounds.parse(self.bounds, X.shape[1])
         self.low_, self.high_ = bounds.low, bounds.high
-        self.row_norm_ = certified_norm(X.shape[1], self.max_row_norm)
+        self._flagged = flagged_columns(self, self.missing)
+        self.row_norm_ = certified_norm(X.shape[1] + len(self._flagged), self.max_row_norm)
         self._sparse = issparse(X)
         return self
 
@@ -84,16 +96,15 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        array or CSR matrix of the same shape
-            Entries in [0, 1], or missing.
+        array or CSR matrix
+            Entries in [0, 1]; with "keep", or missing.
         """
         check_is_fitted(self)
         X = read_rows(self, features_of(X, self._id_column), reset=False)
         bounds = FeatureBounds(self.low_, self.high_)
         scaled = bounds.apply_sparse(X) if issparse(X) else bounds.apply(X)
-        return shortened(
-            filled(scaled, np.full(len(self.low_), 0.5), self.missing), self.max_row_norm
-        )
+        scaled = filled(scaled, np.full(len(self.low_), 0.5), self.missing)
+        return shortened(with_indicators(scaled, X, self._flagged), self.max_row_norm)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hushfit._typing import Vector
@@ -13,12 +13,15 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators import PersonSettings, features_of, persons_in, split_groups
 from hushfit.preprocessing._quantiles import FIRST_EDGES, Spread, significant
 from hushfit.preprocessing._rows import (
+    IndicatorNames,
     certified_norm,
     check_settings,
     column_terms,
     filled,
+    flagged_columns,
     read_rows,
     shortened,
+    with_indicators,
 )
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.release import ColumnHistogram, Contract, Door, Plan, Planned, Quote
@@ -31,7 +34,7 @@ _PIECES = 64
 _NARROWEST = 1e-12
 
 
-class PrivateQuantileScaler(PersonSettings, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class PrivateQuantileScaler(PersonSettings, IndicatorNames, TransformerMixin, BaseEstimator):
     r"""Clip every column to two private quantiles and map it to [0, 1].
 
     No range need be known. Two noisy histograms of all columns at once: the first has a bin for
@@ -51,9 +54,9 @@ class PrivateQuantileScaler(PersonSettings, OneToOneFeatureMixin, TransformerMix
     epsilon : float, default=0.3
     delta : float, default=1e-6
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-    missing : {"keep", "middle"}, default="keep"
-        What becomes of a missing value: it stays, and the estimators count its row as the zero
-        record; or it takes the private median of its column. It is in no bin of the histograms.
+    missing : {"middle", "indicator", "keep"} or list of columns, default="middle"
+        What becomes of a missing value: it takes the private median of its column. The other
+        choices are those of `BoundedScaler`. It is in no bin of the histograms.
     max_row_norm : float, optional
         Rows longer than this are scaled down to it.
     person_weight, rows_per_person
@@ -94,7 +97,7 @@ class PrivateQuantileScaler(PersonSettings, OneToOneFeatureMixin, TransformerMix
         epsilon: float = 0.3,
         delta: float = 1e-6,
         adjacency: str = "replace-one",
-        missing: str = "keep",
+        missing: Any = "middle",
         max_row_norm: float | None = None,
         person_weight: str = "mean",
         rows_per_person: int | None = None,
@@ -132,6 +135,7 @@ class PrivateQuantileScaler(PersonSettings, OneToOneFeatureMixin, TransformerMix
         persons = persons_in(self, ids)
         X = read_rows(self, X, reset=True)
         d = X.shape[1]
+        self._flagged = flagged_columns(self, self.missing)
         source = as_source(X, np.zeros(X.shape[0]), fit_intercept=False, persons=persons)
         terms = column_terms(self, "A missing value is in no cell.")
         quote = self.quote(source.n_units, d, source.privacy_unit.is_person)
@@ -139,7 +143,7 @@ class PrivateQuantileScaler(PersonSettings, OneToOneFeatureMixin, TransformerMix
         contract = Contract.signed(source, quote, relation, terms)
         self._sparse = issparse(X)
         self._learn(spreads_of(contract.curator, d), self._sparse)
-        self.row_norm_ = certified_norm(d, self.max_row_norm)
+        self.row_norm_ = certified_norm(d + len(self._flagged), self.max_row_norm)
         self.privacy_: Guarantee = contract.guarantee
         return self
 
@@ -206,18 +210,19 @@ class PrivateQuantileScaler(PersonSettings, OneToOneFeatureMixin, TransformerMix
 
         Returns
         -------
-        array or CSR matrix of the same shape
-            Entries in [0, 1] (sparse: in [-1, 1]), or missing.
+        array or CSR matrix
+            Entries in [0, 1] (sparse: in [-1, 1]); with "keep", or missing.
         """
         check_is_fitted(self)
         X = read_rows(self, features_of(X, self.privacy_.unit.column), reset=False)
-        X = filled(X, self._median, self.missing)
+        scaled = self._scaled(filled(X, self._median, self.missing))
+        return shortened(with_indicators(scaled, X, self._flagged), self.max_row_norm)
+
+    def _scaled(self, X: Any) -> Any:
         if issparse(X):
             high = self.high_[X.indices]
             values = np.clip(X.data, -high, high, dtype=np.float64) / high
-            return shortened(
-                type(X)((values, X.indices, X.indptr), shape=X.shape), self.max_row_norm
-            )
+            return type(X)((values, X.indices, X.indptr), shape=X.shape)
         scaled: Any = np.clip(X, self.low_, self.high_, dtype=np.float64)
         scaled -= self.low_
         scaled /= self.high_ - self.low_
@@ -225,7 +230,7 @@ class PrivateQuantileScaler(PersonSettings, OneToOneFeatureMixin, TransformerMix
             for j, spread in enumerate(self.spreads_):
                 if spread is not None:
                     scaled[:, j] = self._ranks(X[:, j], spread)
-        return shortened(np.clip(scaled, 0.0, 1.0), self.max_row_norm)
+        return np.clip(scaled, 0.0, 1.0)
 
     def _ranks(self, values: Vector, spread: Spread) -> Vector:
         low, high = self.quantiles

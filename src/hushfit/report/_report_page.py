@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hushfit.data import FeatureBounds
-from hushfit.data.schema import CategoricalColumn, NumericColumn
+from hushfit.data.schema import DateColumn, NumericColumn
 from hushfit.features import AdditiveMap, KnotMasses, RowProfile, hat_means
 from hushfit.models import Model
 from hushfit.privacy import Guarantee, labels_only, replaces_one
@@ -369,6 +369,9 @@ def _ranges(model: Model) -> dict[int, tuple[str, str, str]]:
             if isinstance(column, NumericColumn):
                 low, middle, high = column.original(thirds)
                 found[at] = (_short(low), _short(middle), _short(high))
+            elif isinstance(column, DateColumn) and column.parts[0] == "since":
+                low, middle, high = column.original(thirds)
+                found[at] = (low, middle, high)
             at += len(column.feature_names)
     elif fitted.feature_bounds is not None:
         bounds = FeatureBounds.parse(fitted.feature_bounds, int(fitted.n_features_in_))
@@ -512,7 +515,7 @@ def _public(model: Model) -> str:
     if model.schema is not None:
         rows = "".join(
             f'<tr><td class="name">{escape(c.name)}</td><td>{c.kind}</td>'
-            f"<td>{escape(_stated(c))}</td></tr>"
+            f"<td>{escape(c.stated)}</td></tr>"
             for c in model.schema.columns
         )
         table = (
@@ -525,16 +528,6 @@ def _public(model: Model) -> str:
             "</details>"
         )
     return section("public", "What was assumed public", body, long=True)
-
-
-def _stated(column: NumericColumn | CategoricalColumn) -> str:
-    if isinstance(column, CategoricalColumn):
-        return ", ".join(column.categories)
-    fill = "" if column.fill is None else f", missing becomes {column.fill:g}"
-    shape = "" if column.transform == "none" else f", {column.transform}"
-    whole = ", whole numbers" if column.integer else ""
-    missing = ", with an indicator of missing values" if column.missing == "indicator" else ""
-    return f"{column.low:g} to {column.high:g}{whole}{shape}{fill}{missing}"
 
 
 def _provenance(model: Model, digest: str) -> str:

@@ -6,8 +6,11 @@ listed             The cells of a column as objects
 number_of          A cell as a number, NaN for what cannot be read as one
 numbers_in         The cells of a column as floats, NaN for those that cannot be read as numbers
 CategoricalColumn  A label with a public vocabulary
-Column             A numeric or a categorical column
+Column             A column of any kind
+DateColumn         A date with a public range
+HashedColumn       A label with too many values to list, hashed to a few features
 NumericColumn      A number with a public range
+MISSING_VALUE      The name of the indicator of missing values
 OTHER              The category of texts that a schema does not list
 Schema             The public description of a table
 cells_of           One column of the table as a one-dimensional array
@@ -21,7 +24,9 @@ schema_hash        SHA-256 of a schema's contents
 schema_to_toml     Write a schema as TOML
 """
 
-from hushfit.data.schema._cells import label_of, listed, number_of, numbers_in
+from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_of, numbers_in
+from hushfit.data.schema._date_column import DateColumn
+from hushfit.data.schema._hashed_column import HashedColumn
 from hushfit.data.schema._schema import (
     OTHER,
     CategoricalColumn,
@@ -42,10 +47,13 @@ from hushfit.data.schema._schema_file import (
 )
 
 __all__ = [
+    "MISSING_VALUE",
     "OTHER",
     "UNIT",
     "CategoricalColumn",
     "Column",
+    "DateColumn",
+    "HashedColumn",
     "NumericColumn",
     "Schema",
     "SchemaFile",

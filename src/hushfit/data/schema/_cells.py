@@ -17,9 +17,14 @@ import numpy as np
 
 from hushfit._typing import Vector
 
+MISSING_VALUE = "<missing>"
+"""The name of the indicator of missing values."""
+
 # How Python and the frame libraries write a whole number, also after it became a float. A code such
 # as "007" is a text.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(\.0)?")
+# Points between groups of three digits, as in 1.234.567,8.
+_GROUPED = re.compile(r"[-+]?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]*)?")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d+))?(.*)", re.DOTALL)
 _TRUTH = {"True": "1", "False": "0", "true": "1", "false": "0"}
 # Recognised by name, so that pandas is not imported.
@@ -67,12 +72,26 @@ def number_of(cell: Any) -> float:
         return math.nan
 
 
-def numbers_in(values: Any) -> Vector:
-    """The cells of a column as floats, NaN for those that cannot be read as numbers."""
+def numbers_in(values: Any, decimal: str = ".") -> Vector:
+    """The cells of a column as floats, NaN for those that cannot be read as numbers. With a decimal
+    comma, texts are read as 1.234,5.
+    """
     array = np.asarray(values)
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
-    return np.array([number_of(cell) for cell in listed(array)], dtype=np.float64)
+    read = number_of if decimal == "." else _number_with_comma
+    return np.array([read(cell) for cell in listed(array)], dtype=np.float64)
+
+
+def _number_with_comma(cell: Any) -> float:
+    if isinstance(cell, bytes):
+        cell = _decoded(cell)
+    if not isinstance(cell, str) or cell.strip() in _TRUTH:
+        return number_of(cell)
+    text = cell.strip()
+    if _GROUPED.fullmatch(text):
+        text = text.replace(".", "")
+    return math.nan if "." in text else number_of(text.replace(",", ".", 1))
 
 
 def label_of(cell: Any) -> str | None:

@@ -9,12 +9,16 @@ the table.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
-from hushfit.data.schema._cells import label_of, listed, numbers_in
+from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_of, numbers_in
+from hushfit.data.schema._checks import refuse_nameless, settle_markers
+from hushfit.data.schema._date_column import DateColumn
+from hushfit.data.schema._hashed_column import HashedColumn
 from hushfit.errors import InvalidArgument
 from hushfit.features import InputColumn
 from hushfit.unit import ROW, PrivacyUnit
@@ -22,9 +26,9 @@ from hushfit.unit import ROW, PrivacyUnit
 __all__ = ["CategoricalColumn", "Column", "NumericColumn", "Schema", "encode"]
 
 OTHER = "<other>"
-MISSING_VALUE = "<missing>"
 FEATURES = ("linear", "additive", "centred")
 _MISSING_RULES = ("fill", "indicator")
+_MISSING_LABELS = ("other", "indicator")
 _WEIGHTS = ("person_weight", "rows_per_person")
 
 
@@ -57,6 +61,12 @@ class NumericColumn:
     integer : bool, default=False
         Whether values are whole numbers: a column of few of them needs fewer knots in an additive
         model.
+    missing_values : sequence of str or number, default=()
+        Numbers that stand for a missing value, such as -9 or 999. Texts may be listed too; a cell
+        that is no number is missing anyway.
+    decimal : {".", ","}, default="."
+        The decimal mark of cells that are texts. With "," points may group thousands, as in
+        1.234,5.
 
     Examples
     --------
@@ -74,10 +84,17 @@ class NumericColumn:
     transform: str = "none"
     missing: str = "fill"
     integer: bool = False
+    missing_values: tuple[str | float, ...] = ()
+    decimal: str = "."
     kind: ClassVar[str] = "numeric"
 
     def __post_init__(self) -> None:
-        _refuse_nameless(self.name)
+        refuse_nameless(self.name)
+        settle_markers(self)
+        if self.decimal not in (".", ","):
+            raise InvalidArgument(
+                f"column {self.name!r} has decimal={self.decimal!r}. Write '.' or ','."
+            )
         for name in ("low", "high", *(() if self.fill is None else ("fill",))):
             _refuse_what_is_no_number(getattr(self, name), f"{name} of column {self.name!r}")
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
@@ -140,10 +157,54 @@ class NumericColumn:
         X : array of shape (n,), or (n, 2) with an indicator of missing values
             The encoded column.
         """
-        v = numbers_in(values)
+        words = self.words(values)
+        return np.column_stack(words) if self.missing == "indicator" else words[0]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Features of each word: the number, and perhaps the indicator."""
+        return (1,) * len(self.feature_names)
+
+    def words(self, values: AnyArray) -> list[AnyArray]:
+        """The encoded column as words of a packed row.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+
+        Returns
+        -------
+        list of arrays of shape (n,)
+            The scaled number, and perhaps the indicator of missing values.
+        """
+        v = self.numbers(values)
         is_missing = np.isnan(v)
         share = self.scaled(np.where(is_missing, self.low if self.fill is None else self.fill, v))
-        return np.column_stack([share, is_missing]) if self.missing == "indicator" else share
+        return [share, is_missing.astype(np.float64)][: len(self.widths)]
+
+    def numbers(self, values: AnyArray) -> Vector:
+        """Cells as numbers; NaN for those that are missing or no numbers.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        v = numbers_in(values, self.decimal)
+        codes = [number_of(marker) for marker in self.missing_values]
+        return np.where(np.isin(v, codes), np.nan, v) if codes else v
+
+    @property
+    def stated(self) -> str:
+        """What the schema states about it, in words."""
+        fill = "" if self.fill is None else f", missing becomes {self.fill:g}"
+        shape = "" if self.transform == "none" else f", {self.transform}"
+        whole = ", whole numbers" if self.integer else ""
+        missing = ", with an indicator of missing values" if self.missing == "indicator" else ""
+        return f"{self.low:g} to {self.high:g}{whole}{shape}{fill}{missing}"
 
     def scaled(self, values: Vector) -> Vector:
         """Numbers clipped, transformed and scaled to [0, 1].
@@ -188,7 +249,11 @@ class CategoricalColumn:
         Name of the column in the table.
     categories : sequence of str
         Public vocabulary, known without looking at the rows. Missing and unlisted values share the
-        last feature, ``name=<other>``.
+        feature ``name=<other>``.
+    missing : {"other", "indicator"}, default="other"
+        With "indicator", missing values have a feature of their own, ``name=<missing>``.
+    missing_values : sequence of str or number, default=()
+        Labels that stand for a missing value, such as "?". Empty cells always do.
 
     Examples
     --------
@@ -200,10 +265,17 @@ class CategoricalColumn:
 
     name: str
     categories: tuple[str, ...]
+    missing: str = "other"
+    missing_values: tuple[str | float, ...] = ()
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        _refuse_nameless(self.name)
+        refuse_nameless(self.name)
+        settle_markers(self)
+        if not isinstance(self.missing, str) or self.missing not in _MISSING_LABELS:
+            raise InvalidArgument(
+                f"column {self.name!r} has missing={self.missing!r}. Choose 'other' or 'indicator'."
+            )
         if not isinstance(self.categories, list | tuple) or isinstance(self.categories, str):
             raise InvalidArgument(
                 f"column {self.name!r} has categories={self.categories!r}. Give a list of labels."
@@ -225,10 +297,28 @@ class CategoricalColumn:
                 "may hold either form, so keep one of them."
             )
 
+        both = [one for one in self.missing_values if label_of(one) in self._places]
+        if both:
+            raise InvalidArgument(
+                f"column {self.name!r} lists {both[0]!r} among its categories and among its "
+                "missing values. Keep one."
+            )
+
+    @cached_property
+    def _places(self) -> dict[str | None, int]:
+        """Place of each category, by the form in which labels are compared."""
+        return {label_of(category): k for k, category in enumerate(self.categories)}
+
     @property
     def feature_names(self) -> list[str]:
-        """One feature per category, then the one for everything else."""
-        return [f"{self.name}={category}" for category in (*self.categories, OTHER)]
+        """One feature per category, one for everything else, and perhaps one for missing values."""
+        rest = (OTHER, MISSING_VALUE) if self.missing == "indicator" else (OTHER,)
+        return [f"{self.name}={category}" for category in (*self.categories, *rest)]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Features of each word: one word says which of the features is 1."""
+        return (len(self.feature_names),)
 
     @property
     def inputs(self) -> list[InputColumn]:
@@ -248,15 +338,30 @@ class CategoricalColumn:
         Returns
         -------
         codes : int array of shape (n,)
-            ``len(categories)`` for missing and unlisted values.
+            ``len(categories)`` for unlisted values, and one more for missing ones if these have a
+            feature.
         """
-        index: dict[str | None, int] = {
-            label_of(category): k for k, category in enumerate(self.categories)
-        }
+        missing = len(self.feature_names) - 1
+        gaps = {label_of(marker): missing for marker in ("", None, *self.missing_values)}
+        places = gaps | self._places
         return np.array(
-            [index.get(label_of(cell), len(self.categories)) for cell in listed(values)],
+            [places.get(label_of(cell), len(self.categories)) for cell in listed(values)],
             dtype=np.int64,
         )
+
+    def words(self, values: AnyArray) -> list[AnyArray]:
+        """The encoded column as one word of a packed row.
+
+        Parameters
+        ----------
+        values : array of shape (n,)
+
+        Returns
+        -------
+        list of one array of shape (n,)
+            `codes`.
+        """
+        return [self.codes(values)]
 
     def encode(self, values: AnyArray) -> Matrix:
         """One row of indicators per value: a single 1, the rest 0.
@@ -268,15 +373,21 @@ class CategoricalColumn:
 
         Returns
         -------
-        X : array of shape (n, len(categories) + 1)
+        X : array of shape (n, n_features)
             The encoded column.
         """
-        return np.eye(len(self.categories) + 1)[self.codes(values)]
+        return np.eye(len(self.feature_names))[self.codes(values)]
+
+    @property
+    def stated(self) -> str:
+        """What the schema states about it, in words."""
+        missing = ", with a feature for missing values" if self.missing == "indicator" else ""
+        return ", ".join(self.categories) + missing
 
 
-Column: TypeAlias = NumericColumn | CategoricalColumn
-KINDS: dict[str, type[NumericColumn] | type[CategoricalColumn]] = {
-    c.kind: c for c in (NumericColumn, CategoricalColumn)
+Column: TypeAlias = NumericColumn | CategoricalColumn | DateColumn | HashedColumn
+KINDS: dict[str, type[Column]] = {
+    c.kind: c for c in (NumericColumn, CategoricalColumn, DateColumn, HashedColumn)
 }
 
 
@@ -286,7 +397,7 @@ class Schema:
 
     Parameters
     ----------
-    columns : sequence of NumericColumn or CategoricalColumn
+    columns : sequence of NumericColumn, CategoricalColumn, DateColumn or HashedColumn
         The columns to learn from, in the order of their features. Columns of the table that are not
         listed are ignored.
     target : NumericColumn or CategoricalColumn, optional
@@ -368,7 +479,7 @@ class Schema:
                     f"{' and '.join(given)} out."
                 )
             return
-        _refuse_nameless(self.person)
+        refuse_nameless(self.person)
         if self.target is not None and self.person == self.target.name:
             raise InvalidArgument(
                 f"the target {self.person!r} is also named as the column of ids of persons. Name "
@@ -543,6 +654,11 @@ def _column(name: str, settings: Mapping[str, Any]) -> Column:
             "looking at the rows "
             "(values outside are clipped), or drop the column."
         )
+    if kind == "date" and not {"low", "high"} <= given.keys():
+        raise InvalidArgument(
+            f"column {name!r} has no public range of dates. Write low and high as you know them "
+            'without looking at the rows, such as low = "2015-01-01", or drop the column.'
+        )
     if kind == "categorical" and "categories" not in given:
         raise InvalidArgument(
             f"column {name!r} has no public vocabulary. Write categories as you know them without "
@@ -576,13 +692,6 @@ def _alike(categories: Sequence[str]) -> str:
         if other != category:
             return f"{other!r} and {category!r}"
     return ""
-
-
-def _refuse_nameless(name: Any) -> None:
-    if not isinstance(name, str) or not name:
-        raise InvalidArgument(
-            f"a column is named {name!r}. Give the name it has in the table, as text."
-        )
 
 
 def _refuse_what_is_no_number(value: Any, what: str) -> None:

@@ -9,6 +9,7 @@ schema_to_toml  Write a schema as TOML
 CodedRows       The rows of one or more tables as a source
 RowCodec        Packs rows of a table, and unpacks them into sparse features
 codes_of        Position of each cell in the vocabulary
+days_of         Cells as numbers of days, NaN for what is no date
 numbers_of      Cells as floats, NaN for what is missing or unreadable
 FORMATS         Formats of table files
 STDIN           The name that stands for standard input
@@ -20,7 +21,7 @@ table_batches   Read a table in record batches
 """
 
 from hushfit.data.schema import SchemaFile, parse_schema, read_schema, schema_hash, schema_to_toml
-from hushfit.data.tables._encoded_rows import CodedRows, RowCodec, codes_of, numbers_of
+from hushfit.data.tables._encoded_rows import CodedRows, RowCodec, codes_of, days_of, numbers_of
 from hushfit.data.tables._files import (
     FORMATS,
     STDIN,
@@ -40,6 +41,7 @@ __all__ = [
     "Table",
     "Watch",
     "codes_of",
+    "days_of",
     "find_paths",
     "find_tables",
     "numbers_of",

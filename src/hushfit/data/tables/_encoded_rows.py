@@ -30,7 +30,7 @@ from hushfit.data.rows import (
     SparseBlock,
     places,
 )
-from hushfit.data.schema import CategoricalColumn, Column, NumericColumn, Schema, listed, numbers_in
+from hushfit.data.schema import CategoricalColumn, Column, DateColumn, NumericColumn, Schema, listed
 from hushfit.data.tables._files import (
     Table,
     Watch,
@@ -62,8 +62,8 @@ class RowCodec:
 
     @property
     def width(self) -> int:
-        """Numbers in a packed row: one for each column (two if it has an indicator of missing
-        values), and whether its label is one of the public ones.
+        """Words of a packed row: those of each column, and whether its label is one of the public
+        ones.
         """
         return len(self._starts) + 1
 
@@ -72,29 +72,18 @@ class RowCodec:
         return len(self.schema.feature_names)
 
     @cached_property
-    def _column_starts(self) -> AnyArray:
-        """First feature of each column."""
-        widths = [len(column.feature_names) for column in self.schema.columns]
-        return np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(np.int32)
+    def _widths(self) -> AnyArray:
+        """Features of each word of a packed row."""
+        return np.array([width for column in self.schema.columns for width in column.widths])
 
     @cached_property
     def _starts(self) -> AnyArray:
         """Feature of each word of a packed row; of a label, the first one."""
-        return np.concatenate(
-            [
-                start + np.arange(_words(column), dtype=np.int32)
-                for start, column in zip(self._column_starts, self.schema.columns, strict=True)
-            ]
-        )
+        return np.concatenate([[0], np.cumsum(self._widths)[:-1]]).astype(np.int32)
 
     @cached_property
     def _is_number(self) -> BoolVector:
-        return np.concatenate(
-            [
-                np.full(_words(column), isinstance(column, NumericColumn))
-                for column in self.schema.columns
-            ]
-        )
+        return np.asarray(self._widths == 1)
 
     def pack(self, batch: Any, known: AnyArray) -> AnyArray:
         """Pack a record batch into rows of 32-bit words; a row depends on its own cells and the
@@ -102,15 +91,14 @@ class RowCodec:
         """
         packed = np.empty((batch.num_rows, self.width), dtype=np.int32)
         packed[:, -1] = known
-        at = 0
-        for start, column in zip(self._column_starts, self.schema.columns, strict=True):
-            cells, words = batch.column(column.name), slice(at, at + _words(column))
-            if isinstance(column, NumericColumn):
-                numbers = column.encode(numbers_of(cells, column)).astype(np.float32)
-                packed[:, words] = numbers.reshape(batch.num_rows, -1).view(np.int32)
-            else:
-                packed[:, at] = start + codes_of(cells, column)
-            at = words.stop
+        columns = self.schema.columns
+        words = (word for column in columns for word in words_of(batch.column(column.name), column))
+        for at, word in enumerate(words):
+            packed[:, at] = (
+                np.asarray(word, dtype=np.float32).view(np.int32)
+                if self._is_number[at]
+                else self._starts[at] + word
+            )
         return packed
 
     def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -128,11 +116,6 @@ class RowCodec:
         """The features of a record batch as a CSR matrix."""
         parts = self.unpack(self.pack(batch, np.ones(batch.num_rows)))
         return csr_matrix(parts, shape=(batch.num_rows, self.n_features))
-
-
-def _words(column: Column) -> int:
-    """Words of a column in a packed row: one for a label, one for each feature of a number."""
-    return len(column.feature_names) if isinstance(column, NumericColumn) else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,31 +411,60 @@ class CodedRows:
         self.close()
 
 
-def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:
-    """Position of each cell in the vocabulary, computed for the distinct cells of the batch."""
+def words_of(cells: Any, column: Column) -> list[AnyArray]:
+    """The words of a column in packed rows, computed for the distinct cells of the batch."""
+    if isinstance(column, NumericColumn):
+        return column.words(numbers_of(cells, column))
     distinct, place = _distinct(cells, column)
-    return np.append(column.codes(distinct), len(column.categories))[place]
+    return [word[place] for word in column.words(_and_missing(distinct))]
 
 
-def numbers_of(cells: Any, column: Column) -> Vector:
+def codes_of(cells: Any, column: CategoricalColumn) -> IntVector:
+    """Position of each cell in the vocabulary."""
+    codes: IntVector = words_of(cells, column)[0]
+    return codes
+
+
+def days_of(cells: Any, column: DateColumn) -> Vector:
+    """Cells as numbers of days, NaN for what is no date."""
+    distinct, place = _distinct(cells, column)
+    return column.days(_and_missing(distinct))[place]
+
+
+def numbers_of(cells: Any, column: NumericColumn) -> Vector:
     """Cells as floats, NaN for what is missing or unreadable."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if pa.types.is_temporal(cells.type) or pa.types.is_nested(cells.type):
-        raise _unfit(cells, column, "a number", "Store it as a number, or make it categorical")
+        raise _unfit(
+            cells, column, "a number", 'Store it as a number, or make it kind = "date" or "hashed"'
+        )
     texts = pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)
     try:
         if texts:
+            if column.decimal != ".":
+                return _each_read(cells, column)
             cells = pc.utf8_trim_whitespace(cells)
             cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
-        return np.asarray(
-            pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64
-        )
+        numbers = pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False)
+        return column.numbers(np.asarray(numbers, dtype=np.float64))
     except pa.ArrowException:
         # Some cell is not a plain number: read the distinct ones as Python does. Both readers agree
         # wherever both can read.
-        distinct, place = _distinct(cells, column)
-        return np.append(numbers_in(distinct), np.nan)[place]
+        return _each_read(cells, column)
+
+
+def _each_read(cells: Any, column: NumericColumn) -> Vector:
+    """Cells as floats, each distinct one read as Python does."""
+    distinct, place = _distinct(cells, column)
+    return column.numbers(_and_missing(distinct))[place]
+
+
+def _and_missing(distinct: AnyArray) -> AnyArray:
+    """Some cells followed by a missing one, which the place -1 picks."""
+    cells = np.empty(len(distinct) + 1, dtype=object)
+    cells[:-1], cells[-1] = distinct, None
+    return cells
 
 
 def _distinct(cells: Any, column: Column) -> tuple[AnyArray, IntVector]:
