@@ -31,6 +31,7 @@ from benchmarks._report import (
 from hushfit import PrivateLogisticRegression, PrivateRidge
 from hushfit.data import SecureCoins, as_source, persons_of
 from hushfit.datasets import load_adult
+from hushfit.features import AdditiveMap
 from hushfit.losses import Logistic
 from hushfit.penalties import L1, Zero
 from hushfit.privacy import Budget, GaussianCost, PoissonGaussianCost, Relation, calibrate
@@ -153,6 +154,33 @@ def regression(quick: bool) -> list[Measurement]:
             note=f"over scikit-learn's Ridge; {ours:.3f} s against {theirs:.3f} s",
         )
     ]
+
+
+def additive(quick: bool) -> list[Measurement]:
+    """An additive fit against a linear one of as many columns as the map makes: the map is public
+    and read once, so time should grow with the number of columns alone.
+    """
+    n = 20_000 if quick else 100_000
+    rng = np.random.default_rng(0)
+    found = []
+    for p in (4, 12):
+        X = rng.random((n, p))
+        y = (rng.random(n) < 1 / (1 + np.exp(-3 * np.sin(6 * X[:, 0])))).astype(int)
+        wide = rng.random((n, 8 * p))
+        curved = AdditiveMap((8,) * p)
+        ours, theirs = side_by_side(
+            [
+                lambda X=X, y=y, made=curved: default_fit(
+                    X, y, features=made, feature_bounds=(0, 1)
+                ),
+                lambda X=wide, y=y: default_fit(X, y),
+            ],
+            3 if quick else 5,
+        )
+        note = f"{n:,} x {p}, 8 intervals each: {ours:.3f} s against {theirs:.3f} s"
+        name = f"additive fit of {p} columns / linear fit of {8 * p}"
+        found.append(Measurement(name, ours / theirs, 1.5, note=note))
+    return found
 
 
 def persons(quick: bool) -> list[Measurement]:
@@ -694,6 +722,7 @@ SECTIONS: dict[str, Callable[[bool], list[Measurement]]] = {
         passes,
         whole_fit,
         regression,
+        additive,
         persons,
         opacus,
         noise,

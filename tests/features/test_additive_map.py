@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hushfit.data import as_source
+from hushfit.data import RecordScaling, as_source
+from hushfit.data.rows import _source
 from hushfit.errors import InvalidArgument
 from hushfit.features import (
+    CLASSIFICATION,
+    REGRESSION,
     AdditiveFeatures,
     AdditiveMap,
     FeatureMap,
@@ -19,7 +22,6 @@ from hushfit.features import (
     additive_map,
     centred,
     hat_means,
-    intervals_for,
     knot_values,
     monotone,
     smoothed,
@@ -96,21 +98,50 @@ def test_a_missing_value_without_a_fill_makes_the_zero_record():
     np.testing.assert_allclose(np.linalg.norm(np.delete(records, 3, axis=0), axis=1), 1)
 
 
-@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_array], ids=str)
+def records(table, feature_map=MIXED, **settings):
+    """The records of mapped rows, as queries see them."""
+    source = as_source(table, np.ones(table.shape[0]), feature_map=feature_map, **settings)
+    assert source.n_features == feature_map.n_outputs
+    blocks = [block.records() for block in source.blocks()]
+    return np.concatenate([b.toarray() if sparse.issparse(b) else b for b in blocks])
+
+
+LAYOUTS = pytest.mark.parametrize(
+    "layout", [np.asarray, np.asfortranarray, sparse.csr_array], ids=str
+)
+
+
+@LAYOUTS
 def test_replacing_a_row_changes_its_own_record_only_and_no_record_is_longer_than_one(layout):
     X, other = rows(), rows(seed=1)
     changed = X.copy()
     changed[7] = other[7]
-
-    def records(table):
-        source = as_source(layout(table), np.ones(len(table)), feature_map=MIXED)
-        assert source.n_features == MIXED.n_outputs
-        blocks = [block.records() for block in source.blocks()]
-        return np.concatenate([b.toarray() if sparse.issparse(b) else b for b in blocks])
-
-    before, after = records(X), records(changed)
+    before, after = records(layout(X)), records(layout(changed))
     assert np.flatnonzero(np.any(before != after, axis=1)).tolist() == [7]
     assert (np.linalg.norm(after, axis=1) <= 1 + 1e-12).all()
+
+
+@LAYOUTS
+@pytest.mark.parametrize("scaling", RecordScaling)
+def test_rows_that_are_mapped_once_are_those_mapped_whenever_they_are_read(
+    layout, scaling, monkeypatch
+):
+    X, given = layout(rows()), {"feature_map": MIXED.bounded(), "scaling": scaling}
+    once = records(X, **given)
+    monkeypatch.setattr(_source, "_MOST_MAPPED_ENTRIES", 0)
+    np.testing.assert_array_equal(records(X, **given), once)
+
+
+@pytest.mark.parametrize("low", [False, True])
+@pytest.mark.parametrize("intervals", [1, 2, 3, 5, 8, 64])
+def test_bounded_outputs_stay_within_one_between_all_knots(intervals, low):
+    """A record with a larger entry would count as the zero record."""
+    v = np.linspace(0, 1, 100_003)[:, None]
+    made = AdditiveMap((intervals,), (low,)).bounded()
+    largest = np.abs(made.transform(v)).max()
+    assert 1 - 1e-9 < largest <= 1
+    assert (records(v, made, scaling=RecordScaling.BOUNDED)[:, -1] > 0).all()
+    np.testing.assert_allclose(np.abs(made.bounded().transform(v)).max(), largest)
 
 
 def test_the_row_norm_is_an_upper_bound_and_attained_up_to_little():
@@ -148,11 +179,27 @@ def test_a_damaged_map_is_refused(damage):
 
 
 @pytest.mark.parametrize(
-    ("size", "intervals"), [(49, 1), (50, 2), (249, 2), (250, 4), (1999, 4), (2000, 8)]
+    ("size", "intervals"), [(67, 1), (68, 2), (161, 2), (163, 4), (1079, 4), (1081, 8)]
 )
 def test_the_number_of_intervals_follows_the_size_of_the_data(size, intervals):
-    assert intervals_for(size, 10) == intervals
-    assert intervals_for(math.inf, 10) == 8
+    assert CLASSIFICATION.intervals(size, 9) == intervals
+    assert CLASSIFICATION.intervals(math.inf, 9) == 8
+
+
+@pytest.mark.parametrize(
+    ("size", "intervals"), [(83, 1), (84, 2), (111, 2), (112, 4), (167, 4), (168, 8), (math.inf, 8)]
+)
+def test_in_regression_all_outputs_count(size, intervals):
+    """Eight indicators and two numbers: 12, 16 and 24 outputs, with 7 units of size for each."""
+    columns = [InputColumn("a"), InputColumn("b")] + [InputColumn(f"i{k}", 1) for k in range(8)]
+    made = additive_map(columns, size, 999, rule=REGRESSION)
+    assert made.intervals == (intervals, intervals) + (0,) * 8
+
+
+def test_straight_lines_of_a_regression_are_columns_in_their_signed_range():
+    v = np.linspace(0, 1, 11)[:, None]
+    made = REGRESSION.map([InputColumn("a", from_zero=True)], 1)
+    np.testing.assert_allclose(made.transform(v), 2 * v - 1, atol=1e-11)
 
 
 def test_whole_numbers_two_values_and_wide_tables_get_fewer_intervals():
@@ -165,12 +212,12 @@ def test_whole_numbers_two_values_and_wide_tables_get_fewer_intervals():
     made = additive_map(columns, math.inf, 999)
     assert made.intervals == (8, 3, 0, 8)
     assert made.low == (False, False, False, False)
-    assert additive_map(columns, 9.0, 999).low == (False, False, False, True)
+    assert additive_map(columns, 15.0, 999).low == (False, False, False, True)
     assert additive_map(columns, math.inf, 12).intervals == (4, 3, 0, 4)
     assert additive_map(columns, math.inf, 999, most_intervals=1).intervals == (1, 1, 0, 1)
     # Three numeric columns of four: the column of two values is not counted.
-    assert additive_map(columns, 4.6, 999).intervals == (2, 2, 0, 2)
-    assert additive_map(columns, 4.4, 999).intervals == (1, 1, 0, 1)
+    assert additive_map(columns, 13.1, 999).intervals == (2, 2, 0, 2)
+    assert additive_map(columns, 12.9, 999).intervals == (1, 1, 0, 1)
 
 
 def test_settings_name_columns_by_name_or_number():

@@ -112,7 +112,8 @@ def _assembled(
         else:
             column, notes.kept[name] = drafted_column(draft, name)
             columns.append(column)
-    predicted = drafted_target(drafts[target], target, target_kind)
+    numeric = is_numeric(drafts[target], target)
+    predicted = drafted_target(drafts[target], target, target_kind, numeric)
     notes.kept[target] = TARGET_NOTES[predicted.kind]
     if not columns:
         raise InvalidArgument(

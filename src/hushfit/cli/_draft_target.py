@@ -1,7 +1,8 @@
 """Drafts the target of a schema: classes, numbers, counts or grades. Not private."""
 
-from typing import Any, Final
+from typing import Final
 
+from hushfit.cli._column_draft import ColumnDraft
 from hushfit.data.schema import (
     CategoricalColumn,
     CountTarget,
@@ -30,7 +31,7 @@ NOTES: Final = {
 }
 
 
-def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
+def drafted_target(draft: ColumnDraft, name: str, kind: str | None, numeric: bool) -> Target:
     """The target as the rows suggest it, or as the given kind of it.
 
     Parameters
@@ -39,12 +40,14 @@ def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
         What was found in the column.
     name : str
     kind : str, optional
+    numeric : bool
+        Whether its values are amounts rather than codes.
 
     Returns
     -------
     Target
     """
-    kind = kind or _likely_kind(draft)
+    kind = kind or _likely_kind(draft, numeric)
     if kind in ("categorical", "ordinal"):
         labels = _labels(draft, name)
         return CategoricalColumn(name, labels) if kind == "categorical" else _graded(name, labels)
@@ -57,13 +60,13 @@ def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
     return NumericColumn(name, low, high) if kind == "numeric" else _counted(name, low, high)
 
 
-def _likely_kind(draft: Any) -> str:
-    if not draft.is_numeric or (not draft.fractions and len(draft.labels) <= _MAX_NUMBERED_CLASSES):
+def _likely_kind(draft: ColumnDraft, numeric: bool) -> str:
+    if not numeric or (not draft.fractions and len(draft.labels) <= _MAX_NUMBERED_CLASSES):
         return "categorical"
     return "count" if not draft.fractions and draft.low == 0 else "numeric"
 
 
-def _labels(draft: Any, name: str) -> tuple[str, ...]:
+def _labels(draft: ColumnDraft, name: str) -> tuple[str, ...]:
     labels = tuple(sorted(draft.labels.values()))
     if not 2 <= len(labels) <= _MAX_CLASSES:
         found = len(labels) if len(labels) <= _MAX_CLASSES else "too many"

@@ -21,6 +21,7 @@ from hushfit.estimators._features import (
     refuse_shapes_of_several_classes,
     reshaped,
     row_profile,
+    shape_values,
 )
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
@@ -35,13 +36,13 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
-from hushfit.features import AdditiveMap, FeatureMap, InputColumn, RowProfile, centred
+from hushfit.features import CLASSIFICATION, AdditiveMap, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Released, Terms
-from hushfit.solvers import Result
+from hushfit.solvers import MAX_SMOOTH_COLUMNS, MAX_WHITENED_COLUMNS, Result
 from hushfit.unit import ROW, PrivacyUnit
 
 
@@ -181,13 +182,15 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         FeatureMap or None
             None if rows are used as they are.
         """
+        smooth = self._penalty().ridge is not None
         return feature_map_of(
             self.features,
             columns,
             n_units,
             Budget(self.epsilon, self.delta),
             Relation.parse(self.adjacency),
-            self._penalty(),
+            CLASSIFICATION,
+            (MAX_SMOOTH_COLUMNS if smooth else MAX_WHITENED_COLUMNS) - 1,
         )
 
     def problem(
@@ -408,16 +411,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         values : array
         """
         check_is_fitted(self)
-        made = self.feature_map_
-        span = made.spans[column] if isinstance(made, AdditiveMap) else None
-        if not isinstance(made, AdditiveMap) or span is None or not span.intervals:
-            raise InvalidArgument(
-                f"column {column} has no shape function: it has one weight, in coef_. Shape "
-                "functions belong to numeric columns of a fit with features='additive'."
-            )
-        values = made.table(span) @ self.coef_[output, span.shape]
-        knots = np.linspace(0.0, 1.0, span.intervals + 1)
-        return knots, centred(values, self.row_profile_.masses.get(column))
+        return shape_values(self.feature_map_, self.coef_[output], self.row_profile_, column)
 
     def _bounds(self, n_features: int) -> FeatureBounds | None:
         given = self.feature_bounds

@@ -15,18 +15,18 @@ from hushfit.features import (
     FeatureMap,
     InputColumn,
     KnotMasses,
+    MapRule,
     RowProfile,
     additive_map,
+    centred,
     hat_means,
     monotone,
     smoothed,
     weights_of,
 )
-from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Relation, exchanges, gaussian_mu
 from hushfit.problem import Problem
-from hushfit.release import Released, SecondMoment
-from hushfit.solvers import MAX_SMOOTH_COLUMNS, MAX_WHITENED_COLUMNS
+from hushfit.release import Released, SecondMoment, ShortenedMoment
 
 LINEAR = "linear"
 _NAMED = {"additive": AdditiveFeatures(), "centred": AdditiveFeatures(most_intervals=1)}
@@ -93,7 +93,8 @@ def feature_map_of(
     n_units: int,
     budget: Budget,
     relation: Relation,
-    penalty: Penalty,
+    rule: MapRule,
+    most_outputs: int,
 ) -> FeatureMap | None:
     """The map that rows go through; None if they are used as they are. From public numbers alone.
 
@@ -104,10 +105,9 @@ def feature_map_of(
     """
     settings = additive_settings(features)
     if settings is not None:
-        most = MAX_WHITENED_COLUMNS if penalty.ridge is None else MAX_SMOOTH_COLUMNS
         settings.directions(columns)  # refuses names that are no columns
         size = data_size(n_units, budget, relation)
-        return additive_map(columns, size, most - 1, settings.most_intervals)
+        return additive_map(columns, size, most_outputs, settings.most_intervals, rule)
     if not isinstance(features, FeatureMap):
         return None
     if features.n_inputs != len(columns):
@@ -115,7 +115,20 @@ def feature_map_of(
             f"the feature map takes {features.n_inputs} columns, and there are {len(columns)}. "
             "Make it for the columns of the table."
         )
-    return features
+    return _bounded(features) if rule.bounded else features
+
+
+def _bounded(feature_map: FeatureMap) -> FeatureMap:
+    """The map with outputs in [-1, 1]."""
+    if isinstance(feature_map, AdditiveMap):
+        return feature_map.bounded()
+    if not feature_map.row_norm <= 1:
+        raise InvalidArgument(
+            f"the feature map {type(feature_map).__name__} states a row norm of "
+            f"{feature_map.row_norm:g}, and rows of a regression keep their lengths. Divide its "
+            "outputs by their largest norm, so that it states 1."
+        )
+    return feature_map
 
 
 def filled_by(feature_map: FeatureMap | None, n_features: int) -> list[int]:
@@ -156,28 +169,60 @@ def row_profile(
     """
     if not isinstance(feature_map, AdditiveMap) or not problem.fit_intercept:
         return RowProfile()
-    found = next((r for r in transcript if isinstance(r.query, SecondMoment)), None)
+    found = next(
+        (
+            (released, released.query)
+            for released in transcript
+            if isinstance(released.query, SecondMoment | ShortenedMoment)
+        ),
+        None,
+    )
     if found is None:
         return RowProfile()
-    query = SecondMoment(problem)
-    moment = query.matrix(found.answer)
+    released, query = found
+    moment = query.matrix(released.answer)
     # Entries beside the diagonal have half the variance of those on it.
-    noise = multipliers[found.name] * query.sensitivity(problem.relation) / math.sqrt(2)
+    noise = multipliers[released.name] * query.sensitivity(problem.relation) / math.sqrt(2)
     weight = float(moment[-1, -1])
     if weight <= _SMALLEST_RATIO * noise:
         return RowProfile()
+    to_mean = problem.constant / weight
     masses = {
-        j: KnotMasses.of(moment[span.shape, -1] / weight, noise / weight, feature_map.table(span))
+        j: KnotMasses.of(to_mean * moment[span.shape, -1], to_mean * noise, feature_map.table(span))
         for j, span in enumerate(feature_map.spans)
         if span.intervals
     }
+    if isinstance(query, ShortenedMoment):  # of records that keep their lengths
+        return RowProfile(None, masses)
     # Records have length one, so the trace is the number of rows, or the weight of the persons.
     total = (
         float(np.trace(moment))
         if not problem.privacy_unit.total_weight_is_public
-        else (problem.n_units)
+        else problem.n_units
     )
     return RowProfile(math.sqrt(max(total / weight, 1.0)), masses)
+
+
+def shape_values(
+    feature_map: FeatureMap | None, weights: Vector, profile: RowProfile, column: int
+) -> tuple[Vector, Vector]:
+    """Knots of a column in [0, 1], and its centred shape function there, for the weights of the
+    outputs.
+
+    Raises
+    ------
+    InvalidArgument
+        If the column has no shape function.
+    """
+    span = feature_map.spans[column] if isinstance(feature_map, AdditiveMap) else None
+    if not isinstance(feature_map, AdditiveMap) or span is None or not span.intervals:
+        raise InvalidArgument(
+            f"column {column} has no shape function: it has one weight, in coef_. Shape "
+            "functions belong to numeric columns of a fit with features='additive'."
+        )
+    values = feature_map.table(span) @ weights[span.shape]
+    knots = np.linspace(0.0, 1.0, span.intervals + 1)
+    return knots, centred(values, profile.masses.get(column))
 
 
 def reshaped(

@@ -24,8 +24,19 @@ from hushfit.errors import (
     PrivacyLeakWarning,
     TooLittleDataWarning,
 )
+from hushfit.estimators._features import (
+    additive_settings,
+    columns_of,
+    feature_map_of,
+    filled_by,
+    is_linear,
+    reshaped,
+    row_profile,
+    shape_values,
+)
 from hushfit.estimators._linear import (
     in_original_units,
+    input_names,
     no_cell_quoted,
     refuse_extras,
     validated_rows,
@@ -33,12 +44,13 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
+from hushfit.features import REGRESSION, AdditiveMap, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import LeastSquares, Loss, Poisson, Squared
 from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL2, Zero
 from hushfit.privacy import Budget, Guarantee, Relation, gaussian_mu, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
-from hushfit.solvers import SOLVERS, WhitenedLeastSquares, WhitenedPoisson
+from hushfit.solvers import MAX_MATRIX_COLUMNS, SOLVERS, WhitenedLeastSquares, WhitenedPoisson
 from hushfit.unit import ROW, PrivacyUnit
 
 _CHOSEN = ("auto", "select")
@@ -140,7 +152,10 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
     # The penalty's weight when alpha is no setting.
     alpha: Any = "auto"
     positive: bool = False
-    feature_map_: Any = None  # rows are used as they are
+    features: Any = "linear"  # of classes that do not take it
+    # Of fits on rows that are used as they are.
+    feature_map_: FeatureMap | None = None
+    row_profile_: RowProfile = RowProfile()
     _engine: ClassVar[type[WhitenedLeastSquares] | type[WhitenedPoisson]] = WhitenedLeastSquares
 
     epsilon: float
@@ -242,7 +257,10 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         persons = persons_in(self, ids)
         X, y = validated_rows(self, X, y, y_numeric=True)
         bounds = self._bounds(X, settled.scaling)
-        X = without_gaps(X, self.nonfinite, bounds)
+        columns = self._columns(bounds, input_names(self))
+        n_units = X.shape[0] if persons is None else persons.n_persons
+        feature_map = self._feature_map(n_units, columns)
+        X = without_gaps(X, self.nonfinite, bounds, filled_by(feature_map, X.shape[1]))
         scale = self._scale(y)
         bounded = settled.scaling is RecordScaling.BOUNDED
         source = as_source(
@@ -253,18 +271,50 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
             scaled_labels=bounded or self._scales_labels,
             persons=persons,
             scaling=settled.scaling,
+            feature_map=feature_map,
         )
-        problem = self._problem(settled, source.n_units, X.shape[1], source.privacy_unit, scale)
+        problem = self._problem(
+            settled, n_units, X.shape[1], source.privacy_unit, scale, feature_map
+        )
         if bounded and not self._features_are_public:
             _warn_of_little_data(problem, budget)
         terms = self._terms(budget, settled.scaling)
         fit = private_fit(source, problem, settled.solver, terms, self.verbose)
-        coef, intercept = in_original_units(fit.result.w, problem, bounds)
+        units = bounds if feature_map is None else None  # weights of mapped columns stay in theirs
+        coef, intercept = in_original_units(fit.result.w, problem, units)
+        multipliers = {made.name: made.noise_multiplier for made in fit.guarantee.releases}
+        self.feature_map_ = feature_map
+        self.row_profile_ = row_profile(feature_map, problem, fit.transcript, multipliers)
+        wanted = additive_settings(self.features)
+        if wanted is not None and isinstance(feature_map, AdditiveMap):
+            coef, intercept = reshaped(
+                coef, intercept, feature_map, wanted, columns, self.row_profile_
+            )
         self.coef_, self.intercept_ = scale.in_units_of_targets(coef[0], float(intercept[0]))
         self.n_iter_ = fit.result.steps
         self._fitted_bounds, self._fitted_scale = bounds, scale
         self.privacy_: Guarantee = fit.guarantee
         return self
+
+    def _columns(self, bounds: Any, names: list[str]) -> list[InputColumn]:
+        """What is public about the columns."""
+        if self.positive and not is_linear(self.features):
+            raise InvalidArgument(
+                "positive=True is about single coefficients, and those of an additive model mean "
+                "nothing by themselves. Use features=AdditiveFeatures(monotone={column: 1, ...})."
+            )
+        return columns_of(self.features, bounds, names)
+
+    def _feature_map(self, n_units: int, columns: list[InputColumn]) -> FeatureMap | None:
+        return feature_map_of(
+            self.features,
+            columns,
+            n_units,
+            Budget(self.epsilon, self.delta),
+            Relation.parse(self.adjacency),
+            REGRESSION,
+            MAX_MATRIX_COLUMNS,
+        )
 
     # Labels shrink with records of length one, so that a residual shrinks as a whole.
     _scales_labels: ClassVar[bool] = True
@@ -289,7 +339,11 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         """
         budget, settled = Budget(self.epsilon, self.delta), self._settled()
         unit = self.person_unit() if per_person else ROW
-        problem = self._problem(settled, n_units, n_features, unit, None)
+        given = self.feature_bounds
+        bounds = None if given is None else FeatureBounds.parse(given, n_features)
+        columns = self._columns(bounds, [f"x{j}" for j in range(n_features)])
+        feature_map = self._feature_map(n_units, columns)
+        problem = self._problem(settled, n_units, n_features, unit, None, feature_map)
         if settled.scaling is RecordScaling.BOUNDED and not self._features_are_public:
             _warn_of_little_data(problem, budget)
         return quote_for(problem, settled.solver, budget)
@@ -301,20 +355,22 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         n_features: int,
         unit: PrivacyUnit,
         scale: "TargetMap | None",
+        feature_map: FeatureMap | None = None,
     ) -> Problem:
         return Problem(
             self._loss(settled.scaling, scale),
             settled.penalty,
             n_units,
-            n_features,
+            n_features if feature_map is None else feature_map.n_outputs,
             Relation.parse(self.adjacency),
             bool(self.fit_intercept),
             privacy_unit=unit,
             scaling=settled.scaling,
+            rotated=feature_map is not None and feature_map.rotated,
         )
 
     def _bounds(self, X: Any, scaling: RecordScaling) -> FeatureBounds | SignedBounds | None:
-        if scaling is RecordScaling.UNIT_LENGTH:
+        if scaling is RecordScaling.UNIT_LENGTH or not is_linear(self.features):
             given = self.feature_bounds
             return None if given is None else FeatureBounds.parse(given, X.shape[1])
         if self.feature_bounds is None:
@@ -354,15 +410,59 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=self.nonfinite == "raise",
             )
-        bounds = self._fitted_bounds
-        X = without_gaps(X, self.nonfinite, bounds)
-        middle = self.intercept_
+        made = self.feature_map_
+        X = without_gaps(X, self.nonfinite, self._fitted_bounds, filled_by(made, X.shape[1]))
+        margins, middle = self._margins(X)
+        margins = np.where(np.isfinite(margins), margins, middle)
+        return np.clip(self._mean(margins), self._fitted_scale.low, self._fitted_scale.high)
+
+    def _margins(self, X: Any) -> tuple[Vector, float]:
+        """The margin of each row, and that of the middle of the ranges."""
+        bounds, middle = self._fitted_bounds, self.intercept_
+        if self.feature_map_ is not None:
+            # Rows that go through a map are bounded to [0, 1], not to [-1, 1].
+            assert not isinstance(bounds, SignedBounds)
+            return self._mapped_margins(X, bounds), middle
         if bounds is not None:
             X = _clipped(X, bounds)
             middle = middle + float(self.coef_ @ bounds.origin)
-        margins = np.asarray(X @ self.coef_ + self.intercept_)
-        margins = np.where(np.isfinite(margins), margins, middle)
-        return np.clip(self._mean(margins), self._fitted_scale.low, self._fitted_scale.high)
+        return np.asarray(X @ self.coef_ + self.intercept_), middle
+
+    def _mapped_margins(self, X: Any, bounds: FeatureBounds | None) -> Vector:
+        """The margins of rows that go through the feature map, block by block."""
+        source = as_source(
+            X,
+            np.zeros(X.shape[0]),
+            bounds=bounds,
+            scaling=RecordScaling.BOUNDED,
+            feature_map=self.feature_map_,
+        )
+        w, margins = np.append(self.coef_, self.intercept_ / source.unit), np.empty(X.shape[0])
+        for block in source.blocks():
+            margins[block.place] = block.margins(w)
+        return margins
+
+    def shape_values(self, column: int) -> tuple[Vector, Vector]:
+        """The shape function of a numeric column of an additive model, at its knots.
+
+        It is linear between knots. A prediction is the sum of the shape functions, of the weights
+        of the other columns and of a constant; of counts, it is that of the logarithm. Functions
+        are centred: their mean is zero over the rows, as far as the released second moment shows
+        where these lie, or over the range if it shows nothing.
+
+        Parameters
+        ----------
+        column : int
+            Number of the input column.
+
+        Returns
+        -------
+        knots : array
+            In [0, 1] of the public range.
+        values : array
+        """
+        check_is_fitted(self)
+        return shape_values(self.feature_map_, self.coef_, self.row_profile_, column)
 
     @property
     def support_(self) -> Any:
@@ -375,6 +475,8 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         public = ["the names and number of the columns", self._public_targets(given)]
         if self.feature_bounds is not None:
             public.append(f"the range of every column, {given}")
+        if not is_linear(self.features):
+            public.append("the feature map, which no row enters")
         bounded = scaling is RecordScaling.BOUNDED
         note = (
             "Records keep their lengths; entries are clipped to the ranges of the columns and "
@@ -471,10 +573,18 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         As for `PrivateLogisticRegression`.
     positive : bool, default=False
         Whether coefficients must be at least 0.
+    features : "linear", "additive", "centred", AdditiveFeatures or FeatureMap, default="linear"
+        What the model is linear in, as for `PrivateLogisticRegression`; all but the first need
+        ``feature_bounds``.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
+        With a feature map, weights of its outputs: for an additive model see ``shape_values``.
+    feature_map_ : FeatureMap or None
+        The map that rows go through; None if they are used as they are.
+    row_profile_ : RowProfile
+        Of an additive model: where the rows lie, as far as the released second moment shows.
     intercept_ : float
     support_ : array of int
         Columns with a coefficient other than zero.
@@ -504,6 +614,7 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         random_state: Any = None,
         verbose: int = 0,
         positive: bool = False,
+        features: Any = "linear",
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -519,6 +630,7 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         self.random_state = random_state
         self.verbose = verbose
         self.positive = positive
+        self.features = features
 
     def _penalty(self, alpha: float) -> Penalty:
         return Zero()
@@ -546,10 +658,18 @@ class PrivateRidge(_PrivateLinearRegressor):
         As for `PrivateLogisticRegression`.
     positive : bool, default=False
         Whether coefficients must be at least 0.
+    features : "linear", "additive", "centred", AdditiveFeatures or FeatureMap, default="linear"
+        What the model is linear in, as for `PrivateLogisticRegression`; all but the first need
+        ``feature_bounds``.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
+        With a feature map, weights of its outputs: for an additive model see ``shape_values``.
+    feature_map_ : FeatureMap or None
+        The map that rows go through; None if they are used as they are.
+    row_profile_ : RowProfile
+        Of an additive model: where the rows lie, as far as the released second moment shows.
     intercept_ : float
     support_ : array of int
         Columns with a coefficient other than zero.
@@ -580,6 +700,7 @@ class PrivateRidge(_PrivateLinearRegressor):
         random_state: Any = None,
         verbose: int = 0,
         positive: bool = False,
+        features: Any = "linear",
     ) -> None:
         self.alpha = alpha
         self.epsilon = epsilon
@@ -596,6 +717,7 @@ class PrivateRidge(_PrivateLinearRegressor):
         self.random_state = random_state
         self.verbose = verbose
         self.positive = positive
+        self.features = features
 
     def _penalty(self, alpha: float) -> Penalty:
         return ScaledL2(alpha)
@@ -764,10 +886,18 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
     ledger, random_state, verbose
         As for `PrivateLogisticRegression`.
+    features : "linear", "additive", "centred", AdditiveFeatures or FeatureMap, default="linear"
+        What the model is linear in, as for `PrivateLogisticRegression`; all but the first need
+        ``feature_bounds``.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
+        With a feature map, weights of its outputs: for an additive model see ``shape_values``.
+    feature_map_ : FeatureMap or None
+        The map that rows go through; None if they are used as they are.
+    row_profile_ : RowProfile
+        Of an additive model: where the rows lie, as far as the released second moment shows.
     intercept_ : float
     support_ : array of int
         Columns with a coefficient other than zero.
@@ -798,6 +928,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        features: Any = "linear",
     ) -> None:
         self.threshold = threshold
         self.alpha = alpha
@@ -814,6 +945,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose
+        self.features = features
 
     def _penalty(self, alpha: float) -> Penalty:
         return ScaledL2(alpha)
@@ -874,10 +1006,18 @@ class PrivatePoissonRegressor(_PrivateRegressor):
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
     ledger, random_state, verbose
         As for `PrivateLogisticRegression`.
+    features : "linear", "additive", "centred", AdditiveFeatures or FeatureMap, default="linear"
+        What the model is linear in, as for `PrivateLogisticRegression`; all but the first need
+        ``feature_bounds``.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
+        With a feature map, weights of its outputs: for an additive model see ``shape_values``.
+    feature_map_ : FeatureMap or None
+        The map that rows go through; None if they are used as they are.
+    row_profile_ : RowProfile
+        Of an additive model: where the rows lie, as far as the released second moment shows.
     intercept_ : float
     support_ : array of int
         Columns with a coefficient other than zero.
@@ -911,6 +1051,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        features: Any = "linear",
     ) -> None:
         self.max_count = max_count
         self.alpha = alpha
@@ -926,6 +1067,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         self.ledger = ledger
         self.random_state = random_state
         self.verbose = verbose
+        self.features = features
 
     def _penalty(self, alpha: float) -> Penalty:
         return ScaledL2(alpha)

@@ -1,16 +1,18 @@
 """Public feature maps: each row by itself, learnt from no row, so they cost no privacy.
 
+CLASSIFICATION    The rule of additive models of classes: rows of length one
+REGRESSION        The rule of additive models of numbers: rows that keep their lengths
 FeatureMap        What every public feature map promises
 AdditiveFeatures  Settings of an additive model
 AdditiveMap       Every numeric column as a few piecewise linear columns
 InputColumn       What is public about a column with values in [0, 1]
 KnotMasses        How the rows are distributed over the knots of a column, as a release shows
+MapRule           How many intervals numeric columns get, from public numbers
 RowProfile        What the released second moment shows of the rows of an additive model
 Span              The outputs of one input column
 additive_map      The map of the rule
 centred           Values at the knots minus their mean over the rows
 hat_means         Mean of each hat function over the range
-intervals_for     Intervals per numeric column
 knot_values       Values of the columns of one variable at its knots
 monotone          The rising or falling function nearest to some values at knots
 smoothed          The function nearest to some values at knots, with a penalty on its curvature
@@ -18,10 +20,12 @@ weights_of        Weights of the columns of one variable that give some values a
 """
 
 from hushfit.features._additive_features import (
+    CLASSIFICATION,
+    REGRESSION,
     AdditiveFeatures,
     InputColumn,
+    MapRule,
     additive_map,
-    intervals_for,
 )
 from hushfit.features._additive_map import AdditiveMap, Span, hat_means, knot_values
 from hushfit.features._feature_map import FeatureMap
@@ -35,17 +39,19 @@ from hushfit.features._shapes import (
 )
 
 __all__ = [
+    "CLASSIFICATION",
+    "REGRESSION",
     "AdditiveFeatures",
     "AdditiveMap",
     "FeatureMap",
     "InputColumn",
     "KnotMasses",
+    "MapRule",
     "RowProfile",
     "Span",
     "additive_map",
     "centred",
     "hat_means",
-    "intervals_for",
     "knot_values",
     "monotone",
     "smoothed",

@@ -6,15 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hushfit.errors import InvalidArgument
-from hushfit.features._additive_map import AdditiveMap
+from hushfit.features._additive_map import HAT_WEIGHT, LOW_MASS, AdditiveMap, knot_values
 
-# Intervals per column, and the size of the data against the squared number of numeric columns up
-# to which they are used.
 MOST_INTERVALS = 8
-_LADDER = ((1, 0.5), (2, 2.5), (4, 20.0), (MOST_INTERVALS, math.inf))
-# With so few intervals noise is large, and rows must be short: columns that start at zero are
-# centred near it.
-_FEW_INTERVALS = 2
 
 
 @dataclass(frozen=True)
@@ -45,25 +39,92 @@ class InputColumn:
         return self.steps is None or self.steps > 1
 
 
-def intervals_for(size: float, numeric_columns: int) -> int:
-    """Intervals per numeric column.
+@dataclass(frozen=True)
+class MapRule:
+    """How many intervals numeric columns get, from public numbers: measured for one kind of fit.
 
     Parameters
     ----------
-    size : float
-        N = n mu / a: number of units, times the Gaussian parameter of the budget, over 2 for
-        replace-one and 1 for add-remove.
-    numeric_columns : int
-        p, the columns with more than two possible values.
-
-    Returns
-    -------
-    int
-        1, 2, 4 or 8.
+    ladder : sequence of (int, float)
+        Numbers of intervals, each with the size of the data from which it is used, relative to
+        p^1.5 for p numeric columns.
+    size_per_output : float
+        Intervals are halved while the size of the data is smaller than that for each output.
+    low_centred : int
+        Columns whose range starts at zero are centred near it up to so many intervals: there noise
+        is large, and rows that are scaled to length one must be short.
+    hat_weight : float
+        Weight of the hat functions against the linear part of a column.
+    bounded : bool
+        Whether outputs must be in [-1, 1], as for records that keep their lengths.
     """
-    return next(
-        count for count, most in _LADDER if size < most * numeric_columns**2 or math.isinf(most)
-    )
+
+    ladder: tuple[tuple[int, float], ...]
+    size_per_output: float
+    low_centred: int
+    hat_weight: float
+    bounded: bool
+
+    def intervals(self, size: float, numeric_columns: int) -> int:
+        """Intervals per numeric column, before they are halved for the number of outputs.
+
+        Parameters
+        ----------
+        size : float
+            N = n mu / a: number of units, times the Gaussian parameter of the budget, over 2 for
+            replace-one and 1 for add-remove.
+        numeric_columns : int
+            p, the columns with more than two possible values.
+
+        Returns
+        -------
+        int
+        """
+        unit = numeric_columns**1.5
+        return max(count for count, least in self.ladder if size >= least * unit)
+
+    def map(self, columns: Sequence[InputColumn], intervals: int) -> AdditiveMap:
+        """The map with so many intervals, or fewer for columns of few whole numbers.
+
+        Parameters
+        ----------
+        columns : sequence of InputColumn
+        intervals : int
+
+        Returns
+        -------
+        AdditiveMap
+        """
+        counts = [
+            min(intervals, column.steps or intervals) if column.is_numeric else 0
+            for column in columns
+        ]
+        low = [column.from_zero and intervals <= self.low_centred for column in columns]
+        tables = {
+            (count, is_low): knot_values(count, LOW_MASS if is_low else 0.0, self.hat_weight)
+            for count, is_low in set(zip(counts, low, strict=True))
+            if count
+        }
+        fills = tuple(column.fill for column in columns)
+        made = AdditiveMap(tuple(counts), tuple(low), fills, tables)
+        return made.bounded() if self.bounded else made
+
+
+# Rows of length one, and rows that keep their lengths: docs/algorithms/additive.md has the figures.
+CLASSIFICATION = MapRule(
+    ladder=((1, 0.0), (2, 2.5), (4, 6.0), (MOST_INTERVALS, 40.0)),
+    size_per_output=0.0,
+    low_centred=2,
+    hat_weight=HAT_WEIGHT,
+    bounded=False,
+)
+REGRESSION = MapRule(
+    ladder=((MOST_INTERVALS, 0.0),),
+    size_per_output=7.0,
+    low_centred=0,
+    hat_weight=0.25,
+    bounded=True,
+)
 
 
 def additive_map(
@@ -71,6 +132,7 @@ def additive_map(
     size: float,
     most_outputs: int,
     most_intervals: int = MOST_INTERVALS,
+    rule: MapRule = CLASSIFICATION,
 ) -> AdditiveMap:
     """The map of the rule.
 
@@ -78,35 +140,26 @@ def additive_map(
     ----------
     columns : sequence of InputColumn
     size : float
-        See `intervals_for`.
+        N, as `MapRule.intervals` takes it.
     most_outputs : int
         The number of intervals is halved while there are more outputs.
     most_intervals : int, default=8
         A smaller one makes a smaller model; 1 gives straight lines.
+    rule : MapRule, default=CLASSIFICATION
 
     Returns
     -------
     AdditiveMap
     """
     p = sum(column.is_numeric for column in columns)
-    intervals = min(intervals_for(size, p), most_intervals)
-    made = _with_intervals(columns, intervals)
-    while made.n_outputs > most_outputs and intervals > 1:
+    intervals = min(rule.intervals(size, p), most_intervals)
+    made = rule.map(columns, intervals)
+    while intervals > 1 and (
+        made.n_outputs > most_outputs or size < rule.size_per_output * made.n_outputs
+    ):
         intervals //= 2
-        made = _with_intervals(columns, intervals)
+        made = rule.map(columns, intervals)
     return made
-
-
-def _with_intervals(columns: Sequence[InputColumn], intervals: int) -> AdditiveMap:
-    counts = [
-        0 if not column.is_numeric else min(intervals, column.steps or intervals)
-        for column in columns
-    ]
-    return AdditiveMap(
-        tuple(counts),
-        tuple(column.from_zero and intervals <= _FEW_INTERVALS for column in columns),
-        tuple(column.fill for column in columns),
-    )
 
 
 @dataclass(frozen=True)

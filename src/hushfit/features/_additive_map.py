@@ -7,7 +7,7 @@ how it was found, is in docs/algorithms/additive.md.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -24,6 +24,8 @@ HAT_WEIGHT = 2.0
 # features are centred as if this share of them were at the low end; long rows lose what they say
 # when they are scaled to length one.
 LOW_MASS = 0.5
+# Largest value of a bounded output: rounding between two knots must not lead beyond one.
+_WITHIN = 1.0 - 2.0**-40
 
 
 def hat_means(intervals: int, low_mass: float = 0.0) -> Vector:
@@ -204,6 +206,19 @@ class AdditiveMap:
             for span in self.spans
         ]
         return math.sqrt(sum(squares))
+
+    def bounded(self) -> "AdditiveMap":
+        """The same with outputs in [-1, 1]: those of a column are divided by the largest value.
+
+        Returns
+        -------
+        AdditiveMap
+        """
+        tables = {
+            key: table * (_WITHIN / float(np.abs(table).max()))
+            for key, table in self.tables.items()
+        }
+        return replace(self, tables=tables)
 
     def table(self, span: Span) -> Matrix:
         """Values at the knots of the outputs of one column."""

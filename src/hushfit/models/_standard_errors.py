@@ -118,6 +118,35 @@ class Replay:
         return noise
 
 
+def replayed_weights(fit: Fit, problem: Problem) -> list[Vector] | None:
+    """Weights of replays of a fit with fresh noise; None without noise, or if it is not additive.
+
+    Parameters
+    ----------
+    fit : Fit
+        Solver, weights, noise multipliers and transcript.
+    problem : Problem
+
+    Returns
+    -------
+    list of arrays, or None
+    """
+    multipliers = {release.name: release.noise_multiplier for release in fit.guarantee.releases}
+    log = fit.transcript
+    additive = all(_is_additive(released.query) for released in log)
+    if not any(multipliers.values()) or not additive:
+        return None
+    n, parts = problem.n_units, fit.solver.plan(problem).parts
+    shares = {part.name: part.sampling.expected_units(n) / n for part in parts}
+    curvature = _curvature(problem, log, multipliers, fit.result.w)
+    replays = [
+        Replay(problem, log, multipliers, shares, curvature, np.random.default_rng(k))
+        for k in range(REPLAYS)
+    ]
+    with threadpool_limits(1):  # matrices this small are slower with several threads
+        return [run(fit.solver, problem, replay).w for replay in replays]
+
+
 def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
     """Standard error of each weight due to the noise; None without noise, or if it is not
     additive.
@@ -133,20 +162,9 @@ def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
     array of shape (n_outputs, n_features + 1) or None
         The intercept comes last; it is zero for a model without one.
     """
-    multipliers = {release.name: release.noise_multiplier for release in fit.guarantee.releases}
-    log = fit.transcript
-    additive = all(_is_additive(released.query) for released in log)
-    if not any(multipliers.values()) or not additive:
+    weights = replayed_weights(fit, problem)
+    if weights is None:
         return None
-    n, parts = problem.n_units, fit.solver.plan(problem).parts
-    shares = {part.name: part.sampling.expected_units(n) / n for part in parts}
-    curvature = _curvature(problem, log, multipliers, fit.result.w)
-    replays = [
-        Replay(problem, log, multipliers, shares, curvature, np.random.default_rng(k))
-        for k in range(REPLAYS)
-    ]
-    with threadpool_limits(1):  # matrices this small are slower with several threads
-        weights = [run(fit.solver, problem, replay).w for replay in replays]
     errors = np.atleast_2d(np.std(weights, axis=0, ddof=1))
     return errors if problem.fit_intercept else np.column_stack([errors, np.zeros(len(errors))])
 

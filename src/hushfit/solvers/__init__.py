@@ -13,6 +13,7 @@ save_checkpoint  Write the releases so far
 choose_solver    The default solver for a problem and a budget
 MAX_SMOOTH_COLUMNS    Columns up to which the default solver releases a second moment
 MAX_WHITENED_COLUMNS  The same for penalties that are not smooth
+MAX_MATRIX_COLUMNS    The same for regression
 Finishing        A solver whose result is more than the weighted average of its iterates
 Iterate          One iterate of a solver, and its weight in the average that becomes the result
 Result           Result of a run
@@ -50,7 +51,11 @@ from hushfit.solvers.perturbation import (
     tolerance_for,
 )
 from hushfit.solvers.registry import SOLVERS, solver_from
-from hushfit.solvers.regression import WhitenedLeastSquares, WhitenedPoisson
+from hushfit.solvers.regression import (
+    MAX_MATRIX_COLUMNS,
+    WhitenedLeastSquares,
+    WhitenedPoisson,
+)
 from hushfit.solvers.wrappers import PrivateGraph, PublicGraph, Recalibrated, Tempered
 
 __all__ = [
@@ -61,6 +66,7 @@ __all__ = [
     "DPSGD",
     "DPSVRG",
     "DPVRADMM",
+    "MAX_MATRIX_COLUMNS",
     "MAX_SMOOTH_COLUMNS",
     "MAX_WHITENED_COLUMNS",
     "MPADMM",

@@ -43,6 +43,9 @@ MOST_BLOCK_ROWS = 32_768
 FEWEST_BLOCK_ROWS = 4_096
 # Used rows of the largest block of persons' rows.
 PERSON_BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
+# Entries of mapped rows that are kept in memory: 256 MB. More are mapped again whenever they are
+# read, which takes longer than reading them.
+_MOST_MAPPED_ENTRIES = 2**25
 # Coefficients in the units of a column are divided by the width of its range.
 _NARROWEST = 1e-290
 
@@ -1015,7 +1018,27 @@ def as_source(
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH,
     feature_map: FeatureMap | None = None,
 ) -> DenseRows | SparseRows:
-    """The source for a validated dense array or CSR matrix."""
+    """The source for a validated dense array or CSR matrix.
+
+    Rows are mapped once if the mapped ones are few enough to be kept, else whenever they are read.
+    """
     labels = np.ascontiguousarray(y, dtype=np.float64)
+    if feature_map is not None and X.shape[0] * feature_map.n_outputs <= _MOST_MAPPED_ENTRIES:
+        X, bounds, feature_map = _mapped_once(X, bounds, feature_map), None, None
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
     return kind(X, labels, fit_intercept, bounds, scaled_labels, persons, scaling, feature_map)
+
+
+def _mapped_once(X: Any, bounds: FeatureBounds | None, feature_map: FeatureMap) -> Any:
+    """All rows, bounded and mapped, each by itself."""
+    if hasattr(X, "indptr"):
+        X = canonical(X)
+        return feature_map.transform_sparse(X if bounds is None else bounds.apply_sparse(X))
+    mapped = np.empty((len(X), feature_map.n_outputs))
+
+    def fill(place: slice) -> None:
+        rows = np.ascontiguousarray(X[place]) if bounds is None else bounds.apply(X[place])
+        mapped[place] = feature_map.transform(rows)
+
+    list(parallel_map(fill, places(len(X), FEWEST_BLOCK_ROWS)))
+    return mapped

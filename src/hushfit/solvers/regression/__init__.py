@@ -1,11 +1,12 @@
 """Regression on records that keep their lengths, in the metric of a private second moment.
 
+MAX_MATRIX_COLUMNS    Columns up to which a matrix of second moments is released
 WhitenedLeastSquares  Least squares from clipped residual gradients, with empirical Bayes in every
                       round
 WhitenedPoisson       Regression of counts by the same rounds
 """
 
-from hushfit.solvers.regression._least_squares import WhitenedLeastSquares
+from hushfit.solvers.regression._least_squares import MAX_MATRIX_COLUMNS, WhitenedLeastSquares
 from hushfit.solvers.regression._poisson import WhitenedPoisson
 
-__all__ = ["WhitenedLeastSquares", "WhitenedPoisson"]
+__all__ = ["MAX_MATRIX_COLUMNS", "WhitenedLeastSquares", "WhitenedPoisson"]
