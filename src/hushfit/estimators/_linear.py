@@ -25,8 +25,10 @@ def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> 
     return penalty
 
 
-def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray]:
-    """Rows and labels as arrays; no message reveals a value."""
+def validated_rows(
+    estimator: Any, X: Any, y: Any, *, texts: bool = False, **options: Any
+) -> tuple[Any, AnyArray]:
+    """Rows of numbers, or of texts, and labels as arrays; no message reveals a value."""
     if estimator.nonfinite not in _NONFINITE:
         raise InvalidArgument(
             f"nonfinite={estimator.nonfinite!r} is not known. Use 'zero' or 'raise'."
@@ -37,19 +39,25 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
             X,
             y,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=types_of(texts),
             order=None if isinstance(X, np.ndarray) or issparse(X) else "C",
             ensure_all_finite=False,
             ensure_min_samples=2,
             **options,
         )
-    if estimator.nonfinite == "raise" and not np.isfinite(X.data if issparse(X) else X).all():
+    checked = estimator.nonfinite == "raise" and not texts
+    if checked and not np.isfinite(X.data if issparse(X) else X).all():
         raise NonFiniteRecords(
             "X contains NaN or infinity. Fill or drop those values, or leave nonfinite='zero' so "
             "that such a record counts as the zero record. (This error reveals something about "
             "the rows to whoever sees it.)"
         )
     return X, y
+
+
+def types_of(texts: bool) -> Any:
+    """The types that rows may have, as scikit-learn's checks take them."""
+    return object if texts else [np.float64, np.float32]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
-from hushfit.features import AdditiveMap, KnotMasses, RowProfile
+from hushfit.features import AdditiveMap, FeatureMap, KnotMasses, RowProfile, stored_map
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.unit import WEIGHTINGS
@@ -32,7 +32,7 @@ _SETTINGS = (
 )
 # Older files lack these, and have the defaults.
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
-# Only files of additive models have these: the map that rows go through, and where they lie.
+# Only files of models with a feature map have these: the map, and where the rows lie on it.
 _MAP_FIELDS = ("feature_map", "row_profile")
 # Types of a setting in a file; objects were replaced by their description when it was written.
 _SETTING_TYPES: dict[str, Any] = {
@@ -149,7 +149,9 @@ def model_json(model: Model) -> tuple[str, str]:
     kind = next((kind for kind, cls in _KINDS.items() if type(fitted) is cls), None)
     if kind is None or not hasattr(fitted, "coef_"):
         raise InvalidArgument(
-            f"{type(fitted).__name__} is not a fitted hushfit classifier. Fit one, then save it."
+            f"{type(fitted).__name__} is not a fitted hushfit classifier. Fit one, then save it. "
+            "In place of a pipeline with PublicFeatures, save a classifier that has the map "
+            "itself: features=..., feature_bounds=...."
         )
     contents: dict[str, Any] = {
         "format": FORMAT,
@@ -179,11 +181,6 @@ def _described_map(fitted: Any) -> dict[str, Any]:
     feature_map = fitted.feature_map_
     if feature_map is None:
         return {}
-    if not isinstance(feature_map, AdditiveMap):
-        raise InvalidArgument(
-            f"the feature map {type(feature_map).__name__} cannot be written to a model file. Save "
-            "the coefficients yourself, with the map."
-        )
     return {"feature_map": feature_map.to_dict(), "row_profile": fitted.row_profile_.to_dict()}
 
 
@@ -350,7 +347,7 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     fitted.classes_ = np.array(classes)
     fitted.feature_map_, fitted.row_profile_ = _feature_map(contents)
     if fitted.feature_map_ is not None:
-        fitted.set_params(features=fitted.feature_map_.kind)
+        fitted.set_params(features=_setting_of(fitted.feature_map_))
     weights = fitted.coef_.shape[1]
     outputs_of_map = weights if fitted.feature_map_ is None else fitted.feature_map_.n_outputs
     if outputs_of_map != weights:
@@ -367,14 +364,20 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     return fitted
 
 
-def _feature_map(contents: dict[str, Any]) -> tuple[AdditiveMap | None, RowProfile]:
+def _setting_of(feature_map: FeatureMap) -> Any:
+    """What ``features`` is of a model with a map: a further fit chooses its own knots."""
+    return feature_map.kind if isinstance(feature_map, AdditiveMap) else feature_map
+
+
+def _feature_map(contents: dict[str, Any]) -> tuple[FeatureMap | None, RowProfile]:
     """The feature map and where the rows lie on it, if the file has them."""
     if "feature_map" not in contents:
         return None, RowProfile()
-    made, masses = AdditiveMap.from_dict(contents["feature_map"]), {}
+    made, masses = stored_map(contents["feature_map"]), {}
     described = contents["row_profile"]
+    intervals = made.intervals if isinstance(made, AdditiveMap) else ()
     for column, found in described["masses"].items():
-        knots = made.intervals[int(column)] + 1
+        knots = intervals[int(column)] + 1
         masses[int(column)] = KnotMasses(
             _numbers([found["masses"]], "row_profile", 1, knots)[0],
             _numbers([found["noise"]], "row_profile", 1, knots)[0],

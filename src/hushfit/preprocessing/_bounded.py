@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hushfit.data import FeatureBounds
 from hushfit.estimators import features_of, split_groups
-from hushfit.preprocessing._rows import certified_norm, check_settings, filled, read_rows, shortened
+from hushfit.features import shortened
+from hushfit.preprocessing._rows import certified_norm, check_settings, filled, read_rows
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -23,7 +23,7 @@ from hushfit.data.rows._persons import WHOLE, Persons, places
 from hushfit.data.rows._public_rows import PublicBlock, PublicRows
 from hushfit.data.rows._scaling import RecordScaling
 from hushfit.errors import InvalidArgument
-from hushfit.features import FeatureMap
+from hushfit.features import FeatureMap, mapped_rows
 from hushfit.kernels import counting as counting_kernels
 from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
@@ -589,6 +589,10 @@ class FeatureBounds:
         values = np.clip(X.data, 0.0, column_high, dtype=np.float64) / column_high
         return type(X)((values, X.indices, X.indptr), shape=X.shape)
 
+    def apply_any(self, X: Any) -> Any:
+        """The same for an array or a CSR matrix."""
+        return self.apply_sparse(X) if hasattr(X, "indptr") else self.apply(X)
+
 
 @dataclass(frozen=True)
 class SignedBounds:
@@ -954,7 +958,10 @@ def as_source(
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH,
     feature_map: FeatureMap | None = None,
 ) -> DenseRows | SparseRows:
-    """The source for a validated dense array or CSR matrix."""
+    """The source for a validated dense array or CSR matrix, of what the feature map reads."""
     labels = np.ascontiguousarray(y, dtype=np.float64)
+    if feature_map is not None and feature_map.kept:
+        X = mapped_rows(feature_map, X, None if bounds is None else bounds.apply_any)
+        bounds = feature_map = None
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
     return kind(X, labels, fit_intercept, bounds, scaled_labels, persons, scaling, feature_map)
