@@ -111,6 +111,8 @@ class HashedText:
         """
         from scipy.sparse import csr_array, hstack
 
+        if not len(X):
+            return csr_array((0, self.n_outputs))
         counts = [self._hasher.transform(map(_as_text, column)) for column in np.asarray(X).T]
         stacked = csr_array(hstack(counts, format="csr"))
         stacked.sort_indices()
