@@ -9,6 +9,7 @@ PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused la
 LINEAR                          The name of features that are the columns themselves
 additive_settings               The settings of an additive model; None for any other argument
 data_size                       N = n mu / a: how much the rows can show through the noise
+public_map                      The map of a step that knows no budget
 input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 encode_labels                   Labels as numbers, by the public label set
@@ -64,7 +65,7 @@ from hushfit.estimators._feature_maps import (
     QuadraticMap,
     feature_map_from,
 )
-from hushfit.estimators._features import LINEAR, additive_settings, data_size
+from hushfit.estimators._features import LINEAR, additive_settings, data_size, public_map
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
@@ -135,6 +136,7 @@ __all__ = [
     "private_fit",
     "progress_bar",
     "public_classes",
+    "public_map",
     "refusal_of_shape",
     "refuse_extras",
     "refuse_unused_settings",

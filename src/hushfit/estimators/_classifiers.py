@@ -18,6 +18,7 @@ from hushfit.estimators._features import (
     columns_of,
     feature_map_of,
     filled_by,
+    reads_text,
     refuse_shapes_of_several_classes,
     reshaped,
     row_profile,
@@ -31,6 +32,7 @@ from hushfit.estimators._linear import (
     no_cell_quoted,
     penalty_of,
     refuse_extras,
+    types_of,
     validated_rows,
 )
 from hushfit.estimators._missing import stated_rule, without_gaps
@@ -249,7 +251,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
         additive_settings(self.features)  # refuses what is not known
-        X, y = validated_rows(self, X, y)
+        X, y = validated_rows(self, X, y, texts=reads_text(self.features))
         bounds = self._bounds(X.shape[1])
         columns = columns_of(self.features, bounds, input_names(self))
         if self.classes is None:
@@ -339,14 +341,15 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = features_of(X, self.privacy_.unit.column)
+        texts = reads_text(self.feature_map_)
         with no_cell_quoted():
             X = validate_data(
                 self,
                 X,
                 reset=False,
                 accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=self.nonfinite == "raise",
+                dtype=types_of(texts),
+                ensure_all_finite=self.nonfinite == "raise" and not texts,
             )
         bounds = self._bounds(X.shape[1])
         X = without_gaps(X, self.nonfinite, bounds, filled_by(self.feature_map_, X.shape[1]))
@@ -508,6 +511,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         column, ``"centred"`` straight lines centred in the range, through a public map that costs
         no budget; both need ``feature_bounds``. Name columns
         with two values, whole numbers or missing values in `hushfit.features.AdditiveFeatures`.
+        A map such as `hushfit.features.ScatteringMap` for images or `hushfit.features.HashedText`
+        for texts is tried out on random rows first, and refused if it mixes rows.
 
     Attributes
     ----------

@@ -24,8 +24,10 @@ def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> 
     return penalty
 
 
-def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray]:
-    """Rows and labels as arrays; no message reveals a value."""
+def validated_rows(
+    estimator: Any, X: Any, y: Any, *, texts: bool = False, **options: Any
+) -> tuple[Any, AnyArray]:
+    """Rows of numbers, or of texts, and labels as arrays; no message reveals a value."""
     check_rule(estimator.nonfinite)
     with no_cell_quoted():
         X, y = validate_data(
@@ -33,13 +35,18 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
             X,
             y,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=types_of(texts),
             order=None if isinstance(X, np.ndarray) or issparse(X) else "C",
             ensure_all_finite=False,
             ensure_min_samples=2,
             **options,
         )
     return X, y
+
+
+def types_of(texts: bool) -> Any:
+    """The types that rows may have, as scikit-learn's checks take them."""
+    return object if texts else [np.float64, np.float32]
 
 
 @contextmanager

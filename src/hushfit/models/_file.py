@@ -25,7 +25,7 @@ from hushfit.estimators import (
     PrivatePoissonRegressor,
     PrivateRidge,
 )
-from hushfit.features import AdditiveMap, KnotMasses, RowProfile
+from hushfit.features import AdditiveMap, FeatureMap, KnotMasses, RowProfile, stored_map
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.unit import WEIGHTINGS
@@ -53,7 +53,7 @@ _SETTINGS = (
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
 # Parameters of regressors that are about a run and not about the model.
 _OF_A_RUN = {"ledger", "random_state", "verbose"}
-# Only files of additive models have these: the map that rows go through, and where they lie.
+# Only files of models with a feature map have these: the map, and where the rows lie on it.
 _MAP_FIELDS = ("feature_map", "row_profile")
 # Only files of regressors have this: what columns and predictions are clipped to.
 _RANGE_FIELD = "ranges"
@@ -177,7 +177,8 @@ def model_json(model: Model) -> tuple[str, str]:
     if kind is None or not hasattr(fitted, "coef_"):
         raise InvalidArgument(
             f"{type(fitted).__name__} is not a fitted hushfit classifier or regressor. Fit one, "
-            "then save it."
+            "then save it. In place of a pipeline with PublicFeatures, save a model that has the "
+            "map itself: features=..., feature_bounds=...."
         )
     coef, intercept = model.weights
     contents: dict[str, Any] = {
@@ -221,11 +222,6 @@ def _described_map(fitted: Any) -> dict[str, Any]:
     feature_map = fitted.feature_map_
     if feature_map is None:
         return {}
-    if not isinstance(feature_map, AdditiveMap):
-        raise InvalidArgument(
-            f"the feature map {type(feature_map).__name__} cannot be written to a model file. Save "
-            "the coefficients yourself, with the map."
-        )
     return {"feature_map": feature_map.to_dict(), "row_profile": fitted.row_profile_.to_dict()}
 
 
@@ -391,7 +387,7 @@ def _estimator(kind: str, contents: dict[str, Any]) -> Any:
     fitted = (_classifier if kind in _CLASSIFIERS else _regressor)(kind, contents)
     fitted.feature_map_, fitted.row_profile_ = _feature_map(contents)
     if fitted.feature_map_ is not None:
-        fitted.set_params(features=fitted.feature_map_.kind)
+        fitted.set_params(features=_setting_of(fitted.feature_map_))
     weights = fitted.coef_.shape[-1]
     outputs_of_map = weights if fitted.feature_map_ is None else fitted.feature_map_.n_outputs
     if outputs_of_map != weights:
@@ -442,14 +438,20 @@ def _ranges(described: dict[str, Any], n_columns: int) -> PredictionRanges:
     return PredictionRanges((low, high), *_numbers(columns, "ranges", 3, n_columns))
 
 
-def _feature_map(contents: dict[str, Any]) -> tuple[AdditiveMap | None, RowProfile]:
+def _setting_of(feature_map: FeatureMap) -> Any:
+    """What ``features`` is of a model with a map: a further fit chooses its own knots."""
+    return feature_map.kind if isinstance(feature_map, AdditiveMap) else feature_map
+
+
+def _feature_map(contents: dict[str, Any]) -> tuple[FeatureMap | None, RowProfile]:
     """The feature map and where the rows lie on it, if the file has them."""
     if "feature_map" not in contents:
         return None, RowProfile()
-    made, masses = AdditiveMap.from_dict(contents["feature_map"]), {}
+    made, masses = stored_map(contents["feature_map"]), {}
     described = contents["row_profile"]
+    intervals = made.intervals if isinstance(made, AdditiveMap) else ()
     for column, found in described["masses"].items():
-        knots = made.intervals[int(column)] + 1
+        knots = intervals[int(column)] + 1
         masses[int(column)] = KnotMasses(
             _numbers([found["masses"]], "row_profile", 1, knots)[0],
             _numbers([found["noise"]], "row_profile", 1, knots)[0],

@@ -11,7 +11,7 @@ from hushfit.data.schema import CategoricalColumn, Schema, SchemaFile, schema_ha
 from hushfit.data.tables import CodedRows
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import Fit, Prepared, fit_encoded, private_fit
-from hushfit.features import FeatureMap
+from hushfit.features import AdditiveMap, FeatureMap
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._standard_errors import noise_standard_errors
 from hushfit.privacy import Budget, Ledger, Receipt, Relation, labels_only
@@ -81,6 +81,11 @@ def _fit_classes(
         estimator.set_params(features=schema.features)
     columns, n_columns = schema.inputs, rows.n_features
     feature_map = estimator.feature_map(rows.n_units, columns)
+    if not isinstance(feature_map, AdditiveMap | None):
+        raise InvalidArgument(
+            f"a table with a schema takes features='additive', not {type(feature_map).__name__}. "
+            "Nothing was spent. Fit arrays with this map in Python."
+        )
     source = rows if feature_map is None else rows.mapped(feature_map)
     problem = estimator.problem(
         rows.n_units, n_columns, len(classes), rows.privacy_unit, feature_map

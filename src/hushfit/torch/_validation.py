@@ -295,6 +295,11 @@ def _check_rows_apart(compute: _Compute, x: Tensor, y: Tensor, what: str) -> Non
             raise InvalidArgument(_mixed(what, "the other examples of its batch"))
 
 
+def refuse_if_examples_mix(outputs: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    """Refuse features of an example that depend on other examples, on its place or on chance."""
+    _check_rows_apart(lambda x, _: [outputs(x)], x, torch.zeros(len(x)), "features")
+
+
 def _exchanged(x: Tensor, others: Tensor) -> Iterator[Tensor]:
     rolled = x.roll(1, 0)
     factors = (1,) if not x.is_floating_point() else (1.0, 0.0, _HUGE)
