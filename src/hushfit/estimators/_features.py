@@ -29,6 +29,7 @@ from hushfit.features import (
 from hushfit.privacy import Budget, Relation, exchanges, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import Released, SecondMoment, ShortenedMoment
+from hushfit.solvers import MAX_SMOOTH_COLUMNS
 
 LINEAR = "linear"
 _NAMED = {"additive": AdditiveFeatures(), "centred": AdditiveFeatures(most_intervals=1)}
