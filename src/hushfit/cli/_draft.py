@@ -56,10 +56,13 @@ class DraftNotes:
 
 
 def draft_schema(
-    tables: Sequence[Table], target: str, watch: Watch | None
+    tables: Sequence[Table], target: str, watch: Watch | None, decimal: str | None = None
 ) -> tuple[SchemaFile, DraftNotes]:
     """A schema with everything in it marked as unconfirmed."""
     drafts = scanned(tables, watch)
+    if decimal is not None:
+        for draft in drafts.values():
+            draft.settle_decimal(decimal)
     if target not in drafts:
         known = ", ".join(drafts) or "none, since there are no rows"
         raise InvalidArgument(

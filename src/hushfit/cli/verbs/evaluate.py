@@ -2,6 +2,7 @@
 
 import click
 
+from hushfit.cli._files import FORMATS
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -28,7 +29,7 @@ _WARNING = (
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    type=click.Choice(FORMATS),
     help="Format of the table, if its name does not show it.",
 )
 @json_option
@@ -39,8 +40,8 @@ def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_js
     If the model's schema names a column of ids of persons and TABLE has it, standard errors are
     clustered by person: rows of one person are not independent.
     """
+    from hushfit.cli._files import tables_for
     from hushfit.cli._ranking import evaluate_lists
-    from hushfit.data.tables import find_tables
     from hushfit.models import is_ranker
     from hushfit.report import evaluate_model, table_model
 
@@ -48,7 +49,7 @@ def command(model_path: str, tables: tuple[str, ...], format_: str | None, as_js
         evaluate_lists(model_path, tables, format_, as_json)
         return
     model = table_model(model_path)
-    found = find_tables(tables, format_)
+    found = tables_for(tables, format_, model.schema)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
         scores = evaluate_model(model, found, watch=watch)
     if as_json:

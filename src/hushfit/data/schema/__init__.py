@@ -15,6 +15,8 @@ OTHER              The category of texts that a schema does not list
 Schema             The public description of a table
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
+TextForm           Encoding and delimiter of a text file
+UTF_8              The usual encoding
 UNIT               The name of the unit of privacy among unconfirmed names
 SchemaFile         A schema and the names in it that are not confirmed yet
 parse_schema       Read a schema from TOML
@@ -45,11 +47,13 @@ from hushfit.data.schema._schema_file import (
     schema_hash,
     schema_to_toml,
 )
+from hushfit.data.schema._text_form import UTF_8, TextForm
 
 __all__ = [
     "MISSING_VALUE",
     "OTHER",
     "UNIT",
+    "UTF_8",
     "CategoricalColumn",
     "Column",
     "DateColumn",
@@ -57,6 +61,7 @@ __all__ = [
     "NumericColumn",
     "Schema",
     "SchemaFile",
+    "TextForm",
     "cells_of",
     "encode",
     "label_of",
