@@ -55,6 +55,10 @@ class NonFiniteRecords(InvalidArgument):
     """Some value is NaN or infinite, and the caller requested an error for it."""
 
 
+class NoIntervals(HushfitError):
+    """Noise hides the curvature of a model, so its coefficients have no standard errors."""
+
+
 class PrivacyLeakWarning(UserWarning):
     """Something that should be public was read from the rows, outside the guarantee."""
 

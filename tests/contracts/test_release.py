@@ -86,12 +86,14 @@ from hushfit.release import (
     ResidualGradient,
     ResidualMoments,
     RestartedGate,
+    ScoreMoments,
     SecondMoment,
     SecretOrder,
     ShortenedMoment,
     Target,
     Thresholded,
     difference_bound,
+    score_family,
 )
 from hushfit.release.mechanism import NoiseGrid
 from hushfit.solvers import ProximalGradient
@@ -228,13 +230,13 @@ def regularised(n_units, relation):
     )
 
 
-def bounded(query, fit_intercept=True):
+def bounded(query, fit_intercept=True, loss=None):
     """Builder of a query over records that keep their lengths."""
 
     def build(n_units, relation):
         return query(
             Problem(
-                LeastSquares(),
+                loss or LeastSquares(),
                 Zero(),
                 n_units,
                 COLUMNS,
@@ -248,6 +250,13 @@ def bounded(query, fit_intercept=True):
 
 
 W = np.array([1.0, -2.0, 0.5, 0.3])
+
+
+def scores(loss):
+    """Builder of scores at weights so large that residuals reach their largest size."""
+    return bounded(lambda p: ScoreMoments(p, 60 * W, METRIC.A / 6, score_family(loss)), loss=loss)
+
+
 BY_COLUMNS = ColumnWhitening(np.array([3.0, 1.0, 2.0]), np.array([0.2, -0.4, 0.0]))
 
 
@@ -301,6 +310,9 @@ QUERIES = {
         False,
     ),
     "residual gradient, by columns": bounded(lambda p: ResidualGradient(p, W, 0.4, BY_COLUMNS)),
+    "scores, linear": scores(LeastSquares()),
+    "scores, logistic": scores(Logistic()),
+    "scores, counts": scores(Poisson(4.0)),
 }
 over_queries = pytest.mark.parametrize("build", QUERIES.values(), ids=QUERIES)
 over_relations = pytest.mark.parametrize("relation", RELATIONS, ids=str)
@@ -329,9 +341,15 @@ def distance(query, one, other):
     return math.sqrt(float(weight @ (one - other) ** 2))
 
 
+def _loss_of_labels(query):
+    if isinstance(query, ClippedGradient):
+        return query.loss
+    return query.problem.loss if isinstance(query, ScoreMoments) else Logistic()
+
+
 def label(query, rng):
     loss, outputs = (
-        (query.loss if isinstance(query, ClippedGradient) else Logistic()),
+        _loss_of_labels(query),
         query.problem.outputs,
     )
     return labels_for(loss, outputs, 1, int(rng.integers(1 << 30)))[0]

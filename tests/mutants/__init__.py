@@ -8,6 +8,7 @@ from ._mutant import Mutant, alarms_of, planted
 from .accounting import ACCOUNTING
 from .disk_ledger import DISK_LEDGER
 from .federated import FEDERATED
+from .inference import INFERENCE
 from .noise import NOISE
 from .persons import PERSONS
 from .queries import QUERIES
@@ -24,6 +25,7 @@ MUTANTS: dict[str, Mutant] = {
         PERSONS,
         RANKING,
         REGRESSION,
+        INFERENCE,
         NOISE,
         SOLVERS,
         FEDERATED,

@@ -21,7 +21,7 @@ OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_FAULT, INTERRUPTED = 0, 1, 2, 3, 
 VERBS = {
     "schema": "Draft the public description of a table.",
     "fit": "Fit a model with a privacy guarantee, paying first.",
-    "predict": "Label new rows.",
+    "predict": "Predict labels, numbers, counts or grades of new rows.",
     "evaluate": "Score a model on rows it has not seen.",
     "report": "Write one page about a model: guarantee, budget, coefficients.",
     "plan": "Estimate cost and accuracy of a fit, before reading a row.",

@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from hushfit.cli._column_draft import MAX_CATEGORIES, ColumnDraft, words_in
+from hushfit.cli._draft_target import NOTES as TARGET_NOTES
+from hushfit.cli._draft_target import drafted_target
 from hushfit.data.schema import (
     OTHER,
     UNIT,
@@ -56,7 +58,11 @@ class DraftNotes:
 
 
 def draft_schema(
-    tables: Sequence[Table], target: str, watch: Watch | None, decimal: str | None = None
+    tables: Sequence[Table],
+    target: str,
+    watch: Watch | None,
+    target_kind: str | None = None,
+    decimal: str | None = None,
 ) -> tuple[SchemaFile, DraftNotes]:
     """A schema with everything in it marked as unconfirmed."""
     drafts = scanned(tables, watch)
@@ -68,7 +74,7 @@ def draft_schema(
         raise InvalidArgument(
             f"the table has no column {target!r} to predict. Its columns: {known}."
         )
-    return _assembled(drafts, target)
+    return _assembled(drafts, target, target_kind)
 
 
 def scanned(tables: Sequence[Table], watch: Watch | None) -> dict[str, ColumnDraft]:
@@ -93,7 +99,9 @@ def _larger(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-def _assembled(drafts: dict[str, ColumnDraft], target: str) -> tuple[SchemaFile, DraftNotes]:
+def _assembled(
+    drafts: dict[str, ColumnDraft], target: str, target_kind: str | None
+) -> tuple[SchemaFile, DraftNotes]:
     notes = DraftNotes()
     columns = []
     ids = {
@@ -111,20 +119,14 @@ def _assembled(drafts: dict[str, ColumnDraft], target: str) -> tuple[SchemaFile,
         else:
             column, notes.kept[name] = drafted_column(draft, name)
             columns.append(column)
-    labels = tuple(sorted(drafts[target].labels.values()))
-    if not 2 <= len(labels) <= MAX_CATEGORIES:
-        raise InvalidArgument(
-            f"the target {target!r} has "
-            f"{len(labels) if len(labels) <= MAX_CATEGORIES else 'too many'} different labels; "
-            f"hushfit predicts 2 to {MAX_CATEGORIES} classes. Choose another column, or group "
-            "its values."
-        )
+    predicted = drafted_target(drafts[target], target, target_kind)
+    notes.kept[target] = TARGET_NOTES[predicted.kind]
     if not columns:
         raise InvalidArgument(
             "no column is left to learn from: each looks like text or an identifier. Prepare some "
             "columns."
         )
-    schema = Schema(tuple(columns), CategoricalColumn(target, labels), person=person)
+    schema = Schema(tuple(columns), predicted, person=person)
     unit = () if person is None else (UNIT,)
     return SchemaFile(schema, (*unit, target, *(column.name for column in columns))), notes
 

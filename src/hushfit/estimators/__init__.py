@@ -46,11 +46,16 @@ PrivateElasticNet               Linear regression with L1 and squared penalties 
                                 differential-privacy guarantee
 PrivateLasso                    Linear regression with an L1 penalty and a differential-privacy
                                 guarantee
+EncodedRows                     Rows whose columns a public schema has mapped to [0, 1]
+PredictionRanges                The public ranges that a fitted regressor clips columns and
+                                predictions to
+fit_encoded                     Fit a regressor to encoded rows
 PrivateFeatureSelector          Keep the columns with the largest coefficients of a private
                                 logistic regression
 """
 
 from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
+from hushfit.estimators._encoded_fit import EncodedRows, PredictionRanges, fit_encoded
 from hushfit.estimators._feature_maps import (
     STORED_MAPS,
     ChainedMaps,
@@ -96,9 +101,11 @@ __all__ = [
     "STORED_MAPS",
     "ChainedMaps",
     "DocumentMap",
+    "EncodedRows",
     "Fit",
     "LayerMap",
     "PersonSettings",
+    "PredictionRanges",
     "Prepared",
     "PrivateElasticNet",
     "PrivateFeatureSelector",
@@ -120,6 +127,7 @@ __all__ = [
     "encode_labels",
     "feature_map_from",
     "features_of",
+    "fit_encoded",
     "input_names",
     "mean_ndcg",
     "no_cell_quoted",

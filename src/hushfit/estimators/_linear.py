@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
-from hushfit.data import FeatureBounds, SignedBounds
+from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._missing import check_rule
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
@@ -110,9 +110,17 @@ def refuse_extras(unsupported: dict[str, Any]) -> None:
         raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
 
 
-def in_original_units(
-    w: Vector, problem: Problem, bounds: FeatureBounds | SignedBounds | None
-) -> tuple[Matrix, Vector]:
+class Units(Protocol):
+    """The units of columns: what is mapped to 0, and what a step of one stands for."""
+
+    @property
+    def origin(self) -> Vector: ...
+
+    @property
+    def width(self) -> Vector: ...
+
+
+def in_original_units(w: Vector, problem: Problem, bounds: Units | None) -> tuple[Matrix, Vector]:
     """Coefficients and intercepts in the units of the caller's columns."""
     coef = np.atleast_2d(problem.columns(w)).copy()
     intercept = (

@@ -140,6 +140,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
     # The penalty's weight when alpha is no setting.
     alpha: Any = "auto"
     positive: bool = False
+    feature_map_: Any = None  # rows are used as they are
     _engine: ClassVar[type[WhitenedLeastSquares] | type[WhitenedPoisson]] = WhitenedLeastSquares
 
     epsilon: float

@@ -17,6 +17,7 @@ person_ids       Numbers persons by their ids: a hash table of 128-bit keys
 persons          Compiled loops over the persons of rows
 prox             Proximal operators without a closed form, computed row by row of the coefficients
 rows             Compiled loops over single rows
+scores           Fused pass for scores, curvatures and covariances of scores
 splines          Public maps of single columns, linear between equally spaced knots
 threads          One pool of threads for the compiled loops, which all release the interpreter lock
 """

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from hushfit.report._evaluate import CalibrationCell
+from hushfit.report._class_scores import CalibrationCell
 from hushfit.report._forecast import Forecast
 
 _STANDALONE = (

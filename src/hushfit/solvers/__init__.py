@@ -2,6 +2,7 @@
 
 admm/            The private ADMM family
 gradient/        First-order methods on noisy gradients
+inference/       Coefficients with a covariance that covers sampling and noise
 newton/          Methods that work in a metric
 perturbation/    One release: noise in the objective, on its minimiser, or on sufficient statistics
 ranking/         Listwise losses over lists of documents

@@ -2,6 +2,7 @@
 audits.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,7 @@ from hushfit.release import (
     RegularisedMinimiser,
     ResidualGradient,
     ResidualMoments,
+    ScoreMoments,
     SecondMoment,
     ShortenedMoment,
     Snapshot,
@@ -62,10 +64,16 @@ from hushfit.release import (
     Target,
     VarianceReducedGradient,
     difference_bound,
+    score_family,
 )
 from hushfit.unit import ROW, PrivacyUnit
 
 ROWS, COLUMNS = 12, 3
+_SCORES: dict[str, Loss] = {
+    "linear": LeastSquares(),
+    "logistic": Logistic(),
+    "counts": Poisson(4.0),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +113,7 @@ def source_for(
         bounded = np.clip(rows, -1.0, 1.0)
     return as_source(
         bounded,
-        np.clip(labels, -1.0, 1.0),
+        np.clip(labels, -1.0, 1.0) if math.isinf(problem.loss.slope_bound) else labels,
         fit_intercept=intercept,
         scaled_labels=True,
         persons=persons,
@@ -279,10 +287,15 @@ def _of_bounded_records(
             lambda p: ResidualGradient(p, weights, 0.3, ColumnWhitening(inverse, centre)),
         ),
     }
+    losses: dict[str, Loss] = {}
+    for family, loss in _SCORES.items():
+        name = f"scores, {family}"
+        losses[name] = loss
+        builds[name] = True, lambda p: ScoreMoments(p, 9 * weights, A / 2, score_family(p.loss))
     made = {}
     for name, (intercept, build) in builds.items():
         problem = Problem(
-            LeastSquares(),
+            losses.get(name, LeastSquares()),
             Zero(),
             ROWS,
             COLUMNS,

@@ -1,6 +1,7 @@
 """``hushfit report``: one HTML page about a model."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -34,6 +35,11 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, reading_
     type=click.Path(dir_okay=False),
     help="Where to write the page (HTML).",
 )
+@click.option(
+    "--ledger",
+    metavar="PATH|URL",
+    help="The ledger that paid: the page then states the total of the model's data set.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
 def command(
@@ -41,12 +47,15 @@ def command(
     tables: tuple[str, ...],
     format_: str | None,
     output: str,
+    ledger: str | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Write a self-contained HTML page about MODEL: the guarantee in words, what was assumed
     public, where the budget went, the coefficients with the standard error that the noise implies,
-    and what epsilon means for one row, or for one person if persons are protected.
+    and what epsilon means for one row, or for one person if persons are protected. It answers the
+    points of NIST SP 800-226 (trust model, total budget, side channels, retention, audit evidence);
+    --json prints them too.
 
     The page loads nothing from the network. It is post-processing: reading it costs no further
     privacy.
@@ -55,9 +64,16 @@ def command(
     from hushfit.cli._networks import report_network
     from hushfit.cli._ranking import report_lists
     from hushfit.models import is_network, is_ranker, read_model, write_whole
-    from hushfit.report import evaluate_model, report_page, table_model
+    from hushfit.report import (
+        evaluate_model,
+        evaluator_points,
+        points_dict,
+        report_page,
+        table_model,
+    )
 
     refuse_to_overwrite(output, overwrite)
+    points: dict[str, Any] = {}
     if is_ranker(model_path):
         report_lists(model_path, tables, format_, output)
     else:
@@ -71,8 +87,30 @@ def command(
         if network:
             report_network(model_path, output, scores)
         else:
-            write_whole(Path(output), report_page(model, digest, scores))
+            evidence = _evidence(model, ledger)
+            write_whole(Path(output), report_page(model, digest, scores, evidence))
+            points = {"nist_sp_800_226": points_dict(evaluator_points(model, evidence))}
     if as_json:
-        print_json({"report": output})
+        print_json({"report": output, **points})
     else:
         click.echo(f"Report: {output}")
+
+
+def _evidence(model: Any, ledger: str | None) -> Any:
+    """The total of the model's data set, and what attacks on its algorithm measured."""
+    from hushfit import Ledger
+    from hushfit.audit import explain
+    from hushfit.errors import InvalidArgument
+    from hushfit.report import AccountTotal, Evidence
+
+    audit = explain(model).summary
+    if ledger is None:
+        return Evidence(audit=audit)
+    if model.receipt is None:
+        raise InvalidArgument(
+            "--ledger was given, but the model was fitted without one. Leave --ledger out."
+        )
+    account = Ledger(ledger, dataset=model.receipt.dataset)
+    spent, payments = account.spent(), len(account.entries)
+    sums = spent.epsilon, spent.delta, account.budget.epsilon
+    return Evidence(AccountTotal(model.receipt.dataset, *sums, payments), audit)

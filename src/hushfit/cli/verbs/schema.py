@@ -61,6 +61,7 @@ _CHECK_WARNING = (
     epilog="""\b
 Examples:
   hushfit schema patients.csv --target readmitted -o schema.toml
+  hushfit schema stays.csv --target days --target-kind numeric -o stays.toml
   hushfit schema ranks.csv --target grade --query query -o ranks.toml
   hushfit schema MSLR/train.txt -o ranks.toml
   hushfit schema --check patients.csv schema.toml
@@ -68,6 +69,11 @@ Examples:
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE... [SCHEMA]")
 @click.option("--target", metavar="COLUMN", help="The column to predict.")
+@click.option(
+    "--target-kind",
+    type=click.Choice(["categorical", "numeric", "count", "ordinal"]),
+    help="What the target is: classes, numbers, counts, or ordered grades.  [default: as it looks]",
+)
 @click.option(
     "--query",
     metavar="COLUMN",
@@ -123,6 +129,9 @@ def command(
     and marks such as ? are missing values. Encoding, delimiter and decimal mark are seen, said and
     written into the schema.
 
+    The target may be classes, numbers with a public range, counts with a public cap, or ordered
+    grades. The draft takes what it looks like; --target-kind decides otherwise.
+
     With --query the draft is of lists of documents, for a ranking model: the numeric columns are
     features. LETOR (SVMlight) text, with lines such as `2 qid:10 1:0.5`, needs neither --target nor
     --query.
@@ -160,6 +169,7 @@ def _draft(
     form: Any,
     as_json: bool,
     target: str | None,
+    target_kind: str | None,
     query: str | None,
     output: str | None,
     overwrite: bool,
@@ -185,7 +195,7 @@ def _draft(
     seen = sniffed_form(found[0])
     found = [replace(table, form=seen) for table in found]
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-        draft, remarks = draft_schema(found, str(target), watch, decimal)
+        draft, remarks = draft_schema(found, str(target), watch, target_kind, decimal)
     draft = replace(draft, schema=replace(draft.schema, file=seen))
     _say_form(seen)
     head = _HEAD + _left_out(remarks)

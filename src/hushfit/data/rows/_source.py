@@ -29,6 +29,7 @@ from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
 from hushfit.kernels import line_search as search_kernels
 from hushfit.kernels import rows as row_kernels
+from hushfit.kernels import scores as score_kernels
 from hushfit.kernels.threads import parallel_map
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -136,6 +137,22 @@ class BoundedBlock(Block, Protocol):
         rounded to its grid: two rows.
         """
 
+    def score_sums(
+        self,
+        w: Vector,
+        A: Matrix,
+        code: int,
+        parameter: float,
+        factors: tuple[float, float],
+        grid: float,
+    ) -> Vector:
+        """Sums of scores, of curvatures times ``factors[0]`` and of outer products of scores times
+        ``factors[1]``, in the metric ``A``, each rounded to the grid: see ``kernels/scores.py``.
+        """
+
+    def row_scores(self, w: Vector, A: Matrix, code: int, parameter: float) -> Matrix:
+        """Score of each row in the metric ``A``, times its share."""
+
 
 class DataSource(Protocol):
     """Private rows and labels. Only the queries of ``hushfit.release`` read them.
@@ -149,6 +166,10 @@ class DataSource(Protocol):
 
     @property
     def privacy_unit(self) -> PrivacyUnit: ...
+
+    @property
+    def persons(self) -> Persons | None:
+        """The person of each row; None where each row is its own unit."""
 
     @property
     def n_features(self) -> int: ...
@@ -309,6 +330,26 @@ class DenseBlock:
         totals = np.empty((2, self.X.shape[1]))
         counting_kernels.moments_dense(self.X, self.scale, self.shares, factors, grids, totals)
         return totals
+
+    def score_sums(
+        self,
+        w: Vector,
+        A: Matrix,
+        code: int,
+        parameter: float,
+        factors: tuple[float, float],
+        grid: float,
+    ) -> Vector:
+        rows = self.X, self.y, self.scale, self.shares, self.unit
+        total = np.empty(score_kernels.size(A.shape[1]))
+        score_kernels.scores_dense(*rows, w, A, code, parameter, *factors, grid, total)
+        return total
+
+    def row_scores(self, w: Vector, A: Matrix, code: int, parameter: float) -> Matrix:
+        scores = np.empty((len(self.scale), A.shape[1]))
+        rows = self.X, self.y, self.scale, self.shares, self.unit
+        score_kernels.row_scores_dense(*rows, w, A, code, parameter, scores)
+        return scores
 
     def margins(self, w: Vector) -> Vector:
         margins = np.empty(len(self.X))
@@ -472,6 +513,26 @@ class SparseBlock:
         totals = np.empty((2, self.n_features))
         counting_kernels.moments_csr(*self._matrix, self.scale, self.shares, factors, grids, totals)
         return totals
+
+    def score_sums(
+        self,
+        w: Vector,
+        A: Matrix,
+        code: int,
+        parameter: float,
+        factors: tuple[float, float],
+        grid: float,
+    ) -> Vector:
+        rows = *self._matrix, self.y, self.scale, self.shares, self.unit
+        total = np.empty(score_kernels.size(A.shape[1]))
+        score_kernels.scores_csr(*rows, w, A, code, parameter, *factors, grid, total)
+        return total
+
+    def row_scores(self, w: Vector, A: Matrix, code: int, parameter: float) -> Matrix:
+        scores = np.empty((len(self.scale), A.shape[1]))
+        rows = *self._matrix, self.y, self.scale, self.shares, self.unit
+        score_kernels.row_scores_csr(*rows, w, A, code, parameter, scores)
+        return scores
 
     def margins(self, w: Vector) -> Vector:
         margins = np.empty(len(self.scale))

@@ -10,6 +10,7 @@ CodedRows       The rows of one or more tables as a source
 RowCodec        Packs rows of a table, and unpacks them into sparse features
 codes_of        Position of each cell in the vocabulary
 days_of         Cells as numbers of days, NaN for what is no date
+target_values   Class numbers, positions of grades or numbers of a target
 numbers_of      Cells as floats, NaN for what is missing or unreadable
 FORMATS         Formats of table files
 STDIN           The name that stands for standard input
@@ -22,7 +23,14 @@ table_batches   Read a table in record batches
 """
 
 from hushfit.data.schema import SchemaFile, parse_schema, read_schema, schema_hash, schema_to_toml
-from hushfit.data.tables._encoded_rows import CodedRows, RowCodec, codes_of, days_of, numbers_of
+from hushfit.data.tables._encoded_rows import (
+    CodedRows,
+    RowCodec,
+    codes_of,
+    days_of,
+    numbers_of,
+    target_values,
+)
 from hushfit.data.tables._files import (
     FORMATS,
     STDIN,
@@ -53,4 +61,5 @@ __all__ = [
     "schema_to_toml",
     "sniffed_form",
     "table_batches",
+    "target_values",
 ]

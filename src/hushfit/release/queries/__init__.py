@@ -49,6 +49,11 @@ ResidualGradient    Sum of residual gradients, clipped in a public metric, and t
 Whitening           A public linear map of records, in which gradients are clipped
 ColumnMoments       Sums of the squares and of the entries of every column, of shortened records
 ShortenedMoment     Upper triangle of the sum of outer products of shortened records
+Moments             Scores, curvature and covariance of the scores, with their noise
+ScoreMoments        Sums of scores, curvatures and outer products of scores, in a public metric
+Means               Means of responses as functions of the margin
+ScoreFamily         Residual, curvature and bounds of a generalised linear model
+score_family        The family of a loss
 RecordSum           Sum of the records, each of length one
 TotalScore          Sum of the scores of all records, which the source carries as its labels
 SecondMoment        Upper triangle of :math:`\sum_i x_i x_i^T`, records of length one
@@ -97,6 +102,8 @@ from hushfit.release.queries._residual_gradient import (
     Whitening,
 )
 from hushfit.release.queries._score import TotalScore
+from hushfit.release.queries._score_families import Means, ScoreFamily, score_family
+from hushfit.release.queries._score_moments import Moments, ScoreMoments
 from hushfit.release.queries._second_moment import SecondMoment
 from hushfit.release.queries._shortened_moment import ColumnMoments, ShortenedMoment
 
@@ -126,13 +133,17 @@ __all__ = [
     "MarginHistogram",
     "MatrixWhitening",
     "MeanAndSquare",
+    "Means",
     "Metric",
+    "Moments",
     "NewtonDirection",
     "Prediction",
     "RankOneMetric",
     "RecordSum",
     "ResidualGradient",
     "ResidualMoments",
+    "ScoreFamily",
+    "ScoreMoments",
     "SecondMoment",
     "ShortenedMoment",
     "Target",
@@ -145,5 +156,6 @@ __all__ = [
     "gradient_norms",
     "primal_step",
     "rounded_sum",
+    "score_family",
     "with_intercept",
 ]

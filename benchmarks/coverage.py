@@ -1,0 +1,281 @@
+"""Coverage and width of private confidence intervals: ``python -m benchmarks.coverage``.
+
+Every replication draws new rows from a known model, fits it once and looks whether the intervals of
+95 % cover the coefficients. Delta 1e-6, replace-one. Replications have numbers, from which their
+seeds follow; those from 0 to 99 were looked at while the procedure was built, so the tables begin
+at 100. Results of finished replications are kept in ``out/coverage.jsonl``, so that a run can be
+stopped and continued; ``--write`` stores them in ``benchmarks/results/coverage.json`` and writes
+the table of ``docs/algorithms/inference.md``.
+"""
+
+import argparse
+import json
+import math
+import warnings
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.special import expit
+
+from benchmarks._report import ROOT, machine, markdown, write_between
+from hushfit.data import RecordScaling, as_source
+from hushfit.estimators._inference import inference_of
+from hushfit.estimators._private_fit import private_fit
+from hushfit.losses import LeastSquares, Logistic, Loss, Poisson
+from hushfit.penalties import Zero
+from hushfit.privacy import Budget, Relation
+from hushfit.problem import Problem
+from hushfit.release import Randomness, Terms
+from hushfit.solvers.inference import ScoreSteps, least_units
+
+DELTA, LEVEL, FIRST = 1e-6, 0.95, 100
+KEPT = ROOT / "out" / "coverage.jsonl"
+RESULTS = Path(__file__).parent / "results" / "coverage.json"
+PAGE = ROOT / "docs" / "algorithms" / "inference.md"
+MARKS = "<!-- coverage: begin -->", "<!-- coverage: end -->"
+MOST_COUNT = 5
+LOSSES: dict[str, Loss] = {
+    "linear": LeastSquares(),
+    "logistic": Logistic(),
+    "counts": Poisson(float(MOST_COUNT)),
+}
+PATTERN = np.array([1.2, -0.8, 0.5, 0, 0, -0.4, 0, 0.3, 0, 0])
+PREVALENCES = 0.05, 0.1, 0.3, 0.5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model and one budget."""
+
+    family: str
+    n: int
+    d: int
+    epsilon: float
+    design: str = "correlated"
+
+    @property
+    def name(self) -> str:
+        return "/".join(str(part) for part in astuple(self))
+
+
+def grid() -> list[Cell]:
+    """The cells of the table, cheap ones first."""
+    cells = [
+        Cell(family, n, d, epsilon)
+        for n, widths in ((2000, (3, 10)), (10_000, (3, 10, 30)), (100_000, (3, 10, 30)))
+        for family in LOSSES
+        for d in widths
+        for epsilon in (0.3, 1.0, 3.0)
+    ]
+    special = [
+        Cell("logistic", 10_000, d, epsilon, design)
+        for design in ("rare columns", "prevalence 5 %", "misspecified")
+        for d in (3, 10)
+        for epsilon in (1.0, 3.0)
+    ]
+    special += [Cell("linear", 10_000, 3, epsilon, "misspecified") for epsilon in (1.0, 3.0)]
+    special += [Cell("counts", 10_000, 3, epsilon, "misspecified") for epsilon in (1.0, 3.0)]
+    return cells[: 5 * 9] + special + cells[5 * 9 :]
+
+
+def coefficients(cell: Cell) -> np.ndarray:
+    """Intercept and coefficients of columns in [-1, 1]."""
+    b = np.array([PATTERN[j % 10] * (1.0 if j < 10 else 0.3) for j in range(cell.d)])
+    if cell.design == "rare columns":
+        b[1::2] *= 0.5
+    scale, intercept = {"linear": (0.25, 0.1), "logistic": (1.0, -0.5), "counts": (0.6, -0.1)}[
+        cell.family
+    ]
+    if cell.design == "prevalence 5 %":
+        intercept = -3.0
+    return np.append(intercept, scale * b)
+
+
+def columns(cell: Cell, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Features of n rows."""
+    if cell.design == "rare columns":
+        X = rng.uniform(-1, 1, (n, cell.d))
+        for k, j in enumerate(range(1, cell.d, 2)):
+            X[:, j] = np.where(rng.random(n) < PREVALENCES[k % 4], 1.0, -1.0)
+        return X
+    Z = rng.normal(size=(n, cell.d))
+    for j in range(1, cell.d):
+        Z[:, j] = 0.6 * Z[:, j - 1] + 0.8 * Z[:, j]
+    return np.clip(Z, -3, 3) / 3
+
+
+def targets(cell: Cell, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Responses of rows."""
+    eta = coefficients(cell)[0] + X @ coefficients(cell)[1:]
+    wrong = cell.design == "misspecified"
+    if cell.family == "logistic":
+        if wrong:
+            eta = eta + 1.5 * (X[:, 0] ** 2 - 0.2) * (1 + X[:, 1])
+        return np.where(rng.random(len(X)) < expit(eta), 1.0, -1.0)
+    if cell.family == "linear":
+        spread = np.full(len(X), 0.2)
+        if wrong:
+            eta, spread = eta + 0.3 * (X[:, 0] ** 2 - 0.2), 0.05 + 0.35 * np.abs(X[:, 0])
+        return np.clip(eta + spread * rng.normal(size=len(X)), -1, 1)
+    rate = np.exp(eta) * (rng.gamma(2, 0.5, len(X)) if wrong else 1.0)
+    return np.minimum(rng.poisson(rate), MOST_COUNT).astype(float)
+
+
+def fitted(cell: Cell, X: np.ndarray, y: np.ndarray, epsilon: float, seed: int):
+    problem = Problem(
+        LOSSES[cell.family],
+        Zero(),
+        len(X),
+        cell.d,
+        Relation.REPLACE_ONE,
+        scaling=RecordScaling.BOUNDED,
+    )
+    source = as_source(X, y, scaled_labels=True, scaling=RecordScaling.BOUNDED)
+    terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
+    fit = private_fit(source, problem, ScoreSteps(), terms)
+    robust = "robust" if cell.design == "misspecified" else "model"
+    names = [f"x{j}" for j in range(cell.d)]
+    return problem, inference_of(
+        fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), names, robust, cell.name
+    )
+
+
+def truth(cell: Cell) -> np.ndarray:
+    """What the coefficients estimate: of a model that does not hold, what a large table gives."""
+    if cell.design != "misspecified":
+        return coefficients(cell)
+    rng = np.random.default_rng(12345)
+    X = columns(cell, 1_000_000, rng)
+    return np.asarray(fitted(cell, X, targets(cell, X, rng), math.inf, 0)[1].params)
+
+
+def replication(cell: Cell, number: int, goal: np.ndarray) -> dict | None:
+    """One fit: which intervals cover, and how wide they are; None if there are none."""
+    rng = np.random.default_rng([number, cell.n, cell.d, round(100 * cell.epsilon)])
+    X = columns(cell, cell.n, rng)
+    y = targets(cell, X, rng)
+    found = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))[1]
+    if found.verdict == "none":
+        return None
+    plain = fitted(cell, X, y, math.inf, 0)[1]
+    ends, together = found.conf_int(LEVEL), found.conf_int(LEVEL, simultaneous=True)
+    null = coefficients(cell) == 0
+    return {
+        "covered": int(np.sum((ends[:, 0] <= goal) & (goal <= ends[:, 1]))),
+        "together": bool(np.all((together[:, 0] <= goal) & (goal <= together[:, 1]))),
+        "width": float(np.median(found.bse / plain.bse)),
+        "conservative": found.verdict == "conservative",
+        "null": int(null.sum()),
+        "rejected": int(np.sum(found.pvalues[null] < 1 - LEVEL)),
+    }
+
+
+def refused(cell: Cell) -> int | None:
+    """The number of rows that are needed, if these are too few."""
+    problem = Problem(
+        LOSSES[cell.family],
+        Zero(),
+        cell.n,
+        cell.d,
+        Relation.REPLACE_ONE,
+        scaling=RecordScaling.BOUNDED,
+    )
+    needed = least_units(problem, Budget(cell.epsilon, DELTA))
+    return needed if needed > cell.n else None
+
+
+def kept() -> dict[str, dict[int, dict | None]]:
+    """Finished replications by cell and number."""
+    found: dict[str, dict[int, dict | None]] = {}
+    if KEPT.exists():
+        for line in KEPT.read_text().splitlines():
+            name, number, outcome = json.loads(line)
+            found.setdefault(name, {})[number] = outcome
+    return found
+
+
+def run(cells: list[Cell], replications: int) -> None:
+    """Finish replications of each cell, keeping every one."""
+    KEPT.parent.mkdir(exist_ok=True)
+    done = kept()
+    for cell in cells:
+        if refused(cell) is not None:
+            continue
+        todo = [k for k in range(FIRST, FIRST + replications) if k not in done.get(cell.name, {})]
+        goal = truth(cell) if todo else np.empty(0)
+        for number in todo:
+            outcome = replication(cell, number, goal)
+            with KEPT.open("a") as file:
+                file.write(json.dumps([cell.name, number, outcome]) + "\n")
+        if todo:
+            print(cell.name, flush=True)
+
+
+def summaries() -> list[dict]:
+    """One line for each cell that has replications, and for each that is refused."""
+    done, lines = kept(), []
+    for cell in grid():
+        line = {"cell": astuple(cell), "needed": refused(cell)}
+        outcomes = list(done.get(cell.name, {}).values())
+        seen = [one for one in outcomes if one is not None]
+        if line["needed"] is None and not seen:
+            continue
+        if seen:
+            p, nulls = cell.d + 1, sum(one["null"] for one in seen)
+            line |= {
+                "replications": len(outcomes),
+                "none": 1 - len(seen) / len(outcomes),
+                "conservative": float(np.mean([one["conservative"] for one in seen])),
+                "coverage": sum(one["covered"] for one in seen) / (p * len(seen)),
+                "together": float(np.mean([one["together"] for one in seen])),
+                "width": float(np.median([one["width"] for one in seen])),
+                "size": sum(one["rejected"] for one in seen) / nulls if nulls else None,
+            }
+        lines.append(line)
+    return lines
+
+
+def table(lines: list[dict]) -> str:
+    """The results as a Markdown table."""
+    head = ["model", "rows", "columns", "epsilon", "coverage", "all at once", "size of tests"]
+    head += ["width / without privacy", "replications"]
+    rows = []
+    for line in lines:
+        family, n, d, epsilon, design = line["cell"]
+        model = family if design == "correlated" else f"{family}, {design}"
+        first = [model, f"{n:,}", str(d), f"{epsilon:g}"]
+        if line["needed"] is not None:
+            rows.append([*first, f"refused: needs {line['needed']:,}", "", "", "", ""])
+            continue
+        size = "" if line["size"] is None else f"{line['size']:.3f}"
+        note = f" ({line['none']:.0%} none)" if line["none"] else ""
+        shown = f"{line['coverage']:.3f}{note}", f"{line['together']:.3f}", size
+        rows.append([*first, *shown, f"{line['width']:.2f}", str(line["replications"])])
+    return markdown(head, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=1000)
+    parser.add_argument("--most-rows", type=int, default=100_000)
+    parser.add_argument("--only", nargs="*", help="parts of the names of cells")
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    cells = [
+        cell
+        for cell in grid()
+        if cell.n <= given.most_rows
+        and (not given.only or any(part in cell.name for part in given.only))
+    ]
+    run(cells, given.replications)
+    lines = summaries()
+    print(table(lines))
+    if given.write:
+        RESULTS.write_text(json.dumps({"machine": machine(), "cells": lines}, indent=1) + "\n")
+        write_between(PAGE, MARKS, [table(lines)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""An estimate and its covariance from the last looks: sampling, noise of the scores, and noise of
+the curvature.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.release import Moments
+from hushfit.solvers.inference._metric import Seen, intercept_direction
+
+COVARIANCES = ("model", "robust")
+
+
+class Look(NamedTuple):
+    """What one look saw: the map of records to images, the weights, and the released sums.
+
+    ``unit`` is where residuals were clipped, in units of which scores are measured.
+    """
+
+    images: Matrix
+    w: Vector
+    moments: Moments
+    unit: float
+
+
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """Weights of records, and their covariance.
+
+    Parameters
+    ----------
+    w : array of p entries
+    sampling, noise : arrays of shape (p, p)
+        Covariance that is there without privacy, and what noise adds.
+    noise_ratio : float
+        Edge of the noise of the curvature over its smallest eigenvalue; infinite if that is not
+        positive.
+    """
+
+    w: Vector
+    sampling: Matrix
+    noise: Matrix
+    noise_ratio: float
+
+    @property
+    def total(self) -> Matrix:
+        return self.sampling + self.noise
+
+
+def pooled(looks: Sequence[Look]) -> Look:
+    """Looks in one metric as one, weighted by their precision."""
+    noise = np.array([look.moments.score_noise for look in looks])
+    if not noise.all():  # without noise the last look is the nearest one
+        return looks[-1]
+    weights = noise**-2 / np.sum(noise**-2)
+
+    def average(values: Sequence[Vector]) -> Vector:
+        return np.asarray(np.tensordot(weights, np.array(values), 1))
+
+    def deviation(values: Sequence[float]) -> float:
+        return float(np.linalg.norm(weights * np.array(values)))
+
+    seen = [look.moments for look in looks]
+    moments = Moments(
+        average([one.score for one in seen]),
+        average([one.curvature for one in seen]),
+        average([one.spread for one in seen]),
+        deviation([one.score_noise for one in seen]),
+        deviation([one.curvature_noise for one in seen]),
+        deviation([one.spread_noise for one in seen]),
+    )
+    return Look(looks[-1].images, average([look.w for look in looks]), moments, looks[-1].unit)
+
+
+def covariance(look: Look, kind: str, dispersed: bool) -> Covariance:
+    """One Newton step from the weights of a look, and the covariance of where it leads.
+
+    ``dispersed`` says whether the variance of a residual is a multiple of the curvature, as in
+    linear models, and not the curvature itself.
+    """
+    p, unit = len(look.w), look.unit
+    score, curvature, spread, s, h, _ = look.moments
+    seen = Seen(curvature / unit, h / unit)
+    smallest = float(np.linalg.eigvalsh(seen.matrix)[0])
+    inverse = np.linalg.inv(seen.floored())
+    step = -inverse @ score
+    theta = np.linalg.solve(look.images.T, look.w) + step
+    if kind == "robust":
+        variance = _positive(spread)
+    else:
+        variance = _positive(seen.matrix)
+        if dispersed:
+            variance = variance * _dispersion(look, seen.matrix, exact=s == 0)
+    sampling = inverse @ variance @ inverse
+    once = sampling + s**2 * inverse @ inverse
+    # Noise of the curvature turns the step, and all that is still unknown of it.
+    turned = (
+        seen.noise**2
+        / 2
+        * ((step @ step + np.trace(once)) * np.eye(p) + np.outer(step, step) + once)
+    )
+    noise = inverse @ (s**2 * np.eye(p) + turned) @ inverse
+    back = look.images.T
+    return Covariance(
+        back @ theta,
+        back @ sampling @ back.T,
+        back @ noise @ back.T,
+        seen.edge / smallest if smallest > 0 else np.inf,
+    )
+
+
+def _dispersion(look: Look, curvature: Matrix, exact: bool) -> float:
+    """Variance of the residuals over their curvature, in the units of a look: weighted by squared
+    images, which noise disturbs least; without noise by nothing, as is usual.
+    """
+    spread = look.moments.spread
+    if exact:
+        a = intercept_direction(look.images)
+        return float(a @ spread @ a) / float(a @ curvature @ a)
+    return max(float(np.trace(spread)), 0.0) / max(float(np.trace(curvature)), 1e-300)
+
+
+def _positive(matrix: Matrix) -> Matrix:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

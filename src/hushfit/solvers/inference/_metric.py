@@ -1,0 +1,63 @@
+"""The metric of the next look, from a noisy curvature."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+
+# Eigenvalues above so many times the edge of the noise are believed; the others share the rest of
+# the trace, of at least a quarter of the edge.
+_VISIBLE, _LEAST = 1.5, 0.25
+# Squares of records in the metric are about p; those beyond so many of their standard deviations
+# get less weight.
+_REACH = 2.5
+# Share of the edge of the noise below which no eigenvalue is taken to be.
+FLOOR = 0.3
+
+
+class Seen(NamedTuple):
+    """A noisy symmetric matrix and the largest eigenvalue that noise alone would have."""
+
+    matrix: Matrix
+    noise: float
+
+    @property
+    def edge(self) -> float:
+        return float(self.noise * np.sqrt(2 * len(self.matrix)))
+
+    def floored(self) -> Matrix:
+        """The matrix with eigenvalues no smaller than a share of the edge."""
+        values, vectors = np.linalg.eigh(self.matrix)
+        least = max(FLOOR * self.edge, 1e-12 * max(float(values[-1]), 1e-300))
+        return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
+
+
+def whitened(seen: Seen, images: Matrix, constant: float, longest: float) -> Matrix:
+    """The metric in which curvatures are alike in all directions, of length one for all but the
+    longest records.
+
+    ``images`` maps records to those that were looked at; ``constant`` is the last entry of every
+    record, ``longest`` the largest length of one.
+    """
+    p = len(images)
+    values, vectors = np.linalg.eigh(seen.matrix)
+    visible = values > _VISIBLE * seen.edge
+    hidden = int(np.sum(~visible))
+    rest = (float(np.trace(seen.matrix)) - float(values[visible].sum())) / max(hidden, 1)
+    believed = np.where(visible, values, max(rest, _LEAST * seen.edge, 1e-300))
+    total = _total_curvature(seen, images, constant)
+    M = (vectors / np.sqrt(believed / total)) @ vectors.T @ images
+    square = min(p + _REACH * np.sqrt(2 * p), longest**2 * float(np.linalg.norm(M, 2)) ** 2)
+    return np.asarray(M / np.sqrt(square))
+
+
+def _total_curvature(seen: Seen, images: Matrix, constant: float) -> float:
+    """Sum of the curvatures of all records: that of the intercept."""
+    a = intercept_direction(images) / constant
+    return max(float(a @ seen.matrix @ a), FLOOR * seen.noise * float(a @ a), 1e-300)
+
+
+def intercept_direction(images: Matrix) -> Vector:
+    """The vector whose inner product with an image is the last entry of the record."""
+    return np.linalg.solve(images.T, np.eye(len(images))[-1])

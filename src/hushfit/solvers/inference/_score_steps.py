@@ -1,0 +1,232 @@
+r"""Coefficients with intervals: a few looks at scores, curvature and covariance of the scores.
+docs/algorithms/inference.md.
+
+Records z = (x, sqrt(1/2)) have entries in [-1, 1]. Each look releases, at public weights w and in a
+public metric, the sums of scores, of curvatures and of outer products of scores (`ScoreMoments`).
+Shares are of the squared Gaussian parameter mu.
+
+    look 1   5 %   at zero, in the metric of the box; moved to the model with an intercept alone
+    look 2  10 %   in the metric of the curvature of look 1
+    look 3  20 %   in that of look 2
+    look 4  65 %   in the same
+    between looks: posterior mean of the weights, under a prior of margins of variance 2
+    at the end: looks 3 and 4 as one, one Newton step without a prior
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from hushfit._typing import Matrix, Vector
+from hushfit.errors import InvalidArgument
+from hushfit.privacy import Budget
+from hushfit.problem import Problem
+from hushfit.release import (
+    Door,
+    Moments,
+    Plan,
+    Planned,
+    RecordScaling,
+    Released,
+    ScoreMoments,
+    score_family,
+)
+from hushfit.solvers.base import Iterate
+from hushfit.solvers.inference._covariance import (
+    COVARIANCES,
+    Covariance,
+    Look,
+    covariance,
+    pooled,
+)
+from hushfit.solvers.inference._metric import Seen, whitened
+from hushfit.solvers.inference._start import moved_to_intercept
+
+_SHARES = (0.05, 0.10, 0.20, 0.65)
+# Looks at the end that have one metric and are pooled.
+_POOLED = 2
+# Prior variances of the margins and of the intercept, and by how much the variance of an earlier
+# look grows with every later one: its curvature was that of other weights.
+_MARGIN_VARIANCE, _INTERCEPT_VARIANCE, _AGEING = 2.0, 16.0, 2.0
+# Residuals of least squares are clipped to so many of their standard deviations.
+_RESIDUALS, _LEAST_UNIT = 4.0, 0.02
+# Without noise: looks, and a unit that residuals of targets in [-1, 1] hardly exceed.
+_EXACT_LOOKS, _EXACT_UNIT = 15, 4.0
+
+
+@dataclass(frozen=True)
+class ScoreSteps:
+    """Newton steps on noisy scores; the last one has a covariance.
+
+    Parameters
+    ----------
+    shares : tuple of float
+        Shares of the looks in the budget.
+    """
+
+    shares: tuple[float, ...] = _SHARES
+
+    takes_constraint = False
+    scaling: ClassVar[RecordScaling] = RecordScaling.BOUNDED
+
+    def __post_init__(self) -> None:
+        if len(self.shares) <= _POOLED or min(self.shares) <= 0:
+            raise InvalidArgument(
+                f"shares={self.shares!r} are not more than {_POOLED} positive numbers. Give one "
+                "for each look."
+            )
+
+    def for_budget(self, budget: Budget, problem: Problem) -> "ScoreSteps":
+        """The same; without privacy with so many steps that Newton's method converges."""
+        return self if budget.is_private else replace(self, shares=_EXACT_LOOKS * (1.0,))
+
+    def names(self) -> list[str]:
+        """Names of the releases, in order."""
+        return [f"look {number}" for number in range(1, len(self.shares) + 1)]
+
+    def plan(self, problem: Problem) -> Plan:
+        require_inference(problem)
+        return Plan(
+            tuple(
+                Planned(name, ScoreMoments, 1, share)
+                for name, share in zip(self.names(), self.shares, strict=True)
+            )
+        )
+
+    def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
+        exact = door.noise_multiplier(self.names()[0]) == 0
+        path = _Path(problem, _EXACT_UNIT if exact else 1.0)
+        for number, name in enumerate(self.names(), start=1):
+            query = path.query()
+            moments = query.moments(door.release(name, query), door.noise_multiplier(name))
+            last = number == len(self.shares)
+            path.saw(query, moments, keeps_metric=number > len(self.shares) - _POOLED)
+            if not last:
+                yield Iterate(path.w, weight=0.0)
+        yield Iterate(self._covariance(problem, path.looks, COVARIANCES[0]).w)
+
+    def covariance(
+        self,
+        problem: Problem,
+        transcript: Sequence[Released],
+        multipliers: dict[str, float],
+        kind: str = COVARIANCES[0],
+    ) -> Covariance:
+        """Estimate and covariance from what a run has released."""
+        looks = []
+        for released in transcript:
+            query = released.query
+            assert isinstance(query, ScoreMoments)
+            moments = query.moments(released.answer, multipliers[released.name])
+            looks.append(_look(query, moments))
+        return self._covariance(problem, looks, kind)
+
+    def _covariance(self, problem: Problem, looks: Sequence[Look], kind: str) -> Covariance:
+        dispersed = score_family(problem.loss).dispersed
+        return covariance(pooled(looks[-_POOLED:]), kind, dispersed)
+
+
+def require_inference(problem: Problem) -> None:
+    """Refuse problems whose estimates have no intervals."""
+    score_family(problem.loss)  # refuses other losses
+    if problem.scaling is not RecordScaling.BOUNDED or not problem.fit_intercept:
+        raise InvalidArgument(
+            "Inference needs an intercept and records that keep their lengths. Use it through "
+            "inference=True of an estimator, with fit_intercept=True."
+        )
+    if problem.penalty.ridge != 0 or problem.constraint is not None:
+        raise InvalidArgument(
+            f"Inference is for coefficients without a penalty or constraint, not for "
+            f"{problem.penalty!r}. Leave the penalty out: it would bias every interval."
+        )
+
+
+def _look(query: ScoreMoments, moments: Moments) -> Look:
+    return Look(query.A.T, query.w, moments, query.family.margin_unit)
+
+
+@dataclass
+class _Path:
+    """Weights, metric and clipping of the next look."""
+
+    problem: Problem
+    images: Matrix = field(init=False)
+    w: Vector = field(init=False)
+    unit: float = 1.0
+    looks: list[Look] = field(default_factory=list)
+    _seen: list[tuple[Matrix, Vector, float]] = field(default_factory=list)
+    _intercept: float = 0.0
+
+    def __post_init__(self) -> None:
+        p = self.problem.dimension
+        self.images, self.w = np.eye(p) / self.longest, np.zeros(p)
+
+    @property
+    def longest(self) -> float:
+        """Largest length of a record."""
+        return math.sqrt(self.problem.n_features + self.problem.constant**2)
+
+    def query(self) -> ScoreMoments:
+        family = score_family(self.problem.loss, self.unit)
+        return ScoreMoments(self.problem, self.w, self.images.T.copy(), family)
+
+    def saw(self, query: ScoreMoments, moments: Moments, keeps_metric: bool) -> None:
+        """Go on from what a look has released."""
+        look = _look(query, moments)
+        self.looks.append(look)
+        if moments.score_noise == 0:
+            self._newton_step(look)
+            return
+        score, seen = (
+            moments.score,
+            Seen(moments.curvature / look.unit, moments.curvature_noise / look.unit),
+        )
+        means = query.family.means
+        if len(self.looks) == 1 and means is not None:
+            image = self.problem.constant / self.longest
+            margin, score, seen = moved_to_intercept(moments, means, image, self.problem.n_units)
+            self._intercept = margin / self.problem.constant
+            self.w = np.append(np.zeros(self.problem.n_features), self._intercept)
+        self._remember(seen, score, moments.score_noise)
+        if not keeps_metric:
+            if means is None:
+                self.unit = _residual_unit(moments, self.unit)
+            self.images = whitened(seen, self.images, self.problem.constant, self.longest)
+        self.w = self._posterior_mean()
+
+    def _newton_step(self, look: Look) -> None:
+        """Without noise records keep their weights, and there is no prior."""
+        curvature = look.moments.curvature / look.unit
+        step = np.linalg.lstsq(curvature, look.moments.score, rcond=None)[0]
+        self.w = self.w - self.images.T @ step
+
+    def _remember(self, seen: Seen, score: Vector, score_noise: float) -> None:
+        curvature = seen.floored()
+        theta = np.linalg.solve(self.images.T, self.w)
+        variance = score_noise**2 + seen.noise**2 * float(theta @ theta) / 2 + 1e-12
+        self._seen = [(map_, value, _AGEING * old) for map_, value, old in self._seen]
+        of_weights = curvature @ np.linalg.inv(self.images.T)
+        self._seen.append((of_weights, curvature @ theta - score, variance))
+
+    def _posterior_mean(self) -> Vector:
+        p, constant = len(self.w), self.problem.constant
+        # In the metric squares of records are about one.
+        prior = _MARGIN_VARIANCE * self.images.T @ self.images
+        prior[-1, -1] += _INTERCEPT_VARIANCE / constant**2
+        precision = np.linalg.inv(prior)
+        information = precision[:, -1] * self._intercept
+        for of_weights, value, variance in self._seen:
+            precision = precision + of_weights.T @ of_weights / variance
+            information = information + of_weights.T @ value / variance
+        return np.asarray(np.linalg.solve(precision, information)).reshape(p)
+
+
+def _residual_unit(moments: Moments, unit: float) -> float:
+    """Where to clip residuals from now on: a few of their standard deviations."""
+    p, weight = len(moments.score), max(float(np.trace(moments.curvature)), 1e-300)
+    square = max(float(np.trace(moments.spread)), 0.0) / weight
+    error = 2 * moments.spread_noise * math.sqrt(p) / weight
+    return min(1.0, max(_RESIDUALS * unit * math.sqrt(square + error), _LEAST_UNIT))

@@ -1,0 +1,187 @@
+"""Coefficients with intervals: those of maximum likelihood without noise, covering with it."""
+
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy.special import expit
+from scipy.stats import norm
+
+from hushfit.data import RecordScaling, as_source
+from hushfit.errors import InvalidArgument, NoIntervals, TooFewRows
+from hushfit.estimators._inference import Inference, Parts, inference_of, require_feasible
+from hushfit.estimators._private_fit import private_fit
+from hushfit.losses import LeastSquares, Logistic, Poisson
+from hushfit.penalties import L1, Zero
+from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.problem import Problem
+from hushfit.release import Randomness, Terms
+from hushfit.solvers.inference import ScoreSteps, least_units
+
+pytestmark = pytest.mark.usefixtures("quiet_fits")
+
+LOSSES = {"linear": LeastSquares(), "logistic": Logistic(), "counts": Poisson(60.0)}
+WEIGHTS = np.array([0.4, -0.3, 0.2])
+
+
+def rows(family, n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    X[:, 1] = 0.6 * X[:, 0] + 0.4 * X[:, 1]
+    eta = 0.1 + X @ WEIGHTS
+    if family == "linear":
+        return X, np.clip(0.5 * eta + 0.1 * rng.normal(size=n), -1, 1)
+    if family == "logistic":
+        return X, np.where(rng.random(n) < expit(2 * eta), 1.0, -1.0)
+    return X, rng.poisson(np.exp(eta)).astype(float)
+
+
+def problem_of(loss, n, d=3, penalty=None, relation=Relation.REPLACE_ONE, **more):
+    return Problem(loss, penalty or Zero(), n, d, relation, scaling=RecordScaling.BOUNDED, **more)
+
+
+def in_units(w):
+    """Intercept and coefficients of columns in [-1, 1]."""
+    return np.append(w[-1] * math.sqrt(0.5), w[:-1])
+
+
+def inference(family, X, y, budget, seed=0, cov_type="model"):
+    loss = Poisson(8.0) if family == "counts" and budget.is_private else LOSSES[family]
+    problem = problem_of(loss, len(X), X.shape[1])
+    source = as_source(X, y, scaled_labels=True, scaling=RecordScaling.BOUNDED)
+    terms = Terms(budget, "test", Randomness.of(seed), None, (), ())
+    fit = private_fit(source, problem, ScoreSteps(), terms)
+    names = [f"x{j}" for j in range(X.shape[1])]
+    return inference_of(fit, problem, in_units, names, cov_type, family)
+
+
+@pytest.mark.parametrize("family", LOSSES)
+def test_without_noise_estimates_and_robust_errors_are_those_of_statsmodels(family):
+    X, y = rows(family, 500)
+    found = inference(family, X, y, Budget(math.inf, 1e-6), cov_type="robust")
+    kind = {
+        "linear": sm.families.Gaussian(),
+        "logistic": sm.families.Binomial(),
+        "counts": sm.families.Poisson(),
+    }[family]
+    targets = (y > 0).astype(float) if family == "logistic" else y
+    model = sm.GLM(targets, sm.add_constant(X), family=kind).fit(cov_type="HC0", tol=1e-12)
+    np.testing.assert_allclose(found.params, model.params, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.bse, model.bse, rtol=1e-6)
+    np.testing.assert_allclose(found.pvalues, model.pvalues, rtol=1e-4, atol=1e-12)
+    np.testing.assert_allclose(found.conf_int(0.9), model.conf_int(alpha=0.1), rtol=1e-5, atol=1e-8)
+    C = np.array([[0, 1, -1, 0], [0, 0, 0, 1.0]])
+    ours, theirs = found.wald_test(C), model.wald_test(C, scalar=True, use_f=False)
+    assert ours.statistic == pytest.approx(float(theirs.statistic), rel=1e-6)
+    assert ours.pvalue == pytest.approx(float(theirs.pvalue), rel=1e-5)
+
+
+def test_without_noise_model_errors_of_logistic_regression_are_those_of_statsmodels():
+    X, y = rows("logistic", 400)
+    found = inference("logistic", X, y, Budget(math.inf, 1e-6))
+    model = sm.Logit((y > 0).astype(float), sm.add_constant(X)).fit(disp=0, tol=1e-12)
+    np.testing.assert_allclose(found.params, model.params, rtol=1e-6)
+    np.testing.assert_allclose(found.bse, model.bse, rtol=1e-6)
+
+
+def test_without_noise_model_errors_of_least_squares_are_those_of_maximum_likelihood():
+    X, y = rows("linear", 400)
+    found = inference("linear", X, y, Budget(math.inf, 1e-6))
+    model = sm.OLS(y, sm.add_constant(X)).fit()
+    # Statsmodels divides the squares of the residuals by n - p.
+    np.testing.assert_allclose(found.bse, model.bse * math.sqrt(396 / 400), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("family", "n"), [("logistic", 2000), ("linear", 2000), ("counts", 6000)])
+def test_intervals_cover_and_noise_is_part_of_them(family, n):
+    """60 fits of 4 coefficients: fewer than 205 of 240 intervals of 95 % cover with a probability
+    below 1e-6 if each covers with .93; more than sampling alone would cover.
+    """
+    truth = np.append(0.1, WEIGHTS) * {"linear": 0.5, "logistic": 2.0, "counts": 1.0}[family]
+    covered = alone = 0
+    for seed in range(60):
+        X, y = rows(family, n, seed + 1)
+        found = inference(family, X, y, Budget(3.0, 1e-6), seed)
+        low, high = found.conf_int().T
+        covered += int(np.sum((low <= truth) & (truth <= high)))
+        sampling = np.sqrt(np.diag(found.covariances["model"].sampling))
+        alone += int(np.sum(np.abs(found.params - truth) <= norm.ppf(0.975) * sampling))
+    assert covered >= 205
+    assert alone < covered
+
+
+def test_too_few_rows_are_refused_before_anything_is_charged():
+    budget = Budget(1.0, 1e-6)
+    problem = problem_of(Logistic(), 2000, 10)
+    with pytest.raises(TooFewRows, match="about 35"):
+        require_feasible(problem, budget)
+    require_feasible(problem_of(Logistic(), 2000, 3), budget)
+    assert least_units(problem, budget) > least_units(problem, Budget(3.0, 1e-6))
+    removed = problem_of(Logistic(), 2000, 10, relation=Relation.ADD_REMOVE)
+    assert least_units(removed, budget) < least_units(problem, budget)
+    assert least_units(problem, Budget(math.inf, 1e-6)) == 12
+
+
+def test_penalties_and_models_without_an_intercept_have_no_intervals():
+    with pytest.raises(InvalidArgument, match="bias every interval"):
+        ScoreSteps().plan(problem_of(Logistic(), 100, penalty=L1(0.1)))
+    with pytest.raises(InvalidArgument, match="intercept"):
+        ScoreSteps().plan(problem_of(Logistic(), 100, fit_intercept=False))
+    with pytest.raises(InvalidArgument, match="positive numbers"):
+        ScoreSteps(shares=(0.5, 0.5))
+
+
+def result(noise_ratio=0.2):
+    sampling = np.array([[0.04, 0.01], [0.01, 0.09]])
+    parts = Parts(sampling, 0.5 * sampling)
+    guarantee = Guarantee(1.0, 1e-6, Relation.REPLACE_ONE)
+    return Inference(
+        ("(intercept)", "age"),
+        np.array([0.5, -1.2]),
+        {"model": parts, "robust": Parts(2 * sampling, sampling)},
+        "model",
+        noise_ratio,
+        guarantee,
+        "Logistic regression",
+    )
+
+
+def test_intervals_contrasts_and_tests_follow_from_the_covariance():
+    found = result()
+    errors = np.sqrt([0.06, 0.135])
+    np.testing.assert_allclose(found.bse, errors)
+    np.testing.assert_allclose(found.zvalues, found.params / errors)
+    reach = norm.ppf(0.975) * errors
+    np.testing.assert_allclose(found.conf_int()[:, 1], found.params + reach)
+    together = found.conf_int(simultaneous=True)
+    wider = (together[:, 1] - found.params) / reach
+    # Two independent ones would need 2.236 / 1.96.
+    assert np.all((wider > 1.09) & (wider < 1.142))
+    np.testing.assert_allclose(found.cov_params("robust")[0, 0], 0.12)
+    estimate, error, low, high = found.contrast([1.0, 1.0])[0]
+    assert (estimate, error) == pytest.approx((-0.7, math.sqrt(0.06 + 0.135 + 0.03)))
+    assert low < estimate < high
+    test = found.wald_test([0.0, 1.0], -1.2)
+    assert (test.statistic, test.df, test.pvalue) == (0.0, 1, 1.0)
+    assert found.wald_test([0.0, 1.0]).pvalue == pytest.approx(found.pvalues[1])
+    with pytest.raises(InvalidArgument, match="rank 1"):
+        found.wald_test([[0.0, 1.0], [0.0, 2.0]])
+    with pytest.raises(InvalidArgument, match="one for each of"):
+        found.contrast([1.0])
+    with pytest.raises(InvalidArgument, match="level=95"):
+        found.conf_int(95)
+    with pytest.raises(InvalidArgument, match="cov_type='HC1'"):
+        found.cov_params("HC1")
+
+
+def test_the_summary_shows_both_parts_of_a_standard_error_and_says_how_good_intervals_are():
+    text = result().summary()
+    for word in ("sampling", "noise", "P>|z|", "age", "replace-one", "cover sampling and noise"):
+        assert word in text
+    assert "wider than they need be" in str(result(1.5))
+    hidden = result(5.0)
+    assert "there are no standard errors" in hidden.summary()
+    assert "std err" not in hidden.summary()
+    with pytest.raises(NoIntervals, match="more rows"):
+        hidden.conf_int()
