@@ -265,3 +265,50 @@ def test_a_form_is_seen_once(tmp_path):
     (tmp_path / "t.csv").write_bytes("näme|b\nü|1\n".encode())
     [table] = find_tables([str(tmp_path / "t.csv")])
     assert sniffed_form(table) == TextForm(delimiter="|")
+
+
+def test_frequent_labels_are_found_privately_and_paid_for(hushfit):
+    """At epsilon 2 a label of two thirds of 600 rows is named; one of a single row never is: the
+    threshold is exceeded by chance with probability below delta.
+    """
+    rows = visits()
+    rows["diagnosis"] = [["250.01", "V57", "?"][k % 3] for k in range(COUNT)]
+    rows["diagnosis"][7] = "rare"
+    del rows["patient_nbr"]
+    write_csv("visits.csv", rows)
+    _, text, _ = drafted(hushfit, "visits.csv")
+    hashed = 'kind = "hashed"\nmissing_values = ["?"]\n'
+    start = text.index('[columns."diagnosis"]')
+    stop = text.index("confirm", start)
+    Path("schema.toml").write_text(text[:start] + '[columns."diagnosis"]\n' + hashed + text[stop:])
+    hushfit("ledger", "init", "l.db", "--dataset", "v", "--epsilon", 3, "--delta", 1e-4)
+    call = (
+        "discover",
+        "visits.csv",
+        "--schema",
+        "schema.toml",
+        "--delta",
+        1e-5,
+        "-o",
+        "found.toml",
+    )
+    account = ("--ledger", "l.db", "--dataset", "v")
+    told = hushfit(*call, "--epsilon", 2, "--seed", 1, *account, "--json").json
+    assert set(told["labels"]["diagnosis"]) == {"250.01", "V57", "?"}
+    file = parse_schema(Path("found.toml").read_text())
+    [column] = [c for c in file.schema.columns if c.name == "diagnosis"]
+    assert set(column.categories) == {"250.01", "V57"}
+    assert (column.missing, column.missing_values) == ("indicator", ("?",))
+    assert "diagnosis" not in file.unconfirmed
+    assert "Found privately" in Path("found.toml").read_text()
+    spent = hushfit("ledger", "show", "l.db", "--dataset", "v", "--json").json
+    assert 1 < spent["datasets"][0]["spent"] <= 2
+    over = hushfit(*call, "--epsilon", 2.9, *account, "--overwrite")
+    assert over.code == 3
+    for options, says in (
+        (("--column", "outcome", "--epsilon", 1), "is the target"),
+        (("--column", "none", "--epsilon", 0.1), "no column 'none'"),
+    ):
+        refused = hushfit(*call, *options, *account, "--overwrite")
+        assert refused.code == 2
+        assert says in " ".join(refused.err.split())

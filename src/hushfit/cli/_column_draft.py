@@ -16,6 +16,9 @@ from hushfit.data.schema import label_of, numbers_in
 
 # Labels that a schema lists; with more of them, hashing takes over.
 MAX_CATEGORIES = 50
+MIN_NUMBERS = 3  # a column of two different numbers is a label, as 0 and 1 are
+# Cells that are no numbers, up to which a column of numbers stays one.
+_STRAY_SHARE = 0.001
 # Texts that stand for a missing value, in any capitals. An empty cell always does.
 _MARKERS = {
     *("?", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", ".", "-", "--", "..."),
@@ -220,6 +223,13 @@ class ColumnDraft:
             return False, None
         written, count = self.formats.most_common(1)[0]
         return count >= 0.95 * self.filled, written
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether its values are numbers, more than two, and not codes such as 007."""
+        if self.others > _STRAY_SHARE * self.numbers or self.zero_codes or not self.numbers:
+            return False
+        return bool(self.fractions) or self.low < 0 or len(self.labels) >= MIN_NUMBERS
 
     @property
     def has_comma_decimals(self) -> bool:
