@@ -9,6 +9,7 @@ PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused la
 LINEAR                          The name of features that are the columns themselves
 additive_settings               The settings of an additive model; None for any other argument
 data_size                       N = n mu / a: how much the rows can show through the noise
+as_frame                        Tables of any library as rows
 input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 encode_labels                   Labels as numbers, by the public label set
@@ -65,6 +66,7 @@ from hushfit.estimators._feature_maps import (
     feature_map_from,
 )
 from hushfit.estimators._features import LINEAR, additive_settings, data_size
+from hushfit.estimators._frames import as_frame
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
@@ -122,6 +124,7 @@ __all__ = [
     "QuadraticMap",
     "TargetScale",
     "additive_settings",
+    "as_frame",
     "column_names",
     "data_size",
     "encode_labels",

@@ -343,6 +343,7 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
     with rows:
         allowed = given["allow_large_delta"]
         refuse_large_delta(given["delta"], rows.n_units, rows.privacy_unit, allowed)
+        _warn_of_few(rows, given)
         return fit_rows(
             estimator,
             rows,
@@ -350,6 +351,17 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
             ledger,
             redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj])),
         )
+
+
+def _warn_of_few(rows: Any, given: dict[str, Any]) -> None:
+    """Say before anything is spent that a classifier will be near the majority class."""
+    from hushfit.report import warning_of_few
+
+    budget = given["epsilon"], given["delta"], given["adjacency"]
+    if rows.classes:
+        text = warning_of_few(rows.n_units, rows.n_features, *budget, rows.privacy_unit)
+        if text:
+            print_message(text, word="warning")
 
 
 def _max_bytes(schema: Any) -> int:
