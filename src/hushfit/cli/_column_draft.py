@@ -16,6 +16,9 @@ from hushfit.data.schema import label_of, numbers_in
 
 # Labels that a schema lists; with more of them, hashing takes over.
 MAX_CATEGORIES = 50
+MIN_NUMBERS = 3  # a column of two different numbers is a label, as 0 and 1 are
+# Cells that are no numbers, up to which a column of numbers stays one.
+_STRAY_SHARE = 0.001
 # Texts that stand for a missing value, in any capitals. An empty cell always does.
 _MARKERS = {
     *("?", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", ".", "-", "--", "..."),
@@ -37,7 +40,6 @@ _DATES = (
 )
 # Texts of a column that decide whether dates and decimal commas are looked for.
 _LOOKED_AT = 20
-_MIN_AMOUNTS = 3
 # Different values are counted exactly up to here; then their share among the rows so far is kept.
 _MOST_COUNTED = 200_000
 
@@ -153,17 +155,15 @@ class ColumnDraft:
         total = int(weights.sum())
         self.numbers += total
         self.fractions += int(weights[values != np.floor(values)].sum())
-        if self.fractions:  # amounts: neither codes nor ids
-            self._list(values[:_MIN_AMOUNTS].tolist())
-            return
         self.distinct.add(values, (), total)
-        if texts is not None and pc.any(pc.match_substring_regex(texts, _ZERO_CODE)).as_py():
+        if not self.fractions and texts is not None and _has_zero_codes(texts):
             self.zero_codes += 1
             self._list(texts.unique().to_pylist())
         elif len(self.labels) <= MAX_CATEGORIES:
             fewest = np.unique(values)[: MAX_CATEGORIES + 1].tolist()
-            whole = [f"{value:.0f}" for value in fewest]  # what `label_of` makes of them, sooner
-            self.labels.update(zip(whole, whole, strict=True))
+            # What `label_of` makes of them, sooner.
+            written = [f"{one:.0f}" if one.is_integer() else str(one) for one in fewest]
+            self.labels.update(zip(written, written, strict=True))
 
     def _list(self, values: Any) -> None:
         """Add labels, while there are few."""
@@ -225,9 +225,23 @@ class ColumnDraft:
         return count >= 0.95 * self.filled, written
 
     @property
+    def is_numeric(self) -> bool:
+        """Whether its values are numbers, more than two, and not codes such as 007."""
+        if self.others > _STRAY_SHARE * self.numbers or self.zero_codes or not self.numbers:
+            return False
+        return bool(self.fractions) or self.low < 0 or len(self.labels) >= MIN_NUMBERS
+
+    @property
     def has_comma_decimals(self) -> bool:
         """Whether its numbers have decimal commas: all texts are such numbers."""
         return 0 < self.commas == self.others
+
+    def settle_decimal(self, mark: str) -> None:
+        """Take the decimal mark as known: texts with the other one are no numbers."""
+        if mark == ".":
+            self.commas = 0
+        elif self.commas:
+            self.commas = self.others
 
     @property
     def is_text(self) -> bool:
@@ -238,6 +252,10 @@ class ColumnDraft:
     def sentinels(self) -> list[float]:
         """Ends of its range that often stand for a missing value."""
         return sorted({self.low, self.high} & _SENTINELS)
+
+
+def _has_zero_codes(texts: Any) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, _ZERO_CODE)).as_py())
 
 
 def _is_numeric(kind: Any) -> bool:

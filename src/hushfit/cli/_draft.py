@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hushfit.cli._column_draft import MAX_CATEGORIES, ColumnDraft, words_in
+from hushfit.cli._column_draft import MAX_CATEGORIES, MIN_NUMBERS, ColumnDraft, words_in
 from hushfit.cli._draft_target import NOTES as TARGET_NOTES
 from hushfit.cli._draft_target import drafted_target
 from hushfit.data.schema import (
@@ -25,15 +25,12 @@ from hushfit.data.tables import Table, Watch, table_batches
 from hushfit.errors import InvalidArgument
 
 _ROWS_AT_ONCE = 10_000
-_MIN_NUMBERS = 3  # a column of two different numbers is a label, as 0 and 1 are
 # What a column of ids looks like. Ages and amounts repeat too, so without a telling name it takes
 # many different whole numbers, and most of them in few rows.
 _MIN_IDS, _MIN_UNNAMED_IDS = 20, 1000
 _ID_SHARE, _UNNAMED_ID_SHARE = 0.02, 0.5
 # Texts of which nearly every row has another one: names, keys, addresses.
 _UNIQUE_SHARE = 0.9
-# Cells that are no numbers, up to which a column of numbers stays one.
-_STRAY_SHARE = 0.001
 _HASHED_COLUMNS = 64
 _ID_WORDS = {"id", "ids", "uuid", "guid", "nbr", "ssn", "mrn", "pid", "uid"}
 _LAST_ID_WORDS = {"no", "nr", "num", "number", "key"}
@@ -58,10 +55,17 @@ class DraftNotes:
 
 
 def draft_schema(
-    tables: Sequence[Table], target: str, watch: Watch | None, target_kind: str | None = None
+    tables: Sequence[Table],
+    target: str,
+    watch: Watch | None,
+    target_kind: str | None = None,
+    decimal: str | None = None,
 ) -> tuple[SchemaFile, DraftNotes]:
     """A schema with everything in it marked as unconfirmed."""
     drafts = scanned(tables, watch)
+    if decimal is not None:
+        for draft in drafts.values():
+            draft.settle_decimal(decimal)
     if target not in drafts:
         known = ", ".join(drafts) or "none, since there are no rows"
         raise InvalidArgument(
@@ -139,7 +143,7 @@ def drafted_column(draft: ColumnDraft, name: str) -> tuple[Column, str]:
         missing = "indicator" if draft.missing else "fill"
         comma = NumericColumn(name, *bounds, missing=missing, decimal=",")
         return comma, "Numbers with decimal commas."
-    if is_numeric(draft, name):
+    if draft.is_numeric and not _is_code(draft, name):
         low, high = rounded_outwards(float(draft.low), float(draft.high))
         missing = "indicator" if draft.missing or draft.others else "fill"
         whole = not draft.fractions
@@ -152,16 +156,10 @@ def drafted_column(draft: ColumnDraft, name: str) -> tuple[Column, str]:
     return CategoricalColumn(name, tuple(labels), missing, markers if draft.missing else ()), note
 
 
-def is_numeric(draft: ColumnDraft, name: str) -> bool:
-    """Whether its values are amounts rather than codes."""
-    if not draft.numbers or draft.others > _STRAY_SHARE * draft.numbers or draft.zero_codes:
-        return False
-    if draft.fractions or draft.low < 0:
-        return True
-    few = len(draft.labels) <= MAX_CATEGORIES
-    if few and (_CODE_WORDS | _ID_WORDS) & set(words_in(name)):
-        return False
-    return len(draft.labels) >= _MIN_NUMBERS
+def _is_code(draft: ColumnDraft, name: str) -> bool:
+    """Whether its name says that few whole numbers are codes rather than amounts."""
+    few = len(draft.labels) <= MAX_CATEGORIES and not draft.fractions
+    return few and bool((_CODE_WORDS | _ID_WORDS) & set(words_in(name)))
 
 
 def looks_like_ids(draft: ColumnDraft, name: str) -> bool:
@@ -247,7 +245,7 @@ def _label_note(draft: ColumnDraft) -> str:
         notes.append(
             f"{draft.others} of {draft.filled} cells are no numbers, so all are read as labels."
         )
-    elif draft.numbers and len(draft.labels) >= _MIN_NUMBERS:
+    elif draft.numbers and len(draft.labels) >= MIN_NUMBERS:
         notes.append(
             "Numbers that look like codes, read as labels. If they are amounts, use "
             'kind = "numeric" with low and high.'

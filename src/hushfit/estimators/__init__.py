@@ -10,6 +10,7 @@ LINEAR                          The name of features that are the columns themse
 additive_settings               The settings of an additive model; None for any other argument
 data_size                       N = n mu / a: how much the rows can show through the noise
 public_map                      The map of a step that knows no budget
+as_frame                        Tables of any library as rows
 input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 encode_labels                   Labels as numbers, by the public label set
@@ -66,6 +67,7 @@ from hushfit.estimators._feature_maps import (
     feature_map_from,
 )
 from hushfit.estimators._features import LINEAR, additive_settings, data_size, public_map
+from hushfit.estimators._frames import as_frame
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
@@ -123,6 +125,7 @@ __all__ = [
     "QuadraticMap",
     "TargetScale",
     "additive_settings",
+    "as_frame",
     "column_names",
     "data_size",
     "encode_labels",

@@ -24,6 +24,7 @@ from hushfit.estimators._features import (
     row_profile,
     shape_values,
 )
+from hushfit.estimators._frames import as_frame, labels_of, unwrapped
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
     in_original_units,
@@ -112,7 +113,9 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
+            Or any table with an Arrow stream: an Arrow table, a DuckDB relation.
+        y : array of shape (n_rows,) or str
+            A text names a column of the data frame.
         groups : array of shape (n_rows,) or str, optional
             Ids: whose row each is. The privacy unit is then one person with all of their rows
             (user-level privacy). A text names a column of the data frame, which is no feature; a
@@ -248,10 +251,12 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         """
         Relation.parse(self.adjacency)
         self._penalty()
+        X, y = labels_of(X, y)
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
         additive_settings(self.features)  # refuses what is not known
-        X, y = validated_rows(self, X, y, texts=reads_text(self.features))
+        texts = reads_text(self.features)
+        X, y = validated_rows(self, unwrapped(X), y, texts=texts)
         bounds = self._bounds(X.shape[1])
         columns = columns_of(self.features, bounds, input_names(self))
         if self.classes is None:
@@ -340,7 +345,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         array of shape (n_rows,) or (n_rows, n_classes)
         """
         check_is_fitted(self)
-        X = features_of(X, self.privacy_.unit.column)
+        X = unwrapped(features_of(as_frame(X), self.privacy_.unit.column))
         texts = reads_text(self.feature_map_)
         with no_cell_quoted():
             X = validate_data(

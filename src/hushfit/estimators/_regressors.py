@@ -34,6 +34,7 @@ from hushfit.estimators._features import (
     row_profile,
     shape_values,
 )
+from hushfit.estimators._frames import as_frame, labels_of, unwrapped
 from hushfit.estimators._linear import (
     in_original_units,
     input_names,
@@ -240,7 +241,9 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
+            Or any table with an Arrow stream: an Arrow table, a DuckDB relation.
+        y : array of shape (n_rows,) or str
+            A text names a column of the data frame.
         groups : array of shape (n_rows,) or str, optional
             Ids: whose row each is. The privacy unit is then one person with all of their rows
             (user-level privacy). A text names a column of the data frame, which is no feature; a
@@ -253,9 +256,10 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         refuse_extras(unsupported)
         budget = Budget(self.epsilon, self.delta)
         settled = self._settled()
+        X, y = labels_of(X, y)
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
-        X, y = validated_rows(self, X, y, y_numeric=True)
+        X, y = validated_rows(self, unwrapped(X), y, y_numeric=True)
         bounds = self._bounds(X, settled.scaling)
         columns = self._columns(bounds, input_names(self))
         n_units = X.shape[0] if persons is None else persons.n_persons
@@ -400,7 +404,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         array of shape (n_rows,)
         """
         check_is_fitted(self)
-        X = features_of(X, self.privacy_.unit.column)
+        X = unwrapped(features_of(as_frame(X), self.privacy_.unit.column))
         with no_cell_quoted():
             X = validate_data(
                 self,

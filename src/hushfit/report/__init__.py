@@ -23,6 +23,7 @@ Forecast         Expected accuracy and noise for a budget
 forecast         Expected noise and loss of accuracy of a fit
 rows_needed      Number of rows for a given loss of accuracy
 RankingForecast  Noise of a ranking fit for a budget
+warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
 network_page     Write a page about a network
 ranking_page     Write a page about a ranking model
@@ -46,7 +47,7 @@ from hushfit.report._evaluator_points import (
     points_dict,
 )
 from hushfit.report._figures import plan_figure
-from hushfit.report._forecast import Forecast, forecast, rows_needed
+from hushfit.report._forecast import Forecast, forecast, rows_needed, warning_of_few
 from hushfit.report._network_page import network_page
 from hushfit.report._number_scores import NumberEvaluation
 from hushfit.report._private_scores import PrivateScores, private_scores
@@ -82,4 +83,5 @@ __all__ = [
     "rows_needed",
     "scored_batches",
     "table_model",
+    "warning_of_few",
 ]

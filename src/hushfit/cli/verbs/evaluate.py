@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._files import FORMATS
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -56,7 +57,7 @@ Examples:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    type=click.Choice(FORMATS),
     help="Format of the table, if its name does not show it.",
 )
 @json_option
@@ -76,8 +77,8 @@ def command(
     means and mean squares of residuals and targets, are released with noise and charged to the
     ledger, and every score follows from them. The unit of privacy is that of the model's schema.
     """
+    from hushfit.cli._files import tables_for
     from hushfit.cli._ranking import evaluate_lists
-    from hushfit.data.tables import find_tables
     from hushfit.models import is_ranker
     from hushfit.report import held_out, table_model
 
@@ -88,7 +89,7 @@ def command(
         evaluate_lists(model_path, tables, format_, as_json)
         return
     model = table_model(model_path)
-    found = find_tables(tables, format_)
+    found = tables_for(tables, format_, model.schema)
     shown = at_terminal(as_json)
     with reading_bar([table.path for table in found], shown, not given["private"]) as watch:
         held = held_out(model, found, watch, given["by"])

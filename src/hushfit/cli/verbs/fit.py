@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._files import table_options
 from hushfit.cli._models import MODELS, FitOptions
 from hushfit.cli._printing import at_terminal, json_option, print_message, reading_bar
 
@@ -30,7 +31,9 @@ Examples:
       --epsilon 1 --delta 1e-6 -o model.json
   hushfit fit ranks.csv --schema ranks.toml --epsilon 1 --delta 1e-6 -o ranker.json
   zcat part-*.csv.gz | hushfit fit - --schema schema.toml --epsilon 0.5 \\
-      --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json""",
+      --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json
+  hushfit fit "duckdb:///hospital.db?table=visits" --schema schema.toml \\
+      --epsilon 1 --delta 1e-6 -o model.json""",
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option(
@@ -149,12 +152,7 @@ Examples:
     help="Use unconfirmed values of the schema; recorded in the guarantee.",
 )
 @click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="Format of the table, if its name does not show it.",
-)
+@table_options
 @click.option(
     "-o",
     "--output",
@@ -165,7 +163,9 @@ Examples:
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
 def command(**given: Any) -> None:
-    """Fit a model to TABLE (files, patterns, or - for standard input) and write it as JSON.
+    """Fit a model to TABLE and write it as JSON. A TABLE is a file (CSV, Parquet, Arrow, or a
+    spreadsheet with ?sheet=NAME if it has several sheets), a pattern, - for standard input, or a
+    table of a database, such as duckdb:///file.db?table=visits.
 
     Unknown labels become <other>, numbers are clipped to their range, missing numbers get the
     declared fill value. Tables larger than memory are streamed. The ledger is charged, and the
@@ -190,7 +190,7 @@ def command(**given: Any) -> None:
     A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
     also be LETOR (SVMlight) text. Its `unit` says what is protected.
     """
-    from hushfit.cli._files import refuse_to_overwrite, reserved_space
+    from hushfit.cli._files import refuse_to_overwrite, reserved_space, stated_form
     from hushfit.cli._networks import fit_perceptron
     from hushfit.cli._paid_model import (
         ledger_of,
@@ -214,6 +214,8 @@ def command(**given: Any) -> None:
             "--loss is for a ranking model, whose schema has a `query`. Leave it out."
         )
     file = _schema(given["schema_path"], given["accept_draft"], _person_options(given))
+    form = stated_form(file.schema.file, given["encoding"], given["delimiter"])
+    file = replace(file, schema=replace(file.schema, file=form))
     _refuse_other_labels(given["adjacency"], file.schema.person)
     if given["features"] is not None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
@@ -332,7 +334,7 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
     from hushfit.privacy import labels_only
     from hushfit.privacy.ledger import redacted
 
-    found = find_tables(given["tables"], given["format_"])
+    found = find_tables(given["tables"], given["format_"], file.schema.file)
     paths, shown = [table.path for table in found], at_terminal(given["as_json"])
     # Where features are public, which rows are used must not depend on labels.
     kept = labels_only(given["adjacency"])
@@ -341,6 +343,7 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
     with rows:
         allowed = given["allow_large_delta"]
         refuse_large_delta(given["delta"], rows.n_units, rows.privacy_unit, allowed)
+        _warn_of_few(rows, given)
         return fit_rows(
             estimator,
             rows,
@@ -348,6 +351,17 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
             ledger,
             redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj])),
         )
+
+
+def _warn_of_few(rows: Any, given: dict[str, Any]) -> None:
+    """Say before anything is spent that a classifier will be near the majority class."""
+    from hushfit.report import warning_of_few
+
+    budget = given["epsilon"], given["delta"], given["adjacency"]
+    if rows.classes:
+        text = warning_of_few(rows.n_units, rows.n_features, *budget, rows.privacy_unit)
+        if text:
+            print_message(text, word="warning")
 
 
 def _max_bytes(schema: Any) -> int:

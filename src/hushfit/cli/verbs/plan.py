@@ -75,7 +75,7 @@ def command(**given: Any) -> None:
     signal.
     """
     from hushfit.models import write_whole
-    from hushfit.report import forecast, rows_needed
+    from hushfit.report import forecast, rows_needed, warning_of_few
 
     if given["lists"] is not None or given["unit"] is not None:
         _plan_ranking(given)
@@ -114,7 +114,9 @@ def command(**given: Any) -> None:
         )
         return
     sized = f"{count:,} {unit.plural}"
-    _print_forecasts(forecasts, needed, {**given, "sized": sized, "units": unit.plural}, delta)
+    few = warning_of_few(*place, epsilons[-1], delta, given["adjacency"], unit)
+    shown = {**given, "sized": sized, "units": unit.plural, "few": few}
+    _print_forecasts(forecasts, needed, shown, delta)
 
 
 def _units(given: dict[str, Any]) -> tuple[int, Any]:
@@ -259,6 +261,8 @@ def _print_forecasts(
         "estimates from a rule fitted to eight tables, no guarantees; the noise is exact.",
         word="note",
     )
+    if given["few"]:
+        print_message(given["few"], word="warning")
     if given["adjacency"].endswith("label"):
         print_message(
             "FEATURES ARE NOT PROTECTED under this relation. The rule was not fitted to it; on "

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._files import FORMATS
 from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
 
 # What spreadsheets read as the start of a formula, unless the whole cell is a number.
@@ -30,7 +31,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    type=click.Choice(FORMATS),
     help="Format of the table, if its name does not show it.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
@@ -125,13 +126,13 @@ def _predictions(
     safe: Callable[[Any], str],
 ) -> Iterator[str]:
     """Lines of CSV, batch by batch; appends the number of rows of each batch to ``counted``."""
-    from hushfit.data.tables import find_tables
+    from hushfit.cli._files import tables_for
     from hushfit.report import scored_batches, table_model
 
     model = table_model(model_path)
     header = [*keep, *_header(model)]
     _refuse_two_of_a_name(header)
-    found = find_tables(tables, format_)
+    found = tables_for(tables, format_, model.schema)
     read = {column.name for column in model.schema.columns} if model.schema else set()
     others = [name for name in keep if name not in read]
     with reading_bar([table.path for table in found], shown) as watch:

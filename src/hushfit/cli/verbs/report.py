@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._files import FORMATS
 from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
 
 
@@ -24,7 +25,7 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, reading_
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    type=click.Choice(FORMATS),
     help="Format of the table, if its name does not show it.",
 )
 @click.option(
@@ -59,10 +60,9 @@ def command(
     The page loads nothing from the network. It is post-processing: reading it costs no further
     privacy.
     """
-    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.cli._files import refuse_to_overwrite, tables_for
     from hushfit.cli._networks import report_network
     from hushfit.cli._ranking import report_lists
-    from hushfit.data.tables import find_tables
     from hushfit.models import is_network, is_ranker, read_model, write_whole
     from hushfit.report import (
         evaluate_model,
@@ -81,7 +81,7 @@ def command(
         model, digest = (table_model(model_path), "") if network else read_model(model_path)
         scores = None
         if tables:
-            found = find_tables(tables, format_)
+            found = tables_for(tables, format_, model.schema)
             with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
                 scores = evaluate_model(model, found, watch=watch)
         if network:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._files import table_options
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -92,11 +93,11 @@ Examples:
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="Where to write the schema (TOML)."
 )
+@table_options
 @click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="Format of the table, if its name does not show it.",
+    "--decimal",
+    type=click.Choice([".", ","]),
+    help="Decimal mark of the numbers.  [default: seen by the draft, and written into the schema]",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
@@ -106,10 +107,12 @@ def command(
     person: str | None,
     unit: str | None,
     format_: str | None,
+    encoding: str | None,
+    delimiter: str | None,
     as_json: bool,
     **draft: Any,
 ) -> None:
-    """Draft a schema from TABLE (files, patterns, or - for standard input).
+    """Draft a schema from TABLE (files, patterns, - for standard input, or a table of a database).
 
     The draft reads the rows: it is not private. Every drafted value is marked `confirm = true`;
     `fit` refuses marked values without --accept-draft, which is then recorded in the guarantee.
@@ -121,7 +124,10 @@ def command(
     missing ids. The counts are exact and NOT private.
 
     A column whose values repeat, and are many, is proposed as the column of ids of persons; one
-    with another value in each row is left out. Neither is drafted as a feature.
+    with another value in each row, and free text, is left out. Texts among numbers make labels,
+    dates become the time since the first one, month and weekday, more than 50 labels are hashed,
+    and marks such as ? are missing values. Encoding, delimiter and decimal mark are seen, said and
+    written into the schema.
 
     The target may be classes, numbers with a public range, counts with a public cap, or ordered
     grades. The draft takes what it looks like; --target-kind decides otherwise.
@@ -130,16 +136,20 @@ def command(
     features. LETOR (SVMlight) text, with lines such as `2 qid:10 1:0.5`, needs neither --target nor
     --query.
     """
+    from hushfit.cli._files import stated_form
+    from hushfit.data.schema import TextForm
+
     _refuse_unit(unit)
+    form = stated_form(TextForm(), encoding, delimiter)
     if check:
-        _check(tables, person, format_, as_json, draft)
+        _check(tables, person, format_, (encoding, delimiter), as_json, draft)
     elif person is not None:
         raise click.UsageError(
             "--person is for --check. A draft proposes a column of ids by itself; change `person` "
             "in its file."
         )
     else:
-        _draft(tables, format_, as_json, **draft)
+        _draft(tables, format_, form, as_json, **draft)
 
 
 def _refuse_unit(unit: str | None) -> None:
@@ -156,18 +166,22 @@ def _refuse_unit(unit: str | None) -> None:
 def _draft(
     tables: tuple[str, ...],
     format_: str | None,
+    form: Any,
     as_json: bool,
     target: str | None,
     target_kind: str | None,
     query: str | None,
     output: str | None,
     overwrite: bool,
+    decimal: str | None,
 ) -> None:
+    from dataclasses import replace
+
     from hushfit.cli._draft import draft_schema
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.data.lists import is_letor
     from hushfit.data.schema import UNIT, schema_to_toml
-    from hushfit.data.tables import find_tables
+    from hushfit.data.tables import find_tables, sniffed_form
     from hushfit.models import write_whole
 
     letor = format_ is None and all(map(is_letor, tables))
@@ -177,13 +191,24 @@ def _draft(
     if letor or query is not None:
         _draft_lists(tables, format_, as_json, target, query, output, letor)
         return
-    found = find_tables(tables, format_)
+    found = find_tables(tables, format_, form)
+    seen = sniffed_form(found[0])
+    found = [replace(table, form=seen) for table in found]
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-        draft, remarks = draft_schema(found, str(target), watch, target_kind)
+        draft, remarks = draft_schema(found, str(target), watch, target_kind, decimal)
+    draft = replace(draft, schema=replace(draft.schema, file=seen))
+    _say_form(seen)
     head = _HEAD + _left_out(remarks)
     notes = {"": head, UNIT: _NO_PERSON if draft.schema.person is None else _PERSON}
     write_whole(Path(output), schema_to_toml(draft, {**notes, **remarks.kept}))
     _print_draft(draft, remarks, output, as_json)
+
+
+def _say_form(form: Any) -> None:
+    """Say how the file is written, where that is not the usual way."""
+    if form.to_dict():
+        stated = ", ".join(f"{name} {value!r}" for name, value in form.to_dict().items())
+        print_message(f"the file is read with {stated}, which the schema states.", word="note")
 
 
 def _draft_lists(
@@ -257,12 +282,14 @@ def _check(
     given_files: tuple[str, ...],
     person: str | None,
     format_: str | None,
+    form: tuple[str | None, str | None],
     as_json: bool,
     draft: dict[str, Any],
 ) -> None:
     from dataclasses import replace
 
     from hushfit.cli._compare import compare
+    from hushfit.cli._files import stated_form
     from hushfit.data.lists import RankingSchema
     from hushfit.data.tables import find_tables, read_schema
 
@@ -285,7 +312,7 @@ def _check(
     schema = read_schema(path).schema
     if person is not None:
         schema = replace(schema, person=person)
-    found = find_tables(tables, format_)
+    found = find_tables(tables, format_, stated_form(schema.file, *form))
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
         columns, persons = compare(found, schema, watch)
     if as_json:

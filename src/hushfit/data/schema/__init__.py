@@ -18,6 +18,8 @@ Schema             The public description of a table
 Target             A column to predict
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
+TextForm           Encoding and delimiter of a text file
+UTF_8              The usual encoding
 UNIT               The name of the unit of privacy among unconfirmed names
 SchemaFile         A schema and the names in it that are not confirmed yet
 parse_schema       Read a schema from TOML
@@ -51,11 +53,13 @@ from hushfit.data.schema._schema_file import (
     schema_hash,
     schema_to_toml,
 )
+from hushfit.data.schema._text_form import UTF_8, TextForm
 
 __all__ = [
     "MISSING_VALUE",
     "OTHER",
     "UNIT",
+    "UTF_8",
     "CategoricalColumn",
     "Column",
     "CountTarget",
@@ -66,6 +70,7 @@ __all__ = [
     "Schema",
     "SchemaFile",
     "Target",
+    "TextForm",
     "cells_of",
     "encode",
     "label_of",

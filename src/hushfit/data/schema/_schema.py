@@ -19,6 +19,7 @@ from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_o
 from hushfit.data.schema._checks import refuse_nameless, settle_markers
 from hushfit.data.schema._date_column import DateColumn
 from hushfit.data.schema._hashed_column import HashedColumn
+from hushfit.data.schema._text_form import TextForm
 from hushfit.errors import InvalidArgument
 from hushfit.features import InputColumn
 from hushfit.unit import ROW, PrivacyUnit
@@ -542,6 +543,8 @@ class Schema:
     features : {"linear", "additive", "centred"}, default="linear"
         What a model is linear in: the encoded columns, piecewise linear functions of the numeric
         ones, or the numeric ones centred in their range.
+    file : TextForm
+        Encoding and delimiter of text files.
 
     Examples
     --------
@@ -569,6 +572,7 @@ class Schema:
     person_weight: str | None = None
     rows_per_person: int | None = None
     features: str = "linear"
+    file: TextForm = TextForm()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -655,6 +659,7 @@ class Schema:
             "unit": self.unit,
             **({} if self.features == "linear" else {"features": self.features}),
             **{key: value for key, value in persons.items() if value is not None},
+            **({"file": stated} if (stated := self.file.to_dict()) else {}),
             **target,
             "columns": {column.name: _settings(column) for column in self.columns},
         }
@@ -673,7 +678,7 @@ class Schema:
         schema : Schema
             The schema it describes.
         """
-        known = ("unit", "features", "person", *_WEIGHTS, "target", "columns")
+        known = ("unit", "features", "person", *_WEIGHTS, "file", "target", "columns")
         _refuse_unknown_keys(_table(description, "the schema"), known, "the schema")
         listed = _table(description.get("columns", {}), "columns")
         columns = tuple(_column(name, settings) for name, settings in listed.items())
@@ -683,8 +688,14 @@ class Schema:
             else _target(_table(description["target"], "target"))
         )
         persons = {key: description.get(key) for key in ("person", *_WEIGHTS)}
-        features = description.get("features", "linear")
-        return cls(columns, target, description.get("unit", "row"), **persons, features=features)
+        return cls(
+            columns,
+            target,
+            description.get("unit", "row"),
+            **persons,
+            features=description.get("features", "linear"),
+            file=TextForm.from_dict(description.get("file", {})),
+        )
 
 
 def encode(columns: Mapping[str, Any], schema: Schema) -> tuple[Matrix, list[str]]:

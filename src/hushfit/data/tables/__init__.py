@@ -17,6 +17,7 @@ STDIN           The name that stands for standard input
 Table           One file, or standard input
 Watch           Callback with the number of bytes read
 find_paths      The files that paths and patterns match, whatever their format
+sniffed_form    The form of a text file that its owner has not stated
 find_tables     The tables that paths and patterns match
 table_batches   Read a table in record batches
 """
@@ -37,6 +38,7 @@ from hushfit.data.tables._files import (
     Watch,
     find_paths,
     find_tables,
+    sniffed_form,
     table_batches,
 )
 
@@ -57,6 +59,7 @@ __all__ = [
     "read_schema",
     "schema_hash",
     "schema_to_toml",
+    "sniffed_form",
     "table_batches",
     "target_values",
 ]

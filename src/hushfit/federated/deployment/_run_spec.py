@@ -622,7 +622,8 @@ class OwnerConfig:
         """
         self.consider(spec)
         self._require_account(spec)
-        rows = CodedRows.from_tables(find_tables(self.data, None), self.own_schema())
+        schema = self.own_schema()
+        rows = CodedRows.from_tables(find_tables(self.data, None, schema.file), schema)
         if rows.n_units != spec.units[self.name]:
             found, what = rows.n_units, spec.unit.plural
             rows.close()
