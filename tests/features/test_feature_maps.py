@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -121,9 +122,10 @@ def test_the_last_group_of_channels_may_be_smaller():
 
 
 def test_hashes_are_those_of_scikit_learn():
-    texts = np.array([["fever, and Cough"], ["no fever"], [None], [7.5]], dtype=object)
+    cells = ["fever, and Cough", "no fever", "None", 7.5, None, np.nan, pd.NA, pd.NaT]
+    texts = np.array(cells, dtype=object)[:, None]
     theirs = HashingVectorizer(n_features=128, ngram_range=(1, 2))
-    expected = theirs.transform(["fever, and Cough", "no fever", "", "7.5"])
+    expected = theirs.transform([*cells[:3], "7.5", "", "", "", ""])
     found = HashedText(size=128, ngrams=(1, 2)).transform(texts)
     assert np.array_equal(found.toarray(), expected.toarray())
 

@@ -20,6 +20,8 @@ _ANALYSERS = ("word", "char", "char_wb")
 _MOST_OUTPUTS = 2**24
 _LONGEST = 20
 _ROUNDING = 1e-12
+# What is written out for cells that are missing: of Python, numpy and pandas.
+_MISSING = ("None", "nan", "<NA>", "NaT")
 _FIELDS = ("columns", "size", "ngrams", "analyser", "lowercase")
 
 
@@ -153,6 +155,7 @@ class HashedText:
 
 def _as_text(cell: Any) -> str:
     """A cell as text; empty if it is missing. Lone surrogates, which no hash takes, become "?"."""
-    if cell is None or cell != cell:
+    text = str(cell)
+    if not isinstance(cell, str) and text in _MISSING:
         return ""
-    return str(cell).encode("utf-8", "replace").decode("utf-8")
+    return text.encode("utf-8", "replace").decode("utf-8")
