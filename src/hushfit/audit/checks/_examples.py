@@ -38,7 +38,7 @@ from hushfit.release import (
     GradientWithMoment,
     HessianSum,
     LabelStatistic,
-    LineDerivatives,
+    LineDerivative,
     LogisticGradient,
     LogLength,
     LossDrop,
@@ -186,16 +186,16 @@ def example_queries(
     add("sum of records", Logistic(), lambda p, w: RecordSum(p))
     add("class counts", Softmax(3), lambda p, w: ClassCounts(p), outputs=3)
     add(
-        "derivatives along a line",
+        "derivative along a line",
         Softmax(3),
-        lambda p, w: LineDerivatives(p, w, w, 0.5),
+        lambda p, w: LineDerivative(p, w, w, 0.5),
         outputs=3,
         size=2.0,
     )
     add(
-        "derivatives along a line, one against the rest",
+        "derivative along a line, one against the rest",
         OneVsRest(Logistic(), 3),
-        lambda p, w: LineDerivatives(p, w, -w, 0.5),
+        lambda p, w: LineDerivative(p, w, -w, 0.5),
         outputs=3,
     )
     add("second moment", Logistic(), lambda p, w: SecondMoment(p))
