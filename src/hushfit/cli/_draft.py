@@ -116,8 +116,7 @@ def _assembled(
         else:
             column, notes.kept[name] = drafted_column(draft, name)
             columns.append(column)
-    numeric = is_numeric(drafts[target], target)
-    predicted = drafted_target(drafts[target], target, target_kind, numeric)
+    predicted = drafted_target(drafts[target], target, target_kind)
     notes.kept[target] = TARGET_NOTES[predicted.kind]
     if not columns:
         raise InvalidArgument(

@@ -1,8 +1,7 @@
 """Drafts the target of a schema: classes, numbers, counts or grades. Not private."""
 
-from typing import Final
+from typing import Any, Final
 
-from hushfit.cli._column_draft import ColumnDraft
 from hushfit.data.schema import (
     CategoricalColumn,
     CountTarget,
@@ -31,7 +30,7 @@ NOTES: Final = {
 }
 
 
-def drafted_target(draft: ColumnDraft, name: str, kind: str | None, numeric: bool) -> Target:
+def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
     """The target as the rows suggest it, or as the given kind of it.
 
     Parameters
@@ -40,14 +39,12 @@ def drafted_target(draft: ColumnDraft, name: str, kind: str | None, numeric: boo
         What was found in the column.
     name : str
     kind : str, optional
-    numeric : bool
-        Whether its values are amounts rather than codes.
 
     Returns
     -------
     Target
     """
-    kind = kind or _likely_kind(draft, numeric)
+    kind = kind or _likely_kind(draft)
     if kind in ("categorical", "ordinal"):
         labels = _labels(draft, name)
         return CategoricalColumn(name, labels) if kind == "categorical" else _graded(name, labels)
@@ -60,13 +57,13 @@ def drafted_target(draft: ColumnDraft, name: str, kind: str | None, numeric: boo
     return NumericColumn(name, low, high) if kind == "numeric" else _counted(name, low, high)
 
 
-def _likely_kind(draft: ColumnDraft, numeric: bool) -> str:
-    if not numeric or (not draft.fractions and len(draft.labels) <= _MAX_NUMBERED_CLASSES):
+def _likely_kind(draft: Any) -> str:
+    if not draft.is_numeric or (not draft.fractions and len(draft.labels) <= _MAX_NUMBERED_CLASSES):
         return "categorical"
     return "count" if not draft.fractions and draft.low == 0 else "numeric"
 
 
-def _labels(draft: ColumnDraft, name: str) -> tuple[str, ...]:
+def _labels(draft: Any, name: str) -> tuple[str, ...]:
     labels = tuple(sorted(draft.labels.values()))
     if not 2 <= len(labels) <= _MAX_CLASSES:
         found = len(labels) if len(labels) <= _MAX_CLASSES else "too many"
