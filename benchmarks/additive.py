@@ -11,6 +11,7 @@ own. It adds and removes rows, so it is compared with additive models under add-
 """
 
 import argparse
+import itertools
 import json
 import time
 import warnings
@@ -130,19 +131,15 @@ def scored(y: np.ndarray, p: np.ndarray) -> dict[str, float]:
     }
 
 
-def measure(name: str, method: str, epsilons: Iterable[float], which: Iterable[int]) -> list[Row]:
-    """One method on one set."""
+def measure(name: str, method: str, epsilon: float | None, fold: int) -> Row:
+    """One method on one fold of a set."""
     table = mixed_sets.load(name)
-    given: list[float | None] = [None] if method in NOT_PRIVATE else list(epsilons)
-    rows = []
-    for f in which:
-        train, test = folds(len(table.y))[f]
-        for k, epsilon in enumerate(given):
-            start = time.perf_counter()
-            p = METHODS[method](table, train, test, epsilon, 1000 * f + k)
-            seconds = time.perf_counter() - start
-            rows.append(Row(name, method, epsilon, f, **scored(table.y[test], p), seconds=seconds))
-    return rows
+    train, test = folds(len(table.y))[fold]
+    seed = 1000 * fold + (EPSILONS.index(epsilon) if epsilon in EPSILONS else len(EPSILONS))
+    start = time.perf_counter()
+    p = METHODS[method](table, train, test, epsilon, seed)
+    seconds = time.perf_counter() - start
+    return Row(name, method, epsilon, fold, **scored(table.y[test], p), seconds=seconds)
 
 
 def stored() -> list[dict[str, Any]]:
@@ -150,9 +147,13 @@ def stored() -> list[dict[str, Any]]:
     return json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
 
 
+def _key(row: dict[str, Any]) -> tuple[str, str, float | None, int]:
+    return row["set"], row["method"], row["epsilon"], row["fold"]
+
+
 def store(rows: list[dict[str, Any]]) -> None:
     """Add results, replacing those of the same fit."""
-    kept = {(r["set"], r["method"], r["epsilon"], r["fold"]): r for r in [*stored(), *rows]}
+    kept = {_key(row): row for row in [*stored(), *rows]}
     ordered = [kept[key] for key in sorted(kept, key=str)]
     RESULTS.parent.mkdir(exist_ok=True)
     lines = ",\n".join(json.dumps(row) for row in ordered)
@@ -281,17 +282,19 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=mixed_sets.SETS, default=mixed_sets.CHOICE)
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--folds", nargs="+", type=int, default=range(FOLDS))
+    parser.add_argument("--missing", action="store_true", help="only fits that are not stored")
     parser.add_argument("--export", type=Path)
     parser.add_argument("--merge", nargs="+", type=Path, default=[])
     parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
     if given.export:
         export(given.export, given.sets)
-    for fold in given.folds:
-        for name in given.sets:
-            for method in given.jobs:
-                store([asdict(row) for row in measure(name, method, given.epsilons, [fold])])
-                print(f"{name}: {method}, fold {fold}", flush=True)
+    known = {_key(row) for row in stored()} if given.missing else set()
+    for fold, name, method in itertools.product(given.folds, given.sets, given.jobs):
+        epsilons = [None] if method in NOT_PRIVATE else given.epsilons
+        wanted = [e for e in epsilons if (name, method, e, fold) not in known]
+        store([asdict(measure(name, method, epsilon, fold)) for epsilon in wanted])
+        print(f"{name}: {method}, fold {fold}", flush=True)
     for path in given.merge:
         store([json.loads(line) for line in path.read_text().splitlines()])
     if given.page:

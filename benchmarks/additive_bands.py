@@ -56,7 +56,6 @@ class Cell:
 CELLS = (
     Cell(2_000, 2, 1.0),
     Cell(2_000, 2, 4.0),
-    Cell(2_000, 4, 3.0),
     Cell(6_000, 3, 1.0, skewed=True),
 )
 EFFECTS = (

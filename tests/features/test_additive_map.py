@@ -233,6 +233,8 @@ def test_settings_name_columns_by_name_or_number():
     "wrong",
     [
         {"monotone": {0: 2}},
+        {"monotone": {"age": "increasing"}},
+        {"monotone": ["age"]},
         {"smoothness": -1},
         {"smoothness": math.nan},
         {"binary": "age"},

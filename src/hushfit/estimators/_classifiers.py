@@ -39,7 +39,7 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
-from hushfit.features import CLASSIFICATION, AdditiveMap, FeatureMap, InputColumn, RowProfile
+from hushfit.features import CLASSIFICATION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
@@ -309,21 +309,18 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         )
         # Weights of mapped columns stay in their units.
         bounds = prepared.bounds if prepared.feature_map is None else None
-        self.coef_, self.intercept_ = in_original_units(result.w, prepared.problem, bounds)
-        multipliers = {made.name: made.noise_multiplier for made in guarantee.releases}
+        coef, intercept = in_original_units(result.w, prepared.problem, bounds)
         self.row_profile_: RowProfile = row_profile(
-            prepared.feature_map, prepared.problem, transcript, multipliers
+            prepared.feature_map, prepared.problem, transcript, guarantee
         )
-        settings = additive_settings(self.features)
-        if settings is not None and isinstance(prepared.feature_map, AdditiveMap):
-            self.coef_, self.intercept_ = reshaped(
-                self.coef_,
-                self.intercept_,
-                prepared.feature_map,
-                settings,
-                prepared.columns,
-                self.row_profile_,
-            )
+        self.coef_, self.intercept_ = reshaped(
+            coef,
+            intercept,
+            self.features,
+            prepared.feature_map,
+            prepared.columns,
+            self.row_profile_,
+        )
         self.n_iter_ = result.steps
         self.privacy_: Guarantee = guarantee
         return self

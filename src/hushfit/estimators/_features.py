@@ -26,7 +26,7 @@ from hushfit.features import (
     smoothed,
     weights_of,
 )
-from hushfit.privacy import Budget, Relation, exchanges, gaussian_mu
+from hushfit.privacy import Budget, Guarantee, Relation, exchanges, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import Released, SecondMoment, ShortenedMoment
 from hushfit.solvers import MAX_SMOOTH_COLUMNS
@@ -207,7 +207,7 @@ def row_profile(
     feature_map: FeatureMap | None,
     problem: Problem,
     transcript: Sequence[Released],
-    multipliers: dict[str, float],
+    guarantee: Guarantee,
 ) -> RowProfile:
     """Where the rows lie on the numeric columns, from a released second moment.
 
@@ -227,8 +227,9 @@ def row_profile(
         return RowProfile()
     released, query = found
     moment = query.matrix(released.answer)
+    multiplier = next(r.noise_multiplier for r in guarantee.releases if r.name == released.name)
     # Entries beside the diagonal have half the variance of those on it.
-    noise = multipliers[released.name] * query.sensitivity(problem.relation) / math.sqrt(2)
+    noise = multiplier * query.sensitivity(problem.relation) / math.sqrt(2)
     weight = float(moment[-1, -1])
     if weight <= _SMALLEST_RATIO * noise:
         return RowProfile()
@@ -274,12 +275,15 @@ def shape_values(
 def reshaped(
     coef: Matrix,
     intercept: Vector,
-    feature_map: AdditiveMap,
-    settings: AdditiveFeatures,
+    features: Any,
+    feature_map: FeatureMap | None,
     columns: Sequence[InputColumn],
     profile: RowProfile,
 ) -> tuple[Matrix, Vector]:
     """Weights whose shapes are smooth and monotone as the settings ask; else as they are."""
+    settings = additive_settings(features)
+    if settings is None or not isinstance(feature_map, AdditiveMap):
+        return coef, intercept
     directions = settings.directions(columns)
     if not directions and settings.smoothness == 0.0:
         return coef, intercept

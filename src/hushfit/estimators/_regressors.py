@@ -25,7 +25,6 @@ from hushfit.errors import (
     TooLittleDataWarning,
 )
 from hushfit.estimators._features import (
-    additive_settings,
     columns_of,
     feature_map_of,
     filled_by,
@@ -45,7 +44,7 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import private_fit, quote_for
-from hushfit.features import REGRESSION, AdditiveMap, FeatureMap, InputColumn, RowProfile
+from hushfit.features import REGRESSION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import LeastSquares, Loss, Poisson, Squared
 from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL2, Zero
 from hushfit.privacy import Budget, Guarantee, Relation, gaussian_mu, labels_only
@@ -286,14 +285,11 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         fit = private_fit(source, problem, settled.solver, terms, self.verbose)
         units = bounds if feature_map is None else None  # weights of mapped columns stay in theirs
         coef, intercept = in_original_units(fit.result.w, problem, units)
-        multipliers = {made.name: made.noise_multiplier for made in fit.guarantee.releases}
         self.feature_map_ = feature_map
-        self.row_profile_ = row_profile(feature_map, problem, fit.transcript, multipliers)
-        wanted = additive_settings(self.features)
-        if wanted is not None and isinstance(feature_map, AdditiveMap):
-            coef, intercept = reshaped(
-                coef, intercept, feature_map, wanted, columns, self.row_profile_
-            )
+        self.row_profile_ = row_profile(feature_map, problem, fit.transcript, fit.guarantee)
+        coef, intercept = reshaped(
+            coef, intercept, self.features, feature_map, columns, self.row_profile_
+        )
         self.coef_, self.intercept_ = scale.in_units_of_targets(coef[0], float(intercept[0]))
         self.n_iter_ = fit.result.steps
         self._fitted_bounds, self._fitted_scale = bounds, scale

@@ -211,9 +211,13 @@ class AdditiveFeatures:
             if isinstance(given, str) or not isinstance(given, Sequence):
                 raise InvalidArgument(f"{name}={given!r} should be a list of columns.")
             object.__setattr__(self, name, tuple(given))
-        wrong = {c: way for c, way in self.monotone.items() if way not in (1, -1)}
-        if wrong:
-            raise InvalidArgument(f"monotone={wrong!r} should map columns to 1 or -1.")
+        if not isinstance(self.monotone, Mapping) or any(
+            way not in (1, -1) for way in self.monotone.values()
+        ):
+            raise InvalidArgument(
+                f"monotone={self.monotone!r} should map columns to 1 (rising) or -1 (falling), "
+                "such as {'age': 1}."
+            )
         smoothness = float(self.smoothness)
         if not 0.0 <= smoothness < math.inf:
             raise InvalidArgument(
