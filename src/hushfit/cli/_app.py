@@ -25,6 +25,8 @@ VERBS = {
     "predict": "Predict labels, numbers, counts or grades of new rows.",
     "evaluate": "Score a model on rows it has not seen.",
     "report": "Write one page about a model: guarantee, budget, coefficients.",
+    "card": "Write a model card (Markdown with a YAML head).",
+    "export": "Write a model as an ONNX graph, for serving without Python.",
     "plan": "Estimate cost and accuracy of a fit, before reading a row.",
     "ledger": "Manage the budget of data sets.",
     "audit": "Attack an algorithm, or show how a model's algorithm was attacked.",

@@ -60,7 +60,7 @@ _USUAL_ALPHA = 1e-3
 # Range of every column if none is given: that of standardised columns.
 _ASSUMED_BOUNDS = (-3.0, 3.0)
 # Number of units times the Gaussian parameter mu, below which noise hides the mean target.
-_LEAST_SIGNAL = 30.0
+LEAST_SIGNAL = 30.0
 
 
 @dataclass(frozen=True)
@@ -519,9 +519,9 @@ def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
     if not budget.is_private:
         return
     mu = gaussian_mu(budget.epsilon, budget.delta)
-    if problem.n_units * mu >= _LEAST_SIGNAL:
+    if problem.n_units * mu >= LEAST_SIGNAL:
         return
-    needed = int(np.ceil(_LEAST_SIGNAL / mu))
+    needed = int(np.ceil(LEAST_SIGNAL / mu))
     warnings.warn(
         f"{problem.n_units} {problem.privacy_unit.plural} at epsilon={budget.epsilon:g} and "
         f"delta={budget.delta:g} are too few: noise will hide nearly everything, and predictions "

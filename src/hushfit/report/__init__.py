@@ -22,14 +22,18 @@ plan_figure      Expected loss of accuracy against epsilon, both logarithmic, wi
 Forecast         Expected accuracy and noise for a budget
 forecast         Expected noise and loss of accuracy of a fit
 rows_needed      Number of rows for a given loss of accuracy
+NumberForecast   Noise of a regression fit for a budget
+number_forecast  Noise of a regression fit by the default solver
 RankingForecast  Noise of a ranking fit for a budget
 warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
+model_card       Write a card about a model, in Markdown
 network_page     Write a page about a network
 ranking_page     Write a page about a ranking model
 report_page      Write a page about a model
 """
 
+from hushfit.report._card import model_card
 from hushfit.report._class_scores import CalibrationCell, ClassScore, Confusion, Evaluation
 from hushfit.report._evaluate import (
     HeldOut,
@@ -49,6 +53,7 @@ from hushfit.report._evaluator_points import (
 from hushfit.report._figures import plan_figure
 from hushfit.report._forecast import Forecast, forecast, rows_needed, warning_of_few
 from hushfit.report._network_page import network_page
+from hushfit.report._number_forecast import NumberForecast, number_forecast
 from hushfit.report._number_scores import NumberEvaluation
 from hushfit.report._private_scores import PrivateScores, private_scores
 from hushfit.report._ranking_forecast import RankingForecast, ranking_forecast
@@ -65,6 +70,7 @@ __all__ = [
     "Forecast",
     "HeldOut",
     "NumberEvaluation",
+    "NumberForecast",
     "Point",
     "PrivateScores",
     "RankingForecast",
@@ -73,7 +79,9 @@ __all__ = [
     "evaluator_points",
     "forecast",
     "held_out",
+    "model_card",
     "network_page",
+    "number_forecast",
     "plan_figure",
     "points_dict",
     "private_scores",

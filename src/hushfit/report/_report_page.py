@@ -74,9 +74,7 @@ def report_page(
     str
         HTML that loads no other file.
     """
-    kind = _KINDS[type(model.estimator).__name__]
-    additive = isinstance(model.estimator.feature_map_, AdditiveMap)
-    title = f"{f'Additive {kind.lower()}' if additive else kind} of {_target(model)}"
+    title = f"{kind_in_words(model)} of {target_name(model)}"
     sections = [
         guarantee_section(model.guarantee),
         odds_section(model.guarantee),
@@ -90,6 +88,13 @@ def report_page(
     ]
     held_out = " or from the held-out rows named above" if evaluation else ""
     return document(title, _head(model, title, evaluation), sections, held_out)
+
+
+def kind_in_words(model: Model) -> str:
+    """What kind of model it is."""
+    kind = _KINDS[type(model.estimator).__name__]
+    additive = isinstance(model.estimator.feature_map_, AdditiveMap)
+    return f"Additive {kind.lower()}" if additive else kind
 
 
 def document(title: str, head: str, sections: Sequence[str], held_out: str = "") -> str:
@@ -110,7 +115,8 @@ def document(title: str, head: str, sections: Sequence[str], held_out: str = "")
     )
 
 
-def _target(model: Model) -> str:
+def target_name(model: Model) -> str:
+    """The name of what is predicted."""
     return (
         "the target"
         if model.schema is None or model.schema.target is None
@@ -126,14 +132,14 @@ def _head(model: Model, title: str, evaluation: AnyEvaluation | None) -> str:
     ]
     if evaluation is not None:
         facts.append((*evaluation.headline, f"on {evaluation.rows:,} held-out rows"))
-    return page_head(title, _lead(model), facts)
+    return page_head(title, lead(model), facts)
 
 
 def _of_target(model: Model) -> str:
     return f"{len(model.classes)} classes" if model.predicts_classes else "to predict a number"
 
 
-def _lead(model: Model) -> str:
+def lead(model: Model) -> str:
     """What is predicted, in a sentence."""
     if model.predicts_classes:
         return f"Classes: {', '.join(map(str, model.classes))}."
@@ -340,8 +346,8 @@ def budget_section(g: Guarantee) -> str:
     body = (
         f'{intro}<div class="budget" role="img" aria-label="Shares of the budget. '
         f'{escape(label)}">{bar}</div>'
-        '<div class="scroll" tabindex="0" role="region" aria-label="Releases"><table>'
-        f"<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Releases">'
+        f'<table class="releases"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
     )
     return section("budget", "Where the budget went", body)
 
@@ -470,7 +476,7 @@ def _coefficients(model: Model) -> str:
 def _direction(model: Model, output: int) -> str:
     """What a positive weight of an output speaks for."""
     if not model.predicts_classes:
-        return f"Towards a larger {_target(model)}" if model.schema else "Towards larger values"
+        return f"Towards a larger {target_name(model)}" if model.schema else "Towards larger values"
     label = model.classes[1] if len(model.weights[0]) == 1 else model.classes[output]
     return f"Towards {label}"
 
@@ -579,7 +585,8 @@ def _evaluation(e: AnyEvaluation) -> str:
         for name, value, meaning in e.lines()
     )
     table = (
-        '<table><thead><tr><th>score</th><th class="n">value</th><th>meaning</th></tr></thead>'
+        '<table class="scores"><thead><tr><th>score</th><th class="n">value</th><th>meaning</th>'
+        "</tr></thead>"
         f"<tbody>{rows}</tbody></table>"
     )
     warning = (

@@ -60,6 +60,7 @@ def command(
     The page loads nothing from the network. It is post-processing: reading it costs no further
     privacy.
     """
+    from hushfit.cli._evidence import evidence_of
     from hushfit.cli._files import refuse_to_overwrite, tables_for
     from hushfit.cli._networks import report_network
     from hushfit.cli._ranking import report_lists
@@ -87,30 +88,10 @@ def command(
         if network:
             report_network(model_path, output, scores)
         else:
-            evidence = _evidence(model, ledger)
+            evidence = evidence_of(model, ledger)
             write_whole(Path(output), report_page(model, digest, scores, evidence))
             points = {"nist_sp_800_226": points_dict(evaluator_points(model, evidence))}
     if as_json:
         print_json({"report": output, **points})
     else:
         click.echo(f"Report: {output}")
-
-
-def _evidence(model: Any, ledger: str | None) -> Any:
-    """The total of the model's data set, and what attacks on its algorithm measured."""
-    from hushfit import Ledger
-    from hushfit.audit import explain
-    from hushfit.errors import InvalidArgument
-    from hushfit.report import AccountTotal, Evidence
-
-    audit = explain(model).summary
-    if ledger is None:
-        return Evidence(audit=audit)
-    if model.receipt is None:
-        raise InvalidArgument(
-            "--ledger was given, but the model was fitted without one. Leave --ledger out."
-        )
-    account = Ledger(ledger, dataset=model.receipt.dataset)
-    spent, payments = account.spent(), len(account.entries)
-    sums = spent.epsilon, spent.delta, account.budget.epsilon
-    return Evidence(AccountTotal(model.receipt.dataset, *sums, payments), audit)
