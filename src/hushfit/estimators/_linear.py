@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
-from hushfit.data import FeatureBounds
+from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._missing import check_rule
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
@@ -147,3 +147,11 @@ def in_record_units(coef: Matrix, intercept: Vector, bounds: FeatureBounds | Non
         intercept = intercept + coef @ bounds.low
         coef = coef * (bounds.high - bounds.low)
     return np.column_stack([coef, intercept])
+
+
+def clipped(X: Any, bounds: FeatureBounds | SignedBounds) -> Any:
+    """Columns clipped to their ranges, in their own units; zeros of sparse rows stay zeros."""
+    if not issparse(X):
+        return np.clip(X, bounds.low, bounds.high)
+    values = np.clip(X.data, bounds.low[X.indices], bounds.high[X.indices])
+    return type(X)((values, X.indices, X.indptr), shape=X.shape)

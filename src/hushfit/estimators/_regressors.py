@@ -34,7 +34,9 @@ from hushfit.estimators._features import (
     shape_values,
 )
 from hushfit.estimators._frames import as_frame, labels_of, unwrapped
+from hushfit.estimators._inference import Inference, Inferring, inference_of, require_feasible
 from hushfit.estimators._linear import (
+    clipped,
     in_original_units,
     input_names,
     no_cell_quoted,
@@ -43,7 +45,7 @@ from hushfit.estimators._linear import (
 )
 from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
-from hushfit.estimators._private_fit import private_fit, quote_for
+from hushfit.estimators._private_fit import Fit, private_fit, quote_for
 from hushfit.features import REGRESSION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import LeastSquares, Loss, Poisson, Squared
 from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL2, Zero
@@ -51,6 +53,7 @@ from hushfit.privacy import Budget, Guarantee, Relation, gaussian_mu, labels_onl
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
 from hushfit.solvers import MAX_MATRIX_COLUMNS, SOLVERS, WhitenedLeastSquares, WhitenedPoisson
+from hushfit.solvers.inference import ScoreSteps
 from hushfit.unit import ROW, PrivacyUnit
 
 _CHOSEN = ("auto", "select")
@@ -146,7 +149,7 @@ class TargetMap(Protocol):
     def in_units_of_targets(self, coef: Vector, intercept: float) -> tuple[Vector, float]: ...
 
 
-class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
+class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator):
     """Base of the regressors, which differ in loss and penalty."""
 
     # The penalty's weight when alpha is no setting.
@@ -185,6 +188,9 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
 
     def _settled(self) -> _Settled:
         """Solver, scaling of the records and penalty, from the settings."""
+        if self.inference:
+            self._require_plain(is_linear(self.features))
+            return _Settled(ScoreSteps(), RecordScaling.BOUNDED, self._signed(Zero()))
         chosen = self._chosen_alpha()
         if self._features_are_public:
             return self._without_choice(self.solver, self._label_scaling, chosen)
@@ -279,10 +285,13 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         problem = self._problem(
             settled, n_units, X.shape[1], source.privacy_unit, scale, feature_map
         )
-        if bounded and not self._features_are_public:
+        if self.inference:
+            require_feasible(problem, budget)
+        elif bounded and not self._features_are_public:
             _warn_of_little_data(problem, budget)
         terms = self._terms(budget, settled.scaling)
         fit = private_fit(source, problem, settled.solver, terms, self.verbose)
+        self._inference = self._inferred(fit, problem, bounds, scale) if self.inference else None
         units = bounds if feature_map is None else None  # weights of mapped columns stay in theirs
         coef, intercept = in_original_units(fit.result.w, problem, units)
         self.feature_map_ = feature_map
@@ -295,6 +304,15 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         self._fitted_bounds, self._fitted_scale = bounds, scale
         self.privacy_: Guarantee = fit.guarantee
         return self
+
+    def _inferred(self, fit: Fit, problem: Problem, bounds: Any, scale: Any) -> Inference:
+        def in_units(w: Vector) -> Vector:
+            coef, intercept = in_original_units(w, problem, bounds)
+            own, constant = scale.in_units_of_targets(coef[0], float(intercept[0]))
+            return np.append(constant, own)
+
+        title = f"{type(self).__name__}, {problem.n_units} {problem.privacy_unit.plural}"
+        return inference_of(fit, problem, in_units, input_names(self), self.cov_type, title)
 
     def _columns(self, bounds: Any, names: list[str]) -> list[InputColumn]:
         """What is public about the columns."""
@@ -424,7 +442,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
             assert not isinstance(bounds, SignedBounds)
             return self._mapped_margins(X, bounds), middle
         if bounds is not None:
-            X = _clipped(X, bounds)
+            X = clipped(X, bounds)
             middle = middle + float(self.coef_ @ bounds.origin)
         return np.asarray(X @ self.coef_ + self.intercept_), middle
 
@@ -506,14 +524,6 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         return tags
 
 
-def _clipped(X: Any, bounds: FeatureBounds | SignedBounds) -> Any:
-    """Columns clipped to their ranges, in their own units; zeros of sparse rows stay zeros."""
-    if not issparse(X):
-        return np.clip(X, bounds.low, bounds.high)
-    values = np.clip(X.data, bounds.low[X.indices], bounds.high[X.indices])
-    return type(X)((values, X.indices, X.indptr), shape=X.shape)
-
-
 def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
     """Say before anything is spent that nothing can be learnt; from public numbers alone."""
     if not budget.is_private:
@@ -577,6 +587,14 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         What the model is linear in, as for `PrivateLogisticRegression`; all but the first need
         ``feature_bounds``.
 
+    inference : bool, default=False
+        Whether to estimate ordinary coefficients with standard errors, intervals and tests that
+        cover sampling and noise (``summary()``, ``conf_int()``). Needs ``feature_bounds`` and
+        enough rows; predictions are less accurate than without.
+    cov_type : {"model", "robust"}, default="model"
+        Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
+        "robust" is clustered by person.
+
     Attributes
     ----------
     coef_ : array of shape (n_features,)
@@ -615,7 +633,11 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         verbose: int = 0,
         positive: bool = False,
         features: Any = "linear",
+        inference: bool = False,
+        cov_type: str = "model",
     ) -> None:
+        self.inference = inference
+        self.cov_type = cov_type
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -1010,6 +1032,14 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         What the model is linear in, as for `PrivateLogisticRegression`; all but the first need
         ``feature_bounds``.
 
+    inference : bool, default=False
+        Whether to estimate ordinary coefficients with standard errors, intervals and tests that
+        cover sampling and noise (``summary()``, ``conf_int()``). Needs ``feature_bounds`` and
+        enough rows; predictions are less accurate than without.
+    cov_type : {"model", "robust"}, default="model"
+        Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
+        "robust" is clustered by person.
+
     Attributes
     ----------
     coef_ : array of shape (n_features,)
@@ -1052,7 +1082,11 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         random_state: Any = None,
         verbose: int = 0,
         features: Any = "linear",
+        inference: bool = False,
+        cov_type: str = "model",
     ) -> None:
+        self.inference = inference
+        self.cov_type = cov_type
         self.max_count = max_count
         self.alpha = alpha
         self.epsilon = epsilon

@@ -52,7 +52,7 @@ _SETTINGS = (
 # Older files lack these, and have the defaults.
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
 # Parameters of regressors that are about a run and not about the model.
-_OF_A_RUN = {"ledger", "random_state", "verbose"}
+_OF_A_RUN = {"ledger", "random_state", "verbose", "inference", "cov_type"}
 # Only files of models with a feature map have these: the map, and where the rows lie on it.
 _MAP_FIELDS = ("feature_map", "row_profile")
 # Only files of regressors have this: what columns and predictions are clipped to.
@@ -179,6 +179,11 @@ def model_json(model: Model) -> tuple[str, str]:
             f"{type(fitted).__name__} is not a fitted hushfit classifier or regressor. Fit one, "
             "then save it. In place of a pipeline with PublicFeatures, save a model that has the "
             "map itself: features=..., feature_bounds=...."
+        )
+    if fitted.inference:
+        raise InvalidArgument(
+            "models with inference=True are not written to files: their records keep their "
+            "lengths. Keep summary() and privacy_, or fit without inference."
         )
     coef, intercept = model.weights
     contents: dict[str, Any] = {
