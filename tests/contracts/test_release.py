@@ -33,10 +33,10 @@ from hushfit.data.rows import _source
 from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
 from hushfit.losses import (
     HuberHinge,
-    LeastSquares,
     Logistic,
     OneVsRest,
     Poisson,
+    SaturatingSquares,
     Softmax,
     Squared,
 )
@@ -234,7 +234,7 @@ def bounded(query, fit_intercept=True):
     def build(n_units, relation):
         return query(
             Problem(
-                LeastSquares(),
+                SaturatingSquares(),
                 Zero(),
                 n_units,
                 COLUMNS,

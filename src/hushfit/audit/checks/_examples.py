@@ -17,6 +17,7 @@ from hushfit.losses import (
     Loss,
     OneVsRest,
     Poisson,
+    SaturatingSquares,
     Softmax,
     Squared,
 )
@@ -163,6 +164,7 @@ def example_queries(
     )
     add("gradient, hinge", HuberHinge(), lambda p, w: ClippedGradient(p, w, 0.7), size=5.0)
     add("gradient, squared", Squared(2.0), lambda p, w: ClippedGradient(p, w, 1.0))
+    add("gradient, saturating", SaturatingSquares(), lambda p, w: ClippedGradient(p, w, 1.0))
     add("gradient, poisson", Poisson(4.0), lambda p, w: ClippedGradient(p, w, 1.0))
     add("gradient, softmax", Softmax(3), lambda p, w: ClippedGradient(p, w, 0.8), outputs=3)
     add(
@@ -282,7 +284,7 @@ def _of_bounded_records(
     made = {}
     for name, (intercept, build) in builds.items():
         problem = Problem(
-            LeastSquares(),
+            SaturatingSquares(),
             Zero(),
             ROWS,
             COLUMNS,
@@ -324,7 +326,7 @@ def _label_statistics(relation: Relation, rng: np.random.Generator) -> dict[str,
 def _labels_of(loss: Loss, outputs: int) -> Callable[[np.random.Generator], float]:
     if outputs > 1:
         return lambda rng: float(rng.integers(outputs))
-    if isinstance(loss, Squared | LeastSquares):
+    if isinstance(loss, Squared | LeastSquares | SaturatingSquares):
         return lambda rng: float(10 ** rng.uniform(-1, 4) * rng.choice([-1, 1]))
     if isinstance(loss, Poisson):  # counts beyond the largest too
         return lambda rng: float(np.rint(10 ** rng.uniform(-1, 4)))

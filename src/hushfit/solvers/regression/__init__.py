@@ -3,9 +3,10 @@
 WhitenedLeastSquares  Least squares from clipped residual gradients, with empirical Bayes in every
                       round
 WhitenedPoisson       Regression of counts by the same rounds
+units_needed          Number of units below which a fit may be worse than one number for all
 """
 
-from hushfit.solvers.regression._least_squares import WhitenedLeastSquares
+from hushfit.solvers.regression._least_squares import WhitenedLeastSquares, units_needed
 from hushfit.solvers.regression._poisson import WhitenedPoisson
 
-__all__ = ["WhitenedLeastSquares", "WhitenedPoisson"]
+__all__ = ["WhitenedLeastSquares", "WhitenedPoisson", "units_needed"]
