@@ -37,6 +37,7 @@ from hushfit.losses import (
     Logistic,
     OneVsRest,
     Poisson,
+    SaturatingSquares,
     Softmax,
     Squared,
 )
@@ -236,7 +237,7 @@ def bounded(query, fit_intercept=True, loss=None):
     def build(n_units, relation):
         return query(
             Problem(
-                loss or LeastSquares(),
+                loss or SaturatingSquares(),
                 Zero(),
                 n_units,
                 COLUMNS,

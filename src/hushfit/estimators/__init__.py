@@ -37,7 +37,6 @@ QuadraticMap                    All columns, and all products of two of them
 feature_map_from                Read what ``to_dict`` of a feature map wrote
 PrivateRanker                   Learning to rank with a differential-privacy guarantee
 mean_ndcg                       Mean NDCG over lists at several depths
-LEAST_SIGNAL                    Number of units times mu, below which noise hides the mean target
 PrivateHuberRegressor           Linear regression that a few wild targets hardly move, with a
                                 differential-privacy guarantee
 PrivateLinearRegression         Least squares with a differential-privacy guarantee, without tuning
@@ -90,7 +89,6 @@ from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._progress import progress_bar
 from hushfit.estimators._ranker import PrivateRanker, mean_ndcg
 from hushfit.estimators._regressors import (
-    LEAST_SIGNAL,
     PrivateElasticNet,
     PrivateHuberRegressor,
     PrivateLasso,
@@ -102,7 +100,6 @@ from hushfit.estimators._regressors import (
 from hushfit.estimators._selector import PrivateFeatureSelector
 
 __all__ = [
-    "LEAST_SIGNAL",
     "LINEAR",
     "STORED_MAPS",
     "ChainedMaps",

@@ -47,12 +47,18 @@ from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
 from hushfit.features import REGRESSION, FeatureMap, InputColumn, RowProfile
-from hushfit.losses import LeastSquares, Loss, Poisson, Squared
+from hushfit.losses import LeastSquares, Loss, Poisson, SaturatingSquares, Squared
 from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL2, Zero
-from hushfit.privacy import Budget, Guarantee, Relation, gaussian_mu, labels_only
+from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
-from hushfit.solvers import MAX_MATRIX_COLUMNS, SOLVERS, WhitenedLeastSquares, WhitenedPoisson
+from hushfit.solvers import (
+    MAX_MATRIX_COLUMNS,
+    SOLVERS,
+    WhitenedLeastSquares,
+    WhitenedPoisson,
+    units_needed,
+)
 from hushfit.solvers.inference import ScoreSteps
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -62,8 +68,6 @@ _CHOSEN = ("auto", "select")
 _USUAL_ALPHA = 1e-3
 # Range of every column if none is given: that of standardised columns.
 _ASSUMED_BOUNDS = (-3.0, 3.0)
-# Number of units times the Gaussian parameter mu, below which noise hides the mean target.
-LEAST_SIGNAL = 30.0
 
 
 @dataclass(frozen=True)
@@ -526,17 +530,14 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
 def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
     """Say before anything is spent that nothing can be learnt; from public numbers alone."""
-    if not budget.is_private:
+    needed = units_needed(budget, problem.dimension)
+    if problem.n_units >= needed:
         return
-    mu = gaussian_mu(budget.epsilon, budget.delta)
-    if problem.n_units * mu >= LEAST_SIGNAL:
-        return
-    needed = int(np.ceil(LEAST_SIGNAL / mu))
     warnings.warn(
-        f"{problem.n_units} {problem.privacy_unit.plural} at epsilon={budget.epsilon:g} and "
-        f"delta={budget.delta:g} are too few: noise will hide nearly everything, and predictions "
-        f"may be worse than one number for all. Use at least {needed} "
-        f"{problem.privacy_unit.plural} or a larger epsilon. Nothing has been spent yet.",
+        f"{problem.n_units} {problem.privacy_unit.plural} with {problem.n_features} columns are "
+        f"too few at epsilon={budget.epsilon:g} and delta={budget.delta:g}: noise hides most of "
+        "what they tell, and predictions may be worse than one number for all. Use at least "
+        f"{needed} {problem.privacy_unit.plural} or a larger epsilon. Nothing has been spent yet.",
         TooLittleDataWarning,
         stacklevel=3,
     )
@@ -549,7 +550,7 @@ class _PrivateLinearRegressor(_PrivateRegressor):
 
     def _loss(self, scaling: RecordScaling, scale: Any) -> Loss:
         if scaling is RecordScaling.BOUNDED:
-            return LeastSquares()
+            return LeastSquares() if self.inference else SaturatingSquares()
         low, high = (-1.0, 1.0) if scale is None else scale.mapped_range
         return LeastSquares(low, high) if self._features_are_public else Squared()
 
@@ -567,8 +568,10 @@ class _PrivateLinearRegressor(_PrivateRegressor):
 class PrivateLinearRegression(_PrivateLinearRegressor):
     """Least squares with a differential-privacy guarantee, without tuning.
 
-    How far coefficients are shrunk follows from the releases and their noise, at no cost: with a
-    large budget not at all, with a small one towards a constant.
+    Predictions are clipped to the range of the targets, and the fit takes that into account: where
+    no fitted value leaves the range, it is least squares. How far coefficients are shrunk follows
+    from the releases and their noise, at no cost: with a large budget not at all, with a small one
+    towards a constant.
 
     Parameters
     ----------

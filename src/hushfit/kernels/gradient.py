@@ -22,7 +22,16 @@ import numpy as np
 
 from hushfit.kernels._compile import compiled
 from hushfit.kernels._prefetch import prefetch
-from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, ONE, POISSON, SOFTMAX, SQUARED, UNKNOWN
+from hushfit.kernels.codes import (
+    HUBER_HINGE,
+    LOGISTIC,
+    ONE,
+    POISSON,
+    SATURATING_SQUARES,
+    SOFTMAX,
+    SQUARED,
+    UNKNOWN,
+)
 
 # In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units in
 # both directions.
@@ -51,6 +60,8 @@ def _slope(code, parameter, t, y):
         return min(parameter, max(-parameter, t - y))
     if code == POISSON:
         return min(parameter, math.exp(t)) - min(parameter, max(0.0, y))
+    if code == SATURATING_SQUARES:
+        return min(parameter, max(-parameter, t)) - min(parameter, max(-parameter, y))
     if code == ONE:
         return 1.0
     raise NotImplementedError(UNKNOWN)

@@ -5,14 +5,14 @@ tells. What is computed is the noise of every release, which is exact, and the n
 which noise hides even the mean target.
 """
 
-import math
 import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from hushfit.errors import InvalidArgument, TooLittleDataWarning
-from hushfit.estimators import LEAST_SIGNAL, PrivateLinearRegression, PrivatePoissonRegressor
-from hushfit.privacy import gaussian_mu
+from hushfit.estimators import PrivateLinearRegression, PrivatePoissonRegressor
+from hushfit.privacy import Budget
+from hushfit.solvers import units_needed
 from hushfit.unit import ROW, PrivacyUnit
 
 
@@ -78,5 +78,5 @@ def number_forecast(
         delta,
         adjacency,
         tuple((r.name, r.count, r.noise_multiplier) for r in records),
-        math.ceil(LEAST_SIGNAL / gaussian_mu(epsilon, delta)),
+        units_needed(Budget(epsilon, delta), columns + 1),
     )

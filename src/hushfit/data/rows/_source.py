@@ -997,12 +997,14 @@ def canonical(X: Any) -> Any:
 
 def bounded_blocks(source: DataSource) -> Iterator[BoundedBlock]:
     """All blocks of a source whose records have bounded entries."""
+    known = None  # testing for a protocol takes longer than some queries need for a block
     for block in source.blocks():
-        if not isinstance(block, BoundedBlock):
+        if type(block) is not known and not isinstance(block, BoundedBlock):
             raise InvalidArgument(
                 f"{type(source).__name__} has no records that keep their lengths. Use an array or "
                 "a CSR matrix."
             )
+        known = type(block)
         yield block
 
 
