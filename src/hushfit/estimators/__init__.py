@@ -7,6 +7,7 @@ PrivateLogisticRegression       Logistic regression with a differential-privacy 
 PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused lasso and a
                                 differential-privacy guarantee
 LINEAR                          The name of features that are the columns themselves
+needs_class_counts              Whether a threshold needs the frequencies of the classes
 additive_settings               The settings of an additive model; None for any other argument
 data_size                       N = n mu / a: how much the rows can show through the noise
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
@@ -84,6 +85,7 @@ from hushfit.estimators._regressors import (
     TargetScale,
 )
 from hushfit.estimators._selector import PrivateFeatureSelector
+from hushfit.estimators._threshold import needs_class_counts
 
 __all__ = [
     "LINEAR",
@@ -115,6 +117,7 @@ __all__ = [
     "feature_map_from",
     "features_of",
     "mean_ndcg",
+    "needs_class_counts",
     "no_cell_quoted",
     "persons_in",
     "private_fit",

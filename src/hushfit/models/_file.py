@@ -34,6 +34,8 @@ _SETTINGS = (
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
 # Only files of additive models have these: the map that rows go through, and where they lie.
 _MAP_FIELDS = ("feature_map", "row_profile")
+# Only files of models with a threshold have this: one number per class.
+_THRESHOLD_FIELDS = ("threshold",)
 # Types of a setting in a file; objects were replaced by their description when it was written.
 _SETTING_TYPES: dict[str, Any] = {
     "penalty": str | None,
@@ -169,6 +171,7 @@ def model_json(model: Model) -> tuple[str, str]:
         "receipt": None if model.receipt is None else asdict(model.receipt),
         "provenance": asdict(model.provenance),
         **_described_map(fitted),
+        **({} if fitted.threshold_ is None else {"threshold": fitted.threshold_.tolist()}),
     }
     digest = _digest(contents)
     return json.dumps({**contents, "hash": digest}, indent=1, allow_nan=False) + "\n", digest
@@ -221,7 +224,7 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
             f"{VERSION}. Use the hushfit "
             "that wrote it, or a newer one."
         )
-    if set(contents) not in ({*_FIELDS}, {*_FIELDS, *_MAP_FIELDS}):
+    if not _complete_fields(set(contents)):
         odd = sorted(set(contents) ^ set(_FIELDS))
         raise InvalidArgument(
             f"the model file has missing or unknown fields {odd}. Use what save_model wrote, "
@@ -242,6 +245,13 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
         raise InvalidArgument(
             f"the model file has a field of the wrong type ({type(error).__name__})."
         ) from None
+
+
+def _complete_fields(found: set[str]) -> bool:
+    """Whether all fields are there, optional ones with those that belong to them, and no other."""
+    groups = ({*_MAP_FIELDS}, {*_THRESHOLD_FIELDS})
+    optional: set[str] = set().union(*(group for group in groups if group <= found))
+    return found == {*_FIELDS} | optional
 
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
@@ -351,6 +361,7 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     fitted.feature_map_, fitted.row_profile_ = _feature_map(contents)
     if fitted.feature_map_ is not None:
         fitted.set_params(features=fitted.feature_map_.kind)
+    fitted.threshold_ = _threshold(contents, len(classes))
     weights = fitted.coef_.shape[1]
     outputs_of_map = weights if fitted.feature_map_ is None else fitted.feature_map_.n_outputs
     if outputs_of_map != weights:
@@ -383,6 +394,19 @@ def _feature_map(contents: dict[str, Any]) -> tuple[AdditiveMap | None, RowProfi
     if length is not None:
         length = float(_numbers([[length]], "row_profile", 1, 1)[0, 0])
     return made, RowProfile(length, masses)
+
+
+def _threshold(contents: dict[str, Any], n_classes: int) -> Any:
+    """What the probabilities of the classes are compared with, if the file has it."""
+    if "threshold" not in contents:
+        return None
+    threshold = _numbers([contents["threshold"]], "threshold", 1, n_classes)[0]
+    if contents["kind"] != "logistic-regression" or not (threshold > 0).all():
+        raise InvalidArgument(
+            "the threshold of the model file is not positive, or its model has no probabilities. "
+            "Use what save_model wrote, unedited."
+        )
+    return threshold
 
 
 def _complete(settings: dict[str, Any]) -> bool:

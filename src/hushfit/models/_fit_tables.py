@@ -76,7 +76,8 @@ def fit_rows(
     label = type(estimator).__name__
     notes = _notes(file, rows.keep_unlabelled)
     terms = Terms(budget, label, randomness, ledger, _public(file, feature_map), notes)
-    fit = private_fit(source, problem, estimator.solver, terms, estimator.verbose)
+    solver = estimator.chosen_solver(problem, budget)
+    fit = private_fit(source, problem, solver, terms, estimator.verbose)
     prepared = Prepared(source, problem, np.array(classes), None, feature_map, tuple(columns))
     estimator.accept(fit.result, fit.guarantee, prepared, fit.transcript)
     paid, record = paid_receipt(ledger, fit.receipt)

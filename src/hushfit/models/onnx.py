@@ -33,7 +33,8 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
     The input ``X`` has one float column for each of ``model.feature_names``. The outputs are
     ``margins`` of shape (n, 1) for two classes or (n, classes), and for a model with probabilities
     ``probabilities`` of shape (n, classes). The graph includes bounds and the map of an additive
-    model. The guarantee is stored as metadata.
+    model. The guarantee is stored as metadata, and the threshold if there is one: the class with
+    the largest probability in proportion to its number there is predicted.
     """
     fitted = model.estimator
     nodes, constants = _margins(fitted)
@@ -60,6 +61,7 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
         "guarantee": model.guarantee.to_json(),
         "classes": repr(model.classes),
         "features": repr(model.feature_names),
+        **({} if fitted.threshold_ is None else {"threshold": repr(fitted.threshold_.tolist())}),
     }
     helper.set_model_props(made, metadata)
     onnx.checker.check_model(made)

@@ -19,6 +19,7 @@ Solver           An algorithm that declares its queries, then makes them
 finished         The weights that a solver returns
 run              Run a solver to its end and average its iterates
 SOLVERS          Solvers by name
+released_class_shares  Frequencies of the classes by a released count
 solver_from      The solver of a user's argument
 """
 
@@ -50,7 +51,14 @@ from hushfit.solvers.perturbation import (
 )
 from hushfit.solvers.registry import SOLVERS, solver_from
 from hushfit.solvers.regression import WhitenedLeastSquares, WhitenedPoisson
-from hushfit.solvers.wrappers import PrivateGraph, PublicGraph, Recalibrated, Tempered
+from hushfit.solvers.wrappers import (
+    Counted,
+    PrivateGraph,
+    PublicGraph,
+    Recalibrated,
+    Tempered,
+    released_class_shares,
+)
 
 __all__ = [
     "DPAGD",
@@ -66,6 +74,7 @@ __all__ = [
     "SOLVERS",
     "SSADMM",
     "ClassicObjective",
+    "Counted",
     "DPAdam",
     "DoubleNoiseNewton",
     "ExactMinimiser",
@@ -94,6 +103,7 @@ __all__ = [
     "choose_solver",
     "finished",
     "load_checkpoint",
+    "released_class_shares",
     "run",
     "save_checkpoint",
     "solver_from",

@@ -109,6 +109,12 @@ Examples:
     help="For a ranking model.  [default: bayesrank with --solver privbr, else listnet]",
 )
 @click.option(
+    "--threshold",
+    metavar="NUMBER|balanced",
+    help="Probability from which on the second class is predicted; balanced: the frequency of each "
+    "class, counted privately for 2 % of the budget.  [default: 0.5]",
+)
+@click.option(
     "--features",
     type=click.Choice(["linear", "additive", "centred"]),
     help="What the model is linear in: the encoded columns, piecewise linear functions of the "
@@ -204,6 +210,8 @@ def command(**given: Any) -> None:
     if given["features"] is not None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
     if given["model"] == "mlp":
+        if given["threshold"] is not None:
+            raise click.UsageError("--threshold is for --model logistic. Leave it out.")
         fit_perceptron(file, _ledger(given), given)
         return
     estimator, ledger = _estimator(given, file.schema), _ledger(given)
@@ -316,7 +324,16 @@ def _estimator(given: dict[str, Any], schema: Any) -> Any:
         random_state=given["seed"],
         verbose=int(at_terminal(given["as_json"])),
         features=_features(given, schema),
+        threshold=_threshold(given["threshold"]),
     )
+
+
+def _threshold(given: str | None) -> Any:
+    """A number if it is one; the estimator refuses what is none."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given
 
 
 def _features(given: dict[str, Any], schema: Any) -> Any:
