@@ -92,6 +92,7 @@ class FitOptions:
             alpha=alpha,
             l1_ratio=self.given["l1_ratio"],
             features=self.features(),
+            threshold=_threshold(self.given["threshold"]),
         )
 
     def _regressor(self) -> Any:
@@ -171,6 +172,14 @@ class FitOptions:
         )
         settings.directions(schema.inputs)  # refuses names that are no columns
         return settings if shaped else chosen
+
+
+def _threshold(given: str | None) -> Any:
+    """A number if it is one; the estimator refuses what is none."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given
 
 
 def _direction(text: str) -> tuple[str, int]:

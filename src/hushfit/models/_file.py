@@ -57,6 +57,8 @@ _OF_A_RUN = {"ledger", "random_state", "verbose", "inference", "cov_type"}
 _MAP_FIELDS = ("feature_map", "row_profile")
 # Only files of regressors have this: what columns and predictions are clipped to.
 _RANGE_FIELD = "ranges"
+# Only files of models with a threshold have this: one number per class.
+_THRESHOLD_FIELDS = ("threshold",)
 # Types of a setting in a file; objects were replaced by their description when it was written.
 _SETTING_TYPES: dict[str, Any] = {
     "penalty": str | None,
@@ -203,6 +205,7 @@ def model_json(model: Model) -> tuple[str, str]:
         "provenance": asdict(model.provenance),
         **_described_map(fitted),
         **({_RANGE_FIELD: _described_ranges(fitted)} if kind in _REGRESSORS else {}),
+        **_described_threshold(kind, fitted),
     }
     digest = _digest(contents)
     return json.dumps({**contents, "hash": digest}, indent=1, allow_nan=False) + "\n", digest
@@ -213,6 +216,13 @@ def _stored_settings(kind: str) -> list[str]:
     if kind in _CLASSIFIERS:
         return [*_SETTINGS, *_PERSON_SETTINGS]
     return sorted(set(_REGRESSORS[kind]().get_params()) - _OF_A_RUN)
+
+
+def _described_threshold(kind: str, fitted: Any) -> dict[str, Any]:
+    """What a classifier compares probabilities with; nothing for other models."""
+    if kind not in _CLASSIFIERS or fitted.threshold_ is None:
+        return {}
+    return {"threshold": fitted.threshold_.tolist()}
 
 
 def _described_ranges(fitted: Any) -> dict[str, Any]:
@@ -264,7 +274,7 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
             f"{VERSION}. Use the hushfit "
             "that wrote it, or a newer one."
         )
-    if set(contents) not in _field_sets(contents.get("kind") in _REGRESSORS):
+    if not _complete_fields(set(contents), contents.get("kind") in _REGRESSORS):
         odd = sorted(set(contents) ^ set(_FIELDS))
         raise InvalidArgument(
             f"the model file has missing or unknown fields {odd}. Use what save_model wrote, "
@@ -287,10 +297,12 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
         ) from None
 
 
-def _field_sets(regressor: bool) -> list[set[str]]:
-    """The fields that a file may have: without a feature map, or with one."""
+def _complete_fields(found: set[str], regressor: bool) -> bool:
+    """Whether all fields are there, optional ones with those that belong to them, and no other."""
     always = {*_FIELDS, _RANGE_FIELD} if regressor else {*_FIELDS}
-    return [always, {*always, *_MAP_FIELDS}]
+    groups = ({*_MAP_FIELDS}, set() if regressor else {*_THRESHOLD_FIELDS})
+    optional: set[str] = set().union(*(group for group in groups if group <= found))
+    return found == always | optional
 
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
@@ -420,6 +432,7 @@ def _classifier(kind: str, contents: dict[str, Any]) -> Any:
     fitted.coef_ = _numbers(contents["coef"], "coef", outputs, None)
     fitted.intercept_ = _numbers([contents["intercept"]], "intercept", 1, outputs)[0]
     fitted.classes_ = np.array(classes)
+    fitted.threshold_ = _threshold(contents, len(classes))
     return fitted
 
 
@@ -465,6 +478,19 @@ def _feature_map(contents: dict[str, Any]) -> tuple[FeatureMap | None, RowProfil
     if length is not None:
         length = float(_numbers([[length]], "row_profile", 1, 1)[0, 0])
     return made, RowProfile(length, masses)
+
+
+def _threshold(contents: dict[str, Any], n_classes: int) -> Any:
+    """What the probabilities of the classes are compared with, if the file has it."""
+    if "threshold" not in contents:
+        return None
+    threshold = _numbers([contents["threshold"]], "threshold", 1, n_classes)[0]
+    if contents["kind"] != "logistic-regression" or not (threshold > 0).all():
+        raise InvalidArgument(
+            "the threshold of the model file is not positive, or its model has no probabilities. "
+            "Use what save_model wrote, unedited."
+        )
+    return threshold
 
 
 def _complete(settings: dict[str, Any], kind: str) -> bool:

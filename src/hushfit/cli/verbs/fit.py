@@ -121,6 +121,12 @@ Examples:
     help="For a ranking model.  [default: bayesrank with --solver privbr, else listnet]",
 )
 @click.option(
+    "--threshold",
+    metavar="NUMBER|balanced",
+    help="Probability from which on the second class is predicted; balanced: the frequency of each "
+    "class, counted privately for 2 % of the budget.  [default: 0.5]",
+)
+@click.option(
     "--features",
     type=click.Choice(["linear", "additive", "centred"]),
     help="What the model is linear in: the encoded columns, piecewise linear functions of the "
@@ -220,6 +226,8 @@ def command(**given: Any) -> None:
     if given["features"] is not None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
     options = FitOptions(given, file.schema)
+    if given["threshold"] is not None and options.model != "logistic":
+        raise click.UsageError("--threshold is for --model logistic. Leave it out.")
     if options.model == "mlp":
         fit_perceptron(file, ledger_of(given), given)
         return
