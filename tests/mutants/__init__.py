@@ -8,6 +8,7 @@ from ._mutant import Mutant, alarms_of, planted
 from .accounting import ACCOUNTING
 from .disk_ledger import DISK_LEDGER
 from .federated import FEDERATED
+from .networks import NETWORKS
 from .noise import NOISE
 from .persons import PERSONS
 from .queries import QUERIES
@@ -27,6 +28,7 @@ MUTANTS: dict[str, Mutant] = {
         NOISE,
         SOLVERS,
         FEDERATED,
+        NETWORKS,
         SEARCH,
         ACCOUNTING,
         SIDE_CHANNELS,
