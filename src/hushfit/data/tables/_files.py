@@ -240,8 +240,8 @@ def _refuse_the_same_file_twice(paths: Sequence[str]) -> None:
         if parts and (part in parts or "" in (part, *parts)):
             other = parts.get(part, next(iter(parts.values())))
             raise InvalidArgument(
-                f"{_shown(other)!r} and {_shown(path)!r} are the same file, so its rows would count "
-                "twice and lose protection. Give it once."
+                f"{_shown(other)!r} and {_shown(path)!r} are the same file, so its rows would "
+                "count twice and lose protection. Give it once."
             )
         parts[part] = path
 
