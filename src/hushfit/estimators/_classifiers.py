@@ -637,6 +637,10 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     Attributes
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        In the units of the columns. Rows are scaled to unit length, so the log-odds of a row x are
+        ``(x @ coef_.T + intercept_) / |[x, 1]|``, with x after ``feature_bounds`` in the length. A
+        coefficient is thus the change of the log-odds per unit of the column, times the length of
+        the row: for rows of a typical length, divide by it.
         With a feature map, weights of its outputs, in units of these: for an additive model see
         ``shape_values``.
     feature_map_ : FeatureMap or None

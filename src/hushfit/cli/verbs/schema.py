@@ -27,7 +27,7 @@ _HEAD = f"""Public description of a table, for `hushfit fit`.
 
 {_WARNING}
 Numbers: low and high are the public range; values outside are clipped, missing ones become `fill` (low if there is none).
-Labels: unlisted and missing ones share the category "<other>". Delete the columns that the model should not see.
+Labels: unlisted ones share the category "<other>", and so do missing ones without missing = "indicator". Delete the columns that the model should not see.
 The guarantee protects one row, or all rows of one person if `person` names the column of their ids."""  # noqa: E501
 
 _NO_PERSON = """If persons have several rows, name the column of their ids, for instance
@@ -380,6 +380,12 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
     print_table(f"Draft of {output}", ["column", "kind", "drafted"], rows)
     for name, reason in remarks.dropped.items():
         print_message(f"column {name!r} was left out: {reason}.", word="note")
+    count = len(draft.schema.feature_names)
+    print_message(
+        f"the columns are encoded as {count} features: `hushfit plan --columns {count}` says what "
+        "can be learnt.",
+        word="note",
+    )
     print_message(_WARNING, word="warning")
 
 
