@@ -55,8 +55,7 @@ def main() -> int:
         preprocessing.run(list(preprocessing.RAW), folds=3, draws=2)
         of_persons = persons.run(persons.SETS, persons.EPSILONS, persons.REPEATS)
         owners_missed += ranking.run(draws=10 if given.full else 2)
-        names = [*regression.SETS, *regression.LARGE]
-        owners_missed += regression.missed(regression.run(names, draws=2))
+        owners_missed += regression.missed(regression.run(list(regression.ALL), draws=2))
     missed = [m.name for m in measured if m.verdict == "FAIL"]
     missed += [f"{c.set} at epsilon {c.epsilon:g}" for c in cells if c.verdict == "FAIL"]
     missed += owners_missed + labels_missed

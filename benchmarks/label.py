@@ -2,19 +2,23 @@
 gained where features are public.
 
 ``adjacency="label"`` protects labels alone; ``adjacency="replace-one"`` protects whole rows. Both
-are fitted on the same folds, and the last column is the same model without privacy.
+are fitted on the same folds, and the last column is the same model without privacy. Each fit is
+stored when it is measured, so an interrupted run goes on where it stopped; delete the lines of
+``out/label.jsonl`` that a change of the code makes obsolete.
 """
 
 import argparse
+import json
 import statistics
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from benchmarks import sets
-from benchmarks._report import markdown, publish
+from benchmarks._report import OUT, markdown, publish
 from benchmarks.accuracy import (
     DELTA,
     EPSILONS,
@@ -32,8 +36,9 @@ from hushfit.errors import InsecureNoiseWarning
 
 TABLES = ("a9a", "bank", "covtype")
 RELATIONS = ("label", "replace-one")
-# A difference below two of its standard errors, over folds and paired, is none.
-ERRORS = 2.0
+# A difference below two of its standard errors, over folds and paired, or below this is none.
+ERRORS, NEGLIGIBLE = 2.0, 0.0005
+RUNS = OUT / "label.jsonl"
 
 
 @dataclass(frozen=True)
@@ -53,12 +58,16 @@ class Cell:
     def worse(self) -> list[str]:
         """Measures in which labels alone do worse than whole rows."""
         own, rows, errors = self.label, self.rows, self.errors
-        found = {
-            "accuracy": own.accuracy < rows.accuracy - ERRORS * errors.accuracy,
-            "AUC": own.auc < rows.auc - ERRORS * errors.auc,
-            "log-loss": own.log_loss > rows.log_loss + ERRORS * errors.log_loss,
+        lost = {
+            "accuracy": (rows.accuracy - own.accuracy, errors.accuracy),
+            "AUC": (rows.auc - own.auc, errors.auc),
+            "log-loss": (own.log_loss - rows.log_loss, errors.log_loss),
         }
-        return [measure for measure, is_worse in found.items() if is_worse]
+        return [
+            measure
+            for measure, (loss, error) in lost.items()
+            if loss > max(ERRORS * error, NEGLIGIBLE)
+        ]
 
     @property
     def verdict(self) -> str:
@@ -88,20 +97,45 @@ def fitted_score(
     return scores(model.decision_function(X[test]), model.predict_proba(X[test]), y[test])
 
 
+def stored(key: str, measure: Callable[[], Score]) -> Score:
+    """A score that was measured before, or is measured and stored now."""
+    lines = RUNS.read_text().splitlines() if RUNS.exists() else []
+    known = {run["key"]: run["score"] for run in map(json.loads, lines)}
+    if key in known:
+        return Score(**known[key])
+    score = measure()
+    OUT.mkdir(exist_ok=True)
+    with RUNS.open("a") as file:
+        file.write(json.dumps({"key": key, "score": asdict(score)}) + "\n")
+    return score
+
+
 def compare(name: str, setup: Setup) -> list[Cell]:
     """Every epsilon on every fold of one set."""
     X, y = sets.load(name)
     folds = [rows_of(X, fold, setup) for fold in range(setup.folds)]
-    reference = mean_score(reference_score(X, y, *fold) for fold in folds)
+
+    def fitted(relation: str, epsilon: float, fold: int, draw: int) -> Score:
+        seed = _seed(setup, fold, EPSILONS.index(epsilon), draw)
+        return stored(
+            f"{name}, {relation}, {epsilon:g}, fold {fold} of {setup.folds}, draw {draw}, "
+            f"seed {setup.seed}",
+            lambda: fitted_score(X, y, *folds[fold], epsilon, relation, seed),
+        )
+
+    reference = mean_score(
+        stored(
+            f"{name}, without privacy, fold {number} of {setup.folds}, seed {setup.seed}",
+            lambda fold=fold: reference_score(X, y, *fold),
+        )
+        for number, fold in enumerate(folds)
+    )
     cells = []
     for k, epsilon in enumerate(setup.epsilons):
         found = {
             relation: [
-                mean_score(
-                    fitted_score(X, y, *fold, epsilon, relation, _seed(setup, number, k, draw))
-                    for draw in range(setup.draws)
-                )
-                for number, fold in enumerate(folds)
+                mean_score(fitted(relation, epsilon, fold, draw) for draw in range(setup.draws))
+                for fold in range(setup.folds)
             ]
             for relation in RELATIONS
         }
@@ -171,7 +205,9 @@ def run(names: list[str], setup: Setup) -> list[Cell]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.label", description=__doc__)
     parser.add_argument("--sets", nargs="+", choices=sets.SETS, default=list(TABLES))
-    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument(
+        "--epsilons", nargs="+", type=float, choices=EPSILONS, default=list(EPSILONS)
+    )
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)

@@ -22,11 +22,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ir_measures import AP, Measure, Qrel, ScoredDoc, calc_aggregate, nDCG
+from ir_measures import AP, Measure, evaluator, nDCG
+from ir_measures.providers import Evaluator
 
 from benchmarks import sets
 from benchmarks._report import OUT, ROOT, markdown, publish, write_between
@@ -34,7 +36,8 @@ from hushfit import PrivateRanker
 from hushfit.data.lists import Documents, RankedLists
 from hushfit.privacy import PoissonGaussianCost, Relation, epsilon_of
 from hushfit.ranking_problem import ListwiseLoss, RankingProblem
-from hushfit.release import BayesRankGradient, Door, gradient_norms
+from hushfit.release import Door, gradient_norms
+from hushfit.release.queries._list_gradient import NO_MATRIX, gradient_of
 from hushfit.solvers.ranking import ListwiseSGD, PrivBR
 from hushfit.solvers.ranking._network import spectrally_normalised, start_of
 
@@ -48,7 +51,7 @@ MEASURES: dict[str, Measure] = {
 SIGMAS = {1.5: 2.301, 2.0: 1.667, 3.0: 1.168, 4.0: 0.972}  # and what the captions claim
 STEPS, BATCH = 400, 10
 POINTS = (10, 25, 50, 100, 150, 200, 250, 300, 350, STEPS)  # steps at which MAP is measured
-NETWORK_DRAWS = 5
+_FINE = 2.0**-40  # grid of the exact sums of `Published`
 THESIS = ROOT / "benchmarks" / "results" / "ranking-thesis.json"
 MARKS = ("<!-- ranking, thesis: start -->", "<!-- ranking, thesis: end -->")
 
@@ -89,22 +92,28 @@ def folds(given: list[Lists], count: int) -> Iterator[tuple[Lists, Lists]]:
         yield train, given[(k + 4) % 5]
 
 
-def measures(test: Lists, scores: Any) -> list[float]:
-    """MAP and NDCG of scores."""
-    ids = [str(i) for i in range(len(scores))]
+@cache
+def _evaluator(test: Lists, wanted: tuple[Measure, ...]) -> Evaluator:
+    """What compares scores with the grades of a test part, which are read into it once."""
     # trec_eval's NDCG takes gains as they are given.
-    gains = (2**test.y - 1).astype(int)
-    qrels = [Qrel(q, i, int(g)) for q, i, g in zip(test.qid, ids, gains, strict=True)]
-    run = [ScoredDoc(q, i, float(s)) for q, i, s in zip(test.qid, ids, scores, strict=True)]
-    found = calc_aggregate(list(MEASURES.values()), qrels, run)
-    return [found[measure] for measure in MEASURES.values()]
+    gains = (2**test.y - 1).astype(int).tolist()
+    return evaluator(wanted, _by_list(test, gains))
 
 
-def _mean_precision(test: Lists, scores: Any) -> float:
-    ids = [str(i) for i in range(len(scores))]
-    qrels = [Qrel(q, i, int(y > 0)) for q, i, y in zip(test.qid, ids, test.y, strict=True)]
-    run = [ScoredDoc(q, i, float(s)) for q, i, s in zip(test.qid, ids, scores, strict=True)]
-    return float(calc_aggregate([AP], qrels, run)[AP])
+def _by_list(test: Lists, values: list[Any]) -> dict[str, dict[str, Any]]:
+    """The values of the documents of each list."""
+    found: dict[str, dict[str, Any]] = {}
+    for place, (query, value) in enumerate(zip(test.qid.tolist(), values, strict=True)):
+        found.setdefault(query, {})[str(place)] = value
+    return found
+
+
+def measures(
+    test: Lists, scores: Any, wanted: tuple[Measure, ...] = tuple(MEASURES.values())
+) -> list[float]:
+    """MAP and NDCG of scores."""
+    found = _evaluator(test, wanted).calc_aggregate(_by_list(test, scores.tolist()))
+    return [found[measure] for measure in wanted]
 
 
 def averaged(
@@ -174,7 +183,7 @@ class Published:
             self.hidden,
             documents=documents,
         )
-        source = RankedLists(documents, train.y)
+        source, unscaled = RankedLists(documents, train.y), np.ones(documents.n_lists)
         theta = spectrally_normalised(start_of(problem), problem)
         found = {}
         for t in range(STEPS):
@@ -182,7 +191,8 @@ class Published:
             if len(batch):
                 # One-hot targets: the sum of the two largest norms, at most twice the largest.
                 largest = 2 * _largest_norm(problem, theta, batch)
-                exact = BayesRankGradient(problem, theta, max(largest, 1e-9))(source, batch)
+                (block,) = source.list_blocks(batch)
+                exact = gradient_of(problem, theta, block, NO_MATRIX, 0.0, unscaled, _FINE)
                 noise = self.sigma * largest * rng.standard_normal(len(theta))
                 step = self.learning_rate * (1 - t * 4 // STEPS / 4)
                 theta = spectrally_normalised(theta - self.sign * step * (exact + noise), problem)
@@ -366,10 +376,8 @@ def run_thesis(draws: int, count: int) -> list[dict[str, Any]]:
     OUT.mkdir(exist_ok=True)
     runs = OUT / "ranking-thesis.jsonl"
     known = _measured(runs)
-    # Linear scorers first: a network takes as long as all of them.
-    for hidden, draw in [(0, draw) for draw in range(draws)] + [
-        (256, draw) for draw in range(min(draws, NETWORK_DRAWS))
-    ]:
+    # Linear scorers first: a network takes longer than all of them.
+    for hidden, draw in itertools.product((0, 256), range(draws)):
         for fold, (train, test) in enumerate(folds(given, count)):
             for line in lines:
                 if line.hidden == hidden and (line.key, fold, draw) not in known:
@@ -389,7 +397,7 @@ def _run(line: Contender, train: Lists, test: Lists, fold: int, draw: int) -> di
         "key": line.key,
         "fold": fold,
         "draw": draw,
-        "curve": [_mean_precision(test, scorers[t](test.X)) for t in POINTS if t in scorers],
+        "curve": [measures(test, scorers[t](test.X), (AP,))[0] for t in POINTS if t in scorers],
         "measures": measures(test, scorers[STEPS](test.X)),
     }
 

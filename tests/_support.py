@@ -6,7 +6,15 @@ import numpy as np
 from scipy import sparse
 
 from hushfit.data import SeededCoins, as_source
-from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
+from hushfit.losses import (
+    HuberHinge,
+    Logistic,
+    OneVsRest,
+    Poisson,
+    SaturatingSquares,
+    Softmax,
+    Squared,
+)
 from hushfit.penalties import Zero
 from hushfit.privacy import RECORD_RELATIONS, Relation, SeededSampler
 from hushfit.problem import Problem
@@ -16,7 +24,7 @@ RELATIONS = list(RECORD_RELATIONS)
 # Every loss, by the labels it takes: -1 and +1, real numbers, counts, or class indices. A new loss
 # is listed here and inherits the tests of losses and of compiled code.
 BINARY = [Logistic(), HuberHinge(), HuberHinge(bend=0.1)]
-REAL = [Squared(), Squared(slope_bound=0.7), Squared(slope_bound=2.5)]
+REAL = [Squared(), Squared(slope_bound=0.7), Squared(slope_bound=2.5), SaturatingSquares(0.8)]
 COUNTS = [Poisson(3.0), Poisson(20.0)]
 SEVERAL = [Softmax(2), Softmax(3), Softmax(5), OneVsRest(Logistic(), 3), OneVsRest(HuberHinge(), 4)]
 LOSSES = [(loss, loss.outputs) for loss in BINARY + REAL + COUNTS + SEVERAL]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         BoundedScaler,
         PrivatePipeline,
         PrivateQuantileScaler,
+        PublicFeatures,
         SchemaEncoder,
         pipeline_guarantee,
     )
@@ -50,6 +51,7 @@ _MODULE_OF_NAME = {
     "PrivateQuantileScaler": "hushfit.preprocessing",
     "PrivateRanker": "hushfit.estimators",
     "PrivateSearchCV": "hushfit.model_selection",
+    "PublicFeatures": "hushfit.preprocessing",
     "Relation": "hushfit.privacy",
     "SchemaEncoder": "hushfit.preprocessing",
     "load_model": "hushfit.models",
@@ -76,6 +78,7 @@ __all__ = [
     "PrivateRanker",
     "PrivateRidge",
     "PrivateSearchCV",
+    "PublicFeatures",
     "Relation",
     "SchemaEncoder",
     "__version__",

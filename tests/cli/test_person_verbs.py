@@ -15,7 +15,7 @@ import pytest
 from conftest_cli import SCHEMA, write_csv
 
 from hushfit import load_model
-from hushfit.cli._draft import _named_like_ids
+from hushfit.cli._draft import named_like_ids
 from hushfit.cli._printing import reading_bar
 from hushfit.data import as_source
 from hushfit.data.rows import PersonIndex, persons_of
@@ -149,8 +149,9 @@ def test_a_draft_without_names_needs_many_ids(hushfit, tmp_path):
     write_csv("t.csv", table)
     drafted = hushfit("schema", "t.csv", "--target", "ill", "-o", "t.toml", "--json").json
     assert drafted["person"] == "a"
-    assert set(drafted["columns"]) == {"age", "income"}
-    assert set(drafted["left_out"]) == {"b", "born"}
+    assert set(drafted["columns"]) == {"age", "income", "born"}
+    assert drafted["columns"]["born"]["kind"] == "date"
+    assert set(drafted["left_out"]) == {"b"}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_a_draft_without_names_needs_many_ids(hushfit, tmp_path):
     ],
 )
 def test_names_that_tell_of_ids(name, told):
-    assert _named_like_ids(name) is told
+    assert named_like_ids(name) is told
 
 
 # --- the rows

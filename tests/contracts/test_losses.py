@@ -15,13 +15,22 @@ from _support import BINARY, COUNTS, REAL, SEVERAL, labels_for
 from hushfit import losses
 from hushfit.audit.checks._examples import example_queries
 from hushfit.errors import InvalidArgument
-from hushfit.kernels.codes import CODES, HUBER_HINGE, LOGISTIC, POISSON, SOFTMAX, SQUARED
+from hushfit.kernels.codes import (
+    CODES,
+    HUBER_HINGE,
+    LOGISTIC,
+    POISSON,
+    SATURATING_SQUARES,
+    SOFTMAX,
+    SQUARED,
+)
 from hushfit.losses import (
     HuberHinge,
     KernelLoss,
     Logistic,
     OneVsRest,
     Poisson,
+    SaturatingSquares,
     Softmax,
     Squared,
 )
@@ -178,6 +187,8 @@ def steepest(loss):
     """A point where the slope is close to its bound."""
     if loss in BINARY:
         return np.array([-50.0]), np.array([1.0])
+    if isinstance(loss, SaturatingSquares):
+        return np.array([50.0]), np.array([-50.0])
     if loss in REAL + COUNTS:
         return np.array([50.0]), np.array([0.0])
     if isinstance(loss, Softmax):
@@ -290,6 +301,7 @@ def test_one_vs_rest_is_its_binary_losses_side_by_side():
         (HuberHinge(0.3), KernelLoss(HUBER_HINGE, 0.3)),
         (Squared(2.0), KernelLoss(SQUARED, 2.0)),
         (Poisson(7.0), KernelLoss(POISSON, 7.0)),
+        (SaturatingSquares(2.0), KernelLoss(SATURATING_SQUARES, 2.0)),
         (Softmax(4), KernelLoss(SOFTMAX, 0.0)),
         (OneVsRest(HuberHinge(0.3), 4), KernelLoss(HUBER_HINGE, 0.3)),
     ],
@@ -307,6 +319,8 @@ def test_compiled_name(loss, kernel):
         (lambda: Squared(-1.0), "slope_bound=-1.0"),
         (lambda: Poisson(0.0), "most=0.0"),
         (lambda: Poisson(float("inf")), "most=inf"),
+        (lambda: SaturatingSquares(0.0), "bound=0.0"),
+        (lambda: SaturatingSquares(float("inf")), "bound=inf"),
         (lambda: Softmax(1), "n_classes=1"),
         (lambda: OneVsRest(Logistic(), 1), "n_classes=1"),
     ],

@@ -24,7 +24,7 @@ from _support import LOSSES as ALL_LOSSES
 from _support import curator_over, problem_for, records_of, source_of
 from hushfit import PrivateGraphLogisticRegression, PrivateLogisticRegression, penalties
 from hushfit.constraints import chain, consensus, generalised, graph, group, identity
-from hushfit.losses import HuberHinge, Logistic, Poisson, Softmax, Squared
+from hushfit.losses import HuberHinge, Logistic, Poisson, SaturatingSquares, Softmax, Squared
 from hushfit.penalties import (
     L1,
     MCP,
@@ -92,6 +92,17 @@ def squared(T, y, top=1.0):
     )
 
 
+def saturating(T, y, end=0.3):
+    y = np.clip(y, -end, end)
+    near, at = np.abs(T) <= end, np.sign(T) * end
+    beyond = (at - y) ** 2 / 2 + (at - y) * (T - at)
+    return (
+        np.where(near, (T - y) ** 2 / 2, beyond),
+        np.where(near, T, at) - y,
+        near * 1.0,
+    )
+
+
 def poisson(T, y, most=6.0):
     y, top = np.minimum(y, most), np.log(most)
     rate, beyond = np.exp(np.minimum(T, top)), np.maximum(T - top, 0.0)
@@ -151,6 +162,7 @@ LOSSES = {
     "logistic": Fit(Logistic(), logistic, 1, data()),
     "hinge": Fit(HuberHinge(), hinge, 1, data()),
     "squared": Fit(Squared(), squared, 1, data(regression=True)),
+    "saturating": Fit(SaturatingSquares(0.3), saturating, 1, data(regression=True)),
     "poisson": Fit(Poisson(6.0), poisson, 1, data(counts=True)),
     "softmax": Fit(Softmax(3), several, 3, data(outputs=3)),
 }

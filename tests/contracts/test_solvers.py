@@ -27,7 +27,15 @@ from _support import (
 from hushfit import solvers
 from hushfit.constraints import graph
 from hushfit.errors import InvalidArgument, NotConvergedWarning, UnknownName
-from hushfit.losses import HuberHinge, Logistic, OneVsRest, Poisson, Softmax, Squared
+from hushfit.losses import (
+    HuberHinge,
+    Logistic,
+    OneVsRest,
+    Poisson,
+    SaturatingSquares,
+    Softmax,
+    Squared,
+)
 from hushfit.penalties import L1, Box, ElasticNet, GroupLasso, L1Ball, L2Ball, ScaledL2, Zero
 from hushfit.privacy import Budget, Relation, gaussian_mu
 from hushfit.release import AdaptiveRun, FixedSizeBatch, PoissonBatch
@@ -109,6 +117,7 @@ PROBLEMS = {
     "logistic": (two_classes(d=4), Logistic(), 1),
     "hinge": (two_classes(d=4), HuberHinge(), 1),
     "squared": (two_classes(d=4), Squared(), 1),
+    "saturating": (two_classes(d=4), SaturatingSquares(), 1),
     "poisson": (counts(d=4), Poisson(6.0), 1),
     "softmax": (three_classes(d=4), Softmax(3), 3),
     "one-vs-rest": (three_classes(d=4), OneVsRest(HuberHinge(), 3), 3),

@@ -243,7 +243,7 @@ def test_columns_without_ranges_are_taken_as_standardised_with_a_warning():
 
 def test_too_little_data_is_said_before_anything_is_spent():
     X, y, _ = make(100)
-    needed = math.ceil(30 / gaussian_mu(0.1, 1e-6))
+    needed = math.ceil(70 / gaussian_mu(0.1, 1e-6))
     model = PrivateRidge(epsilon=0.1, **TARGETS)
     with pytest.warns(TooLittleDataWarning, match=f"at least {needed} rows.*spent yet"):
         model.quote(100, 6)
@@ -254,6 +254,98 @@ def test_too_little_data_is_said_before_anything_is_spent():
             model.set_params(ledger=ledger).fit(X, y)
         assert ledger.entries == ()
         model.quote(needed, 6)
+
+
+# Bad or unusual input, for every regressor.
+
+RANGE = (0.0, 4.0)
+EVERY = [kind(target_bounds=RANGE) for kind in (*LINEAR, PrivateHuberRegressor)] + [
+    PrivatePoissonRegressor(max_count=RANGE[1])
+]
+CHOSEN = [
+    PrivateLasso("select", target_bounds=RANGE),
+    PrivateElasticNet(0.01, positive=True, target_bounds=RANGE),
+    PrivateLinearRegression(positive=True, target_bounds=RANGE),
+    PrivateRidge(0.1, adjacency="add-remove", target_bounds=RANGE),
+]
+over_regressors = pytest.mark.parametrize("model", EVERY, ids=lambda model: type(model).__name__)
+
+
+def fitted(model, X, y, epsilon=5.0, seed=0):
+    settings = {"epsilon": epsilon, "feature_bounds": (-1, 1), "random_state": seed}
+    return clone(model).set_params(**settings).fit(X, y)
+
+
+@pytest.mark.parametrize("model", EVERY + CHOSEN, ids=repr)
+@pytest.mark.parametrize("epsilon", [0.01, 20.0])
+@pytest.mark.filterwarnings(*IGNORED)
+def test_no_row_gets_a_prediction_outside_the_range(model, epsilon):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 3))
+    y = np.rint(np.clip(8 * X[:, 0], *RANGE))
+    wild = 1e6 * rng.normal(size=(200, 3))
+    wild[0, 0] = np.nan
+    predicted = fitted(model, X, y, epsilon).predict(wild)
+    assert RANGE[0] <= predicted.min() <= predicted.max() <= RANGE[1]
+
+
+@over_regressors
+@pytest.mark.filterwarnings(*IGNORED)
+def test_targets_outside_the_bounds_are_clipped_and_no_message_tells_of_them(model):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2))
+    y = np.rint(np.clip(2 + 2 * X[:, 0], *RANGE))
+    outside = np.where(y == RANGE[1], 1e12, y)
+    texts, models = [], []
+    for targets in (y, outside):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            models.append(fitted(model, X, targets))
+        texts.append([str(one.message) for one in caught])
+    assert texts[0] == texts[1]
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+    assert str(models[0].privacy_) == str(models[1].privacy_)
+    assert str(models[0].privacy_).replace("\n", " ").count("targets to theirs") == 1
+
+
+@over_regressors
+@pytest.mark.filterwarnings(*IGNORED)
+def test_a_constant_target_is_predicted(model):
+    X = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
+    predicted = fitted(model, X, np.full(3000, 3.0), 10.0).predict(X)
+    assert predicted == pytest.approx(np.full(3000, 3.0), abs=0.3)
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e12])
+@pytest.mark.filterwarnings(*IGNORED)
+def test_a_constant_target_without_bounds_has_a_range(value):
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    model = PrivateRidge(epsilon=50.0, feature_bounds=(-1, 1)).fit(X, np.full(200, value))
+    assert np.isfinite(model.predict(X)).all()
+    assert model.predict(X).min() >= value
+
+
+@over_regressors
+@pytest.mark.filterwarnings(*IGNORED)
+def test_columns_of_zeros_get_no_weight_and_do_no_harm(model):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, 4000), np.zeros((4000, 3))])
+    y = np.rint(np.clip(2 + 2 * X[:, 0], *RANGE))
+    found = fitted(model, X, y, 10.0)
+    assert found.score(X, y) > 0.7
+    nothing = fitted(model, np.zeros((4000, 4)), y, 10.0)
+    assert np.isfinite(nothing.coef_).all()
+    assert nothing.predict(np.zeros((1, 4))) == pytest.approx([y.mean()], abs=0.3)
+
+
+@over_regressors
+@pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
+def test_more_columns_than_rows_are_fitted_after_a_warning(model):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (40, 60)), rng.integers(0, 5, 40).astype(float)
+    with pytest.warns(TooLittleDataWarning, match="40 rows with 60 columns are too few"):
+        found = fitted(model, X, y, 1.0)
+    assert np.isfinite(found.coef_).all()
 
 
 def test_a_solver_object_gets_the_choice_of_alpha():

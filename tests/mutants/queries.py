@@ -23,7 +23,7 @@ from hushfit.release.queries import _gradient as gradient
 from hushfit.release.queries import _hessian as hessian
 from hushfit.release.queries import _joint as joint
 from hushfit.release.queries import _label_statistic as label
-from hushfit.release.queries import _line_derivatives as line_derivatives
+from hushfit.release.queries import _line_derivative as line_derivative
 from hushfit.release.queries import _logistic_gradient as logistic
 from hushfit.release.queries import _margin_histogram as histogram
 from hushfit.release.queries import _record_sum as record_sum
@@ -537,11 +537,11 @@ QUERIES = (
         (f"sensitivity of sum of records {_RO}",),
     ),
     Mutant(
-        "derivatives along a line, one side",
-        "hushfit.release.queries._line_derivatives",
+        "derivative along a line, one side",
+        "hushfit.release.queries._line_derivative",
         "A replaced record is taken to change a derivative within [0, 1], and it has a sign.",
-        one_sided(line_derivatives.LineDerivatives),
-        (f"sensitivity of derivatives along a line {_RO}",),
+        one_sided(line_derivative.LineDerivative),
+        (f"sensitivity of derivative along a line {_RO}",),
     ),
     Mutant(
         "lengths in a metric of rank one",

@@ -111,14 +111,15 @@ def cross_entropy(outputs, classes):
     return F.cross_entropy(outputs, classes, reduction="none")
 
 
-def network(name, n_units=40, relation="replace-one", unit=None, double=False):
+def network(name, n_units=40, relation="replace-one", unit=None, double=False, precise=False):
     """A network that has passed its checks."""
     make, shape, _ = MODULES[name]
     module = seeded(make)
     module = module.double() if double else module
     record = RecordShape(shape, integers=name == "tokens", classes=CLASSES)
     more = {} if unit is None else {"privacy_unit": unit}
-    return Network.of(module, cross_entropy, record, n_units, relation, physical_batch=ROWS, **more)
+    more = {**more, "physical_batch": ROWS, "precise_sums": precise}
+    return Network.of(module, cross_entropy, record, n_units, relation, **more)
 
 
 def records(net, n_rows, seed=0, size=1.0):

@@ -288,7 +288,12 @@ def test_a_record_of_another_shape_contributes_nothing_and_is_not_told():
     assert torch.isnan(x[3]).all()
     assert torch.isfinite(x[[0, 1, 2, 4]]).all()
     net = Network.of(
-        nn.Linear(4, 1), lambda out, y: (out[:, 0] - y) ** 2, RecordShape((4,)), 10, "add-remove"
+        nn.Linear(4, 1),
+        lambda out, y: (out[:, 0] - y) ** 2,
+        RecordShape((4,)),
+        10,
+        "add-remove",
+        precise_sums=True,
     )
     query = NetworkGradient(net, net.start, 1.0)
     without = query(NetworkRows(odd, net.record), np.array([0, 1, 2, 4]))

@@ -12,7 +12,7 @@ from _support import RELATIONS, curator_over
 from hushfit.audit import source_for
 from hushfit.data import RecordScaling, SignedBounds, as_source
 from hushfit.errors import InvalidArgument, UndeclaredRelease
-from hushfit.losses import LeastSquares, Logistic, Poisson, Squared
+from hushfit.losses import LeastSquares, Logistic, Poisson, SaturatingSquares, Squared
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
@@ -102,7 +102,7 @@ def test_moments_are_those_of_shortened_records(layout):
 
 @over_layouts
 @pytest.mark.parametrize("kind", ["matrix", "columns"])
-@pytest.mark.parametrize("loss", [LeastSquares(), Poisson(0.7)], ids=repr)
+@pytest.mark.parametrize("loss", [LeastSquares(), SaturatingSquares(0.4), Poisson(0.7)], ids=repr)
 def test_gradients_are_clipped_in_the_metric_and_counted(layout, kind, loss):
     X, y = rows()
     Z, t = known(X, y)

@@ -16,8 +16,7 @@ import pytest
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.data.schema._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.models import Model, PaidReceipt, Provenance
-from hushfit.report import report_page
-from hushfit.report._evaluate import CalibrationCell, Evaluation
+from hushfit.report import CalibrationCell, Confusion, Evaluation, report_page
 from hushfit.report._figures import posterior
 
 COLUMNS = (
@@ -62,7 +61,9 @@ CELLS = tuple(
     CalibrationCell(k / 10, (k + 1) / 10, 10 * k + 1, k / 10 + 0.05, k / 10 + 0.04)
     for k in range(10)
 )
-SCORES = Evaluation(460, 3, 0.9, 0.6, 0.3, 0.95, 0.01, "yes", CELLS)
+CONFUSION = Confusion(("no", "yes"), ((250.0, 26.0), (20.0, 164.0)))
+BASELINES = {"log_loss_baseline": 0.67, "pr_auc": 0.93, "pr_auc_baseline": 0.4}
+SCORES = Evaluation(460, 3, 0.9, 0.6, 0.3, 0.95, 0.01, "yes", CELLS, CONFUSION, **BASELINES)
 MODELS = {
     "binary": (make_model(), SCORES),
     "three classes": (make_model(classes=("a", "b", "c")), None),

@@ -13,6 +13,7 @@ from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
 from hushfit.solvers import OneRelease, TwoReleases, choose_solver, run
+from hushfit.solvers.perturbation._one_release import chosen_design
 from hushfit.solvers.perturbation._two_releases import boundary_weights
 
 
@@ -61,6 +62,21 @@ def test_much_noise_leaves_the_rows_their_weights():
     quiet, loud = (np.ones(3000) if q.weights is None else q.weights for q in queries)
     assert loud.min() > 0.9 * loud.max()
     assert quiet.min() < 0.5 * quiet.max()
+
+
+def test_steep_weights_need_rows_near_the_boundary():
+    """Only their answers can improve: where there are few, all rows keep their weights."""
+    data = two_classes(3000, 4)
+    problem, rows = labelled(data), source_of(*data, True).public_rows()
+    design = chosen_design(problem, rows, 30.0, None)
+    signs = np.where(np.arange(3000) % 2, 1.0, -1.0)
+    few = np.where(np.arange(3000) % 20, 6.0 * signs, 0.1)
+    weights = [
+        TwoReleases()._affordable(problem, rows, design, margins, 30.0)
+        for margins in (1.2 * signs * np.linspace(0, 1, 3000), few)
+    ]
+    assert weights[0].min() < 0.5
+    np.testing.assert_array_equal(weights[1], np.ones(3000))
 
 
 def test_both_releases_have_the_noise_of_one_with_the_whole_budget():

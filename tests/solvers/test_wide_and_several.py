@@ -22,14 +22,14 @@ from hushfit.privacy import Budget
 from hushfit.release import (
     ClassCounts,
     ClippedGradient,
-    LineDerivatives,
+    LineDerivative,
     Plan,
     Planned,
     RankOneMetric,
     RecordSum,
 )
 from hushfit.solvers import HeavyBall, Recalibrated, Tempered, WhitenedGradientDescent, run
-from hushfit.solvers._whitening import Spectrum, several_spread, typical_constant
+from hushfit.solvers._whitening import MarginMoments, Spectrum, margin_moments
 from hushfit.solvers.newton._prox_newton import _equivalent_ridge, _least_clip_factor
 from hushfit.solvers.newton._whitened import Settings, least_clip_factor
 from hushfit.solvers.wrappers import _recalibrated as recalibrated
@@ -39,8 +39,8 @@ from hushfit.solvers.wrappers import _tempered as tempered
 
 KINDS = {
     "derivatives": (
-        LineDerivatives,
-        lambda p: LineDerivatives(p, np.ones(p.shape), -np.ones(p.shape), 2.0),
+        LineDerivative,
+        lambda p: LineDerivative(p, np.ones(p.shape), -np.ones(p.shape), 2.0),
     ),
     "counts": (ClassCounts, ClassCounts),
     "records": (RecordSum, RecordSum),
@@ -220,7 +220,8 @@ def test_the_temperature_is_found(factor, relation):
     found = run(
         solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.01, relation)
     ).w
-    np.testing.assert_allclose(found, w, rtol=0.15)
+    # What all classes have in common does not show in probabilities, and is left out.
+    np.testing.assert_allclose(found, w - w.mean(axis=0), rtol=0.15)
 
 
 def test_a_model_of_noise_says_no_more_than_the_frequencies_of_the_classes():
@@ -247,53 +248,111 @@ def test_a_temperature_is_for_the_probabilities_of_several_classes(loss, outputs
         Tempered(WhitenedGradientDescent()).plan(problem_for(np.empty((20, 3)), loss, outputs))
 
 
-@pytest.mark.parametrize(("known", "spread"), [(0.1, 5.0), (5.0, 20.0), (500.0, 5.0)])
-def test_the_less_is_known_the_smaller_margins_are_supposed_to_be(known, spread):
-    prior = tempered._Prior.of(known, spread)
-    assert prior.mean <= tempered._Prior.of(2 * known, spread).mean
-    assert prior.mean >= tempered._LEAST_LOG
-    assert tempered._KNOWN_STD <= prior.std <= tempered._UNKNOWN_STD
+def line_of_three(mean, log_odds=(1.0, 0.5, -1.5)):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(3, 3))
+    margins = MarginMoments(np.array(mean), root @ root.T + np.outer(mean, mean), 0.5)
+    line = tempered._Line.of(rng.normal(size=(3, 4)), np.array(log_odds), margins)
+    return line, tempered._Expectations(line, margins, Softmax(3))
+
+
+@pytest.mark.parametrize("known", [0.1, 5.0, 500.0])
+def test_the_less_is_known_the_smaller_margins_are_supposed_to_be(known):
+    _, expectations = line_of_three([0.0, 0.0, 0.0])
+    beliefs = tempered._Beliefs(expectations, known)
+    more = tempered._Beliefs(expectations, 2 * known)
+    assert tempered._LOGS[0] <= beliefs.best <= more.best
+    assert beliefs.bound(0.0) <= more.bound(0.0)
 
 
 def test_noisy_counts_are_drawn_together():
     counts = np.array([900.0, 100.0, -40.0])
     np.testing.assert_allclose(tempered._shrunk(counts, 1e-9)[:2], counts[:2])
     assert (tempered._shrunk(counts, 1e-9) > 0).all()
-    np.testing.assert_allclose(tempered._shrunk(counts, 1e4), counts.mean())
+    np.testing.assert_allclose(tempered._shrunk(counts, 1e5), counts.mean(), rtol=1e-3)
     between = tempered._shrunk(counts, 200.0)
     assert counts.mean() < between[0] < counts[0]
 
 
-def test_the_line_goes_through_the_weights_and_ends_at_the_prior():
-    rng = np.random.default_rng(0)
-    line = tempered._Line(rng.normal(size=(3, 4)), rng.normal(size=(3, 4)))
+@pytest.mark.parametrize("mean", [[0.0, 0.0, 0.0], [2.0, 1.0, -3.0], [-2.0, 0.0, 2.0]], ids=str)
+def test_the_line_goes_through_the_weights_and_ends_at_the_prior(mean):
+    """Where the weights' mean margins contain the frequencies twice, half of them is enough."""
+    line, _ = line_of_three(mean)
+    assert line.reached == (2.0 if mean[0] == 2.0 else 1.0)
     np.testing.assert_allclose(line.at(0.0), line.weights)
     np.testing.assert_allclose(line.at(-30.0), line.prior, atol=1e-9)
+    np.testing.assert_allclose(line.prior[:, -1] * 0.5, line.log_odds)
     for s in (-3.0, -1.0, 0.5):
         apart = (line.at(s + 1e-6) - line.at(s - 1e-6)) / 2e-6
         np.testing.assert_allclose(line.derivative(s), apart, atol=1e-6)
 
 
+def test_the_alignment_of_a_point_makes_the_log_loss_smallest_there():
+    """Of normal margins: their mean log-sum, less what labels that agree as much with the margins
+    and have the counted frequencies take off it.
+    """
+    line, expectations = line_of_three([1.0, 0.5, -1.5])
+    frequencies = np.exp(line.log_odds) / np.exp(line.log_odds).sum()
+    steps = np.linspace(-2.5, 0.5, 301)
+
+    def log_loss(s, alignment):
+        factor, rest = line.factors(s)
+        t = factor * expectations._draws + rest * line.log_odds
+        mean = float(np.log(np.exp(t).sum(axis=1)).mean())
+        return mean - factor * alignment - rest * float(frequencies @ line.log_odds)
+
+    for s in (-1.5, -0.5):
+        alignment = float(np.interp(s, tempered._LOGS, expectations.alignments))
+        best = steps[np.argmin([log_loss(other, alignment) for other in steps])]
+        assert best == pytest.approx(s, abs=0.03)
+
+
+def test_points_spread_like_normals():
+    points = tempered._normal_points(128, 3)
+    np.testing.assert_allclose(points.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(points.T @ points / 256, np.eye(3), atol=0.1)
+
+
 @pytest.mark.parametrize("solver", [WhitenedGradientDescent(steps=2), HeavyBall(steps=2)], ids=str)
-def test_the_intercept_of_a_record_and_the_size_of_margins_are_read_from_releases(solver):
+def test_moments_of_margins_are_read_from_releases(solver):
     X, y = three_classes(d=6)
     problem = problem_for(X, Softmax(3), 3)
     curator = curator_over(source_of(X, y), solver.plan(problem), 0.0)
     w = run(solver, problem, curator).w
     records = np.column_stack([X, np.ones(len(X))])
     records /= np.linalg.norm(records, axis=1, keepdims=True)
-    entry = records[:, -1]
-    assert (
-        entry.mean() - 1e-6
-        <= typical_constant(problem, curator)
-        <= 1.01 * np.sqrt((entry**2).mean())
-    )
+    entry, margins = records[:, -1], records @ w.T
+    found = margin_moments(w, problem, curator)
+    assert entry.mean() - 1e-6 <= found.constant <= 1.01 * np.sqrt((entry**2).mean())
     if isinstance(solver, WhitenedGradientDescent):
-        margins = records @ (w - w.mean(axis=0)).T
-        size = float(np.sqrt((margins**2).sum(axis=1).mean()))
-        assert several_spread(w, problem, curator) == pytest.approx(size, rel=1e-4)
+        np.testing.assert_allclose(found.second, margins.T @ margins / len(X), rtol=1e-4, atol=1e-6)
+        weighted = margins.T @ entry / len(X) / np.sqrt((entry**2).mean())
+        np.testing.assert_allclose(found.mean, weighted, rtol=1e-3, atol=1e-6)
+    else:
+        np.testing.assert_allclose(found.mean, margins.mean(axis=0), rtol=1e-6)
     without = replace(problem, fit_intercept=False)
-    assert typical_constant(without, curator) == 0.0
+    other = margin_moments(w[:, :-1], without, curator_without_releases(without))
+    assert other.constant == 0.0
+    assert not other.mean.any()
+
+
+def curator_without_releases(problem):
+    X, y = three_classes(d=6)
+    return curator_over(source_of(X, y, fit_intercept=False), HeavyBall().plan(problem), 0.0)
+
+
+def test_moments_that_noise_hides_are_those_of_equal_eigenvalues():
+    """With noise above everything, margins are as large as weights of a random direction make."""
+    X, y = three_classes(d=6)
+    problem, solver = problem_for(X, Softmax(3), 3), WhitenedGradientDescent(steps=1)
+    w = np.random.default_rng(0).normal(size=problem.shape)
+    spreads = []
+    for seed in range(5):
+        curator = curator_over(source_of(X, y), solver.plan(problem), 1e5, seed=seed)
+        run(solver, problem, curator)
+        spreads.append(margin_moments(w, problem, curator).spread)
+    isotropic = float(np.sqrt((w**2).sum() / problem.dimension))
+    np.testing.assert_allclose(spreads, isotropic, rtol=0.9)
 
 
 # Penalties

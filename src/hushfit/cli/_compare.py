@@ -13,9 +13,12 @@ from hushfit.data.rows import PersonIndex
 from hushfit.data.schema import (
     CategoricalColumn,
     Column,
+    CountTarget,
     DateColumn,
     NumericColumn,
+    OrdinalTarget,
     Schema,
+    Target,
     label_of,
     number_of,
 )
@@ -140,7 +143,7 @@ class PersonCounts:
 class _Tally:
     """Counts of one column so far."""
 
-    column: Column
+    column: Column | Target
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(
             ("rows", "missing", "unreadable", "outside", "unlisted"), 0
@@ -151,35 +154,50 @@ class _Tally:
     def add(self, cells: Any) -> None:
         missing = _missing(cells, self.column)
         self._add(rows=len(cells), missing=int(missing.sum()))
+        labels = self._labels
+        if labels is not None:
+            codes: IntVector = codes_of(cells, labels)
+            self._add(unlisted=int(((codes == len(labels.categories)) & ~missing).sum()))
+            self.seen.update(np.unique(codes).tolist())
+            return
         match self.column:
             case NumericColumn():
-                numbers = numbers_of(cells, self.column)
-                self._count(numbers, self.column.low, self.column.high, missing)
+                self._count_numbers(cells, self.column, missing)
+            case CountTarget():
+                self._count_numbers(cells, self.column.numbers, missing)
             case DateColumn():
                 self._count(days_of(cells, self.column), *self.column.ends, missing)
-            case CategoricalColumn():
-                codes: IntVector = codes_of(cells, self.column)
-                self._add(unlisted=int(((codes == len(self.column.categories)) & ~missing).sum()))
-                self.seen.update(np.unique(codes).tolist())
+
+    def _count_numbers(self, cells: Any, column: NumericColumn, missing: BoolVector) -> None:
+        numbers = column.numbers(numbers_of(cells, column, column.decimal))
+        self._count(numbers, column.low, column.high, missing)
 
     def _count(self, numbers: Vector, low: float, high: float, missing: BoolVector) -> None:
         outside = (numbers < low) | (numbers > high)
         unreadable = np.isnan(numbers) & ~missing
         self._add(unreadable=int(unreadable.sum()), outside=int(outside.sum()))
 
+    @property
+    def _labels(self) -> CategoricalColumn | None:
+        """The labels or grades; None for numbers."""
+        if isinstance(self.column, OrdinalTarget):
+            return self.column.labels
+        return self.column if isinstance(self.column, CategoricalColumn) else None
+
     def _add(self, **found: int) -> None:
         for name, count in found.items():
             self.counts[name] += count
 
     def result(self) -> ColumnCounts:
-        categories = self.column.categories if isinstance(self.column, CategoricalColumn) else ()
+        categories = () if self._labels is None else self._labels.categories
         unused = tuple(category for k, category in enumerate(categories) if k not in self.seen)
         return ColumnCounts(self.column.name, **self.counts, unused=unused, kind=self.column.kind)
 
 
-def _missing(cells: Any, column: Column) -> BoolVector:
+def _missing(cells: Any, column: Column | Target) -> BoolVector:
     """Which cells are null, NaN, blank, or one of the marks of missing values."""
-    marks = () if isinstance(column, DateColumn) else column.missing_values
+    own = DateColumn | CountTarget | OrdinalTarget
+    marks = () if isinstance(column, own) else column.missing_values
     gaps = {label_of(mark) for mark in (None, "", *marks)}
     if str(cells.type) in ("float", "double", "halffloat"):
         numbers = np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -1,42 +1,49 @@
 """Drafts a schema from a table. Not private, and marked so in every output."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
-from hushfit.data.rows import PersonIndex
+from hushfit.cli._column_draft import MAX_CATEGORIES, MIN_NUMBERS, ColumnDraft, words_in
+from hushfit.cli._draft_target import NOTES as TARGET_NOTES
+from hushfit.cli._draft_target import drafted_target
 from hushfit.data.schema import (
     OTHER,
     UNIT,
     CategoricalColumn,
     Column,
+    DateColumn,
+    HashedColumn,
     NumericColumn,
     Schema,
     SchemaFile,
-    label_of,
-    number_of,
     rounded_outwards,
 )
 from hushfit.data.tables import Table, Watch, table_batches
 from hushfit.errors import InvalidArgument
 
-_MAX_CATEGORIES = 50
-_MIN_NUMBERS = 3  # a column of two different numbers is a label, as 0 and 1 are
+_ROWS_AT_ONCE = 10_000
 # What a column of ids looks like. Ages and amounts repeat too, so without a telling name it takes
 # many different whole numbers, and most of them in few rows.
 _MIN_IDS, _MIN_UNNAMED_IDS = 20, 1000
 _ID_SHARE, _UNNAMED_ID_SHARE = 0.02, 0.5
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+# Texts of which nearly every row has another one: names, keys, addresses.
+_UNIQUE_SHARE = 0.9
+_HASHED_COLUMNS = 64
 _ID_WORDS = {"id", "ids", "uuid", "guid", "nbr", "ssn", "mrn", "pid", "uid"}
 _LAST_ID_WORDS = {"no", "nr", "num", "number", "key"}
 _PERSONS = {
     *("patient", "person", "customer", "client", "user", "member", "subject", "account", "card"),
     *("household", "participant", "respondent", "employee", "student", "driver"),
 }
-_DATE = re.compile(r"\d{4}-\d\d-\d\d.*", re.DOTALL)
+_CODE_WORDS = {
+    *("code", "codes", "zip", "zipcode", "postcode", "plz", "icd", "drg", "type", "class"),
+    *("category", "cat", "group", "status", "kind", "region", "district", "department", "ward"),
+    *("county", "state", "sector", "branch"),
+}
+_YEARS = (1900, 2100)
 
 
 @dataclass
@@ -47,153 +54,133 @@ class DraftNotes:
     dropped: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass
-class ColumnDraft:
-    """What was found in one column so far."""
-
-    # Keyed by the form in which they are compared, since equal categories may not be listed twice.
-    labels: dict[str | None, str] = field(default_factory=dict)
-    low: float = np.inf
-    high: float = -np.inf
-    numbers: int = 0
-    others: int = 0
-    missing: int = 0
-    fractions: int = 0
-    dates: int = 0
-    ids: PersonIndex = field(default_factory=PersonIndex)
-
-    def add(self, cells: Any) -> None:
-        if not str(cells.type).startswith(("list", "large_list", "struct", "map", "fixed_size_l")):
-            self._count_ids(cells)
-        counts = cells.value_counts()
-        for item in counts:
-            value, count = item["values"].as_py(), item["counts"].as_py()
-            text = "" if value is None else str(value).strip()
-            self._add_one(text, count)
-
-    def _count_ids(self, cells: Any) -> None:
-        try:
-            self.ids.add(cells)
-        except InvalidArgument:  # large floats are no ids
-            self.fractions += 1
-
-    def _add_one(self, text: str, count: int) -> None:
-        number = number_of(text)
-        if text == "" or (np.isnan(number) and text.lower() in ("nan", "na", "null", "none")):
-            self.missing += count
-            return
-        if len(self.labels) <= _MAX_CATEGORIES:
-            self.labels.setdefault(label_of(text), text)
-        if np.isfinite(number):
-            self.low, self.high, self.numbers = (
-                min(self.low, number),
-                max(self.high, number),
-                self.numbers + count,
-            )
-            self.fractions += not number.is_integer()
-        else:
-            self.others += count
-            self.dates += _DATE.fullmatch(text) is not None
-
-    def looks_like_ids(self, name: str) -> bool:
-        """Whether it has many different whole numbers or texts, in few rows each."""
-        filled, count = self.numbers + self.others, self.ids.n_ids
-        if self.fractions or self.dates or not filled:
-            return False
-        if _named_like_ids(name):
-            return count >= _MIN_IDS and count >= _ID_SHARE * filled
-        return count >= _MIN_UNNAMED_IDS and count >= _UNNAMED_ID_SHARE * filled
-
-    @property
-    def repeats(self) -> bool:
-        """Whether some value is in several rows."""
-        return self.ids.n_ids < self.numbers + self.others
-
-    @property
-    def is_numeric(self) -> bool:
-        # A stray mark such as "?" among thousands of numbers does not make them labels.
-        return self.numbers > 50 * self.others and (
-            len(self.labels) >= _MIN_NUMBERS or self.low < 0
-        )
-
-    def column(self, name: str) -> Column | None:
-        """A column of the schema, or None for free text and identifiers."""
-        if self.is_numeric:
-            low, high = rounded_outwards(float(self.low), float(self.high))
-            return NumericColumn(name, low, high, integer=not self.fractions)
-        labels = sorted(set(self.labels.values()) - {OTHER})
-        return (
-            CategoricalColumn(name, tuple(labels)) if 0 < len(labels) <= _MAX_CATEGORIES else None
-        )
-
-
 def draft_schema(
-    tables: Sequence[Table], target: str, watch: Watch | None
+    tables: Sequence[Table],
+    target: str,
+    watch: Watch | None,
+    target_kind: str | None = None,
+    decimal: str | None = None,
 ) -> tuple[SchemaFile, DraftNotes]:
     """A schema with everything in it marked as unconfirmed."""
     drafts = scanned(tables, watch)
+    if decimal is not None:
+        for draft in drafts.values():
+            draft.settle_decimal(decimal)
     if target not in drafts:
         known = ", ".join(drafts) or "none, since there are no rows"
         raise InvalidArgument(
             f"the table has no column {target!r} to predict. Its columns: {known}."
         )
-    return _assembled(drafts, target)
+    return _assembled(drafts, target, target_kind)
 
 
 def scanned(tables: Sequence[Table], watch: Watch | None) -> dict[str, ColumnDraft]:
     """What is in each column of the tables."""
     drafts: dict[str, ColumnDraft] = {}
     for table in tables:
-        for batch in table_batches(table, None, watch):
-            for name in batch.schema.names:
-                drafts.setdefault(name, ColumnDraft()).add(batch.column(name))
+        for part in _larger(table_batches(table, None, watch)):
+            for name, cells in zip(part.column_names, part.columns, strict=True):
+                drafts.setdefault(name, ColumnDraft()).add(cells.combine_chunks())
     return drafts
 
 
-def _assembled(drafts: dict[str, ColumnDraft], target: str) -> tuple[SchemaFile, DraftNotes]:
+def _larger(batches: Iterator[Any]) -> Iterator[Any]:
+    """Batches put together: those of wide tables have few rows, and each column takes its time."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _assembled(
+    drafts: dict[str, ColumnDraft], target: str, target_kind: str | None
+) -> tuple[SchemaFile, DraftNotes]:
     notes = DraftNotes()
     columns = []
     ids = {
         name: draft
         for name, draft in drafts.items()
-        if name and name != target and draft.looks_like_ids(name)
+        if name and name != target and looks_like_ids(draft, name)
     }
     person = _person_among(ids)
     for name, draft in drafts.items():
-        column = draft.column(name) if name and name != target and name not in ids else None
-        if column is not None:
+        if name in (target, person):
+            continue
+        reason = _reason(draft, name in ids)
+        if reason:
+            notes.dropped[name] = reason
+        else:
+            column, notes.kept[name] = drafted_column(draft, name)
             columns.append(column)
-            notes.kept[name] = _note(draft)
-        elif name not in (target, person):
-            notes.dropped[name] = _reason(draft, name in ids)
-    labels = tuple(sorted(drafts[target].labels.values()))
-    if not 2 <= len(labels) <= _MAX_CATEGORIES:
-        raise InvalidArgument(
-            f"the target {target!r} has "
-            f"{len(labels) if len(labels) <= _MAX_CATEGORIES else 'too many'} different labels; "
-            f"hushfit predicts 2 to {_MAX_CATEGORIES} classes. Choose another column, or group "
-            "its values."
-        )
+    predicted = drafted_target(drafts[target], target, target_kind)
+    notes.kept[target] = TARGET_NOTES[predicted.kind]
     if not columns:
         raise InvalidArgument(
             "no column is left to learn from: each looks like text or an identifier. Prepare some "
             "columns."
         )
-    schema = Schema(tuple(columns), CategoricalColumn(target, labels), person=person)
+    schema = Schema(tuple(columns), predicted, person=person)
     unit = () if person is None else (UNIT,)
     return SchemaFile(schema, (*unit, target, *(column.name for column in columns))), notes
 
 
-def _person_among(ids: dict[str, ColumnDraft]) -> str | None:
-    """The column of ids that most likely are persons': a named one, and then the one with the
-    fewest, since a person has several visits and not the other way round.
-    """
-    repeated = {name: draft.ids.n_ids for name, draft in ids.items() if draft.repeats}
-    return min(repeated, key=lambda name: (not _named_like_ids(name), repeated[name]), default=None)
+def drafted_column(draft: ColumnDraft, name: str) -> tuple[Column, str]:
+    """The column of the schema, and a note on what it is."""
+    markers = tuple(draft.markers)
+    is_date, written = draft.date_format
+    if is_date:
+        first, last = str(draft.first_date)[:4], str(draft.last_date)[:4]
+        made = DateColumn(name, f"{first}-01-01", f"{last}-12-31", format=written)
+        return made, _date_note(draft, written)
+    if draft.has_comma_decimals:
+        low, high = min(draft.low, draft.comma_low), max(draft.high, draft.comma_high)
+        bounds = rounded_outwards(float(low), float(high))
+        missing = "indicator" if draft.missing else "fill"
+        comma = NumericColumn(name, *bounds, missing=missing, decimal=",")
+        return comma, "Numbers with decimal commas."
+    if draft.is_numeric and not _is_code(draft, name):
+        low, high = rounded_outwards(float(draft.low), float(draft.high))
+        missing = "indicator" if draft.missing or draft.others else "fill"
+        whole = not draft.fractions
+        return NumericColumn(name, low, high, missing=missing, integer=whole), _number_note(draft)
+    labels = sorted(set(draft.labels.values()) - {OTHER})
+    note = _label_note(draft)
+    if len(labels) > MAX_CATEGORIES:
+        return HashedColumn(name, _HASHED_COLUMNS, missing_values=markers), note
+    missing = "indicator" if draft.missing else "other"
+    return CategoricalColumn(name, tuple(labels), missing, markers if draft.missing else ()), note
 
 
-def _named_like_ids(name: str) -> bool:
-    words = [word.lower() for word in _WORD.findall(name)]
+def _is_code(draft: ColumnDraft, name: str) -> bool:
+    """Whether its name says that few whole numbers are codes rather than amounts."""
+    few = len(draft.labels) <= MAX_CATEGORIES and not draft.fractions
+    return few and bool((_CODE_WORDS | _ID_WORDS) & set(words_in(name)))
+
+
+def looks_like_ids(draft: ColumnDraft, name: str) -> bool:
+    """Whether it has many different whole numbers or texts, in few rows each."""
+    count, share = draft.distinct.count, draft.distinct.share
+    if draft.fractions or draft.date_format[0] or draft.has_comma_decimals or not draft.filled:
+        return False
+    if draft.is_text or draft.nested:
+        return False
+    if named_like_ids(name):
+        return count >= _MIN_IDS and share >= _ID_SHARE
+    if not draft.numbers and share >= _UNIQUE_SHARE:
+        return count >= _MIN_IDS
+    numbered = not draft.repeats and draft.high - draft.low + 1 == count
+    if numbered and not draft.others:  # the number of the row
+        return count >= _MIN_IDS
+    return count >= _MIN_UNNAMED_IDS and share >= _UNNAMED_ID_SHARE
+
+
+def named_like_ids(name: str) -> bool:
+    """Whether the name of a column says that it has ids."""
+    words = words_in(name)
     if not words:
         return False
     return bool(
@@ -203,24 +190,78 @@ def _named_like_ids(name: str) -> bool:
     )
 
 
+def _person_among(ids: dict[str, ColumnDraft]) -> str | None:
+    """The column of ids that most likely are persons': a named one, and then the one with the
+    fewest, since a person has several visits and not the other way round.
+    """
+    repeated = {name: draft.distinct.count for name, draft in ids.items() if draft.repeats}
+    return min(repeated, key=lambda name: (not named_like_ids(name), repeated[name]), default=None)
+
+
 def _reason(draft: ColumnDraft, is_id: bool) -> str:
-    """Why a column was left out."""
-    if not draft.labels:
+    """Why a column is left out; empty if it is not."""
+    if not draft.labels and not draft.nested:
         return "it is empty"
+    if draft.nested:
+        return "its cells are lists or bytes; store numbers or labels"
     if is_id and draft.repeats:
         return (
             "its values are many and repeat, like ids of persons; name it as `person` if they are"
         )
     if is_id:
         return "every row has another value, like an identifier of rows"
-    return f"more than {_MAX_CATEGORIES} labels, like text or an identifier"
+    if draft.is_text:
+        return "it is free text; derive columns of numbers or labels from it"
+    if draft.distinct.count == 1 and not draft.missing:
+        return "all cells are equal"
+    return ""
 
 
-def _note(draft: ColumnDraft) -> str:
-    if not draft.missing:
-        return ""
-    return "Some cells are missing: " + (
-        'they become `fill`; missing = "indicator" adds a feature that says so.'
-        if draft.is_numeric
-        else "they become <other>."
-    )
+def _number_note(draft: ColumnDraft) -> str:
+    notes = []
+    if draft.others:
+        notes.append(f"{draft.others} of {draft.filled} cells are no numbers: they are missing.")
+    if draft.missing:
+        marks = f" ({', '.join(map(repr, draft.markers))})" if draft.markers else ""
+        notes.append(
+            f"Some cells are missing{marks}: they become `fill` (low if there is none), and the "
+            "indicator says so."
+        )
+    if draft.sentinels:
+        marks = ", ".join(f"{number:g}" for number in draft.sentinels)
+        notes.append(
+            f"{marks} is an end of the range, and often a mark of missing values: if it is one, "
+            f"write missing_values = [{marks}] and correct the range."
+        )
+    if not draft.fractions and _YEARS[0] <= draft.low and draft.high <= _YEARS[1]:
+        notes.append("Years? They are used as numbers here.")
+    return "\n".join(notes)
+
+
+def _label_note(draft: ColumnDraft) -> str:
+    notes = []
+    if draft.others and draft.numbers:
+        notes.append(
+            f"{draft.others} of {draft.filled} cells are no numbers, so all are read as labels."
+        )
+    elif draft.numbers and len(draft.labels) >= MIN_NUMBERS:
+        notes.append(
+            "Numbers that look like codes, read as labels. If they are amounts, use "
+            'kind = "numeric" with low and high.'
+        )
+    if len(draft.labels) > MAX_CATEGORIES:
+        notes.append(
+            f"More than {MAX_CATEGORIES} labels: a public hash sends each to one of `columns` "
+            "features. `hushfit discover` finds the frequent ones privately instead."
+        )
+    if draft.missing:
+        notes.append("Some cells are missing: they have a feature of their own.")
+    return "\n".join(notes)
+
+
+def _date_note(draft: ColumnDraft, written: str | None) -> str:
+    tied = [known for known, count in draft.formats.items() if count == draft.formats[written]]
+    note = "Dates: how long after `low`, month and day of the week. `parts` may list year too."
+    if len(tied) > 1:
+        note += "\nDay and month cannot be told apart here: check `format`."
+    return note

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hushfit.cli._draft import ColumnDraft, DraftNotes, scanned
+from hushfit.cli._column_draft import ColumnDraft
+from hushfit.cli._draft import DraftNotes, looks_like_ids, scanned
 from hushfit.data.lists import RankingSchema, letor_documents, read_documents
 from hushfit.data.tables import Table, Watch
 from hushfit.errors import InvalidArgument
@@ -58,7 +59,7 @@ def _left_out(name: str, draft: ColumnDraft) -> str:
     """Why a column is no feature; empty if it is one."""
     if draft.numbers == 0 and draft.others == 0:
         return "it is empty"
-    if draft.looks_like_ids(name):
+    if looks_like_ids(draft, name):
         return (
             "its values are like ids; name it as `person` if it says whose list each is"
             if draft.repeats

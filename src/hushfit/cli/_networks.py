@@ -87,7 +87,7 @@ def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any]:
     from hushfit.data.tables import RowCodec, find_tables, table_batches
 
     codec, names = RowCodec(schema), [column.name for column in schema.columns]
-    found = find_tables(given["tables"], given["format_"])
+    found = find_tables(given["tables"], given["format_"], schema.file)
     parts = [np.empty((0, codec.n_features), np.float32)]
     codes = [np.empty(0, np.int64)]
     with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
@@ -97,7 +97,7 @@ def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any]:
                     parts.append(codec.matrix(batch).toarray().astype(np.float32))
                     codes.append(schema.target.codes(batch.column(schema.target.name)))
     X, labels = np.concatenate(parts), np.concatenate(codes)
-    unknown = labels == len(schema.target.categories)
+    unknown = labels >= len(schema.target.categories)
     X[unknown], labels[unknown] = np.nan, 0
     return X, np.array(schema.target.categories)[labels]
 

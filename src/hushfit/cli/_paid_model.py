@@ -10,6 +10,40 @@ import click
 from hushfit.cli._printing import print_guarantee, print_json, print_message
 
 
+def ledger_of(given: dict[str, Any]) -> Any:
+    """The account that the options name; None, with a warning, if they name none."""
+    from hushfit import Ledger
+    from hushfit.errors import InvalidArgument
+
+    if given["ledger"] is None:
+        if given["dataset"] is not None:
+            raise InvalidArgument(
+                f"--dataset {given['dataset']} names an account, but no --ledger was given. Give "
+                "both."
+            )
+        print_message(
+            "no --ledger was given, so the budget spent on these rows is not recorded.",
+            word="warning",
+        )
+        return None
+    return Ledger(given["ledger"], dataset=given["dataset"])
+
+
+def refuse_large_delta(delta: float, n_units: int, unit: Any, allowed: bool = False) -> None:
+    """Refuse a delta that publishing a row at random would satisfy, unless it is allowed."""
+    from hushfit.errors import InvalidArgument
+
+    if delta <= 1 / n_units or allowed:
+        return
+    n = "n" if not unit.is_person else f"(number of {unit.plural})"
+    everything = "all rows of one person" if unit.is_person else "one row in full"
+    raise InvalidArgument(
+        f"--delta {delta:g} is above 1/{n} = {1 / n_units:.2g}: publishing {everything}, chosen at "
+        "random, would also satisfy that guarantee. Nothing was spent. Use a delta well below it, "
+        f"for instance {0.1 / n_units:.0e}, or --allow-large-delta."
+    )
+
+
 def write_paid(
     text: str, digest: str, record: Callable[[str], None], ledger: Any, output: Path
 ) -> None:

@@ -52,9 +52,8 @@ def build(wheel: Path, out: Path) -> None:
     table = read(wheel)
     if len(table["age"]) != TRAIN_ROWS + TEST_ROWS:
         raise SystemExit(f"expected {TRAIN_ROWS + TEST_ROWS} rows, found {len(table['age'])}")
-    wanted = [
-        column for column in (*ADULT_SCHEMA.columns, ADULT_SCHEMA.target) if column is not None
-    ]
+    columns = (*ADULT_SCHEMA.columns, ADULT_SCHEMA.target)
+    wanted = [c for c in columns if isinstance(c, CategoricalColumn | NumericColumn)]
     arrays = {
         c.name: np.roll(compress(c, table[RENAMED.get(c.name, c.name)]), -TEST_ROWS) for c in wanted
     }

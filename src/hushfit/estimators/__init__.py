@@ -9,6 +9,8 @@ PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused la
 LINEAR                          The name of features that are the columns themselves
 additive_settings               The settings of an additive model; None for any other argument
 data_size                       N = n mu / a: how much the rows can show through the noise
+public_map                      The map of a step that knows no budget
+as_frame                        Tables of any library as rows
 input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 encode_labels                   Labels as numbers, by the public label set
@@ -46,11 +48,16 @@ PrivateElasticNet               Linear regression with L1 and squared penalties 
                                 differential-privacy guarantee
 PrivateLasso                    Linear regression with an L1 penalty and a differential-privacy
                                 guarantee
+EncodedRows                     Rows whose columns a public schema has mapped to [0, 1]
+PredictionRanges                The public ranges that a fitted regressor clips columns and
+                                predictions to
+fit_encoded                     Fit a regressor to encoded rows
 PrivateFeatureSelector          Keep the columns with the largest coefficients of a private
                                 logistic regression
 """
 
 from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
+from hushfit.estimators._encoded_fit import EncodedRows, PredictionRanges, fit_encoded
 from hushfit.estimators._feature_maps import (
     STORED_MAPS,
     ChainedMaps,
@@ -59,7 +66,8 @@ from hushfit.estimators._feature_maps import (
     QuadraticMap,
     feature_map_from,
 )
-from hushfit.estimators._features import LINEAR, additive_settings, data_size
+from hushfit.estimators._features import LINEAR, additive_settings, data_size, public_map
+from hushfit.estimators._frames import as_frame
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
@@ -96,9 +104,11 @@ __all__ = [
     "STORED_MAPS",
     "ChainedMaps",
     "DocumentMap",
+    "EncodedRows",
     "Fit",
     "LayerMap",
     "PersonSettings",
+    "PredictionRanges",
     "Prepared",
     "PrivateElasticNet",
     "PrivateFeatureSelector",
@@ -115,11 +125,13 @@ __all__ = [
     "QuadraticMap",
     "TargetScale",
     "additive_settings",
+    "as_frame",
     "column_names",
     "data_size",
     "encode_labels",
     "feature_map_from",
     "features_of",
+    "fit_encoded",
     "input_names",
     "mean_ndcg",
     "no_cell_quoted",
@@ -127,6 +139,7 @@ __all__ = [
     "private_fit",
     "progress_bar",
     "public_classes",
+    "public_map",
     "refusal_of_shape",
     "refuse_extras",
     "refuse_unused_settings",

@@ -5,37 +5,44 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
-from hushfit.data import DataSource, FeatureBounds, as_source
+from hushfit.data import DataSource, FeatureBounds, RecordScaling, SignedBounds, as_source
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._features import (
     additive_settings,
     columns_of,
     feature_map_of,
     filled_by,
+    is_linear,
+    reads_text,
     refuse_shapes_of_several_classes,
     reshaped,
     row_profile,
     shape_values,
 )
+from hushfit.estimators._frames import as_frame, labels_of, unwrapped
+from hushfit.estimators._inference import Inference, Inferring, inference_of, require_feasible
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
+    clipped,
     in_original_units,
     in_record_units,
     input_names,
     no_cell_quoted,
     penalty_of,
     refuse_extras,
+    types_of,
     validated_rows,
 )
 from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
-from hushfit.estimators._private_fit import private_fit, quote_for
+from hushfit.estimators._private_fit import Fit, private_fit, quote_for
 from hushfit.features import CLASSIFICATION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
@@ -43,6 +50,7 @@ from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Released, Terms
 from hushfit.solvers import MAX_SMOOTH_COLUMNS, MAX_WHITENED_COLUMNS, Result
+from hushfit.solvers.inference import ScoreSteps
 from hushfit.unit import ROW, PrivacyUnit
 
 
@@ -53,12 +61,12 @@ class Prepared:
     source: DataSource = field(repr=False)
     problem: Problem
     classes: AnyArray
-    bounds: FeatureBounds | None
+    bounds: FeatureBounds | SignedBounds | None
     feature_map: FeatureMap | None = None
     columns: tuple[InputColumn, ...] = ()
 
 
-class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
+class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseEstimator):
     """Base of the linear classifiers, which differ in their loss and in what they can predict."""
 
     features: Any = "linear"  # of classes that do not take it
@@ -82,8 +90,12 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         verbose: int = 0,
         features: Any = "linear",
+        inference: bool = False,
+        cov_type: str = "model",
     ) -> None:
         self.features = features
+        self.inference = inference
+        self.cov_type = cov_type
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -110,7 +122,9 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
+            Or any table with an Arrow stream: an Arrow table, a DuckDB relation.
+        y : array of shape (n_rows,) or str
+            A text names a column of the data frame.
         groups : array of shape (n_rows,) or str, optional
             Ids: whose row each is. The privacy unit is then one person with all of their rows
             (user-level privacy). A text names a column of the data frame, which is no feature; a
@@ -123,10 +137,35 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         refuse_extras(unsupported)
         budget = Budget(self.epsilon, self.delta)
         prepared = self.prepare(X, y, groups)
+        if self.inference:
+            require_feasible(prepared.problem, budget)
         fit = private_fit(
-            prepared.source, prepared.problem, self.solver, self._terms(budget), self.verbose
+            prepared.source, prepared.problem, self._solver(), self._terms(budget), self.verbose
         )
+        self._inference = self._inferred(fit, prepared) if self.inference else None
         return self.accept(fit.result, fit.guarantee, prepared, fit.transcript)
+
+    def _solver(self) -> Any:
+        """The solver of the settings; refuses those under which there are no intervals."""
+        if not self.inference:
+            return self.solver
+        self._require_plain(is_linear(self.features), self._penalty())
+        return ScoreSteps()
+
+    @property
+    def _scaling(self) -> RecordScaling:
+        return RecordScaling.BOUNDED if self.inference else RecordScaling.UNIT_LENGTH
+
+    def _inferred(self, fit: Fit, prepared: "Prepared") -> Inference:
+        problem = prepared.problem
+
+        def in_units(w: Vector) -> Vector:
+            coef, intercept = in_original_units(w, problem, prepared.bounds)
+            return np.append(intercept, coef[0])
+
+        counted = f"{problem.n_units} {problem.privacy_unit.plural}"
+        title = f"{type(self).__name__} of {prepared.classes[1]!s}, {counted}"
+        return inference_of(fit, problem, in_units, input_names(self), self.cov_type, title)
 
     def quote(
         self,
@@ -166,7 +205,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         )
         feature_map = self.feature_map(n_units, columns)
         problem = self.problem(n_units, n_features, n_classes, unit, feature_map)
-        return quote_for(problem, self.solver, Budget(self.epsilon, self.delta))
+        return quote_for(problem, self._solver(), Budget(self.epsilon, self.delta))
 
     def feature_map(self, n_units: int, columns: Sequence[InputColumn]) -> FeatureMap | None:
         """The public map that rows go through in a fit with these settings.
@@ -225,6 +264,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
             bool(self.fit_intercept),
             outputs,
             privacy_unit=unit,
+            scaling=self._scaling,
             rotated=feature_map is not None and feature_map.rotated,
         )
 
@@ -246,10 +286,12 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         """
         Relation.parse(self.adjacency)
         self._penalty()
+        X, y = labels_of(X, y)
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
         additive_settings(self.features)  # refuses what is not known
-        X, y = validated_rows(self, X, y)
+        texts = reads_text(self.features)
+        X, y = validated_rows(self, unwrapped(X), y, texts=texts)
         bounds = self._bounds(X.shape[1])
         columns = columns_of(self.features, bounds, input_names(self))
         if self.classes is None:
@@ -259,18 +301,28 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self.feature_map(n_units, columns)
         X = without_gaps(X, self.nonfinite, bounds, filled_by(feature_map, X.shape[1]))
+        signed = self._signed_bounds(X)
         source = as_source(
-            X,
+            X if signed is None else signed.apply(X),
             labels,
             fit_intercept=bool(self.fit_intercept),
-            bounds=bounds,
+            bounds=bounds if signed is None else None,
             persons=persons,
+            scaling=self._scaling,
             feature_map=feature_map,
         )
         problem = self.problem(
             source.n_units, X.shape[1], len(classes), source.privacy_unit, feature_map
         )
-        return Prepared(source, problem, classes, bounds, feature_map, tuple(columns))
+        units = bounds if signed is None else signed
+        return Prepared(source, problem, classes, units, feature_map, tuple(columns))
+
+    def _signed_bounds(self, X: Any) -> SignedBounds | None:
+        """The map of columns to [-1, 1] where records keep their lengths."""
+        if not self.inference:
+            return None
+        self._solver()  # refuses other settings, before anything is read
+        return SignedBounds.parse(self.feature_bounds, X.shape[1], issparse(X))
 
     def accept(
         self,
@@ -335,15 +387,16 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         array of shape (n_rows,) or (n_rows, n_classes)
         """
         check_is_fitted(self)
-        X = features_of(X, self.privacy_.unit.column)
+        X = unwrapped(features_of(as_frame(X), self.privacy_.unit.column))
+        texts = reads_text(self.feature_map_)
         with no_cell_quoted():
             X = validate_data(
                 self,
                 X,
                 reset=False,
                 accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=self.nonfinite == "raise",
+                dtype=types_of(texts),
+                ensure_all_finite=self.nonfinite == "raise" and not texts,
             )
         bounds = self._bounds(X.shape[1])
         X = without_gaps(X, self.nonfinite, bounds, filled_by(self.feature_map_, X.shape[1]))
@@ -354,6 +407,8 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
             bounds=bounds,
             feature_map=self.feature_map_,
         )
+        if self.inference and bounds is not None:  # coefficients are those of the rows themselves
+            return np.asarray(clipped(X, bounds) @ self.coef_[0] + self.intercept_[0])
         units = bounds if self.feature_map_ is None else None
         weights = in_record_units(self.coef_, self.intercept_, units)
         margins = np.empty((X.shape[0], len(weights)))
@@ -430,7 +485,8 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         if self.features != "linear":
             public.append("the feature map, which no row enters")
         rule = stated_rule(self.nonfinite, self.feature_bounds is not None)
-        notes = [f"Records are scaled to unit length; {rule}."]
+        kept = "keep their lengths" if self.inference else "are scaled to unit length"
+        notes = [f"Records {kept}; {rule}."]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")
         return Terms(
@@ -505,6 +561,16 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         column, ``"centred"`` straight lines centred in the range, through a public map that costs
         no budget; both need ``feature_bounds``. Name columns
         with two values, whole numbers or missing values in `hushfit.features.AdditiveFeatures`.
+        A map such as `hushfit.features.ScatteringMap` for images or `hushfit.features.HashedText`
+        for texts is tried out on random rows first, and refused if it mixes rows.
+
+    inference : bool, default=False
+        Whether to estimate ordinary coefficients (log-odds) with standard errors, intervals and
+        tests that cover sampling and noise: ``summary()``, ``conf_int()``, ``pvalues_``. For two
+        classes, with ``feature_bounds`` and enough rows; predictions are less accurate.
+    cov_type : {"model", "robust"}, default="model"
+        Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
+        "robust" is clustered by person.
 
     Attributes
     ----------

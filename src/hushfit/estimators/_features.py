@@ -10,6 +10,7 @@ from hushfit._typing import Matrix, Vector
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.features import (
+    CLASSIFICATION,
     AdditiveFeatures,
     AdditiveMap,
     FeatureMap,
@@ -21,12 +22,14 @@ from hushfit.features import (
     centred,
     hat_means,
     monotone,
+    refuse_if_rows_mix,
     smoothed,
     weights_of,
 )
 from hushfit.privacy import Budget, Guarantee, Relation, exchanges, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import Released, SecondMoment, ShortenedMoment
+from hushfit.solvers import MAX_SMOOTH_COLUMNS
 
 LINEAR = "linear"
 _NAMED = {"additive": AdditiveFeatures(), "centred": AdditiveFeatures(most_intervals=1)}
@@ -62,6 +65,11 @@ def is_linear(features: Any) -> bool:
     return additive_settings(features) is None and not isinstance(features, FeatureMap)
 
 
+def reads_text(features: Any) -> bool:
+    """Whether columns are texts."""
+    return isinstance(features, FeatureMap) and features.reads_text
+
+
 def columns_of(
     features: Any, bounds: FeatureBounds | None, names: Sequence[str]
 ) -> list[InputColumn]:
@@ -70,9 +78,13 @@ def columns_of(
     Raises
     ------
     InvalidArgument
-        If an additive model is asked for without public ranges.
+        If an additive model is asked for without public ranges, or a map of texts with ranges.
     """
     settings = additive_settings(features)
+    if reads_text(features) and bounds is not None:
+        raise InvalidArgument(
+            f"{_name_of(features)} reads texts, which have no ranges. Leave feature_bounds out."
+        )
     if settings is None:
         return [InputColumn(name) for name in names]
     if bounds is None:
@@ -101,7 +113,7 @@ def feature_map_of(
     Raises
     ------
     InvalidArgument
-        If a map was given that takes another number of columns.
+        If a map was given that takes another number of columns, or mixes rows.
     """
     settings = additive_settings(features)
     if settings is not None:
@@ -110,12 +122,46 @@ def feature_map_of(
         return additive_map(columns, size, most_outputs, settings.most_intervals, rule)
     if not isinstance(features, FeatureMap):
         return None
+    given = _given_map(features, columns)
+    return _bounded(given) if rule.bounded else given
+
+
+def public_map(features: Any, bounds: FeatureBounds | None, names: Sequence[str]) -> FeatureMap:
+    """The map of a step that knows no budget: as given, or with as many knots as settings allow.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no map, if it takes another number of columns or mixes rows, or if shapes are
+        asked for, which only a fitted model has.
+    """
+    columns, settings = columns_of(features, bounds, names), additive_settings(features)
+    if settings is not None and (settings.monotone or settings.smoothness):
+        raise InvalidArgument(
+            "monotone and smooth shapes belong to a fitted model. Give these settings as features "
+            "of the estimator, and leave the step out."
+        )
+    if settings is not None:
+        return additive_map(
+            columns, math.inf, MAX_SMOOTH_COLUMNS - 1, settings.most_intervals, CLASSIFICATION
+        )
+    if not isinstance(features, FeatureMap):
+        raise InvalidArgument(
+            f"features={features!r} changes nothing. Leave the step out, or give a public feature "
+            "map of hushfit.features."
+        )
+    return _given_map(features, columns)
+
+
+def _given_map(features: FeatureMap, columns: Sequence[InputColumn]) -> FeatureMap:
+    """A map that the caller made, tried out for the columns of the table."""
     if features.n_inputs != len(columns):
         raise InvalidArgument(
             f"the feature map takes {features.n_inputs} columns, and there are {len(columns)}. "
             "Make it for the columns of the table."
         )
-    return _bounded(features) if rule.bounded else features
+    refuse_if_rows_mix(features)
+    return features
 
 
 def _bounded(feature_map: FeatureMap) -> FeatureMap:

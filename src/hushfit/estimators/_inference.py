@@ -13,7 +13,8 @@ from scipy.stats import chi2, norm, qmc
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument, NoIntervals, TooFewRows
 from hushfit.estimators._private_fit import Fit
-from hushfit.privacy import Budget, Guarantee
+from hushfit.penalties import Penalty
+from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.solvers.inference import COVARIANCES, ScoreSteps, least_units
 
@@ -247,6 +248,75 @@ class Inference:
 
     def __str__(self) -> str:
         return self.summary()
+
+
+class Inferring:
+    """The results of a fit with ``inference=True``, on the estimator itself."""
+
+    inference: bool = False  # of classes that do not take it
+    cov_type: str = COVARIANCES[0]
+
+    @property
+    def inference_(self) -> Inference:
+        """Estimates with their covariance; only after a fit with ``inference=True``."""
+        found: Inference | None = vars(self).get("_inference")
+        if found is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no intervals. Fit it with inference=True."
+            )
+        return found
+
+    @property
+    def bse_(self) -> Vector:
+        """Standard errors of the intercept and the coefficients."""
+        return self.inference_.bse
+
+    @property
+    def pvalues_(self) -> Vector:
+        """Two-sided tests that the intercept and each coefficient are zero."""
+        return self.inference_.pvalues
+
+    def conf_int(
+        self, level: float = 0.95, simultaneous: bool = False, cov_type: str | None = None
+    ) -> Matrix:
+        """Confidence intervals of the intercept and the coefficients: `Inference.conf_int`."""
+        return self.inference_.conf_int(level, simultaneous, cov_type)
+
+    def cov_params(self, cov_type: str | None = None) -> Matrix:
+        """Covariance of the intercept and the coefficients: `Inference.cov_params`."""
+        return self.inference_.cov_params(cov_type)
+
+    def contrast(self, C: Any, level: float = 0.95) -> Matrix:
+        """Linear combinations with their errors and intervals: `Inference.contrast`."""
+        return self.inference_.contrast(C, level)
+
+    def wald_test(self, C: Any, value: Any = 0.0) -> WaldTest:
+        """Test of linear combinations: `Inference.wald_test`."""
+        return self.inference_.wald_test(C, value)
+
+    def summary(self, level: float = 0.95) -> str:
+        """The table of coefficients with their errors, tests and intervals."""
+        return self.inference_.summary(level)
+
+    def _require_plain(self, linear: bool, penalty: Penalty | None = None) -> None:
+        """Refuse settings under which coefficients have no intervals."""
+        check_cov_type(self.cov_type)
+        given: Any = self
+        wrong = {
+            "fit_intercept": not given.fit_intercept,
+            "features": not linear,
+            "feature_bounds": given.feature_bounds is None,
+            "solver": given.solver != "auto",
+            "penalty": penalty is not None and penalty.ridge != 0,
+            "adjacency": labels_only(Relation.parse(given.adjacency)),
+        }
+        named = [name for name, is_wrong in wrong.items() if is_wrong]
+        if named:
+            raise InvalidArgument(
+                "inference=True needs the public ranges of the columns (feature_bounds), an "
+                "intercept, linear features, no penalty, solver='auto' and a relation that "
+                f"protects rows or persons. Change {', '.join(named)}."
+            )
 
 
 def inference_of(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
@@ -24,8 +24,10 @@ def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> 
     return penalty
 
 
-def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray]:
-    """Rows and labels as arrays; no message reveals a value."""
+def validated_rows(
+    estimator: Any, X: Any, y: Any, *, texts: bool = False, **options: Any
+) -> tuple[Any, AnyArray]:
+    """Rows of numbers, or of texts, and labels as arrays; no message reveals a value."""
     check_rule(estimator.nonfinite)
     with no_cell_quoted():
         X, y = validate_data(
@@ -33,13 +35,18 @@ def validated_rows(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[Any,
             X,
             y,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=types_of(texts),
             order=None if isinstance(X, np.ndarray) or issparse(X) else "C",
             ensure_all_finite=False,
             ensure_min_samples=2,
             **options,
         )
     return X, y
+
+
+def types_of(texts: bool) -> Any:
+    """The types that rows may have, as scikit-learn's checks take them."""
+    return object if texts else [np.float64, np.float32]
 
 
 @contextmanager
@@ -110,9 +117,17 @@ def refuse_extras(unsupported: dict[str, Any]) -> None:
         raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
 
 
-def in_original_units(
-    w: Vector, problem: Problem, bounds: FeatureBounds | SignedBounds | None
-) -> tuple[Matrix, Vector]:
+class Units(Protocol):
+    """The units of columns: what is mapped to 0, and what a step of one stands for."""
+
+    @property
+    def origin(self) -> Vector: ...
+
+    @property
+    def width(self) -> Vector: ...
+
+
+def in_original_units(w: Vector, problem: Problem, bounds: Units | None) -> tuple[Matrix, Vector]:
     """Coefficients and intercepts in the units of the caller's columns."""
     coef = np.atleast_2d(problem.columns(w)).copy()
     intercept = (
@@ -132,3 +147,11 @@ def in_record_units(coef: Matrix, intercept: Vector, bounds: FeatureBounds | Non
         intercept = intercept + coef @ bounds.low
         coef = coef * (bounds.high - bounds.low)
     return np.column_stack([coef, intercept])
+
+
+def clipped(X: Any, bounds: FeatureBounds | SignedBounds) -> Any:
+    """Columns clipped to their ranges, in their own units; zeros of sparse rows stay zeros."""
+    if not issparse(X):
+        return np.clip(X, bounds.low, bounds.high)
+    values = np.clip(X.data, bounds.low[X.indices], bounds.high[X.indices])
+    return type(X)((values, X.indices, X.indptr), shape=X.shape)

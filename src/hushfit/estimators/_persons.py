@@ -128,7 +128,7 @@ def refuse_unused_settings(estimator: Any) -> None:
 
 def features_of(X: Any, column: str | None) -> Any:
     """Rows without the column of ids, which was no feature, if they still have it."""
-    return X if column is None or column not in column_names(X) else _without(X, column)
+    return X if column is None or column not in column_names(X) else without_column(X, column)
 
 
 def column_names(X: Any) -> list[Any]:
@@ -146,10 +146,11 @@ def _taken_out(X: Any, column: str) -> tuple[Any, Ids]:
             f"groups={column!r} names a column, but X {has} of that name. Give a data frame "
             "with it, or an array with one id for each row."
         )
-    return _without(X, column), Ids(X[column], column, _n_rows(X))
+    return without_column(X, column), Ids(X[column], column, _n_rows(X))
 
 
-def _without(X: Any, column: str) -> Any:
+def without_column(X: Any, column: str) -> Any:
+    """A frame or mapping without one of its columns."""
     others = [name for name in column_names(X) if name != column]
     return {name: X[name] for name in others} if isinstance(X, Mapping) else X[others]
 

@@ -33,7 +33,10 @@ from hushfit.estimators._features import (
     row_profile,
     shape_values,
 )
+from hushfit.estimators._frames import as_frame, labels_of, unwrapped
+from hushfit.estimators._inference import Inference, Inferring, inference_of, require_feasible
 from hushfit.estimators._linear import (
+    clipped,
     in_original_units,
     input_names,
     no_cell_quoted,
@@ -42,14 +45,21 @@ from hushfit.estimators._linear import (
 )
 from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
-from hushfit.estimators._private_fit import private_fit, quote_for
+from hushfit.estimators._private_fit import Fit, private_fit, quote_for
 from hushfit.features import REGRESSION, FeatureMap, InputColumn, RowProfile
-from hushfit.losses import LeastSquares, Loss, Poisson, Squared
+from hushfit.losses import LeastSquares, Loss, Poisson, SaturatingSquares, Squared
 from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL2, Zero
-from hushfit.privacy import Budget, Guarantee, Relation, gaussian_mu, labels_only
+from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
-from hushfit.solvers import MAX_MATRIX_COLUMNS, SOLVERS, WhitenedLeastSquares, WhitenedPoisson
+from hushfit.solvers import (
+    MAX_MATRIX_COLUMNS,
+    SOLVERS,
+    WhitenedLeastSquares,
+    WhitenedPoisson,
+    units_needed,
+)
+from hushfit.solvers.inference import ScoreSteps
 from hushfit.unit import ROW, PrivacyUnit
 
 _CHOSEN = ("auto", "select")
@@ -58,8 +68,6 @@ _CHOSEN = ("auto", "select")
 _USUAL_ALPHA = 1e-3
 # Range of every column if none is given: that of standardised columns.
 _ASSUMED_BOUNDS = (-3.0, 3.0)
-# Number of units times the Gaussian parameter mu, below which noise hides the mean target.
-_LEAST_SIGNAL = 30.0
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,7 @@ class TargetMap(Protocol):
     def in_units_of_targets(self, coef: Vector, intercept: float) -> tuple[Vector, float]: ...
 
 
-class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
+class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator):
     """Base of the regressors, which differ in loss and penalty."""
 
     # The penalty's weight when alpha is no setting.
@@ -184,6 +192,9 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
 
     def _settled(self) -> _Settled:
         """Solver, scaling of the records and penalty, from the settings."""
+        if self.inference:
+            self._require_plain(is_linear(self.features))
+            return _Settled(ScoreSteps(), RecordScaling.BOUNDED, self._signed(Zero()))
         chosen = self._chosen_alpha()
         if self._features_are_public:
             return self._without_choice(self.solver, self._label_scaling, chosen)
@@ -239,7 +250,9 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
+            Or any table with an Arrow stream: an Arrow table, a DuckDB relation.
+        y : array of shape (n_rows,) or str
+            A text names a column of the data frame.
         groups : array of shape (n_rows,) or str, optional
             Ids: whose row each is. The privacy unit is then one person with all of their rows
             (user-level privacy). A text names a column of the data frame, which is no feature; a
@@ -252,9 +265,10 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         refuse_extras(unsupported)
         budget = Budget(self.epsilon, self.delta)
         settled = self._settled()
+        X, y = labels_of(X, y)
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
-        X, y = validated_rows(self, X, y, y_numeric=True)
+        X, y = validated_rows(self, unwrapped(X), y, y_numeric=True)
         bounds = self._bounds(X, settled.scaling)
         columns = self._columns(bounds, input_names(self))
         n_units = X.shape[0] if persons is None else persons.n_persons
@@ -275,10 +289,13 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         problem = self._problem(
             settled, n_units, X.shape[1], source.privacy_unit, scale, feature_map
         )
-        if bounded and not self._features_are_public:
+        if self.inference:
+            require_feasible(problem, budget)
+        elif bounded and not self._features_are_public:
             _warn_of_little_data(problem, budget)
         terms = self._terms(budget, settled.scaling)
         fit = private_fit(source, problem, settled.solver, terms, self.verbose)
+        self._inference = self._inferred(fit, problem, bounds, scale) if self.inference else None
         units = bounds if feature_map is None else None  # weights of mapped columns stay in theirs
         coef, intercept = in_original_units(fit.result.w, problem, units)
         self.feature_map_ = feature_map
@@ -291,6 +308,15 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         self._fitted_bounds, self._fitted_scale = bounds, scale
         self.privacy_: Guarantee = fit.guarantee
         return self
+
+    def _inferred(self, fit: Fit, problem: Problem, bounds: Any, scale: Any) -> Inference:
+        def in_units(w: Vector) -> Vector:
+            coef, intercept = in_original_units(w, problem, bounds)
+            own, constant = scale.in_units_of_targets(coef[0], float(intercept[0]))
+            return np.append(constant, own)
+
+        title = f"{type(self).__name__}, {problem.n_units} {problem.privacy_unit.plural}"
+        return inference_of(fit, problem, in_units, input_names(self), self.cov_type, title)
 
     def _columns(self, bounds: Any, names: list[str]) -> list[InputColumn]:
         """What is public about the columns."""
@@ -396,7 +422,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         array of shape (n_rows,)
         """
         check_is_fitted(self)
-        X = features_of(X, self.privacy_.unit.column)
+        X = unwrapped(features_of(as_frame(X), self.privacy_.unit.column))
         with no_cell_quoted():
             X = validate_data(
                 self,
@@ -420,7 +446,7 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
             assert not isinstance(bounds, SignedBounds)
             return self._mapped_margins(X, bounds), middle
         if bounds is not None:
-            X = _clipped(X, bounds)
+            X = clipped(X, bounds)
             middle = middle + float(self.coef_ @ bounds.origin)
         return np.asarray(X @ self.coef_ + self.intercept_), middle
 
@@ -502,27 +528,16 @@ class _PrivateRegressor(PersonSettings, RegressorMixin, BaseEstimator):
         return tags
 
 
-def _clipped(X: Any, bounds: FeatureBounds | SignedBounds) -> Any:
-    """Columns clipped to their ranges, in their own units; zeros of sparse rows stay zeros."""
-    if not issparse(X):
-        return np.clip(X, bounds.low, bounds.high)
-    values = np.clip(X.data, bounds.low[X.indices], bounds.high[X.indices])
-    return type(X)((values, X.indices, X.indptr), shape=X.shape)
-
-
 def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
     """Say before anything is spent that nothing can be learnt; from public numbers alone."""
-    if not budget.is_private:
+    needed = units_needed(budget, problem.dimension)
+    if problem.n_units >= needed:
         return
-    mu = gaussian_mu(budget.epsilon, budget.delta)
-    if problem.n_units * mu >= _LEAST_SIGNAL:
-        return
-    needed = int(np.ceil(_LEAST_SIGNAL / mu))
     warnings.warn(
-        f"{problem.n_units} {problem.privacy_unit.plural} at epsilon={budget.epsilon:g} and "
-        f"delta={budget.delta:g} are too few: noise will hide nearly everything, and predictions "
-        f"may be worse than one number for all. Use at least {needed} "
-        f"{problem.privacy_unit.plural} or a larger epsilon. Nothing has been spent yet.",
+        f"{problem.n_units} {problem.privacy_unit.plural} with {problem.n_features} columns are "
+        f"too few at epsilon={budget.epsilon:g} and delta={budget.delta:g}: noise hides most of "
+        "what they tell, and predictions may be worse than one number for all. Use at least "
+        f"{needed} {problem.privacy_unit.plural} or a larger epsilon. Nothing has been spent yet.",
         TooLittleDataWarning,
         stacklevel=3,
     )
@@ -535,7 +550,7 @@ class _PrivateLinearRegressor(_PrivateRegressor):
 
     def _loss(self, scaling: RecordScaling, scale: Any) -> Loss:
         if scaling is RecordScaling.BOUNDED:
-            return LeastSquares()
+            return LeastSquares() if self.inference else SaturatingSquares()
         low, high = (-1.0, 1.0) if scale is None else scale.mapped_range
         return LeastSquares(low, high) if self._features_are_public else Squared()
 
@@ -553,8 +568,10 @@ class _PrivateLinearRegressor(_PrivateRegressor):
 class PrivateLinearRegression(_PrivateLinearRegressor):
     """Least squares with a differential-privacy guarantee, without tuning.
 
-    How far coefficients are shrunk follows from the releases and their noise, at no cost: with a
-    large budget not at all, with a small one towards a constant.
+    Predictions are clipped to the range of the targets, and the fit takes that into account: where
+    no fitted value leaves the range, it is least squares. How far coefficients are shrunk follows
+    from the releases and their noise, at no cost: with a large budget not at all, with a small one
+    towards a constant.
 
     Parameters
     ----------
@@ -572,6 +589,14 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     features : "linear", "additive", "centred", AdditiveFeatures or FeatureMap, default="linear"
         What the model is linear in, as for `PrivateLogisticRegression`; all but the first need
         ``feature_bounds``.
+
+    inference : bool, default=False
+        Whether to estimate ordinary coefficients with standard errors, intervals and tests that
+        cover sampling and noise (``summary()``, ``conf_int()``). Needs ``feature_bounds`` and
+        enough rows; predictions are less accurate than without.
+    cov_type : {"model", "robust"}, default="model"
+        Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
+        "robust" is clustered by person.
 
     Attributes
     ----------
@@ -611,7 +636,11 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         verbose: int = 0,
         positive: bool = False,
         features: Any = "linear",
+        inference: bool = False,
+        cov_type: str = "model",
     ) -> None:
+        self.inference = inference
+        self.cov_type = cov_type
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -1006,6 +1035,14 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         What the model is linear in, as for `PrivateLogisticRegression`; all but the first need
         ``feature_bounds``.
 
+    inference : bool, default=False
+        Whether to estimate ordinary coefficients with standard errors, intervals and tests that
+        cover sampling and noise (``summary()``, ``conf_int()``). Needs ``feature_bounds`` and
+        enough rows; predictions are less accurate than without.
+    cov_type : {"model", "robust"}, default="model"
+        Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
+        "robust" is clustered by person.
+
     Attributes
     ----------
     coef_ : array of shape (n_features,)
@@ -1048,7 +1085,11 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         random_state: Any = None,
         verbose: int = 0,
         features: Any = "linear",
+        inference: bool = False,
+        cov_type: str = "model",
     ) -> None:
+        self.inference = inference
+        self.cov_type = cov_type
         self.max_count = max_count
         self.alpha = alpha
         self.epsilon = epsilon

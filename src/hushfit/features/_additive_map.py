@@ -142,6 +142,8 @@ class AdditiveMap:
     tables: Mapping[tuple[int, bool], Matrix] = field(default_factory=dict)
 
     kind: ClassVar[str] = "additive"
+    kept: ClassVar[bool] = False
+    reads_text: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         counts = tuple(int(count) for count in self.intervals)
@@ -219,6 +221,9 @@ class AdditiveMap:
             for key, table in self.tables.items()
         }
         return replace(self, tables=tables)
+
+    def leaves_sparse(self, sparse: bool) -> bool:
+        return sparse
 
     def table(self, span: Span) -> Matrix:
         """Values at the knots of the outputs of one column."""

@@ -1,8 +1,9 @@
 """What every public feature map promises."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from hushfit._typing import AnyArray, Matrix
+from hushfit._typing import AnyArray
 
 
 @runtime_checkable
@@ -33,8 +34,31 @@ class FeatureMap(Protocol):
     def rotated(self) -> bool:
         """Whether single outputs mean nothing by themselves, only several together."""
 
-    def transform(self, X: AnyArray) -> Matrix:
-        """Map the rows of an array, as a new C-ordered float64 array."""
+    @property
+    def kept(self) -> bool:
+        """Whether a row takes long to map, so that mapped rows are computed once and kept in
+        memory; other maps are applied whenever a block of rows is read.
+        """
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether columns are texts; numbers otherwise. Mapped rows of texts are kept."""
+
+    def leaves_sparse(self, sparse: bool) -> bool:
+        """Whether mapped rows are sparse, given whether rows are."""
+
+    def transform(self, X: AnyArray) -> Any:
+        """Map the rows of an array, as a new C-ordered array of floats, or a CSR matrix if it
+        leaves dense rows sparse.
+        """
 
     def transform_sparse(self, X: Any) -> Any:
-        """Map the rows of a CSR matrix with increasing indices, as a new one."""
+        """Map the rows of a CSR matrix with increasing indices, as a new one, or as an array if it
+        leaves sparse rows dense.
+        """
+
+    def output_names(self, names: Sequence[str]) -> list[str]:
+        """Names of the outputs, given those of the inputs."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, as in a model file; refused by maps that are code."""

@@ -22,7 +22,16 @@ import numpy as np
 
 from hushfit.kernels._compile import compiled
 from hushfit.kernels._prefetch import prefetch
-from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, ONE, POISSON, SOFTMAX, SQUARED, UNKNOWN
+from hushfit.kernels.codes import (
+    HUBER_HINGE,
+    LOGISTIC,
+    ONE,
+    POISSON,
+    SATURATING_SQUARES,
+    SOFTMAX,
+    SQUARED,
+    UNKNOWN,
+)
 
 # In [2**52, 2**53) neighbouring floats are 1 apart; starting in the middle leaves 2**51 units in
 # both directions.
@@ -51,6 +60,8 @@ def _slope(code, parameter, t, y):
         return min(parameter, max(-parameter, t - y))
     if code == POISSON:
         return min(parameter, math.exp(t)) - min(parameter, max(0.0, y))
+    if code == SATURATING_SQUARES:
+        return min(parameter, max(-parameter, t)) - min(parameter, max(-parameter, y))
     if code == ONE:
         return 1.0
     raise NotImplementedError(UNKNOWN)
@@ -87,6 +98,16 @@ def _dot(X, i, w):
     for j in range(X.shape[1]):
         total += X[i, j] * w[j]
     return total
+
+
+@compiled(**_ANY_ORDER)
+def _two_dots(X, i, v, w):
+    """Inner products of a row with two vectors: each value is read and converted once for both."""
+    one, other = 0.0, 0.0
+    for j in range(X.shape[1]):
+        one += X[i, j] * v[j]
+        other += X[i, j] * w[j]
+    return one, other
 
 
 @compiled(**_ANY_ORDER)
@@ -221,22 +242,45 @@ def _weigh_outputs(code, parameter, t, label, scale, cap):
 
 
 @compiled(**_STRICT)
+def _margins(X, i, unit, w, t):
+    """Write the unscaled margins of a row into ``t``. An output always takes the same machine code,
+    so that a margin depends on its row alone.
+    """
+    outputs, last = w.shape[0], w.shape[1] - 1
+    for o in range(0, outputs - 1, 2):
+        t[o], t[o + 1] = _two_dots(X, i, w[o], w[o + 1])
+    if outputs % 2:
+        t[outputs - 1] = _dot(X, i, w[outputs - 1])
+    for o in range(outputs):
+        t[o] += unit * w[o, last]
+
+
+@compiled(**_STRICT)
 def vector_dense(X, rows, y, scale, shares, caps, unit, w, code, parameter, grid, total):
     """As ``scalar_dense`` for a loss with several outputs: ``w`` and ``total`` are (outputs,
     columns + 1).
     """
-    outputs, last = w.shape[0], w.shape[1] - 1
+    outputs = w.shape[0]
     t = np.empty(outputs)
+    chosen = np.empty(_CHUNK, np.int64)
+    weights = np.empty((outputs, _CHUNK))
     total[:] = ROUNDER * grid
-    for k in range(_count(X.shape[0], rows)):
-        i = _pick(rows, k)
-        if scale[i] == 0.0:
-            continue
+    count = _count(X.shape[0], rows)
+    k = 0
+    while k < count:
+        filled = 0
+        stop = min(k + _CHUNK, count)
+        for q in range(k, stop):
+            i = _pick(rows, q)
+            if scale[i] != 0.0:
+                _margins(X, i, unit, w, t)
+                _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _own(caps, i))
+                chosen[filled] = i
+                weights[:, filled] = _own(shares, i) * t
+                filled += 1
         for o in range(outputs):
-            t[o] = _dot(X, i, w[o]) + unit * w[o, last]
-        _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _own(caps, i))
-        for o in range(outputs):
-            _add(X, i, _own(shares, i) * t[o], unit, total[o])
+            _add_chunk(X, chosen, weights[o], filled, unit, total[o])
+        k = stop
     total -= ROUNDER * grid
 
 

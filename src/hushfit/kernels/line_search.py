@@ -12,7 +12,15 @@ import math
 import numpy as np
 
 from hushfit.kernels._compile import compiled
-from hushfit.kernels.codes import HUBER_HINGE, LOGISTIC, POISSON, SOFTMAX, SQUARED, UNKNOWN
+from hushfit.kernels.codes import (
+    HUBER_HINGE,
+    LOGISTIC,
+    POISSON,
+    SATURATING_SQUARES,
+    SOFTMAX,
+    SQUARED,
+    UNKNOWN,
+)
 from hushfit.kernels.gradient import _STRICT, ROUNDER, _count, _dot, _dot_sparse, _own, _pick
 
 
@@ -35,6 +43,10 @@ def _value(code, parameter, t, y):
         count = min(parameter, max(0.0, y))
         rest = count * math.log(count) - count if count > 0.0 else 0.0
         return max(0.0, rate - count * t + rest)
+    if code == SATURATING_SQUARES:
+        inside = min(parameter, max(-parameter, t))
+        miss = inside - min(parameter, max(-parameter, y))
+        return 0.5 * miss * miss + miss * (t - inside)
     raise NotImplementedError(UNKNOWN)
 
 

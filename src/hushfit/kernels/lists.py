@@ -114,17 +114,35 @@ def list_sizes(X, starts, first, last, unit, out):
 
 
 @compiled(**_STRICT)
+def _ordered_dot(a, b):
+    """Inner product in one fixed order, with four sums that run at the same time."""
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    k = 0
+    while k + 4 <= len(a):
+        first += a[k] * b[k]
+        second += a[k + 1] * b[k + 1]
+        third += a[k + 2] * b[k + 2]
+        fourth += a[k + 3] * b[k + 3]
+        k += 4
+    while k < len(a):
+        first += a[k] * b[k]
+        k += 1
+    return (first + second) + (third + fourth)
+
+
+@compiled(**_STRICT)
 def _length(g):
     """Euclidean norm, to relative precision for short vectors too; not finite if an entry, or the
     square of the norm, is not.
     """
-    total, largest = 0.0, 0.0
-    for k in range(len(g)):
-        total += g[k] * g[k]
-        largest = max(largest, abs(g[k]))
-    if largest == 0.0 or not total <= _LEAST_SQUARE:  # the usual one, infinity or nan
+    total = _ordered_dot(g, g)
+    if not total <= _LEAST_SQUARE:  # the usual one, infinity or nan
         return math.sqrt(total)
-    total = 0.0  # squares underflowed: a short vector must not look like none
+    largest, total = 0.0, 0.0  # squares underflowed: a short vector must not look like none
+    for k in range(len(g)):
+        largest = max(largest, abs(g[k]))
+    if largest == 0.0:
+        return 0.0
     for k in range(len(g)):
         total += (g[k] / largest) ** 2
     return largest * math.sqrt(total)
@@ -360,20 +378,36 @@ def _residual(n, scores, y, code, depth, target, u, r):
 
 
 @compiled(**_STRICT)
-def _ordered_dot(a, b):
-    """Inner product in one fixed order, with four sums that run at the same time."""
-    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
-    k = 0
-    while k + 4 <= len(a):
-        first += a[k] * b[k]
-        second += a[k + 1] * b[k + 1]
-        third += a[k + 2] * b[k + 2]
-        fourth += a[k + 3] * b[k + 3]
+def _add_scaled(value, row, total):
+    """Add a multiple of a row; rows as arguments of their own are what vectorises."""
+    for h in range(len(total)):
+        total[h] += value * row[h]
+
+
+@compiled(**_STRICT)
+def _add_four(a, b, c, d, first, second, third, fourth, total):
+    """Add multiples of four rows, one after the other, with a quarter of the reads and writes."""
+    for h in range(len(total)):
+        total[h] = (((total[h] + a * first[h]) + b * second[h]) + c * third[h]) + d * fourth[h]
+
+
+@compiled(**_STRICT)
+def _add_product(values, rows, total):
+    """Add the sum of multiples of rows to ``total``, in the order of the rows."""
+    k, v, r = 0, values, rows
+    while k + 4 <= len(v):
+        _add_four(v[k], v[k + 1], v[k + 2], v[k + 3], r[k], r[k + 1], r[k + 2], r[k + 3], total)
         k += 4
-    while k < len(a):
-        first += a[k] * b[k]
+    while k < len(v):
+        _add_scaled(v[k], r[k], total)
         k += 1
-    return (first + second) + (third + fourth)
+
+
+@compiled(**_STRICT)
+def _layers(theta, d, hidden):
+    """Inner weights, thresholds and outer weights of a network, as views."""
+    inner, outer = d * hidden, (d + 1) * hidden
+    return theta[:inner].reshape(d, hidden), theta[inner:outer], theta[outer:]
 
 
 @compiled(**_STRICT)
@@ -384,16 +418,13 @@ def _scores_of(n, F, theta, hidden, units, scores):
         for i in range(n):
             scores[i] = _ordered_dot(F[i], theta)
         return
+    inner, thresholds, outer = _layers(theta, d, hidden)
     for i in range(n):
-        for h in range(hidden):
-            units[i, h] = theta[d * hidden + h]
-        for k in range(d):
-            value = F[i, k]
-            for h in range(hidden):
-                units[i, h] += value * theta[k * hidden + h]
+        units[i] = thresholds
+        _add_product(F[i], inner, units[i])
         score = 0.0
         for h in range(hidden):
-            score += max(units[i, h], 0.0) * theta[(d + 1) * hidden + h]
+            score += max(units[i, h], 0.0) * outer[h]
         scores[i] = score
 
 
@@ -408,7 +439,9 @@ def list_scores(F, theta, hidden, units, scores):
 
 @compiled(**_STRICT)
 def _backward(n, F, theta, hidden, units, r, g):
-    """Gradient of the list: the sum of r_i times the derivative of the score by the weights."""
+    """Gradient of the list: the sum of r_i times the derivative of the score by the weights.
+    ``F`` and ``units`` are overwritten.
+    """
     d = F.shape[1]
     g[:] = 0.0
     if hidden == 0:
@@ -416,17 +449,21 @@ def _backward(n, F, theta, hidden, units, r, g):
             for k in range(d):
                 g[k] += r[i] * F[i, k]
         return
+    outer = _layers(theta, d, hidden)[2]
+    by_inner, by_threshold, by_outer = _layers(g, d, hidden)
+    used = 0  # documents with a residual, moved to the front
     for i in range(n):
         if r[i] != 0.0:
+            own, slopes = units[i], units[used]
             for h in range(hidden):
-                active = units[i, h] > 0.0
-                g[(d + 1) * hidden + h] += r[i] * units[i, h] if active else 0.0
-                units[i, h] = r[i] * theta[(d + 1) * hidden + h] if active else 0.0
-                g[d * hidden + h] += units[i, h]
-            for k in range(d):
-                value = F[i, k]
-                for h in range(hidden):
-                    g[k * hidden + h] += value * units[i, h]
+                active = own[h] > 0.0
+                by_outer[h] += r[i] * own[h] if active else 0.0
+                slopes[h] = r[i] * outer[h] if active else 0.0
+                by_threshold[h] += slopes[h]
+            F[used] = F[i]
+            used += 1
+    for k in range(d):
+        _add_product(F[:used, k], units[:used], by_inner[k])
 
 
 @compiled(**_STRICT)

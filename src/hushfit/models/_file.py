@@ -14,26 +14,49 @@ import numpy as np
 
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import PrivateLinearSVC, PrivateLogisticRegression
-from hushfit.features import AdditiveMap, KnotMasses, RowProfile
+from hushfit.estimators import (
+    PredictionRanges,
+    PrivateElasticNet,
+    PrivateHuberRegressor,
+    PrivateLasso,
+    PrivateLinearRegression,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivatePoissonRegressor,
+    PrivateRidge,
+)
+from hushfit.features import AdditiveMap, FeatureMap, KnotMasses, RowProfile, stored_map
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.unit import WEIGHTINGS
 
 FORMAT = "hushfit-model"
 VERSION = 1
-_KINDS: dict[str, Any] = {
+_CLASSIFIERS: dict[str, Any] = {
     "logistic-regression": PrivateLogisticRegression,
     "linear-svc": PrivateLinearSVC,
 }
+_REGRESSORS: dict[str, Any] = {
+    "linear-regression": PrivateLinearRegression,
+    "ridge": PrivateRidge,
+    "lasso": PrivateLasso,
+    "elastic-net": PrivateElasticNet,
+    "huber-regressor": PrivateHuberRegressor,
+    "poisson-regressor": PrivatePoissonRegressor,
+}
+_KINDS = _CLASSIFIERS | _REGRESSORS
 _SETTINGS = (
     *("epsilon", "delta", "adjacency", "penalty", "alpha", "l1_ratio", "solver"),
     *("feature_bounds", "fit_intercept", "nonfinite"),
 )
 # Older files lack these, and have the defaults.
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
-# Only files of additive models have these: the map that rows go through, and where they lie.
+# Parameters of regressors that are about a run and not about the model.
+_OF_A_RUN = {"ledger", "random_state", "verbose", "inference", "cov_type"}
+# Only files of models with a feature map have these: the map, and where the rows lie on it.
 _MAP_FIELDS = ("feature_map", "row_profile")
+# Only files of regressors have this: what columns and predictions are clipped to.
+_RANGE_FIELD = "ranges"
 # Types of a setting in a file; objects were replaced by their description when it was written.
 _SETTING_TYPES: dict[str, Any] = {
     "penalty": str | None,
@@ -45,6 +68,10 @@ _SETTING_TYPES: dict[str, Any] = {
     "nonfinite": str,
     "person_weight": str,
     "rows_per_person": int | None,
+    "target_bounds": list | None,
+    "max_count": int | float,
+    "positive": bool,
+    "threshold": int | float,
 }
 _FIELDS = (
     *(
@@ -149,19 +176,25 @@ def model_json(model: Model) -> tuple[str, str]:
     kind = next((kind for kind, cls in _KINDS.items() if type(fitted) is cls), None)
     if kind is None or not hasattr(fitted, "coef_"):
         raise InvalidArgument(
-            f"{type(fitted).__name__} is not a fitted hushfit classifier. Fit one, then save it."
+            f"{type(fitted).__name__} is not a fitted hushfit classifier or regressor. Fit one, "
+            "then save it. In place of a pipeline with PublicFeatures, save a model that has the "
+            "map itself: features=..., feature_bounds=...."
         )
+    if fitted.inference:
+        raise InvalidArgument(
+            "models with inference=True are not written to files: their records keep their "
+            "lengths. Keep summary() and privacy_, or fit without inference."
+        )
+    coef, intercept = model.weights
     contents: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "settings": {
-            name: _plain(getattr(fitted, name)) for name in (*_SETTINGS, *_PERSON_SETTINGS)
-        },
-        "classes": fitted.classes_.tolist(),
+        "settings": {name: _plain(getattr(fitted, name)) for name in _stored_settings(kind)},
+        "classes": model.classes,
         "features": model.feature_names,
-        "coef": fitted.coef_.tolist(),
-        "intercept": fitted.intercept_.tolist(),
+        "coef": coef.tolist(),
+        "intercept": intercept.tolist(),
         "standard_error": None if model.standard_error is None else model.standard_error.tolist(),
         "steps": int(fitted.n_iter_),
         "schema": None if model.schema is None else model.schema.to_dict(),
@@ -169,9 +202,24 @@ def model_json(model: Model) -> tuple[str, str]:
         "receipt": None if model.receipt is None else asdict(model.receipt),
         "provenance": asdict(model.provenance),
         **_described_map(fitted),
+        **({_RANGE_FIELD: _described_ranges(fitted)} if kind in _REGRESSORS else {}),
     }
     digest = _digest(contents)
     return json.dumps({**contents, "hash": digest}, indent=1, allow_nan=False) + "\n", digest
+
+
+def _stored_settings(kind: str) -> list[str]:
+    """Names of the settings that a file of this kind has."""
+    if kind in _CLASSIFIERS:
+        return [*_SETTINGS, *_PERSON_SETTINGS]
+    return sorted(set(_REGRESSORS[kind]().get_params()) - _OF_A_RUN)
+
+
+def _described_ranges(fitted: Any) -> dict[str, Any]:
+    """What a regressor clips columns and predictions to, as plain values."""
+    found = PredictionRanges.of(fitted)
+    columns = None if found.low is None else [*map(_plain, (found.low, found.high, found.origin))]
+    return {"target": list(found.target), "columns": columns}
 
 
 def _described_map(fitted: Any) -> dict[str, Any]:
@@ -179,11 +227,6 @@ def _described_map(fitted: Any) -> dict[str, Any]:
     feature_map = fitted.feature_map_
     if feature_map is None:
         return {}
-    if not isinstance(feature_map, AdditiveMap):
-        raise InvalidArgument(
-            f"the feature map {type(feature_map).__name__} cannot be written to a model file. Save "
-            "the coefficients yourself, with the map."
-        )
     return {"feature_map": feature_map.to_dict(), "row_profile": fitted.row_profile_.to_dict()}
 
 
@@ -221,7 +264,7 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
             f"{VERSION}. Use the hushfit "
             "that wrote it, or a newer one."
         )
-    if set(contents) not in ({*_FIELDS}, {*_FIELDS, *_MAP_FIELDS}):
+    if set(contents) not in _field_sets(contents.get("kind") in _REGRESSORS):
         odd = sorted(set(contents) ^ set(_FIELDS))
         raise InvalidArgument(
             f"the model file has missing or unknown fields {odd}. Use what save_model wrote, "
@@ -242,6 +285,12 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
         raise InvalidArgument(
             f"the model file has a field of the wrong type ({type(error).__name__})."
         ) from None
+
+
+def _field_sets(regressor: bool) -> list[set[str]]:
+    """The fields that a file may have: without a feature map, or with one."""
+    always = {*_FIELDS, _RANGE_FIELD} if regressor else {*_FIELDS}
+    return [always, {*always, *_MAP_FIELDS}]
 
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
@@ -313,7 +362,7 @@ def _model(contents: dict[str, Any]) -> Model:
             f"the model file has kind={kind!r}. Known kinds: {', '.join(_KINDS)}."
         )
     schema = None if contents["schema"] is None else Schema.from_dict(contents["schema"])
-    estimator = _estimator(_KINDS[kind], contents)
+    estimator = _estimator(kind, contents)
     features = contents["features"]
     if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
         raise InvalidArgument("the features of the model file are not a list of names.")
@@ -323,6 +372,8 @@ def _model(contents: dict[str, Any]) -> Model:
         raise InvalidArgument(
             "the features, coefficients and schema of the model file do not belong together."
         )
+    if schema is None and features != [f"x{j}" for j in range(len(features))]:
+        estimator.feature_names_in_ = np.array(features, dtype=object)
     return Model(
         estimator,
         schema,
@@ -332,26 +383,17 @@ def _model(contents: dict[str, Any]) -> Model:
     )
 
 
-def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
+def _estimator(kind: str, contents: dict[str, Any]) -> Any:
     settings = contents["settings"]
-    if not isinstance(settings, dict) or not _complete(settings):
+    if not isinstance(settings, dict) or not _complete(settings, kind):
         raise InvalidArgument(
             "the settings of the model file are incomplete. Use what save_model wrote, unedited."
         )
-    classes = contents["classes"]
-    if not isinstance(classes, list) or len(classes) < 2 or not _one_type(classes):
-        raise InvalidArgument(
-            "the classes of the model file are not a list of at least two labels of one type."
-        )
-    fitted = cls(**_settings(settings), classes=classes)
-    outputs = 1 if len(classes) == 2 else len(classes)
-    fitted.coef_ = _numbers(contents["coef"], "coef", outputs, None)
-    fitted.intercept_ = _numbers([contents["intercept"]], "intercept", 1, outputs)[0]
-    fitted.classes_ = np.array(classes)
+    fitted = (_classifier if kind in _CLASSIFIERS else _regressor)(kind, contents)
     fitted.feature_map_, fitted.row_profile_ = _feature_map(contents)
     if fitted.feature_map_ is not None:
-        fitted.set_params(features=fitted.feature_map_.kind)
-    weights = fitted.coef_.shape[1]
+        fitted.set_params(features=_setting_of(fitted.feature_map_))
+    weights = fitted.coef_.shape[-1]
     outputs_of_map = weights if fitted.feature_map_ is None else fitted.feature_map_.n_outputs
     if outputs_of_map != weights:
         raise InvalidArgument(
@@ -367,14 +409,54 @@ def _estimator(cls: Any, contents: dict[str, Any]) -> Any:
     return fitted
 
 
-def _feature_map(contents: dict[str, Any]) -> tuple[AdditiveMap | None, RowProfile]:
+def _classifier(kind: str, contents: dict[str, Any]) -> Any:
+    classes = contents["classes"]
+    if not isinstance(classes, list) or len(classes) < 2 or not _one_type(classes):
+        raise InvalidArgument(
+            "the classes of the model file are not a list of at least two labels of one type."
+        )
+    fitted = _CLASSIFIERS[kind](**_settings(contents["settings"]), classes=classes)
+    outputs = 1 if len(classes) == 2 else len(classes)
+    fitted.coef_ = _numbers(contents["coef"], "coef", outputs, None)
+    fitted.intercept_ = _numbers([contents["intercept"]], "intercept", 1, outputs)[0]
+    fitted.classes_ = np.array(classes)
+    return fitted
+
+
+def _regressor(kind: str, contents: dict[str, Any]) -> Any:
+    if contents["classes"] != []:
+        raise InvalidArgument("the model file is of a regressor, and has classes.")
+    fitted = _REGRESSORS[kind](**_settings(contents["settings"]))
+    fitted.coef_ = _numbers(contents["coef"], "coef", 1, None)[0]
+    fitted.intercept_ = float(_numbers([contents["intercept"]], "intercept", 1, 1)[0, 0])
+    _ranges(contents[_RANGE_FIELD], len(fitted.coef_)).restore(fitted)
+    return fitted
+
+
+def _ranges(described: dict[str, Any], n_columns: int) -> PredictionRanges:
+    low, high = _numbers([described["target"]], "ranges", 1, 2)[0].tolist()
+    columns = described["columns"]
+    if set(described) != {"target", "columns"} or not low < high:
+        raise InvalidArgument("the ranges of the model file are not those of target and columns.")
+    if columns is None:
+        return PredictionRanges((low, high))
+    return PredictionRanges((low, high), *_numbers(columns, "ranges", 3, n_columns))
+
+
+def _setting_of(feature_map: FeatureMap) -> Any:
+    """What ``features`` is of a model with a map: a further fit chooses its own knots."""
+    return feature_map.kind if isinstance(feature_map, AdditiveMap) else feature_map
+
+
+def _feature_map(contents: dict[str, Any]) -> tuple[FeatureMap | None, RowProfile]:
     """The feature map and where the rows lie on it, if the file has them."""
     if "feature_map" not in contents:
         return None, RowProfile()
-    made, masses = AdditiveMap.from_dict(contents["feature_map"]), {}
+    made, masses = stored_map(contents["feature_map"]), {}
     described = contents["row_profile"]
+    intervals = made.intervals if isinstance(made, AdditiveMap) else ()
     for column, found in described["masses"].items():
-        knots = made.intervals[int(column)] + 1
+        knots = intervals[int(column)] + 1
         masses[int(column)] = KnotMasses(
             _numbers([found["masses"]], "row_profile", 1, knots)[0],
             _numbers([found["noise"]], "row_profile", 1, knots)[0],
@@ -385,8 +467,10 @@ def _feature_map(contents: dict[str, Any]) -> tuple[AdditiveMap | None, RowProfi
     return made, RowProfile(length, masses)
 
 
-def _complete(settings: dict[str, Any]) -> bool:
+def _complete(settings: dict[str, Any], kind: str) -> bool:
     """Whether all settings are there and no other, those of persons together or not at all."""
+    if kind in _REGRESSORS:
+        return set(settings) == set(_stored_settings(kind))
     return set(settings) in (set(_SETTINGS), {*_SETTINGS, *_PERSON_SETTINGS})
 
 
@@ -436,7 +520,7 @@ def _numbers(value: Any, name: str, rows: int, columns: int | None) -> Any:
 def _standard_error(value: Any, estimator: Any) -> Any:
     if value is None:
         return None
-    outputs, features = estimator.coef_.shape
+    outputs, features = np.atleast_2d(estimator.coef_).shape
     return _numbers(value, "standard_error", outputs, features + 1)
 
 

@@ -6,24 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from hushfit._typing import Matrix
 from hushfit.data.schema import CategoricalColumn, Schema, SchemaFile, schema_hash
 from hushfit.data.tables import CodedRows
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import Prepared, private_fit
-from hushfit.features import FeatureMap
+from hushfit.estimators import Fit, Prepared, fit_encoded, private_fit
+from hushfit.features import AdditiveMap, FeatureMap
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._standard_errors import noise_standard_errors
-from hushfit.privacy import Budget, Ledger, Receipt, labels_only
+from hushfit.privacy import Budget, Ledger, Receipt, Relation, labels_only
 from hushfit.privacy.ledger import DiskAccount
 from hushfit.release import Randomness, Terms
 
 
 def with_sorted_classes(schema: Schema) -> Schema:
-    """The schema with its classes in the order that estimators use."""
+    """The schema with its classes in the order that estimators use; grades keep their own."""
+    if schema.target is None:
+        raise InvalidArgument("the schema needs a [target]: the column to predict. Add it.")
     if not isinstance(schema.target, CategoricalColumn):
-        raise InvalidArgument(
-            "the schema needs a categorical [target]: the classes to predict. Add it."
-        )
+        return schema
     return replace(
         schema, target=replace(schema.target, categories=tuple(sorted(schema.target.categories)))
     )
@@ -40,8 +41,9 @@ def fit_rows(
 
     Parameters
     ----------
-    estimator : PrivateLogisticRegression or PrivateLinearSVC
-        Not fitted; its settings are used.
+    estimator : classifier or regressor
+        Not fitted; its settings are used. A classifier for classes, a regressor, with the range of
+        the target, for numbers, counts and grades.
     rows : CodedRows
         Packed with the schema of ``file``.
     file : SchemaFile
@@ -57,31 +59,59 @@ def fit_rows(
     record : callable
         Takes the hash of the model file and records it in the ledger.
     """
-    schema, classes = file.schema, list(rows.target.categories)
+    relation = Relation.parse(estimator.adjacency)
+    if labels_only(relation) is not rows.keep_unlabelled:
+        raise InvalidArgument(
+            f"the rows were packed with keep_unlabelled={rows.keep_unlabelled}, which does not "
+            f"suit adjacency={str(relation)!r}. Nothing was spent. Pack them for it."
+        )
+    fitted = _fit_classes if rows.classes else _fit_numbers
+    fit, errors = fitted(estimator, rows, file, ledger)
+    paid, record = paid_receipt(ledger, fit.receipt)
+    provenance = Provenance.now(command, schema_hash(file.schema))
+    return Model(estimator, file.schema, errors, paid, provenance), record
+
+
+def _fit_classes(
+    estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
+) -> tuple[Fit, Matrix | None]:
+    """Fit a classifier; returns standard errors too."""
+    schema, classes = file.schema, list(rows.classes)
     if schema.features != "linear" and estimator.features == "linear":
         estimator.set_params(features=schema.features)
     columns, n_columns = schema.inputs, rows.n_features
     feature_map = estimator.feature_map(rows.n_units, columns)
+    if not isinstance(feature_map, AdditiveMap | None):
+        raise InvalidArgument(
+            f"a table with a schema takes features='additive', not {type(feature_map).__name__}. "
+            "Nothing was spent. Fit arrays with this map in Python."
+        )
     source = rows if feature_map is None else rows.mapped(feature_map)
     problem = estimator.problem(
         rows.n_units, n_columns, len(classes), rows.privacy_unit, feature_map
     )
-    if labels_only(problem.relation) is not rows.keep_unlabelled:
-        raise InvalidArgument(
-            f"the rows were packed with keep_unlabelled={rows.keep_unlabelled}, which does not "
-            f"suit adjacency={str(problem.relation)!r}. Nothing was spent. Pack them for it."
-        )
-    budget = Budget(estimator.epsilon, estimator.delta)
-    randomness = Randomness.of(estimator.random_state)
-    label = type(estimator).__name__
-    notes = _notes(file, rows.keep_unlabelled)
-    terms = Terms(budget, label, randomness, ledger, _public(file, feature_map), notes)
+    terms = _terms(estimator, file, ledger, _public(file, feature_map), _class_note(rows))
     fit = private_fit(source, problem, estimator.solver, terms, estimator.verbose)
     prepared = Prepared(source, problem, np.array(classes), None, feature_map, tuple(columns))
     estimator.accept(fit.result, fit.guarantee, prepared, fit.transcript)
-    paid, record = paid_receipt(ledger, fit.receipt)
-    provenance = Provenance.now(command, schema_hash(schema))
-    return Model(estimator, schema, noise_standard_errors(fit, problem), paid, provenance), record
+    return fit, noise_standard_errors(fit, problem)
+
+
+def _fit_numbers(
+    estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
+) -> tuple[Fit, Matrix | None]:
+    """Fit a regressor; no standard errors of its weights are known."""
+    terms = _terms(estimator, file, ledger, _public(file, None), _number_note(rows))
+    return fit_encoded(estimator, rows, terms)[0], None
+
+
+def _terms(
+    estimator: Any, file: SchemaFile, ledger: Ledger | None, public: tuple[str, ...], note: str
+) -> Terms:
+    budget = Budget(estimator.epsilon, estimator.delta)
+    randomness = Randomness.of(estimator.random_state)
+    notes = (note, *_draft_notes(file))
+    return Terms(budget, type(estimator).__name__, randomness, ledger, public, notes)
 
 
 def paid_receipt(
@@ -98,8 +128,9 @@ def paid_receipt(
 
 
 def _public(file: SchemaFile, feature_map: FeatureMap | None) -> tuple[str, ...]:
+    what = "classes" if isinstance(file.schema.target, CategoricalColumn) else "target's range"
     stated = (
-        "the classes, the columns, and the range or vocabulary of every column, as the schema "
+        f"the {what}, the columns, and the range or vocabulary of every column, as the schema "
         "states them"
     )
     if file.schema.person is not None:
@@ -114,16 +145,26 @@ def _public(file: SchemaFile, feature_map: FeatureMap | None) -> tuple[str, ...]
     )
 
 
-def _notes(file: SchemaFile, unlabelled_kept: bool) -> tuple[str, ...]:
-    counts = "as halfway between the classes" if unlabelled_kept else "as the zero record"
-    notes = [
+def _class_note(rows: CodedRows) -> str:
+    counts = "as halfway between the classes" if rows.keep_unlabelled else "as the zero record"
+    return (
         "Records are scaled to unit length; one whose label is not among the classes counts "
-        f"{counts}.",
-    ]
-    if file.unconfirmed:
-        notes.append(
-            f"--accept-draft was given: {len(file.unconfirmed)} values of the schema were read "
-            "from the rows, outside the "
-            "guarantee."
-        )
-    return tuple(notes)
+        f"{counts}."
+    )
+
+
+def _number_note(rows: CodedRows) -> str:
+    counts = "at the middle of the range" if rows.keep_unlabelled else "as the zero record"
+    return (
+        "Columns and target are clipped to their public ranges; a record whose target is missing "
+        f"or no number counts {counts}."
+    )
+
+
+def _draft_notes(file: SchemaFile) -> tuple[str, ...]:
+    if not file.unconfirmed:
+        return ()
+    return (
+        f"--accept-draft was given: {len(file.unconfirmed)} values of the schema were read from "
+        "the rows, outside the guarantee.",
+    )

@@ -7,10 +7,11 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
-from hushfit._typing import AnyArray, Matrix
+from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit._version import __version__
-from hushfit.data.schema import Schema, encode
+from hushfit.data.schema import OrdinalTarget, Schema, encode
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Guarantee
 
@@ -79,7 +80,7 @@ class Model:
 
     Parameters
     ----------
-    estimator : PrivateLogisticRegression or PrivateLinearSVC
+    estimator : classifier or regressor
         Fitted.
     schema : Schema, optional
         How tables are encoded; without one, the model takes arrays only.
@@ -103,9 +104,19 @@ class Model:
 
     @property
     def classes(self) -> list[Any]:
-        """The classes that it predicts."""
-        classes: list[Any] = self.estimator.classes_.tolist()
+        """The classes that it predicts; none if it predicts numbers."""
+        classes: list[Any] = self.estimator.classes_.tolist() if self.predicts_classes else []
         return classes
+
+    @property
+    def predicts_classes(self) -> bool:
+        """Whether it predicts classes, and not numbers, counts or grades."""
+        return bool(is_classifier(self.estimator))
+
+    @property
+    def weights(self) -> tuple[Matrix, Vector]:
+        """Coefficients of shape (n_outputs, n_weights), and intercepts."""
+        return np.atleast_2d(self.estimator.coef_), np.atleast_1d(self.estimator.intercept_)
 
     @property
     def feature_names(self) -> list[str]:
@@ -124,7 +135,7 @@ class Model:
         return names if made is None else list(made.output_names(names))
 
     def predict(self, table: Any) -> AnyArray:
-        """The most likely label of each row of a table.
+        """The most likely label of each row of a table, or its predicted number or grade.
 
         Parameters
         ----------
@@ -135,7 +146,23 @@ class Model:
         -------
         array of shape (n_rows,)
         """
-        return np.asarray(self.estimator.predict(self._features(table)))
+        return self.labelled(self.estimator.predict(self._features(table)))
+
+    def labelled(self, predictions: AnyArray) -> AnyArray:
+        """Predictions of the estimator in terms of the target: positions as grades.
+
+        Parameters
+        ----------
+        predictions : array of shape (n_rows,)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
+        target = None if self.schema is None else self.schema.target
+        if isinstance(target, OrdinalTarget):
+            return target.nearest(predictions)
+        return np.asarray(predictions)
 
     def predict_proba(self, table: Any) -> Matrix:
         """The probability of each class for each row of a table.
@@ -152,11 +179,11 @@ class Model:
         Raises
         ------
         InvalidArgument
-            If the model gives no probabilities, as a support vector machine does not.
+            If the model gives no probabilities, as support vector machines and regressors do not.
         """
         if not hasattr(self.estimator, "predict_proba"):
             raise InvalidArgument(
-                f"{type(self.estimator).__name__} gives labels but no probabilities. Use predict."
+                f"{type(self.estimator).__name__} gives no probabilities. Use predict."
             )
         return np.asarray(self.estimator.predict_proba(self._features(table)))
 

@@ -11,7 +11,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from hushfit.data import FeatureBounds
+from hushfit.data.schema import OrdinalTarget
 from hushfit.errors import InvalidArgument
+from hushfit.estimators import PredictionRanges, PrivatePoissonRegressor
 from hushfit.features import AdditiveMap
 from hushfit.models._model import Model
 
@@ -32,23 +34,27 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
     -----
     The input ``X`` has one float column for each of ``model.feature_names``. The outputs are
     ``margins`` of shape (n, 1) for two classes or (n, classes), and for a model with probabilities
-    ``probabilities`` of shape (n, classes). The graph includes bounds and the map of an additive
-    model. The guarantee is stored as metadata.
+    ``probabilities`` of shape (n, classes); of a model of numbers, ``predictions`` of shape (n, 1),
+    inside the public range (of grades, their positions). The graph includes bounds and the map of
+    an additive model. The guarantee is stored as metadata.
     """
     fitted = model.estimator
-    nodes, constants = _margins(fitted)
-    outputs = ["margins"]
-    if hasattr(fitted, "predict_proba"):
-        nodes += _probabilities(len(model.classes))
-        outputs.append("probabilities")
-    width = {"margins": len(fitted.coef_), "probabilities": len(model.classes)}
+    if model.predicts_classes:
+        nodes, constants = _margins(fitted)
+        outputs = {"margins": len(fitted.coef_)}
+        if hasattr(fitted, "predict_proba"):
+            nodes += _probabilities(len(model.classes))
+            outputs["probabilities"] = len(model.classes)
+    else:
+        nodes, constants = _predictions(fitted)
+        outputs = {"predictions": 1}
     graph = helper.make_graph(
         nodes,
         "hushfit",
         [helper.make_tensor_value_info("X", TensorProto.FLOAT, ["n", int(fitted.n_features_in_)])],
         [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width[name]])
-            for name in outputs
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width])
+            for name, width in outputs.items()
         ],
         [
             numpy_helper.from_array(np.asarray(value, dtype=np.float32), name)
@@ -56,14 +62,57 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
         ],
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=9)
-    metadata = {
+    helper.set_model_props(made, _metadata(model))
+    onnx.checker.check_model(made)
+    Path(path).write_bytes(made.SerializeToString())
+
+
+def _metadata(model: Model) -> dict[str, str]:
+    target = None if model.schema is None else model.schema.target
+    grades = target.categories if isinstance(target, OrdinalTarget) else ()
+    return {
         "guarantee": model.guarantee.to_json(),
         "classes": repr(model.classes),
         "features": repr(model.feature_names),
+        **({"grades": repr(list(grades))} if grades else {}),
     }
-    helper.set_model_props(made, metadata)
-    onnx.checker.check_model(made)
-    Path(path).write_bytes(made.SerializeToString())
+
+
+def _predictions(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Clipped columns, a product, for counts the exponential, and the range of the target."""
+    if fitted.feature_map_ is not None:
+        raise InvalidArgument(
+            "an additive model of numbers has no form in ONNX yet. Fit it with features='linear', "
+            "or predict from Python."
+        )
+    ranges, nodes, record = PredictionRanges.of(fitted), [], "X"
+    low, high = ranges.target
+    constants: dict[str, Any] = {
+        "coef": fitted.coef_[:, None],
+        "intercept": [[fitted.intercept_]],
+        "lowest": [[low]],
+        "highest": [[high]],
+    }
+    if ranges.low is not None and ranges.high is not None:
+        constants |= {"low": ranges.low[None], "high": ranges.high[None]}
+        nodes += [
+            helper.make_node("Max", ["X", "low"], ["raised"]),
+            helper.make_node("Min", ["raised", "high"], ["clipped"]),
+        ]
+        record = "clipped"
+    nodes += [
+        helper.make_node("MatMul", [record, "coef"], ["product"]),
+        helper.make_node("Add", ["product", "intercept"], ["sum"]),
+    ]
+    mean = "sum"
+    if isinstance(fitted, PrivatePoissonRegressor):
+        nodes.append(helper.make_node("Exp", ["sum"], ["rate"]))
+        mean = "rate"
+    nodes += [
+        helper.make_node("Max", [mean, "lowest"], ["above"]),
+        helper.make_node("Min", ["above", "highest"], ["predictions"]),
+    ]
+    return nodes, constants
 
 
 def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:

@@ -11,6 +11,7 @@ private_parts               The parts that pay, by their names in ``set_params``
 refuse_choices_by_rows      Refuse a column transformer whose columns or layout the rows would
                             decide
 refuse_unused_settings_of   Refuse weights for the rows of a person, in any part, without ids
+PublicFeatures              Rows through a public feature map: images, texts, frozen networks
 PrivatePipeline             A scikit-learn pipeline with one privacy budget for preprocessing and
                             model together
 pipeline_guarantee          One guarantee for a fitted scikit-learn pipeline whose steps were
@@ -33,6 +34,7 @@ from hushfit.preprocessing._parts import (
     refuse_unused_settings_of,
 )
 from hushfit.preprocessing._pipeline import PrivatePipeline, pipeline_guarantee
+from hushfit.preprocessing._public_features import PublicFeatures
 from hushfit.preprocessing._quantile_scaler import LOOKS, PrivateQuantileScaler, spreads_of
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "BoundedScaler",
     "PrivatePipeline",
     "PrivateQuantileScaler",
+    "PublicFeatures",
     "SchemaEncoder",
     "fitted_with",
     "is_private",

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hushfit.data import FeatureBounds
 from hushfit.estimators import features_of, split_groups
+from hushfit.features import shortened
 from hushfit.preprocessing._rows import (
     IndicatorNames,
     certified_norm,
@@ -16,7 +17,6 @@ from hushfit.preprocessing._rows import (
     filled,
     flagged_columns,
     read_rows,
-    shortened,
     with_indicators,
 )
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from hushfit._typing import AnyArray, Matrix
 from hushfit.data.schema import OTHER, CategoricalColumn, Schema, cells_of, encode, label_of, listed
 from hushfit.errors import InvalidArgument, TooFewRows
-from hushfit.estimators import PersonSettings, persons_in, split_groups
+from hushfit.estimators import PersonSettings, as_frame, persons_in, split_groups
 from hushfit.preprocessing._rows import column_terms
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.release import (
@@ -271,6 +271,7 @@ def _table(X: Any) -> Mapping[str, Any]:
     """A table with named columns, frame or mapping."""
     if isinstance(X, Mapping):
         return X
+    X = as_frame(X)
     if not hasattr(X, "columns"):
         raise InvalidArgument(
             f"{type(X).__name__} has no column names. Give a data frame, or a mapping from names "

@@ -18,6 +18,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators import ProtectsPersons, refuse_unused_settings
 from hushfit.preprocessing._bounded import BoundedScaler
 from hushfit.preprocessing._encoder import SchemaEncoder
+from hushfit.preprocessing._public_features import PublicFeatures
 from hushfit.preprocessing._quantile_scaler import PrivateQuantileScaler
 from hushfit.privacy import Guarantee
 from hushfit.unit import PrivacyUnit
@@ -28,7 +29,7 @@ _NOTHING = (None, "passthrough", "drop")
 # Parts that store nothing of the rows. By exact type: models that store all rows also have the tag
 # ``requires_fit=False``.
 _ROW_BY_ROW = (Normalizer, Binarizer, AdditiveChi2Sampler, BoundedScaler)
-_FREE = (*_ROW_BY_ROW, FunctionTransformer, FeatureHasher, HashingVectorizer)
+_FREE = (*_ROW_BY_ROW, PublicFeatures, FunctionTransformer, FeatureHasher, HashingVectorizer)
 # Their output is sparse only if their input is.
 _AS_GIVEN = (*_ROW_BY_ROW, PrivateQuantileScaler)
 
@@ -56,8 +57,8 @@ def private_parts(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Any]]
             raise InvalidArgument(
                 f"The part {path!r} ({type(part).__name__}) learns from the rows and pays nothing "
                 "for it: one row could change how all others are transformed. Use BoundedScaler, "
-                "PrivateQuantileScaler, SchemaEncoder, or a part without state such as Normalizer "
-                "or FunctionTransformer."
+                "PublicFeatures, PrivateQuantileScaler, SchemaEncoder, or a part without state "
+                "such as Normalizer or FunctionTransformer."
             )
 
 
@@ -179,6 +180,8 @@ def _leaves_sparse(part: Any, sparse: bool) -> bool:
             if isinstance(part, ColumnTransformer)
             else any(found)
         )
+    if type(part) is PublicFeatures:
+        return part.leaves_sparse(sparse)
     if type(part) in _AS_GIVEN:
         # A fitted part knows the layout of its input.
         return bool(getattr(part, "_sparse", sparse))

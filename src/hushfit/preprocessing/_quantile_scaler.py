@@ -11,6 +11,7 @@ from hushfit._typing import Vector
 from hushfit.data import as_source
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import PersonSettings, features_of, persons_in, split_groups
+from hushfit.features import shortened
 from hushfit.preprocessing._quantiles import FIRST_EDGES, Spread, significant
 from hushfit.preprocessing._rows import (
     IndicatorNames,
@@ -20,7 +21,6 @@ from hushfit.preprocessing._rows import (
     filled,
     flagged_columns,
     read_rows,
-    shortened,
     with_indicators,
 )
 from hushfit.privacy import Budget, Guarantee, Relation

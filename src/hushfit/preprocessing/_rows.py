@@ -57,6 +57,20 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     return canonical(rows) if issparse(rows) else rows
 
 
+def read_texts(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Rows of texts; a sequence of texts is one column."""
+    if np.ndim(X) == 1 and not issparse(X):
+        X = np.asarray(X, dtype=object)[:, None]
+    try:
+        return validate_data(
+            estimator, X, reset=reset, accept_sparse=False, dtype=object, ensure_all_finite=False
+        )
+    except ValueError as error:
+        if (refusal := refusal_of_shape(error)) is not None:
+            raise refusal from None
+        raise
+
+
 def check_settings(missing: Any, max_row_norm: float | None) -> None:
     """Refuse unknown or invalid settings."""
     named = isinstance(missing, str) and missing in _MISSING_RULES
@@ -136,17 +150,3 @@ def with_indicators(scaled: Any, X: Any, flagged: list[int]) -> Any:
     gaps = gaps[:, flagged]
     gaps.eliminate_zeros()
     return hstack([scaled, gaps], format="csr")
-
-
-def shortened(X: Any, max_row_norm: float | None) -> Any:
-    """Rows scaled down to ``max_row_norm``, each by its own length."""
-    if max_row_norm is None:
-        return X
-    squares = X.multiply(X).sum(axis=1) if issparse(X) else np.einsum("ij,ij->i", X, X)
-    lengths = np.sqrt(np.asarray(squares, dtype=np.float64)).ravel() * (1 + _ROUNDING)
-    factor = np.minimum(1.0, max_row_norm / np.maximum(lengths, max_row_norm))
-    if issparse(X):
-        return type(X)(
-            (X.data * np.repeat(factor, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape
-        )
-    return X * factor[:, None]

@@ -1,48 +1,95 @@
 """Reports: scores on held-out rows, expected accuracy for a budget, and a page about a model.
 
 CalibrationCell  Rows with a predicted probability in one range, and their observed frequency
-Evaluation       Scores on held-out rows
+ClassScore       Recall and precision of one class
+Confusion        How often each class was taken for each other one
+Evaluation       Scores of classes on held-out rows
+HeldOut          Predictions of a model and what held-out rows have
+NumberEvaluation Scores of predicted numbers, counts and grades on held-out rows
+PrivateScores    Noisy scores of a model on private rows
+Scores           What pages and tables show of an evaluation
+AccountTotal     What has been spent on the data set of a model
+Evidence         What is known about a model beside its file
+Point            One point that an evaluator must be told
+evaluator_points What an evaluator must be told about a model, by NIST SP 800-226
+points_dict      These points as plain JSON values
 evaluate_model   Score a model on held-out tables
+held_out         Predict the rows of held-out tables, with what they have
+private_scores   Release scores of private held-out rows
 scored_batches   Predict batch by batch
 table_model      Load a model with a schema, which can encode tables
 plan_figure      Expected loss of accuracy against epsilon, both logarithmic, with its range
 Forecast         Expected accuracy and noise for a budget
 forecast         Expected noise and loss of accuracy of a fit
 rows_needed      Number of rows for a given loss of accuracy
+NumberForecast   Noise of a regression fit for a budget
+number_forecast  Noise of a regression fit by the default solver
 RankingForecast  Noise of a ranking fit for a budget
+warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
+model_card       Write a card about a model, in Markdown
 network_page     Write a page about a network
 ranking_page     Write a page about a ranking model
 report_page      Write a page about a model
 """
 
+from hushfit.report._card import model_card
+from hushfit.report._class_scores import CalibrationCell, ClassScore, Confusion, Evaluation
 from hushfit.report._evaluate import (
-    CalibrationCell,
-    Evaluation,
+    HeldOut,
+    Scores,
     evaluate_model,
+    held_out,
     scored_batches,
     table_model,
 )
+from hushfit.report._evaluator_points import (
+    AccountTotal,
+    Evidence,
+    Point,
+    evaluator_points,
+    points_dict,
+)
 from hushfit.report._figures import plan_figure
-from hushfit.report._forecast import Forecast, forecast, rows_needed
+from hushfit.report._forecast import Forecast, forecast, rows_needed, warning_of_few
 from hushfit.report._network_page import network_page
+from hushfit.report._number_forecast import NumberForecast, number_forecast
+from hushfit.report._number_scores import NumberEvaluation
+from hushfit.report._private_scores import PrivateScores, private_scores
 from hushfit.report._ranking_forecast import RankingForecast, ranking_forecast
 from hushfit.report._ranking_page import ranking_page
 from hushfit.report._report_page import report_page
 
 __all__ = [
+    "AccountTotal",
     "CalibrationCell",
+    "ClassScore",
+    "Confusion",
     "Evaluation",
+    "Evidence",
     "Forecast",
+    "HeldOut",
+    "NumberEvaluation",
+    "NumberForecast",
+    "Point",
+    "PrivateScores",
     "RankingForecast",
+    "Scores",
     "evaluate_model",
+    "evaluator_points",
     "forecast",
+    "held_out",
+    "model_card",
     "network_page",
+    "number_forecast",
     "plan_figure",
+    "points_dict",
+    "private_scores",
     "ranking_forecast",
     "ranking_page",
     "report_page",
     "rows_needed",
     "scored_batches",
     "table_model",
+    "warning_of_few",
 ]

@@ -3,132 +3,43 @@ rows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from scipy.stats import rankdata
 
-from hushfit._typing import AnyArray, IntVector, Matrix, Vector
+from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
 from hushfit.data.rows import PersonIndex
-from hushfit.data.schema import CategoricalColumn
-from hushfit.data.tables import RowCodec, Table, codes_of, table_batches
+from hushfit.data.schema import CategoricalColumn, OrdinalTarget, Schema, Target, label_of
+from hushfit.data.tables import RowCodec, Table, table_batches, target_values
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.models import Model, is_network, load_model
-from hushfit.report._score_errors import auc_influences, mean_influences, standard_error
+from hushfit.report._class_scores import Evaluation, class_scores
+from hushfit.report._number_scores import NumberEvaluation, number_scores
+from hushfit.unit import PrivacyUnit
 
-_BINS = 10
-_SMALLEST_PROBABILITY = 1e-15
+# More groups than this are an id and no property.
+_MAX_GROUPS = 100
+_MISSING = "<missing>"
 
-
-@dataclass(frozen=True)
-class CalibrationCell:
-    """Rows with a predicted probability in one range, and their observed frequency."""
-
-    low: float
-    high: float
-    rows: int
-    predicted: float
-    observed: float
+AnyEvaluation: TypeAlias = Evaluation | NumberEvaluation
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Scores on held-out rows.
-
-    Parameters
-    ----------
-    rows : int
-        Rows with one of the model's labels.
-    skipped : int
-        Rows with another label, or none.
-    accuracy : float
-    majority : float
-        Accuracy of always predicting the most frequent label.
-    log_loss, auc, calibration_error : float or None
-        None where the model gives no probabilities, or only one label occurs.
-    positive : str
-        The label whose probability is calibrated, for two classes; else empty.
-    calibration : tuple of CalibrationCell
-    accuracy_error, log_loss_error, auc_error : float or None
-        Standard errors, clustered by person if persons are known; None where the score is None, or
-        nothing shows its spread.
-    persons : int or None
-        Persons with such rows; None if rows were taken as independent.
-    person_column : str or None
-        The column of ids that the model's schema names.
-    """
-
-    rows: int
-    skipped: int
-    accuracy: float
-    majority: float
-    log_loss: float | None
-    auc: float | None
-    calibration_error: float | None
-    positive: str
-    calibration: tuple[CalibrationCell, ...]
-    accuracy_error: float | None = None
-    log_loss_error: float | None = None
-    auc_error: float | None = None
-    persons: int | None = None
-    person_column: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
-
-    def lines(self) -> list[list[str]]:
-        """Name, value and meaning of each score."""
-        lines = [
-            [
-                "accuracy",
-                f"{self.accuracy:.4f}",
-                f"{_plus_minus(self.accuracy_error)}the most frequent label alone: "
-                f"{self.majority:.4f}",
-            ]
-        ]
-        if self.auc is not None:
-            meaning = f"{_plus_minus(self.auc_error)}0.5 is guessing, 1 is perfect ranking"
-            lines.append(["ROC-AUC", f"{self.auc:.4f}", meaning])
-        if self.log_loss is not None:
-            meaning = (
-                f"{_plus_minus(self.log_loss_error)}lower is better; punishes confident errors"
-            )
-            lines.append(["log-loss", f"{self.log_loss:.4f}", meaning])
-        if self.calibration_error is not None:
-            lines.append(
-                [
-                    "calibration error",
-                    f"{self.calibration_error:.4f}",
-                    "mean gap of predicted and observed",
-                ]
-            )
-        if self.skipped:
-            lines.append(
-                ["skipped rows", f"{self.skipped}", "their label is not among the classes"]
-            )
-        return lines
+class Scores(Protocol):
+    """What pages and tables show of an evaluation."""
 
     @property
-    def independence(self) -> str:
-        """What the standard errors take as independent, in words."""
-        if self.persons is not None:
-            return (
-                f"Standard errors (+-) are clustered by person: {self.persons:,} persons, by "
-                f"column {self.person_column!r}."
-            )
-        rows = "Standard errors (+-) take rows as independent."
-        if self.person_column is None:
-            return rows
-        return (
-            f"{rows} They are too small if persons have several rows: the held-out rows have no "
-            f"column {self.person_column!r} to cluster by."
-        )
+    def rows(self) -> int: ...
 
+    @property
+    def headline(self) -> tuple[str, str]: ...
 
-def _plus_minus(error: float | None) -> str:
-    return "" if error is None else f"+- {error:.4f}; "
+    @property
+    def independence(self) -> str: ...
+
+    def lines(self) -> list[list[str]]: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 def table_model(path: str) -> Model:
@@ -186,8 +97,9 @@ def scored_batches(
 
     Yields
     ------
-    batch, labels, probabilities
-        Probabilities are None for a model that has none.
+    batch, predictions, probabilities
+        Predictions of the estimator: labels, numbers, or positions of grades. Probabilities are
+        None for a model that has none.
     """
     if model.schema is None:
         raise InvalidArgument(
@@ -195,8 +107,9 @@ def scored_batches(
         )
     codec = RowCodec(model.schema)
     names = [column.name for column in model.schema.columns]
+    others = [name for name in columns if name not in names]
     for table in tables:
-        for batch in table_batches(table, [*names, *columns], watch, optional):
+        for batch in table_batches(table, [*names, *others], watch, optional):
             if batch.num_rows:
                 X = codec.matrix(batch)
                 proba = (
@@ -207,7 +120,147 @@ def scored_batches(
                 yield batch, model.estimator.predict(X), proba
 
 
-def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> Evaluation:
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Predictions of a model and what held-out rows have. NOT public.
+
+    Parameters
+    ----------
+    target : Target
+    truth : array of shape (n_rows,)
+        Class numbers, numbers, or positions; NaN where it is missing or unknown.
+    predicted : array of shape (n_rows,)
+        The same of the predictions.
+    probabilities : array of shape (n_rows, n_classes) or None
+    persons : int array of shape (n_rows,) or None
+    person_column : str or None
+    groups : array of str of shape (n_rows,) or None
+        The values of a column that scores are grouped by.
+    """
+
+    target: Target
+    truth: Vector
+    predicted: Vector
+    probabilities: Matrix | None = None
+    persons: IntVector | None = None
+    person_column: str | None = None
+    groups: AnyArray | None = None
+
+    def scores(self, chosen: BoolVector | None = None) -> AnyEvaluation:
+        """Scores of all rows, or of some.
+
+        Parameters
+        ----------
+        chosen : bool array of shape (n_rows,), optional
+
+        Returns
+        -------
+        Evaluation or NumberEvaluation
+        """
+        own = np.ones(len(self.truth), dtype=bool) if chosen is None else chosen
+        known = own & ~np.isnan(self.truth)
+        if not known.any():
+            raise TooFewRows(
+                "no row has one of the model's labels, or a target, so there is nothing to score. "
+                "Check the target column."
+            )
+        persons = None if self.persons is None else self.persons[known]
+        skipped = int(own.sum() - known.sum())
+        y, predicted = self.truth[known], self.predicted[known]
+        if isinstance(self.target, CategoricalColumn):
+            p = None if self.probabilities is None else self.probabilities[known]
+            numbers = y.astype(np.int64), predicted.astype(np.int64)
+            labels = self.target.categories
+            return class_scores(*numbers, p, labels, persons, self.person_column, skipped)
+        return number_scores(
+            y,
+            predicted,
+            counts=self.target.kind == "count",
+            grades=self.target.categories if isinstance(self.target, OrdinalTarget) else (),
+            persons=persons,
+            person_column=self.person_column,
+            skipped=skipped,
+        )
+
+    def n_units(self, unit: PrivacyUnit) -> int:
+        """Number of privacy units: rows, or persons.
+
+        Parameters
+        ----------
+        unit : PrivacyUnit
+
+        Returns
+        -------
+        int
+        """
+        if not unit.is_person or self.persons is None:
+            return len(self.truth)
+        return len(np.unique(self.persons))
+
+    def by_group(self) -> dict[str, AnyEvaluation]:
+        """Scores of the rows of each group that has a target, by the name of the group."""
+        if self.groups is None:
+            return {}
+        known = ~np.isnan(self.truth)
+        names = [str(name) for name in np.unique(self.groups[known])]
+        if len(names) > _MAX_GROUPS:
+            raise InvalidArgument(
+                f"the column to group by has {len(names)} different values. Scores are given for "
+                f"at most {_MAX_GROUPS} groups: choose a column with few values."
+            )
+        return {name: self.scores(self.groups == name) for name in names}
+
+
+def held_out(
+    model: Model, tables: Sequence[Table], watch: Any = None, by: str | None = None
+) -> HeldOut:
+    """Predict the rows of held-out tables, with what they have.
+
+    Parameters
+    ----------
+    model : Model
+        With a schema that has a target.
+    tables : sequence of Table
+    watch : callable, optional
+        Called with the number of bytes read since the last call.
+    by : str, optional
+        A column to group by.
+
+    Returns
+    -------
+    HeldOut
+    """
+    schema = _with_target(model.schema)
+    target: Any = schema.target
+    optional = () if schema.person is None else (schema.person,)
+    truth: list[Vector] = [np.empty(0)]
+    predicted: list[Vector] = [np.empty(0)]
+    proba: list[Matrix] = []
+    groups: list[AnyArray] = [np.empty(0, dtype=str)]
+    index, persons, batches = PersonIndex(), [], 0
+    read = [target.name, *([] if by is None else [by])]
+    for batch, predictions, p in scored_batches(model, tables, read, watch, optional):
+        batches += 1
+        truth.append(target_values(batch.column(target.name), target))
+        predicted.append(_numbered(predictions, target))
+        proba += [] if p is None else [p]
+        if by is not None:
+            groups.append(_group_names(batch.column(by)))
+        if schema.person in batch.schema.names:
+            persons.append(index.add(batch.column(schema.person)))
+    everyone = bool(persons) and len(persons) == batches
+    return HeldOut(
+        target,
+        np.concatenate(truth),
+        np.concatenate(predicted),
+        np.concatenate(proba) if proba else None,
+        index.numbered(persons)[0] if everyone else None,
+        schema.person,
+        None if by is None else np.concatenate(groups),
+    )
+
+
+def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> AnyEvaluation:
     """Score a model on held-out tables.
 
     Parameters
@@ -220,125 +273,32 @@ def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> 
 
     Returns
     -------
-    Evaluation
+    Evaluation or NumberEvaluation
 
     Raises
     ------
     TooFewRows
-        If no row has one of the model's labels.
+        If no row has one of the model's labels, or a target.
     """
-    schema = model.schema
-    if schema is None or not isinstance(schema.target, CategoricalColumn):
+    return held_out(model, tables, watch).scores()
+
+
+def _with_target(schema: Schema | None) -> Schema:
+    if schema is None or schema.target is None:
         raise InvalidArgument(
-            "the model's schema names no categorical target, so there is nothing to compare with. "
-            "Add a target."
+            "the model's schema names no target, so there is nothing to compare with. Add one."
         )
-    target = schema.target
-    optional = () if schema.person is None else (schema.person,)
-    truth: list[IntVector] = []
-    scores: list[Matrix] = []
-    hits: list[AnyArray] = []
-    index, persons = PersonIndex(), []
-    for batch, labels, proba in scored_batches(model, tables, [target.name], watch, optional):
-        codes = codes_of(batch.column(target.name), target)
-        truth.append(codes)
-        hits.append(labels == np.array([*target.categories, ""])[codes])
-        scores.append(np.empty((len(codes), 0)) if proba is None else proba)
-        if schema.person in batch.schema.names:
-            persons.append(index.add(batch.column(schema.person)))
-    everyone = bool(persons) and len(persons) == len(truth)
-    return _evaluation(
-        truth,
-        scores,
-        hits,
-        [str(label) for label in target.categories],
-        index.numbered(persons)[0] if everyone else None,
-        schema.person,
-    )
+    return schema
 
 
-def _evaluation(
-    truth: list[IntVector],
-    scores: list[Matrix],
-    hits: list[AnyArray],
-    classes: list[str],
-    persons: IntVector | None,
-    person_column: str | None,
-) -> Evaluation:
-    y = np.concatenate(truth) if truth else np.empty(0, dtype=np.int64)
-    known = y < len(classes)
-    if not known.any():
-        raise TooFewRows(
-            "no row has one of the model's labels, so there is nothing to score. Check the target "
-            "column."
-        )
-    y, p, hit = y[known], np.concatenate(scores)[known], np.concatenate(hits)[known]
-    persons = None if persons is None else persons[known]
-    binary, probabilities = len(classes) == 2, p.shape[1] > 0
-    counts = np.bincount(y, minlength=len(classes))
-    cells = (
-        _calibration(p[:, 1] if binary else p.max(axis=1), (y == 1) if binary else hit)
-        if probabilities
-        else ()
-    )
-    losses = _losses(p, y) if probabilities else None
-    ranked = _ranked_classes(p, counts) if probabilities else []
-    return Evaluation(
-        rows=len(y),
-        skipped=int((~known).sum()),
-        accuracy=float(hit.mean()),
-        majority=float(counts.max() / len(y)),
-        log_loss=None if losses is None else float(losses.mean()),
-        auc=float(np.mean([_auc(p[:, k], y == k) for k in ranked])) if ranked else None,
-        calibration_error=sum(c.rows * abs(c.predicted - c.observed) for c in cells) / len(y)
-        if cells
-        else None,
-        positive=classes[1] if binary else "",
-        calibration=cells,
-        accuracy_error=standard_error(mean_influences(hit), persons),
-        log_loss_error=None if losses is None else standard_error(mean_influences(losses), persons),
-        auc_error=standard_error(
-            np.mean([auc_influences(p[:, k], y == k) for k in ranked], axis=0), persons
-        )
-        if ranked
-        else None,
-        persons=None if persons is None else len(np.unique(persons)),
-        person_column=person_column,
-    )
+def _numbered(predictions: AnyArray, target: Target) -> Vector:
+    """Predicted labels as class numbers; numbers as they are."""
+    if not isinstance(target, CategoricalColumn):
+        return np.asarray(predictions, dtype=np.float64)
+    numbers = {label: k for k, label in enumerate(target.categories)}
+    return np.array([numbers[str(label)] for label in predictions], dtype=np.float64)
 
 
-def _losses(p: Matrix, y: IntVector) -> Vector:
-    """Logarithmic loss of each row."""
-    own = p[np.arange(len(y)), y]
-    losses: Vector = -np.log(np.clip(own, _SMALLEST_PROBABILITY, 1.0))
-    return losses
-
-
-def _ranked_classes(p: Matrix, counts: IntVector) -> list[int]:
-    """Classes whose areas under the ROC curve are averaged: the second of two classes, or all of
-    more; if some rows have it and some have not.
-    """
-    classes = [1] if p.shape[1] == 2 else range(p.shape[1])
-    return [k for k in classes if 0 < counts[k] < counts.sum()]
-
-
-def _auc(score: Vector, positive: AnyArray) -> float:
-    """Probability that a positive row scores above a negative one, ties counting half."""
-    ranks = rankdata(score)
-    count = int(positive.sum())
-    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(score) - count)))
-
-
-def _calibration(p: Vector, outcome: AnyArray) -> tuple[CalibrationCell, ...]:
-    bins = np.minimum((p * _BINS).astype(int), _BINS - 1)
-    return tuple(
-        CalibrationCell(
-            k / _BINS,
-            (k + 1) / _BINS,
-            int(own.sum()),
-            float(p[own].mean()),
-            float(np.mean(outcome[own])),
-        )
-        for k in range(_BINS)
-        if (own := bins == k).any()
-    )
+def _group_names(cells: Any) -> AnyArray:
+    """The text by which each cell is compared with those of other rows."""
+    return np.array([label_of(cell) or _MISSING for cell in cells.to_pylist()], dtype=str)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from hushfit.report._evaluate import CalibrationCell
+from hushfit.report._class_scores import CalibrationCell
 from hushfit.report._forecast import Forecast
 
 _STANDALONE = (
@@ -87,38 +87,43 @@ def calibration_figure(cells: Sequence[CalibrationCell]) -> str:
 
 def plan_figure(forecasts: Sequence[Forecast], standalone: bool = False) -> str:
     """Expected loss of accuracy against epsilon, both logarithmic, with its range."""
-    width, height, left, bottom, top = 480, 300, 62, 40, 16
+    width, height, left, bottom, top, right = 520, 340, 76, 52, 44, 18
     low = min(math.log10(f.epsilon) for f in forecasts) - 0.05
     high = max(math.log10(f.epsilon) for f in forecasts) + 0.05
+    floor, ceiling = -4.0, math.log10(0.5)
 
     def x(epsilon: float) -> float:
-        return left + (width - left - 12) * (math.log10(epsilon) - low) / (high - low)
+        return left + (width - left - right) * (math.log10(epsilon) - low) / (high - low)
 
     def y(loss: float) -> float:
-        return top + (height - top - bottom) * (
-            math.log10(0.5) - math.log10(max(loss, 1e-4))
-        ) / math.log10(0.5 / 1e-4)
+        level = min(max(math.log10(max(loss, 1e-9)), floor), ceiling)
+        return top + (height - top - bottom) * (ceiling - level) / (ceiling - floor)
 
-    grid = "".join(
-        f'<line class="grid" x1="{left}" x2="{width - 12}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>'
-        f'<text class="soft" x="{left - 8}" y="{y(v) + 4:.1f}" text-anchor="end">{100 * v:g} '
-        "pt</text>"
-        for v in (0.001, 0.01, 0.1)
+    rows = "".join(
+        f'<line class="grid" x1="{left}" x2="{width - right}" y1="{y(v):.1f}" y2="{y(v):.1f}"/>'
+        f'<text class="soft" x="{left - 8}" y="{y(v) + 4:.1f}" text-anchor="end">{100 * v:g}</text>'
+        for v in (0.0001, 0.001, 0.01, 0.1)
     )
-    ticks = "".join(
-        f'<text class="soft" x="{x(f.epsilon):.1f}" y="{height - bottom + 20}" '
-        f'text-anchor="middle">{f.epsilon:g}</text>'
-        for f in forecasts
+    columns = "".join(
+        f'<line class="grid" x1="{x(v):.1f}" x2="{x(v):.1f}" y1="{top}" y2="{height - bottom}"/>'
+        f'<text class="soft" x="{x(v):.1f}" y="{height - bottom + 18}" '
+        f'text-anchor="middle">{v:g}</text>'
+        for v in round_steps(10**low, 10**high)
     )
     upper = [(x(f.epsilon), y(f.loss_high)) for f in forecasts]
     lower = [(x(f.epsilon), y(f.loss_low)) for f in forecasts]
+    title, middle = "Accuracy that privacy is expected to cost", (top + height - bottom) / 2
     parts = [
-        grid,
-        ticks,
+        rows,
+        columns,
         f'<path class="band" d="{_line([*upper, *reversed(lower)])}Z"/>',
         f'<path class="curve" d="{_line([(x(f.epsilon), y(f.loss)) for f in forecasts])}"/>',
-        f'<text class="soft" x="{(left + width) / 2:.0f}" y="{height - 2}" '
-        'text-anchor="middle">epsilon</text>',
+        f'<text class="strong" x="{left}" y="18">{title}</text>',
+        f'<text class="soft" x="{left}" y="35">shaded: nine cases in ten</text>',
+        f'<text class="soft" x="{(left + width - right) / 2:.0f}" y="{height - 10}" '
+        'text-anchor="middle">epsilon (privacy loss, log scale)</text>',
+        f'<text class="soft" transform="translate(18 {middle:.0f}) rotate(-90)" '
+        'text-anchor="middle">points of accuracy lost (log scale)</text>',
     ]
     description = "; ".join(f"epsilon {f.epsilon:g}: {100 * f.loss:.2f} points" for f in forecasts)
     return _svg(
@@ -128,6 +133,16 @@ def plan_figure(forecasts: Sequence[Forecast], standalone: bool = False) -> str:
         description,
         [_STANDALONE if standalone else "", *parts],
     )
+
+
+def round_steps(low: float, high: float) -> list[float]:
+    """Round numbers between two positive ones, at about equal ratios: powers of ten times 1, 2
+    and 5, or those alone if there are many.
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    digits = (1, 2, 5) if high / low < 1e4 else (1,)
+    found = [float(f"{digit}e{power}") for power in powers for digit in digits]
+    return [value for value in found if low <= value <= high]
 
 
 def shape_figure(

@@ -33,6 +33,9 @@ SIZE: Final = 0.24
 POWER: Final = 0.69
 FACTOR: Final = 2.7
 _WORST: Final = 0.5  # loss of guessing
+# A loss that is told before anything is spent, and one that most people would accept.
+_LARGE_LOSS: Final = 0.05
+_SMALL_LOSS: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,44 @@ def forecast(
         loss / FACTOR,
         min(loss * FACTOR, _WORST),
         tuple(_noise_of(name, problem, budget) for name in names),
+    )
+
+
+def warning_of_few(
+    units: int,
+    columns: int,
+    epsilon: float,
+    delta: float,
+    adjacency: str = "replace-one",
+    unit: PrivacyUnit = ROW,
+) -> str:
+    """What to say, before anything is spent, if a classifier will be near the majority class.
+
+    Parameters
+    ----------
+    units, columns : int
+        Number of rows, or of persons if these are protected, and of encoded columns.
+    epsilon, delta : float
+    adjacency : str, default="replace-one"
+    unit : PrivacyUnit, default=ROW
+
+    Returns
+    -------
+    str
+        From public numbers alone; empty if there is nothing to say.
+    """
+    relation, budget = Relation.parse(adjacency), Budget(epsilon, delta)
+    loss = _loss(_noise_on_mean(units, columns, budget, relation))
+    if loss < _LARGE_LOSS:
+        return ""
+    low, high = 100 * loss / FACTOR, 100 * min(loss * FACTOR, _WORST)
+    wanted, *_ = rows_needed(_SMALL_LOSS, columns, epsilon, delta, adjacency)
+    return (
+        f"{units:,} {unit.plural} are few for {columns:,} encoded columns at epsilon={epsilon:g}: "
+        f"the model is expected to lose about {100 * loss:.0f} points of accuracy ({low:.0f} to "
+        f"{high:.0f} in nine cases of ten), so it may be no better than always naming the most "
+        f"frequent class. To lose {100 * _SMALL_LOSS:.0f} points takes about {wanted:,} "
+        f"{unit.plural}. Fewer columns or a larger epsilon help too."
     )
 
 

@@ -4,7 +4,7 @@ from html import escape
 from typing import Any
 
 from hushfit.models import Model
-from hushfit.report._evaluate import Evaluation
+from hushfit.report._evaluate import Scores
 from hushfit.report._report_page import (
     budget_facts,
     document,
@@ -14,7 +14,7 @@ from hushfit.report._report_page import (
 )
 
 
-def network_page(model: Model, digest: str = "", scores: Evaluation | None = None) -> str:
+def network_page(model: Model, digest: str = "", scores: Scores | None = None) -> str:
     """Write a page about a network.
 
     Parameters
@@ -23,7 +23,7 @@ def network_page(model: Model, digest: str = "", scores: Evaluation | None = Non
         With a fitted network.
     digest : str, default=""
         Hash of the model file.
-    scores : Evaluation, optional
+    scores : Scores, optional
         Scores on held-out rows.
 
     Returns
@@ -62,7 +62,7 @@ def _layers(module: Any) -> str:
     return f"<table><tr><th>parameter</th><th>shape</th><th>weights</th></tr>{rows}</table>"
 
 
-def _scores(scores: Evaluation) -> str:
+def _scores(scores: Scores) -> str:
     rows = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in line) + "</tr>"
         for line in scores.lines()

@@ -11,11 +11,20 @@ from typing import Any
 import numpy as np
 
 from hushfit.data import FeatureBounds
-from hushfit.data.schema import DateColumn, NumericColumn
+from hushfit.data.schema import (
+    OTHER,
+    CountTarget,
+    DateColumn,
+    NumericColumn,
+    OrdinalTarget,
+)
+from hushfit.estimators import PredictionRanges, PrivatePoissonRegressor
 from hushfit.features import AdditiveMap, KnotMasses, RowProfile, hat_means
 from hushfit.models import Model
 from hushfit.privacy import Guarantee, labels_only, replaces_one
-from hushfit.report._evaluate import Evaluation
+from hushfit.report._class_scores import Confusion
+from hushfit.report._evaluate import AnyEvaluation
+from hushfit.report._evaluator_points import Evidence, Point, evaluator_points
 from hushfit.report._figures import (
     calibration_figure,
     forest_row,
@@ -30,10 +39,24 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 _KINDS = {
     "PrivateLogisticRegression": "Logistic regression",
     "PrivateLinearSVC": "Linear support vector machine",
+    "PrivateLinearRegression": "Linear regression",
+    "PrivateRidge": "Ridge regression",
+    "PrivateLasso": "Lasso",
+    "PrivateElasticNet": "Elastic net",
+    "PrivateHuberRegressor": "Robust (Huber) regression",
+    "PrivatePoissonRegressor": "Poisson regression",
 }
+_OTHER = f"={OTHER}"
+# Without standard errors, a weight below this share of the largest one carries little.
+_LITTLE = 0.02
 
 
-def report_page(model: Model, digest: str = "", evaluation: Evaluation | None = None) -> str:
+def report_page(
+    model: Model,
+    digest: str = "",
+    evaluation: AnyEvaluation | None = None,
+    evidence: Evidence | None = None,
+) -> str:
     """Write a page about a model.
 
     Parameters
@@ -41,17 +64,17 @@ def report_page(model: Model, digest: str = "", evaluation: Evaluation | None = 
     model : Model
     digest : str, default=""
         Hash of the model file.
-    evaluation : Evaluation, optional
+    evaluation : Evaluation or NumberEvaluation, optional
         Scores on held-out rows.
+    evidence : Evidence, optional
+        The total of its data set, and what attacks measured.
 
     Returns
     -------
     str
         HTML that loads no other file.
     """
-    kind = _KINDS[type(model.estimator).__name__]
-    additive = isinstance(model.estimator.feature_map_, AdditiveMap)
-    title = f"{f'Additive {kind.lower()}' if additive else kind} of {_target(model)}"
+    title = f"{kind_in_words(model)} of {target_name(model)}"
     sections = [
         guarantee_section(model.guarantee),
         odds_section(model.guarantee),
@@ -59,11 +82,19 @@ def report_page(model: Model, digest: str = "", evaluation: Evaluation | None = 
         _shapes(model),
         _coefficients(model),
         "" if evaluation is None else _evaluation(evaluation),
+        points_section(evaluator_points(model, evidence)),
         _public(model),
         _provenance(model, digest),
     ]
     held_out = " or from the held-out rows named above" if evaluation else ""
     return document(title, _head(model, title, evaluation), sections, held_out)
+
+
+def kind_in_words(model: Model) -> str:
+    """What kind of model it is."""
+    kind = _KINDS[type(model.estimator).__name__]
+    additive = isinstance(model.estimator.feature_map_, AdditiveMap)
+    return f"Additive {kind.lower()}" if additive else kind
 
 
 def document(title: str, head: str, sections: Sequence[str], held_out: str = "") -> str:
@@ -84,7 +115,8 @@ def document(title: str, head: str, sections: Sequence[str], held_out: str = "")
     )
 
 
-def _target(model: Model) -> str:
+def target_name(model: Model) -> str:
+    """The name of what is predicted."""
     return (
         "the target"
         if model.schema is None or model.schema.target is None
@@ -92,17 +124,31 @@ def _target(model: Model) -> str:
     )
 
 
-def _head(model: Model, title: str, evaluation: Evaluation | None) -> str:
+def _head(model: Model, title: str, evaluation: AnyEvaluation | None) -> str:
     g = model.guarantee
     facts = [
         *budget_facts(g),
-        ("columns", f"{len(model.feature_names)}", f"{len(model.classes)} classes"),
+        ("columns", f"{len(model.feature_names)}", _of_target(model)),
     ]
     if evaluation is not None:
-        facts.append(
-            ("accuracy", f"{evaluation.accuracy:.1%}", f"on {evaluation.rows:,} held-out rows")
-        )
-    return page_head(title, f"Classes: {', '.join(map(str, model.classes))}.", facts)
+        facts.append((*evaluation.headline, f"on {evaluation.rows:,} held-out rows"))
+    return page_head(title, lead(model), facts)
+
+
+def _of_target(model: Model) -> str:
+    return f"{len(model.classes)} classes" if model.predicts_classes else "to predict a number"
+
+
+def lead(model: Model) -> str:
+    """What is predicted, in a sentence."""
+    if model.predicts_classes:
+        return f"Classes: {', '.join(map(str, model.classes))}."
+    target = None if model.schema is None else model.schema.target
+    if isinstance(target, OrdinalTarget):
+        return f"Grades: {' < '.join(target.categories)}."
+    low, high = PredictionRanges.of(model.estimator).target
+    what = "Counts" if isinstance(target, CountTarget) else "Numbers"
+    return f"{what} from {low:g} to {high:g}; predictions never leave this range."
 
 
 def page_head(title: str, lead: str, facts: Sequence[tuple[str, str, str]]) -> str:
@@ -300,8 +346,8 @@ def budget_section(g: Guarantee) -> str:
     body = (
         f'{intro}<div class="budget" role="img" aria-label="Shares of the budget. '
         f'{escape(label)}">{bar}</div>'
-        '<div class="scroll" tabindex="0" role="region" aria-label="Releases"><table>'
-        f"<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Releases">'
+        f'<table class="releases"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
     )
     return section("budget", "Where the budget went", body)
 
@@ -393,7 +439,7 @@ def _shown_weights(model: Model) -> list[int]:
     """Coefficients that stand for themselves: all, but for those that make up a shape."""
     made = model.estimator.feature_map_
     if not isinstance(made, AdditiveMap):
-        return list(range(model.estimator.coef_.shape[1]))
+        return list(range(model.weights[0].shape[1]))
     return [
         k
         for span in made.spans
@@ -403,29 +449,22 @@ def _shown_weights(model: Model) -> list[int]:
 
 def _coefficients(model: Model) -> str:
     shown = _shown_weights(model)
-    coef, intercept = model.estimator.coef_[:, shown], model.estimator.intercept_
+    coef, intercept = model.weights
     names = [*(model.weight_names[k] for k in shown), "(intercept)"]
-    binary = len(coef) == 1
     tables = []
-    for k, own in enumerate(coef):
-        label = model.classes[1] if binary else model.classes[k]
+    for k, own in enumerate(coef[:, shown]):
         values = np.append(own, intercept[k])
         errors = None if model.standard_error is None else model.standard_error[k][[*shown, -1]]
-        tables.append(_forest(names, values, errors, str(label)))
+        tables.append(_forest(names, values, errors, _direction(model, k)))
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
         "(usually good to a factor of two). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
-        else ("No standard errors are known for this solver: its noise is not additive.")
+        else ("No standard errors are known for this solver.")
     )
-    scale = (
-        "Numbers are scaled from 0 at their lowest to 1 at their highest public value, labels are "
-        "0 or 1; rows are scaled to unit length."
-        if model.estimator.feature_map_ is None
-        else "Labels are 0 or 1, and rows are scaled to unit length. Numbers are in the figures."
-    )
+    scale = _scale_note(model)
     return section(
         "coefficients",
         "Coefficients",
@@ -434,14 +473,55 @@ def _coefficients(model: Model) -> str:
     )
 
 
-def _forest(names: list[str], values: Any, errors: Any, label: str) -> str:
-    margins = np.zeros(len(values)) if errors is None else 2 * errors
-    reach = float(np.max(np.abs(values) + np.minimum(margins, np.abs(values).max() or 1.0))) or 1.0
-    order = np.argsort(-np.abs(values))
-    rows = "".join(
-        forest_row(names[j], float(values[j]), None if errors is None else float(errors[j]), reach)
-        for j in order
+def _direction(model: Model, output: int) -> str:
+    """What a positive weight of an output speaks for."""
+    if not model.predicts_classes:
+        return f"Towards a larger {target_name(model)}" if model.schema else "Towards larger values"
+    label = model.classes[1] if len(model.weights[0]) == 1 else model.classes[output]
+    return f"Towards {label}"
+
+
+def _scale_note(model: Model) -> str:
+    """What a weight is a multiple of."""
+    if model.estimator.feature_map_ is not None:
+        return "Labels are 0 or 1, and rows are scaled to unit length. Numbers are in the figures."
+    units = (
+        "Numbers are scaled from 0 at their lowest to 1 at their highest public value, labels are "
+        "0 or 1"
+        if model.schema is not None
+        else "Columns are in their own units"
     )
+    if model.predicts_classes:
+        return f"{units}; rows are scaled to unit length."
+    if isinstance(model.estimator, PrivatePoissonRegressor):
+        return f"{units}. A weight adds to the logarithm of the count: 0.7 doubles it."
+    return f"{units}. A weight is what the column adds to the prediction, in units of the target."
+
+
+def _order(values: Any, errors: Any) -> Any:
+    """Coefficients by their ratio to the standard error, largest first; by size without errors."""
+    if errors is None:
+        return np.argsort(-np.abs(values), kind="stable")
+    ratios = np.divide(np.abs(values), errors, out=np.abs(values) * 1e300, where=errors > 0)
+    return np.argsort(-ratios, kind="stable")
+
+
+def _carries_nothing(name: str, value: float, error: float | None, largest: float) -> bool:
+    """Whether the weight of unlisted labels cannot be told from zero, or is tiny."""
+    least = _LITTLE * largest if error is None else 2 * error
+    return name.endswith(_OTHER) and abs(value) <= least
+
+
+def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
+    margins = np.zeros(len(values)) if errors is None else 2 * errors
+    largest = float(np.abs(values).max())
+    reach = float(np.max(np.abs(values) + np.minimum(margins, largest or 1.0))) or 1.0
+    rows: list[str] = []
+    folded: list[str] = []
+    for j in _order(values, errors):
+        error = None if errors is None else float(errors[j])
+        empty = _carries_nothing(names[j], float(values[j]), error, largest)
+        (folded if empty else rows).append(forest_row(names[j], float(values[j]), error, reach))
     columns = [
         ("name", "feature", ""),
         ("value", "weight", " n"),
@@ -461,24 +541,52 @@ def _forest(names: list[str], values: Any, errors: Any, label: str) -> str:
         f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
     )
     return (
-        f"<div data-forest><h3>Towards {escape(label)}</h3>"
+        f"<div data-forest><h3>{escape(title)}</h3>"
         '<div class="bar" hidden><input type="search" placeholder="Find a feature" '
         'aria-label="Find a feature">'
         '<button type="button" data-more aria-expanded="false">Show all</button></div>'
         f'<table class="forest" data-shown="{_SHOWN}"><thead>'
         f"<tr>{heads[0]}{plot}{''.join(heads[1:])}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
+        f"<tbody>{''.join(rows)}</tbody></table>{_folded(folded)}</div>"
     )
 
 
-def _evaluation(e: Evaluation) -> str:
+def _folded(rows: list[str]) -> str:
+    """Weights of unlisted labels that carry nothing, out of sight."""
+    if not rows:
+        return ""
+    many = f"{len(rows)} weights" if len(rows) > 1 else "1 weight"
+    return (
+        f"<details><summary>{many} of unlisted labels ({escape(OTHER)}) that carry nothing"
+        f'</summary><table class="folded"><tbody>{"".join(rows)}</tbody></table></details>'
+    )
+
+
+def points_section(points: Sequence[Point]) -> str:
+    """What an evaluator must be told."""
+    rows = "".join(
+        f"<dt>{escape(point.title)}</dt><dd>{escape(point.answer)}"
+        f"{' <b>To be stated by the owner of the data.</b>' if point.open else ''}</dd>"
+        for point in points
+    )
+    intro = (
+        "<p>The points that NIST SP 800-226 asks about a guarantee of differential privacy. "
+        "<code>hushfit report --json</code> prints them for programs.</p>"
+    )
+    return section(
+        "evaluator", "For an evaluator", f'{intro}<dl class="papers points">{rows}</dl>', long=True
+    )
+
+
+def _evaluation(e: AnyEvaluation) -> str:
     rows = "".join(
         f'<tr><td>{escape(name)}</td><td class="n">{escape(value)}</td><td>{escape(meaning)}</td>'
         "</tr>"
         for name, value, meaning in e.lines()
     )
     table = (
-        '<table><thead><tr><th>score</th><th class="n">value</th><th>meaning</th></tr></thead>'
+        '<table class="scores"><thead><tr><th>score</th><th class="n">value</th><th>meaning</th>'
+        "</tr></thead>"
         f"<tbody>{rows}</tbody></table>"
     )
     warning = (
@@ -486,8 +594,9 @@ def _evaluation(e: Evaluation) -> str:
         "out of training. Scores on training "
         f"rows would not be covered by the guarantee. {escape(e.independence)}</p>"
     )
+    by_class = "" if e.confusion is None else _by_class(e.confusion)
     if not e.calibration:
-        return section("evaluation", "On held-out rows", warning + table)
+        return section("evaluation", "On held-out rows", warning + table + by_class)
     what = (
         f"the probability of {e.positive}" if e.positive else "the probability of the chosen label"
     )
@@ -502,7 +611,28 @@ def _evaluation(e: Evaluation) -> str:
         "evaluation",
         "On held-out rows",
         f'{warning}<div class="pair"><div class="scroll" tabindex="0" role="region" '
-        f'aria-label="Scores">{table}</div>{figure}</div>',
+        f'aria-label="Scores">{table}</div>{figure}</div>{by_class}',
+    )
+
+
+def _by_class(confusion: Confusion) -> str:
+    """Recall and precision of each class, and which was taken for which."""
+    heads = "".join(f'<th class="n">{escape(label)}</th>' for label in confusion.classes)
+    rows = ""
+    for score, counts in zip(confusion.by_class, confusion.counts, strict=True):
+        shares = (
+            "–" if share is None else f"{share:.1%}" for share in (score.recall, score.precision)
+        )
+        cells = "".join(f'<td class="n">{text}</td>' for text in shares)
+        cells += "".join(f'<td class="n">{count:,.0f}</td>' for count in counts)
+        rows += f'<tr><td class="name">{escape(score.label)}</td>{cells}</tr>'
+    return (
+        "<h3>By class</h3><p class='note'>Recall is the share of the rows of a class that were "
+        "recognised, precision the share of right ones among those taken for it. The other columns "
+        "count rows by what they were taken for.</p>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="By class"><table><thead><tr>'
+        f'<th>class</th><th class="n">recall</th><th class="n">precision</th>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
 
 
@@ -530,6 +660,11 @@ def _public(model: Model) -> str:
     return section("public", "What was assumed public", body, long=True)
 
 
+def _shown_settings(model: Model) -> dict[str, Any]:
+    settings = model.estimator.get_params()
+    return {k: settings[k] for k in ("features", "solver", "penalty", "alpha") if k in settings}
+
+
 def _provenance(model: Model, digest: str) -> str:
     made = model.provenance
     pairs = [
@@ -540,10 +675,7 @@ def _provenance(model: Model, digest: str) -> str:
         ("Versions", ", ".join(f"{name} {version}" for name, version in made.versions.items())),
         (
             "Settings",
-            ", ".join(
-                f"{key}={getattr(model.estimator, key)!r}"
-                for key in ("features", "solver", "penalty", "alpha")
-            ),
+            ", ".join(f"{key}={value!r}" for key, value in _shown_settings(model).items()),
         ),
         ("Steps", f"{model.estimator.n_iter_}, fixed in advance"),
         (

@@ -53,3 +53,36 @@ def auc_influences(score: Vector, positive: AnyArray) -> Vector:
 def _sums(values: Vector, persons: IntVector) -> Vector:
     _, codes = np.unique(persons, return_inverse=True)
     return np.asarray(np.bincount(codes, values), dtype=np.float64)
+
+
+def plus_minus(error: float | None) -> str:
+    """A standard error before a remark; nothing if there is none."""
+    return "" if error is None else f"+- {error:.2g}; " if error >= 0.1 else f"+- {error:.4f}; "
+
+
+def independence(persons: int | None, person_column: str | None) -> str:
+    """What standard errors take as independent, in words.
+
+    Parameters
+    ----------
+    persons : int, optional
+        How many persons the rows are of, if they are known.
+    person_column : str, optional
+        The column of ids that the model's schema names.
+
+    Returns
+    -------
+    str
+    """
+    if persons is not None:
+        return (
+            f"Standard errors (+-) are clustered by person: {persons:,} persons, by column "
+            f"{person_column!r}."
+        )
+    rows = "Standard errors (+-) take rows as independent."
+    if person_column is None:
+        return rows
+    return (
+        f"{rows} They are too small if persons have several rows: the held-out rows have no "
+        f"column {person_column!r} to cluster by."
+    )

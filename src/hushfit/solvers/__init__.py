@@ -22,6 +22,7 @@ finished         The weights that a solver returns
 run              Run a solver to its end and average its iterates
 SOLVERS          Solvers by name
 solver_from      The solver of a user's argument
+units_needed     Number of units below which a regression may be worse than one number for all
 """
 
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint
@@ -55,6 +56,7 @@ from hushfit.solvers.regression import (
     MAX_MATRIX_COLUMNS,
     WhitenedLeastSquares,
     WhitenedPoisson,
+    units_needed,
 )
 from hushfit.solvers.wrappers import PrivateGraph, PublicGraph, Recalibrated, Tempered
 
@@ -105,4 +107,5 @@ __all__ = [
     "save_checkpoint",
     "solver_from",
     "tolerance_for",
+    "units_needed",
 ]

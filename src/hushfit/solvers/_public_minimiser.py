@@ -1,5 +1,6 @@
 """Certified minimisers of objectives that are public: no row, no budget and no step is private."""
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from hushfit.solvers._metric_prox import MetricProx, extrapolated
 _MOST_NEWTON_COLUMNS = 1500
 _MOST_NEWTON_STEPS, _MOST_STEPS = 100, 5000
 _SETTLED, _SETTLED_NONSMOOTH = 1e-18, 1e-9
+# Decreases below are lost in the rounding of the value: full Newton steps are taken from there on.
+_LEAST_SHOWN = 1e-13
 _SUFFICIENT_DECREASE = 0.1
 _SHORTEST_STEP = 1e-8
 # A minimum is certified if the objective is known to be at most this far above its least value.
@@ -95,18 +98,24 @@ class PublicMinimiser:
         return slope
 
     def _newton(self, start: Vector) -> Vector:
-        w, value = start, self.value(start)
+        w, value, last = start, self.value(start), math.inf
         for _ in range(_MOST_NEWTON_STEPS):
             g = self.slope(w)
             step = -np.linalg.solve(self.smooth.hessian(w) + self._quadratic, g)
             decrease = -float(g @ step)
+            if decrease <= _LEAST_SHOWN * (1 + abs(value)):
+                w = w + step
+                if decrease <= _SETTLED or decrease > last / 2:  # or nothing but rounding is left
+                    break
+                last = decrease
+                continue
             length = 1.0
             while (
                 trial := self.value(w + length * step)
             ) > value - _SUFFICIENT_DECREASE * length * decrease and length > _SHORTEST_STEP:
                 length /= 2
             w, value = w + length * step, trial
-            if decrease <= _SETTLED or length <= _SHORTEST_STEP:
+            if length <= _SHORTEST_STEP:
                 break
         return np.asarray(w)
 

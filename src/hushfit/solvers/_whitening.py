@@ -11,7 +11,7 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 from hushfit.privacy import by_relation
 from hushfit.problem import Problem
-from hushfit.release import Door, RecordSum, SecondMoment
+from hushfit.release import Door, RecordSum, Released, SecondMoment
 
 _MIN_EIGENVALUE = 1e-5
 _FLOOR = 0.3  # times the noise edge: smaller eigenvalues are noise
@@ -20,6 +20,8 @@ _POWERS = np.linspace(1.0, 0.3, 71)  # exponents that compress the eigenvalues
 _VISIBILITY_FACTOR = 1.1  # times the noise edge: noise alone hardly ever reaches it
 # Mean second derivative of the logistic loss along a fit; at most a quarter.
 _TYPICAL_CURVATURE = 0.15
+# Of margins whose second moment is estimated by taking hidden eigenvalues as equal, as a share.
+_CORRECTION_ERROR = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,43 +133,73 @@ def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> tuple[f
     return math.sqrt(max(square, float(w @ w) * min(1 / problem.dimension, noise))), mean_weight
 
 
-_WIDE_SPREAD = 3.0  # of margins without a second moment that would show it
+@dataclass(frozen=True, eq=False)
+class MarginMoments:
+    """Mean and second moment of the margins of several outputs over the records, as far as earlier
+    releases show them; and the typical value of the intercept's entry of a record, 0 without one.
+    """
+
+    mean: Vector
+    second: Matrix
+    constant: float
+
+    @property
+    def spread(self) -> float:
+        """Root of the mean squared length of the margins."""
+        return math.sqrt(max(float(np.trace(self.second)), 1e-24))
+
+    @property
+    def root(self) -> Matrix:
+        """A root of their covariance."""
+        values, vectors = np.linalg.eigh(self.second - np.outer(self.mean, self.mean))
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def several_spread(w: Vector, problem: Problem, door: Door) -> float:
-    """Root mean square of what the margins of several classes differ by, from a released second
-    moment: rather too large than too small where noise hides it.
+def margin_moments(w: Matrix, problem: Problem, door: Door) -> MarginMoments:
+    """Moments of the margins of public weights, one row of them per output. Without a release that
+    shows the intercept's entry, as without an intercept, it is taken to be 0.
     """
     for released in door.transcript:
         if isinstance(released.query, SecondMoment):
-            mean, mean_weight = _mean_with_trace_one(released.answer, problem)
-            centred = w - w.mean(axis=0)
-            deviation = door.noise_multiplier(released.name) * released.query.sensitivity(
-                problem.relation
-            )
-            noise = deviation / (problem.n_units * mean_weight)
-            square = max(float(np.einsum("ij,jk,ik", centred, mean, centred)), 0.0)
-            return math.sqrt(square + min(noise, 1 / problem.dimension) * float((centred**2).sum()))
-    return _WIDE_SPREAD
-
-
-def typical_constant(problem: Problem, door: Door) -> float:
-    """Typical value of the intercept's entry of a record, from an earlier release; 0 if there is
-    no intercept, or no release that shows it.
-
-    Records are scaled to length one together with the intercept's 1, so the entry is one over the
-    length of the row.
-    """
-    if not problem.fit_intercept:
-        return 0.0
-    for released in door.transcript:
-        if isinstance(released.query, SecondMoment):
-            mean, _ = _mean_with_trace_one(released.answer, problem)
-            return math.sqrt(max(float(mean[-1, -1]), 1 / problem.dimension))
+            return _from_second_moment(w, problem, door, released)
         if isinstance(released.query, RecordSum):
-            mean_entry = float(released.answer[-1]) / problem.n_units
-            return min(max(mean_entry, 1 / math.sqrt(problem.dimension)), 1.0)
-    return 0.0
+            return _from_mean_record(w, problem, released.answer / problem.n_units)
+    return replace(_from_mean_record(w, problem, np.zeros(problem.dimension)), constant=0.0)
+
+
+def _from_second_moment(
+    w: Matrix, problem: Problem, door: Door, released: Released
+) -> MarginMoments:
+    """Eigenvalues that noise hides are taken to be equal; where noise is small, margins have the
+    second moment that was released.
+    """
+    mean, mean_weight = _mean_with_trace_one(released.answer, problem)
+    deviation = door.noise_multiplier(released.name) * SecondMoment(problem).sensitivity(
+        problem.relation
+    )
+    noise = deviation / (problem.n_units * mean_weight)
+    spectrum = spectrum_of(mean, noise, mean_weight)
+    hidden = spectrum.released <= spectrum.residual_mean + spectrum.edge
+    values = np.where(hidden, spectrum.residual_mean, np.minimum(spectrum.released, 1.0))
+    corrected = (spectrum.vectors * values) @ spectrum.vectors.T
+    constant = math.sqrt(max(float(corrected[-1, -1]), 1 / problem.dimension))
+    by_correction, as_released = w @ corrected @ w.T, w @ mean @ w.T
+    error = _CORRECTION_ERROR * float(np.trace(by_correction))
+    trust = error**2 / max(error**2 + (noise * float(np.linalg.norm(w @ w.T))) ** 2, 1e-300)
+    return MarginMoments(
+        w @ corrected[-1] / constant if problem.fit_intercept else np.zeros(len(w)),
+        by_correction + trust * (as_released - by_correction),
+        constant if problem.fit_intercept else 0.0,
+    )
+
+
+def _from_mean_record(w: Matrix, problem: Problem, mean: Vector) -> MarginMoments:
+    """Records are supposed to differ from their mean by as much in every direction."""
+    length = min(float(mean @ mean), 1.0)
+    margins, least = w @ mean, 1 / math.sqrt(problem.dimension)
+    apart = (1 - length) / problem.dimension * (w @ w.T)
+    constant = min(max(float(mean[-1]), least), 1.0) if problem.fit_intercept else 0.0
+    return MarginMoments(margins, np.outer(margins, margins) + apart, constant)
 
 
 def _mean_with_trace_one(answer: Vector, problem: Problem) -> tuple[Matrix, float]:

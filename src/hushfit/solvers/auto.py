@@ -5,7 +5,7 @@ import math
 from hushfit.losses import Logistic, Poisson
 from hushfit.privacy import Budget, labels_only
 from hushfit.problem import Problem
-from hushfit.release import LineDerivatives, RecordScaling
+from hushfit.release import LineDerivative, RecordScaling
 from hushfit.solvers.admm import DPSADMM
 from hushfit.solvers.base import Solver
 from hushfit.solvers.gradient import ExactMinimiser, HeavyBall
@@ -63,5 +63,5 @@ def _calibrated(solver: Solver, problem: Problem, budget: Budget) -> Solver:
     """A solver whose probabilities are calibrated, for losses that have probabilities."""
     if problem.outputs == 1:
         return Recalibrated(solver) if isinstance(problem.loss, Logistic) else solver
-    takes = LineDerivatives.takes(problem.loss)
+    takes = LineDerivative.takes(problem.loss)
     return Tempered.for_budget_of(solver, budget, problem) if takes else solver

@@ -14,6 +14,7 @@ NetworkFit               Result of a fit of a network
 Progress                 What a callback sees
 fit_network              Fit one network, after its arguments have been checked
 fit_private              Fit a module to a dataset with a differential-privacy guarantee
+FrozenModule             The outputs of a module with public weights, as features
 NetworkGate              Index of the first step size whose decrease is large enough
 NetworkGatedStep         A gradient, and a gate on the step along it
 NetworkLossDrop          Sums of clipped decreases of the loss
@@ -47,6 +48,7 @@ from hushfit.torch._estimators import (
 )
 from hushfit.torch._fit import Callback, NetworkFit, Progress, fit_network
 from hushfit.torch._fit_private import fit_private
+from hushfit.torch._frozen_module import FrozenModule
 from hushfit.torch._gate import NetworkGate, NetworkGatedStep, NetworkLossDrop, NetworkSearch
 from hushfit.torch._gradient import NetworkGradient
 from hushfit.torch._images import load_cifar10, load_mnist, read_idx
@@ -69,6 +71,7 @@ __all__ = [
     "BookKeeping",
     "Callback",
     "DatasetRecords",
+    "FrozenModule",
     "ModuleLoss",
     "Network",
     "NetworkFit",

@@ -96,7 +96,15 @@ def fit_private(
         )
     rows = NetworkRows(records, shape, persons)
     network = Network.of(
-        module, loss, shape, rows.n_units, adjacency, rows.privacy_unit, physical_batch, device
+        module,
+        loss,
+        shape,
+        rows.n_units,
+        adjacency,
+        rows.privacy_unit,
+        physical_batch,
+        device,
+        precise_sums=isinstance(records, DatasetRecords),
     )
     terms = Terms(
         budget,

@@ -18,7 +18,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
-from hushfit.torch._gradient import UNIT_ROUNDOFF, NetworkGradient
+from hushfit.torch._gradient import UNIT_ROUNDOFF, NetworkGradient, summation_error
 from hushfit.torch._network import Network
 from hushfit.torch._rows import NetworkRows, network_rows
 
@@ -88,7 +88,7 @@ class NetworkLossDrop:
         with torch.no_grad():
             return [
                 (model.losses(batch.x, batch.y).double(), batch.shares)
-                for batch in rows.batches(units, size, dtype, device)
+                for batch in rows.batches(rows.rows_of(units), size, dtype, device)
             ]
 
     def _drop(self, before: tuple[Tensor, Tensor], after: tuple[Tensor, Tensor]) -> float:
@@ -99,8 +99,8 @@ class NetworkLossDrop:
     def radii(self) -> Vector:
         """Bound on the contribution of one unit to each sum."""
         problem = self.problem
-        records = problem.n_units * problem.rows_per_unit + 4
-        summation = 2 * records * UNIT_ROUNDOFF / (1 - records * UNIT_ROUNDOFF)
+        records = problem.n_units * problem.rows_per_unit
+        summation = 2 * summation_error(records + 4, UNIT_ROUNDOFF)
         return np.full(self.size, self.bound * (1 + summation * problem.n_units))
 
     def radius(self) -> float:

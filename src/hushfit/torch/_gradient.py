@@ -1,6 +1,6 @@
 """Sum of clipped per-example gradients of a network. Proof: docs/proofs/networks.md."""
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,16 +12,27 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
+from hushfit.torch._groups import GROUP_ROWS, Weighted, regrouped
 from hushfit.torch._network import Network
-from hushfit.torch._parts import Part
-from hushfit.torch._rows import network_rows
+from hushfit.torch._parts import LONGEST, Part
+from hushfit.torch._rows import NetworkRows, network_rows
 
 # Bound on the relative error of the length of one example's contribution, up to 2 million weights.
 ARITHMETIC_SLACK = 1e-9
 UNIT_ROUNDOFF = 2.0**-53
+SINGLE_ROUNDOFF = 2.0**-24
+# Clipping norms are far from the ends of the range of float32.
+SHORTEST_CLIP = 1e-15
 # Added to a norm before a gradient is divided by it: normalised gradients stay below the clipping
 # norm, and a vanishing one is not blown up.
 STABILITY = 0.01
+
+
+def summation_error(terms: int, roundoff: float) -> float:
+    """Bound on the error of a sum of so many numbers, in any order, relative to the sum of their
+    absolute values.
+    """
+    return terms * roundoff / (1 - terms * roundoff)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +65,11 @@ class NetworkGradient:
             raise InvalidArgument(
                 f"w has shape {self.w.shape}, but the network has {self.problem.size} weights."
             )
-        if not 0 < self.clip < math.inf:
-            raise InvalidArgument(f"clip={self.clip!r} is not a norm. Give a positive number.")
+        if not SHORTEST_CLIP <= self.clip <= 1 / SHORTEST_CLIP:
+            raise InvalidArgument(
+                f"clip={self.clip!r} is not a norm. Give a number between {SHORTEST_CLIP:g} and "
+                f"{1 / SHORTEST_CLIP:g}."
+            )
 
     @staticmethod
     def coordinates(problem: Any) -> int:
@@ -66,29 +80,49 @@ class NetworkGradient:
         return self.problem.size
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
-        network, rows = self.problem, network_rows(source)
-        model = network.model
+        rows, model = network_rows(source), self.problem.model
         model.load(self.w)
         total = torch.zeros(self.size, dtype=torch.float64, device=model.device)
-        views = model.views(total)
-        for batch in rows.batches(units, network.physical_batch, model.dtype, model.device):
-            for place, parts in network.engine.parts(batch.x, batch.y):
-                parts, weights = self._weighted(parts, batch.shares[place])
-                for part in parts:
-                    part.add_to(views, weights)
+        if self.problem.precise_sums:
+            for chunk in self._weighted(rows, rows.rows_of(units)):
+                chunk.add_to(model.views(total))
+        else:
+            self._add_groups(rows, units, total)
         return np.asarray(total.cpu().numpy())
 
-    def _weighted(self, parts: list[Part], shares: Tensor) -> tuple[list[Part], Tensor]:
-        """The gradients, and what each is multiplied by; those that are not finite are zero."""
+    def _add_groups(self, rows: NetworkRows, units: IntVector | None, total: Tensor) -> None:
+        """Add group by group, in float32 within a group and in float64 from one to the next."""
+        model = self.problem.model
+        chosen, ends = rows.groups_of(units)
+        rounded = torch.zeros(self.size, dtype=torch.float32, device=model.device)
+        for group in regrouped(self._weighted(rows, chosen), ends):
+            if len(group) > GROUP_ROWS:  # records of one key
+                group.add_to(model.views(total))
+            else:
+                group.write_rounded(model.views(rounded), self.clip)
+                total.add_(rounded, alpha=self.clip)
+
+    def _weighted(self, rows: NetworkRows, chosen: IntVector) -> Iterator[Weighted]:
+        """Gradients of some records in their order, and what each is multiplied by."""
+        network = self.problem
+        size, dtype, device = network.physical_batch, network.model.dtype, network.model.device
+        for batch in rows.batches(chosen, size, dtype, device):
+            for place, parts in network.engine.parts(batch.x, batch.y):
+                real = slice(0, min(place.stop, batch.n_records) - place.start)
+                if real.stop > 0:
+                    yield self._clipped(parts, batch.shares[place]).some(real)
+
+    def _clipped(self, parts: list[Part], shares: Tensor) -> Weighted:
+        """Gradients with their weights; those that are huge or not finite are zero."""
         squares = torch.stack([part.squared_norms() for part in parts]).sum(0)
-        lost = ~torch.isfinite(squares)
+        lost = ~(squares < LONGEST**2)
         if bool(lost.any()):
             parts = [part.without(lost) for part in parts]
             squares = squares.masked_fill(lost, 0)
         norms = squares.sqrt()
         if self.normalise:
-            return parts, shares * self.clip / (norms + STABILITY)
-        return parts, shares * (self.clip / norms.clamp(min=self.clip))
+            return Weighted(parts, shares * self.clip / (norms + STABILITY))
+        return Weighted(parts, shares * (self.clip / norms.clamp(min=self.clip)))
 
     def radius(self) -> float:
         problem = self.problem
@@ -97,8 +131,12 @@ class NetworkGradient:
         # Every summation order of at most so many records has this relative error, on each of two
         # batches; the absolute values add up to at most one clipping norm for each unit.
         records = problem.n_units * problem.rows_per_unit
-        summation = 2 * (records + 4) * UNIT_ROUNDOFF / (1 - (records + 4) * UNIT_ROUNDOFF)
-        return longest * (1 + summation * problem.n_units)
+        summation = 2 * summation_error(records + 4, UNIT_ROUNDOFF) * problem.n_units
+        if not problem.precise_sums:
+            # A record changes the groups of at most so many others.
+            error = summation_error(GROUP_ROWS + 4, SINGLE_ROUNDOFF)
+            summation += (2 * GROUP_ROWS + 1) * error
+        return longest * (1 + summation)
 
     def sensitivity(self, relation: Relation) -> float:
         # Replace-one removes one contribution and adds another; add-remove only removes one.

@@ -116,7 +116,8 @@ class ModuleLoss:
     def load(self, weights: Vector) -> None:
         """Set all weights; they are rounded to the type of the parameters."""
         with torch.no_grad():
-            values = torch.from_numpy(np.array(weights, dtype=np.float64))
+            single = self.dtype == torch.float32
+            values = torch.from_numpy(np.array(weights, np.float32 if single else np.float64))
             for parameter, part in zip(
                 self.trained.values(), values.split(self._sizes), strict=True
             ):

@@ -1,34 +1,59 @@
 """Per-example gradients of one layer, stored as compactly as the layer allows.
 
-Every part knows the exact norms of what it adds to a sum, and adds it in float64: the norm that
-clips an example is that of the numbers which are summed. Proof: docs/proofs/networks.md.
+Every part knows the exact norms of what it adds to a sum: the norm that clips an example is that of
+the numbers which are summed. Sums are in float64, or in float32 where the number of examples is
+small enough for a useful bound on its rounding. Proof: docs/proofs/networks.md.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 
 Totals = Mapping[str, Tensor]
-"""Sums by the names of their parameters: float64, written in place."""
+"""Sums by the names of their parameters, written in place."""
+
+# Gradients that are longer, or that have a longer factor, count as not finite.
+LONGEST = 2.0**64
 
 
 class Part(Protocol):
     """Gradients of some examples with respect to the parameters of a layer."""
 
     def squared_norms(self) -> Tensor:
-        """Squared norm of each example's gradient, in float64."""
+        """Squared norm of each example's gradient, in float64; infinite where the gradient is a
+        product of which a factor is longer than LONGEST.
+        """
 
     def add_to(self, totals: Totals, weights: Tensor) -> None:
-        """Add the sum of the gradients times ``weights`` (float64) to the totals of the layer."""
+        """Add the sum of the gradients times ``weights`` to the totals of the layer, in float64."""
+
+    def write_rounded(self, sums: Totals, weights: Tensor) -> None:
+        """Write the sum of the gradients times ``weights`` (float32) in place of the sums of the
+        layer, which are in float32. No weighted gradient is much longer than one.
+        """
 
     def without(self, rows: Tensor) -> "Part":
         """The same with the gradients of some examples set to zero."""
 
+    def some(self, rows: slice) -> Self:
+        """The gradients of some examples, in memory of their own: products may round numbers
+        differently at other addresses.
+        """
+
+    def with_more(self, others: Sequence[Self]) -> Self:
+        """The same, followed by the gradients of further examples."""
+
     def tensors(self) -> tuple[Tensor, ...]:
         """What was computed of each example, in the order of the examples."""
+
+
+def _squares(values: Tensor) -> Tensor:
+    """Sum of the squares of each row, in float64."""
+    return torch.linalg.vector_norm(values.flatten(1), dim=1, dtype=torch.float64).square()
 
 
 def _zeroed(values: Tensor, rows: Tensor) -> Tensor:
@@ -53,12 +78,9 @@ class Outer:
     slopes: Tensor
 
     def squared_norms(self) -> Tensor:
-        one = torch.zeros(len(self.slopes), dtype=torch.float64, device=self.slopes.device)
-        if self.weight is not None:
-            one += self.inputs.double().square().sum(1)
-        if self.bias is not None:
-            one += 1
-        return one * self.slopes.double().square().sum(1)
+        inputs, slopes = _squares(self.inputs), _squares(self.slopes)
+        both = (inputs if self.weight is not None else 0) + (self.bias is not None)
+        return (both * slopes).masked_fill(~(inputs + slopes < LONGEST**2), math.inf)
 
     def add_to(self, totals: Totals, weights: Tensor) -> None:
         slopes = self.slopes.double() * weights[:, None]
@@ -67,8 +89,25 @@ class Outer:
         if self.bias is not None:
             totals[self.bias].add_(slopes.sum(0))
 
+    def write_rounded(self, sums: Totals, weights: Tensor) -> None:
+        slopes = self.slopes * weights[:, None]
+        if self.weight is not None:
+            torch.mm(slopes.T, self.inputs, out=sums[self.weight])
+        if self.bias is not None:
+            torch.sum(slopes, 0, out=sums[self.bias])
+
     def without(self, rows: Tensor) -> "Outer":
-        return Outer(self.weight, self.bias, _zeroed(self.inputs, rows), _zeroed(self.slopes, rows))
+        return replace(self, inputs=_zeroed(self.inputs, rows), slopes=_zeroed(self.slopes, rows))
+
+    def some(self, rows: slice) -> "Outer":
+        return replace(self, inputs=self.inputs[rows].clone(), slopes=self.slopes[rows].clone())
+
+    def with_more(self, others: Sequence["Outer"]) -> "Outer":
+        return replace(
+            self,
+            inputs=torch.cat([self.inputs, *(one.inputs for one in others)]),
+            slopes=torch.cat([self.slopes, *(one.slopes for one in others)]),
+        )
 
     def tensors(self) -> tuple[Tensor, ...]:
         return self.inputs, self.slopes
@@ -88,14 +127,23 @@ class Whole:
     values: Tensor
 
     def squared_norms(self) -> Tensor:
-        return self.values.flatten(1).double().square().sum(1)
+        return _squares(self.values)
 
     def add_to(self, totals: Totals, weights: Tensor) -> None:
         total = totals[self.name].view(-1)
         total.addmv_(self.values.flatten(1).double().T, weights)
 
+    def write_rounded(self, sums: Totals, weights: Tensor) -> None:
+        torch.mv(self.values.flatten(1).T, weights, out=sums[self.name].view(-1))
+
     def without(self, rows: Tensor) -> "Whole":
-        return Whole(self.name, _zeroed(self.values, rows))
+        return replace(self, values=_zeroed(self.values, rows))
+
+    def some(self, rows: slice) -> "Whole":
+        return replace(self, values=self.values[rows].clone())
+
+    def with_more(self, others: Sequence["Whole"]) -> "Whole":
+        return replace(self, values=torch.cat([self.values, *(one.values for one in others)]))
 
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.values,)
@@ -128,14 +176,28 @@ class Lookup:
         return cls(name, places, values)
 
     def squared_norms(self) -> Tensor:
-        return self.values.flatten(1).square().sum(1)
+        return _squares(self.values)
 
     def add_to(self, totals: Totals, weights: Tensor) -> None:
         scaled = (self.values * weights[:, None, None]).flatten(0, 1)
         totals[self.name].index_add_(0, self.places.flatten(), scaled)
 
+    def write_rounded(self, sums: Totals, weights: Tensor) -> None:
+        scaled = (self.values.float() * weights[:, None, None]).flatten(0, 1)
+        sums[self.name].zero_().index_add_(0, self.places.flatten(), scaled)
+
     def without(self, rows: Tensor) -> "Lookup":
-        return Lookup(self.name, self.places, _zeroed(self.values, rows))
+        return replace(self, values=_zeroed(self.values, rows))
+
+    def some(self, rows: slice) -> "Lookup":
+        return replace(self, places=self.places[rows].clone(), values=self.values[rows].clone())
+
+    def with_more(self, others: Sequence["Lookup"]) -> "Lookup":
+        return replace(
+            self,
+            places=torch.cat([self.places, *(one.places for one in others)]),
+            values=torch.cat([self.values, *(one.values for one in others)]),
+        )
 
     def tensors(self) -> tuple[Tensor, ...]:
         return self.places, self.values

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from hushfit._typing import AnyArray, IntVector, Vector
 from hushfit.data import Block, DataSource, Persons, PublicRows
 from hushfit.data.rows import WHOLE
 from hushfit.errors import InvalidArgument
+from hushfit.torch._groups import group_ends, keys_of
 from hushfit.torch._validation import RecordShape
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -24,6 +26,10 @@ class Records(Protocol):
 
     def take(self, rows: IntVector) -> tuple[Tensor, Tensor]:
         """Inputs and targets of some records."""
+
+    @property
+    def keys(self) -> AnyArray | None:
+        """A number for each record, from its contents alone; None if that would take too long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +50,10 @@ class ArrayRecords:
 
     def take(self, rows: IntVector) -> tuple[Tensor, Tensor]:
         return torch.from_numpy(self.X[rows]), torch.from_numpy(self.y[rows])
+
+    @cached_property
+    def keys(self) -> AnyArray:
+        return keys_of(self.X, self.y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +76,8 @@ class DatasetRecords:
     n_records: int
     x: Tensor
     y: Tensor
+
+    keys: ClassVar[None] = None  # would need all records at once
 
     def __len__(self) -> int:
         return self.n_records
@@ -94,11 +106,13 @@ class Batch:
     x, y : tensor
     shares : float64 tensor
         Weight of each record: zero where there is none, or where it has a value that is not finite.
+    n_records : int
     """
 
     x: Tensor
     y: Tensor
     shares: Tensor
+    n_records: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,21 +163,33 @@ class NetworkRows:
         return PublicRows(lambda: iter(()), 0, self.n_features, None, WHOLE)
 
     def batches(
-        self, units: IntVector | None, size: int, dtype: torch.dtype, device: torch.device
+        self, rows: IntVector, size: int, dtype: torch.dtype, device: torch.device
     ) -> Iterator[Batch]:
-        """All records, or those of some units, in physical batches."""
-        rows = self._rows_of(units)
+        """Some records, in physical batches."""
         for start in range(0, len(rows), size):
             chosen = rows[start : start + size]
             x, y = self.records.take(chosen)
             shares = torch.from_numpy(np.broadcast_to(self.shares, len(self.records))[chosen])
             x, y, shares = self._padded(x, y, shares, size, dtype)
-            yield Batch(x.to(device), y.to(device), shares.to(device))
+            yield Batch(x.to(device), y.to(device), shares.to(device), len(chosen))
 
-    def _rows_of(self, units: IntVector | None) -> IntVector:
+    def rows_of(self, units: IntVector | None) -> IntVector:
+        """Numbers of all records, or of those of some units."""
         if self.persons is None:
             return np.arange(len(self.records)) if units is None else units
         return np.flatnonzero(self.shares) if units is None else self.persons.rows_of(units)
+
+    def groups_of(self, units: IntVector | None) -> tuple[IntVector, list[int]]:
+        """Records by their keys, and where the groups end that are added in float32."""
+        keys = self.records.keys
+        if keys is None or self.persons is not None:
+            raise InvalidArgument(
+                "Records without keys, or of persons, are added in float64 only. Give "
+                "precise_sums=True to Network.of."
+            )
+        rows = self.rows_of(units)
+        rows = rows[np.argsort(keys[rows], kind="stable")]
+        return rows, group_ends(keys[rows])
 
     def _padded(
         self, x: Tensor, y: Tensor, shares: Tensor, size: int, dtype: torch.dtype
@@ -171,19 +197,22 @@ class NetworkRows:
         """Records and their shares, with zeros up to ``size`` and in place of records that are not
         finite.
         """
-        inputs = torch.zeros((size, *self.shape.input), dtype=_type(self.shape.integers, dtype))
-        if inputs.ndim == 4:
-            inputs = inputs.contiguous(memory_format=torch.channels_last)
-        targets = torch.zeros(
-            (size, *self.shape.target), dtype=_type(self.shape.classes is not None, dtype)
-        )
-        weights = torch.zeros(size, dtype=torch.float64)
-        finite = _finite(x.to(inputs.dtype) if x.is_floating_point() else x) & _finite(y)
+        x = x if self.shape.integers else x.to(dtype)  # may overflow
+        finite = _finite(x) & _finite(y)
         if not bool(finite.all()):
             x, y, shares = x.clone(), y.clone(), shares.clone()
             x[~finite], y[~finite], shares[~finite] = 0, 0, 0
-        inputs[: len(x)], targets[: len(y)], weights[: len(x)] = x, y, shares
-        return inputs, targets, weights
+        x = _filled(x.to(_type(self.shape.integers, dtype)), size)
+        y = _filled(y.to(_type(self.shape.classes is not None, dtype)), size)
+        if x.ndim == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        return x, y, _filled(shares, size)
+
+
+def _filled(values: Tensor, size: int) -> Tensor:
+    """The same with zeros at its end, as many as are missing, in memory of torch."""
+    missing = size - len(values)
+    return torch.cat([values, values.new_zeros((missing, *values.shape[1:]))])
 
 
 def _type(whole: bool, dtype: torch.dtype) -> torch.dtype:
@@ -191,7 +220,10 @@ def _type(whole: bool, dtype: torch.dtype) -> torch.dtype:
 
 
 def _finite(values: Tensor) -> Tensor:
-    return torch.isfinite(values).flatten(1).all(1) if values.ndim > 1 else torch.isfinite(values)
+    """Which records have finite values only."""
+    flat = values.reshape(len(values), -1)
+    quick = torch.isfinite(flat.sum(1))  # a finite sum has finite terms
+    return quick if bool(quick.all()) else torch.isfinite(flat).all(1)
 
 
 def network_rows(source: DataSource) -> NetworkRows:

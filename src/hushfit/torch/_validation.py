@@ -18,12 +18,14 @@ from torch import Tensor, nn
 
 from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.torch._engines import BookKeeping, Engine, NotBookKept, WrittenOut
+from hushfit.torch._groups import Weighted, regrouped
 from hushfit.torch._module_loss import ModuleLoss
 
 _SEED = 20_261_117  # public: the same records for everybody
 _COMPARED = 4
 _AGREEMENT = 1e-8
 _HUGE = 1e30
+_MOVED = 5
 
 
 class DependsOnPlace(InvalidArgument):
@@ -162,6 +164,27 @@ def _keeps_state(model: ModuleLoss) -> str:
     )
 
 
+def sums_repeat(engine: Engine, shape: RecordShape, rows: int) -> bool:
+    """Whether sums in float32 over some examples have the same bits wherever these stand."""
+    x, y = random_records(engine.model, shape, rows)
+    for count in {rows // 2, rows - _MOVED - 1}:
+        first = _rounded_sum(engine, x, y, slice(0, count))
+        moved = x.roll(_MOVED, 0), y.roll(_MOVED, 0)
+        again = _rounded_sum(engine, *moved, slice(_MOVED, _MOVED + count))
+        if not torch.equal(first, again):
+            return False
+    return True
+
+
+def _rounded_sum(engine: Engine, x: Tensor, y: Tensor, rows: slice) -> Tensor:
+    weights = torch.ones(len(x), dtype=torch.float64, device=x.device)
+    chunks = (Weighted(parts, weights[place]) for place, parts in engine.parts(x, y))
+    total = torch.zeros(engine.model.size, dtype=torch.float32, device=x.device)
+    _, group = regrouped(chunks, (rows.start, rows.stop))
+    group.write_rounded(engine.model.views(total), 1.0)
+    return total
+
+
 def _first_that_agrees(model: ModuleLoss, x: Tensor, y: Tensor) -> Engine:
     for engine in (BookKeeping(model), BookKeeping(model, guarded=True)):
         try:
@@ -270,6 +293,11 @@ def _check_rows_apart(compute: _Compute, x: Tensor, y: Tensor, what: str) -> Non
         kept = [one[~others] for one in expected], [one[~others] for one in found]
         if not _same(*kept):
             raise InvalidArgument(_mixed(what, "the other examples of its batch"))
+
+
+def refuse_if_examples_mix(outputs: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    """Refuse features of an example that depend on other examples, on its place or on chance."""
+    _check_rows_apart(lambda x, _: [outputs(x)], x, torch.zeros(len(x)), "features")
 
 
 def _exchanged(x: Tensor, others: Tensor) -> Iterator[Tensor]:

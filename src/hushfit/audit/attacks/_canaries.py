@@ -32,7 +32,7 @@ from hushfit.audit.checks import curve_of, repeated_corner
 from hushfit.data import DataSource, Persons, RecordScaling, as_source
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.federated import PPADMM, Algorithm, Network, Seat, SharedSolver
-from hushfit.losses import LeastSquares, Logistic, Loss, Poisson, Squared
+from hushfit.losses import LeastSquares, Logistic, Loss, Poisson, SaturatingSquares, Squared
 from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import (
     LABEL_RELATIONS,
@@ -634,7 +634,9 @@ def _table_problem(
     canary: AnyCanary, relation: Relation, ridge: float, loss: Loss | None = None
 ) -> Problem:
     bounded = isinstance(canary, BoundedCanary)
-    usual: Loss = LeastSquares() if bounded or labels_only(relation) else Squared(1.0)
+    usual: Loss = LeastSquares() if labels_only(relation) else Squared(1.0)
+    if bounded:
+        usual = SaturatingSquares()
     return Problem(
         loss or usual,
         ScaledL2(ridge) if ridge else Zero(),

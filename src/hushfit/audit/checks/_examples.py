@@ -2,7 +2,6 @@
 audits.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from hushfit.losses import (
     Loss,
     OneVsRest,
     Poisson,
+    SaturatingSquares,
     Softmax,
     Squared,
 )
@@ -38,7 +38,7 @@ from hushfit.release import (
     GradientWithMoment,
     HessianSum,
     LabelStatistic,
-    LineDerivatives,
+    LineDerivative,
     LogisticGradient,
     LogLength,
     LossDrop,
@@ -113,7 +113,7 @@ def source_for(
         bounded = np.clip(rows, -1.0, 1.0)
     return as_source(
         bounded,
-        np.clip(labels, -1.0, 1.0) if math.isinf(problem.loss.slope_bound) else labels,
+        labels if isinstance(problem.loss, Logistic | Poisson) else np.clip(labels, -1.0, 1.0),
         fit_intercept=intercept,
         scaled_labels=True,
         persons=persons,
@@ -171,6 +171,7 @@ def example_queries(
     )
     add("gradient, hinge", HuberHinge(), lambda p, w: ClippedGradient(p, w, 0.7), size=5.0)
     add("gradient, squared", Squared(2.0), lambda p, w: ClippedGradient(p, w, 1.0))
+    add("gradient, saturating", SaturatingSquares(), lambda p, w: ClippedGradient(p, w, 1.0))
     add("gradient, poisson", Poisson(4.0), lambda p, w: ClippedGradient(p, w, 1.0))
     add("gradient, softmax", Softmax(3), lambda p, w: ClippedGradient(p, w, 0.8), outputs=3)
     add(
@@ -186,16 +187,16 @@ def example_queries(
     add("sum of records", Logistic(), lambda p, w: RecordSum(p))
     add("class counts", Softmax(3), lambda p, w: ClassCounts(p), outputs=3)
     add(
-        "derivatives along a line",
+        "derivative along a line",
         Softmax(3),
-        lambda p, w: LineDerivatives(p, w, w, 0.5),
+        lambda p, w: LineDerivative(p, w, w, 0.5),
         outputs=3,
         size=2.0,
     )
     add(
-        "derivatives along a line, one against the rest",
+        "derivative along a line, one against the rest",
         OneVsRest(Logistic(), 3),
-        lambda p, w: LineDerivatives(p, w, -w, 0.5),
+        lambda p, w: LineDerivative(p, w, -w, 0.5),
         outputs=3,
     )
     add("second moment", Logistic(), lambda p, w: SecondMoment(p))
@@ -295,7 +296,7 @@ def _of_bounded_records(
     made = {}
     for name, (intercept, build) in builds.items():
         problem = Problem(
-            losses.get(name, LeastSquares()),
+            losses.get(name, SaturatingSquares()),
             Zero(),
             ROWS,
             COLUMNS,
@@ -337,7 +338,7 @@ def _label_statistics(relation: Relation, rng: np.random.Generator) -> dict[str,
 def _labels_of(loss: Loss, outputs: int) -> Callable[[np.random.Generator], float]:
     if outputs > 1:
         return lambda rng: float(rng.integers(outputs))
-    if isinstance(loss, Squared | LeastSquares):
+    if isinstance(loss, Squared | LeastSquares | SaturatingSquares):
         return lambda rng: float(10 ** rng.uniform(-1, 4) * rng.choice([-1, 1]))
     if isinstance(loss, Poisson):  # counts beyond the largest too
         return lambda rng: float(np.rint(10 ** rng.uniform(-1, 4)))

@@ -16,6 +16,7 @@ from hushfit.audit.attacks import Audit
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """
 svg .first { fill: var(--one); opacity: .55; } svg .second { fill: var(--two); opacity: .55; }
+svg .thin { stroke-width: 1.5; }
 svg .forbidden { fill: var(--four); opacity: .2; } svg .limit { stroke: var(--four); stroke-width: 2; fill: none; }
 svg .cut { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 3 3; } svg .box { fill: none; stroke: var(--ink); stroke-width: 1.5; }
 svg .claimed { fill: var(--soft); opacity: .3; } svg .proved { fill: var(--one); } svg .assumed { fill: var(--two); }
@@ -104,12 +105,15 @@ def _pictures(audit: Audit) -> str:
     right = (
         f"<figure>{_roc(audit, shown)}<figcaption>The ROC curve of the attack. A mechanism that "
         "keeps the claim can never get into the "
-        "shaded region, for any attacker; the curve of a sample may do so by random error. The "
-        "box, a confidence region of the true rates of the tested event, is what counts."
+        "shaded region, for any attacker. The true curve is in the band around the measured one, "
+        f"all of it with confidence {1 - audit.bound.level:.4g}: where the band reaches out of the "
+        "region, nothing was broken. The box, a confidence region of the true rates of the tested "
+        "event, is what the verdict rests on."
         "</figcaption></figure>"
     )
     bars = (
-        f"<figure>{_bars(audit)}<figcaption>Lower bounds on epsilon. The first makes no "
+        f'<figure class="wide">{_bars(audit)}<figcaption>'
+        "Lower bounds on epsilon. The first makes no "
         "assumption. The second assumes the claimed distribution of the noise and bounds its "
         "size.</figcaption></figure>"
     )
@@ -160,6 +164,7 @@ def _roc(audit: Audit, event: Counted) -> str:
     first, second = (audit.first, audit.second) if event.above else (-audit.second, -audit.first)
     thresholds = np.quantile(np.concatenate([first, second]), np.linspace(1, 0, 201))
     curve = [(float((second >= t).mean()), float((first >= t).mean())) for t in thresholds]
+    band = _band(curve, len(first), len(second), audit.bound.level)
     level = audit.bound.level / EVENTS / 2
     low_hit, high_alarm = event.at_least(level), event.at_most(level)
     hit, alarm = event.hits / event.hit_trials, event.alarms / event.alarm_trials
@@ -173,13 +178,27 @@ def _roc(audit: Audit, event: Counted) -> str:
         f'<path class="forbidden" d="{frame.path([*limit, (0.0, 1.0)])}Z"/>',
         f'<path class="limit" d="{frame.path(limit)}"/>',
         f'<path class="even" d="{frame.path([(0, 0), (1, 1)])}"/>',
-        f'<path class="curve" d="{frame.path([(0.0, 0.0), *curve, (1.0, 1.0)])}"/>',
+        f'<path class="band" d="{frame.path(band)}Z"/>',
+        f'<path class="curve thin" d="{frame.path([(0.0, 0.0), *curve, (1.0, 1.0)])}"/>',
         box,
         f'<circle class="dot" cx="{frame.x(alarm):.1f}" cy="{frame.y(hit):.1f}" r="5"/>',
         f'<text class="soft" x="{frame.x(0.03):.1f}" y="{frame.y(0.95):.1f}">forbidden</text>',
     ]
     words = f"The tested event has {hit:.1%} detections at {alarm:.2%} false alarms."
     return frame.svg("ROC curve of the attack, and what the claim forbids", words, parts)
+
+
+def _band(
+    curve: Sequence[tuple[float, float]], hits: int, alarms: int, level: float
+) -> list[tuple[float, float]]:
+    """A region that the whole true curve is in, except with probability ``level``: both
+    distribution functions are within the bound of Dvoretzky, Kiefer, Wolfowitz and Massart.
+    """
+    rise, shift = (math.sqrt(math.log(4 / level) / (2 * n)) for n in (hits, alarms))
+    upper = [(max(alarm - shift, 0.0), min(hit + rise, 1.0)) for alarm, hit in curve]
+    lower = [(min(alarm + shift, 1.0), max(hit - rise, 0.0)) for alarm, hit in curve]
+    above = [(0.0, 0.0), (0.0, min(rise, 1.0)), *upper, (1.0, 1.0)]
+    return [*above, (1.0, max(1 - rise, 0.0)), *reversed(lower), (min(shift, 1.0), 0.0)]
 
 
 def _bars(audit: Audit) -> str:

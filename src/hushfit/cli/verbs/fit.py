@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from hushfit.cli._files import table_options
+from hushfit.cli._models import MODELS, FitOptions
 from hushfit.cli._printing import at_terminal, json_option, print_message, reading_bar
 
 # Numeric columns up to which an additive model was better on nearly all benchmark tables.
@@ -25,9 +27,13 @@ Examples:
       --epsilon 1 --delta 1e-6 -o model.json
   hushfit fit visits.parquet --schema schema.toml --person patient_nbr \\
       --adjacency person-label --epsilon 1 --delta 1e-6 -o model.json
+  hushfit fit stays.csv --schema stays.toml --model lasso --alpha select \\
+      --epsilon 1 --delta 1e-6 -o model.json
   hushfit fit ranks.csv --schema ranks.toml --epsilon 1 --delta 1e-6 -o ranker.json
   zcat part-*.csv.gz | hushfit fit - --schema schema.toml --epsilon 0.5 \\
-      --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json""",
+      --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json
+  hushfit fit "duckdb:///hospital.db?table=visits" --schema schema.toml \\
+      --epsilon 1 --delta 1e-6 -o model.json""",
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option(
@@ -76,10 +82,10 @@ Examples:
 )
 @click.option(
     "--model",
-    type=click.Choice(["logistic", "svm", "mlp"]),
-    default="logistic",
-    show_default=True,
-    help="What to fit; mlp is a network, and needs hushfit[torch].",
+    type=click.Choice(MODELS),
+    help="What to fit: logistic, svm or mlp (a network; needs hushfit[torch]) to classes; linear, "
+    "ridge, lasso, elasticnet or huber to numbers and grades; poisson to counts.  [default: the "
+    "first for the schema's target]",
 )
 @click.option(
     "--hidden",
@@ -93,7 +99,13 @@ Examples:
     default="none",
     show_default=True,
 )
-@click.option("--alpha", type=float, default=1e-4, show_default=True, help="Weight of the penalty.")
+@click.option(
+    "--alpha",
+    metavar="FLOAT|auto|select",
+    help="Weight of the penalty. For numbers and counts auto chooses it from the releases, for "
+    "prediction; select (lasso, elasticnet) keeps fewer columns.  [default: 0.0001 for classes, "
+    "else auto]",
+)
 @click.option(
     "--l1-ratio", type=float, default=0.5, show_default=True, help="Share of L1 in elasticnet."
 )
@@ -140,12 +152,7 @@ Examples:
     help="Use unconfirmed values of the schema; recorded in the guarantee.",
 )
 @click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="Format of the table, if its name does not show it.",
-)
+@table_options
 @click.option(
     "-o",
     "--output",
@@ -156,7 +163,9 @@ Examples:
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
 def command(**given: Any) -> None:
-    """Fit a model to TABLE (files, patterns, or - for standard input) and write it as JSON.
+    """Fit a model to TABLE and write it as JSON. A TABLE is a file (CSV, Parquet, Arrow, or a
+    spreadsheet with ?sheet=NAME if it has several sheets), a pattern, - for standard input, or a
+    table of a database, such as duckdb:///file.db?table=visits.
 
     Unknown labels become <other>, numbers are clipped to their range, missing numbers get the
     declared fill value. Tables larger than memory are streamed. The ledger is charged, and the
@@ -174,12 +183,17 @@ def command(**given: Any) -> None:
     With --features additive each numeric column gets a curved effect: a piecewise linear function
     with up to nine knots, through a public map that costs no budget. The report draws them.
 
+    The schema's target decides what is fitted: classes (kind = "categorical"), numbers in a public
+    range ("numeric"), counts up to a public cap ("count"), or ordered grades ("ordinal").
+    Predictions never leave the public range.
+
     A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
     also be LETOR (SVMlight) text. Its `unit` says what is protected.
     """
-    from hushfit.cli._files import refuse_to_overwrite, reserved_space
+    from hushfit.cli._files import refuse_to_overwrite, reserved_space, stated_form
     from hushfit.cli._networks import fit_perceptron
     from hushfit.cli._paid_model import (
+        ledger_of,
         note_account_of_rows,
         note_bound_account,
         print_paid,
@@ -193,24 +207,28 @@ def command(**given: Any) -> None:
     lists = RankingSchema.read(given["schema_path"])
     if lists is not None:
         given_options = _given_options()
-        fit_lists(lists, lambda: _ledger(given), given, given_options)
+        fit_lists(lists, lambda: ledger_of(given), given, given_options)
         return
     if given["loss"] is not None:
         raise click.UsageError(
             "--loss is for a ranking model, whose schema has a `query`. Leave it out."
         )
     file = _schema(given["schema_path"], given["accept_draft"], _person_options(given))
+    form = stated_form(file.schema.file, given["encoding"], given["delimiter"])
+    file = replace(file, schema=replace(file.schema, file=form))
     _refuse_other_labels(given["adjacency"], file.schema.person)
     if given["features"] is not None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
-    if given["model"] == "mlp":
-        fit_perceptron(file, _ledger(given), given)
+    options = FitOptions(given, file.schema)
+    if options.model == "mlp":
+        fit_perceptron(file, ledger_of(given), given)
         return
-    estimator, ledger = _estimator(given, file.schema), _ledger(given)
-    _recommend_additive(estimator, file.schema)
+    estimator, ledger = options.estimator(), ledger_of(given)
+    if options.classes:
+        _recommend_additive(estimator, file.schema)
     note_account_of_rows(ledger, file.schema.person)
     print_message(
-        "whether rows match the schema's classes, ranges and labels is not checked before "
+        "whether rows match the schema's target, ranges and labels is not checked before "
         "payment. The owner of the data can: hushfit schema --check TABLE... SCHEMA",
         word="note",
     )
@@ -298,59 +316,6 @@ def _dropped_bound(schema: Any, persons: dict[str, Any]) -> dict[str, Any]:
     return {"rows_per_person": None}
 
 
-def _estimator(given: dict[str, Any], schema: Any) -> Any:
-    from hushfit import Budget, PrivateLinearSVC, PrivateLogisticRegression
-
-    Budget(given["epsilon"], given["delta"])  # refuses invalid values before a large file is read
-    kind = {"logistic": PrivateLogisticRegression, "svm": PrivateLinearSVC}[given["model"]]
-    return kind(
-        epsilon=given["epsilon"],
-        delta=given["delta"],
-        adjacency=given["adjacency"],
-        penalty=None if given["penalty"] == "none" else given["penalty"],
-        alpha=given["alpha"],
-        l1_ratio=given["l1_ratio"],
-        solver=given["solver"],
-        person_weight=schema.privacy_unit.weighting,
-        rows_per_person=schema.rows_per_person,
-        random_state=given["seed"],
-        verbose=int(at_terminal(given["as_json"])),
-        features=_features(given, schema),
-    )
-
-
-def _features(given: dict[str, Any], schema: Any) -> Any:
-    """What the model is to be linear in: by the options, or else by the schema."""
-    from hushfit.errors import InvalidArgument
-    from hushfit.features import AdditiveFeatures
-
-    chosen, shaped = schema.features, given["monotone"] or given["smoothness"]
-    if chosen != "additive":
-        if shaped:
-            raise InvalidArgument(
-                "--monotone and --smoothness are for additive models. Nothing was spent. Give "
-                "--features additive too."
-            )
-        return chosen
-    settings = AdditiveFeatures(
-        monotone=dict(map(_direction, given["monotone"])), smoothness=given["smoothness"]
-    )
-    settings.directions(schema.inputs)  # refuses names that are no columns, before a row is read
-    return settings if shaped else chosen
-
-
-def _direction(text: str) -> tuple[str, int]:
-    from hushfit.errors import InvalidArgument
-
-    name, _, way = text.rpartition("=")
-    if not name or way not in ("+1", "1", "-1"):
-        raise InvalidArgument(
-            f"--monotone {text} is not understood. Write COLUMN=+1 for a rising shape or COLUMN=-1 "
-            "for a falling one."
-        )
-    return name, int(way)
-
-
 def _recommend_additive(estimator: Any, schema: Any) -> None:
     """Say where an additive model is likely to predict better: from the schema alone."""
     numeric = sum(column.is_numeric for column in schema.inputs)
@@ -362,38 +327,23 @@ def _recommend_additive(estimator: Any, schema: Any) -> None:
         )
 
 
-def _ledger(given: dict[str, Any]) -> Any:
-    from hushfit import Ledger
-    from hushfit.errors import InvalidArgument
-
-    if given["ledger"] is None:
-        if given["dataset"] is not None:
-            raise InvalidArgument(
-                f"--dataset {given['dataset']} names an account, but no --ledger was given. Give "
-                "both."
-            )
-        print_message(
-            "no --ledger was given, so the budget spent on these rows is not recorded.",
-            word="warning",
-        )
-        return None
-    return Ledger(given["ledger"], dataset=given["dataset"])
-
-
 def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
+    from hushfit.cli._paid_model import refuse_large_delta
     from hushfit.data.tables import CodedRows, find_tables
     from hushfit.models import fit_rows
     from hushfit.privacy import labels_only
     from hushfit.privacy.ledger import redacted
 
-    found = find_tables(given["tables"], given["format_"])
+    found = find_tables(given["tables"], given["format_"], file.schema.file)
     paths, shown = [table.path for table in found], at_terminal(given["as_json"])
     # Where features are public, which rows are used must not depend on labels.
     kept = labels_only(given["adjacency"])
     with reading_bar(paths, shown, sized=file.schema.person is None) as watch:
         rows = CodedRows.from_tables(found, file.schema, watch=watch, keep_unlabelled=kept)
     with rows:
-        _refuse_large_delta(given, rows.n_units, rows.privacy_unit)
+        allowed = given["allow_large_delta"]
+        refuse_large_delta(given["delta"], rows.n_units, rows.privacy_unit, allowed)
+        _warn_of_few(rows, given)
         return fit_rows(
             estimator,
             rows,
@@ -403,27 +353,21 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
         )
 
 
-def _refuse_large_delta(given: dict[str, Any], n_units: int, unit: Any) -> None:
-    from hushfit.errors import InvalidArgument
+def _warn_of_few(rows: Any, given: dict[str, Any]) -> None:
+    """Say before anything is spent that a classifier will be near the majority class."""
+    from hushfit.report import warning_of_few
 
-    if given["delta"] > 1 / n_units and not given["allow_large_delta"]:
-        n = "n" if not unit.is_person else f"(number of {unit.plural})"
-        raise InvalidArgument(
-            f"--delta {given['delta']:g} is above 1/{n} = {1 / n_units:.2g}: publishing "
-            f"{_everything_of(unit)}, chosen at random, would also satisfy that guarantee. Nothing "
-            "was spent. Use a delta well below it, for instance "
-            f"{0.1 / n_units:.0e}, or --allow-large-delta."
-        )
-
-
-def _everything_of(unit: Any) -> str:
-    return "all rows of one person" if unit.is_person else "one row in full"
+    budget = given["epsilon"], given["delta"], given["adjacency"]
+    if rows.classes:
+        text = warning_of_few(rows.n_units, rows.n_features, *budget, rows.privacy_unit)
+        if text:
+            print_message(text, word="warning")
 
 
 def _max_bytes(schema: Any) -> int:
     """Upper bound on the size of a model file with this schema: coefficients, their errors and
     names, and metadata.
     """
-    classes = len(schema.target.categories)
+    classes = len(schema.target.categories) if schema.target.kind == "categorical" else 1
     weights = _MOST_INTERVALS * 64 * classes + 128 * _MOST_INTERVALS  # and masses of its knots
     return (1 << 16) + sum(weights + 12 * (len(name) + 16) for name in schema.feature_names)

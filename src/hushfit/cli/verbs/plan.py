@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._models import BY_TARGET, MODELS
 from hushfit.cli._printing import json_option, print_json, print_message, print_table
 
 
@@ -17,6 +18,7 @@ Examples:
   hushfit plan --rows 50000 --columns 100 --epsilon-range .05:4
   hushfit plan --persons 71000 --columns 100
   hushfit plan --rows 50000 --columns 100 --adjacency label
+  hushfit plan --rows 50000 --columns 30 --model linear
   hushfit plan --lists 800 --columns 46 --unit labels""",
 )
 @click.option("--rows", type=int, help="Number of rows, if single rows are protected.")
@@ -52,6 +54,12 @@ Examples:
     "replace-one]",
 )
 @click.option(
+    "--model",
+    type=click.Choice(MODELS),
+    help="As for fit. For models of numbers, grades and counts only the noise is printed.  "
+    "[default: logistic]",
+)
+@click.option(
     "--penalty",
     type=click.Choice(["none", "l1", "l2", "elasticnet"]),
     default="none",
@@ -70,12 +78,15 @@ def command(**given: Any) -> None:
     Reads no data. The rule and its uncertainty (nine cases in ten are within a factor of 2.7) are
     in docs/cli.md.
 
+    For numbers, grades and counts (--model linear, poisson and others) there is no such rule. It
+    prints the noise, and the number of rows or persons below which noise hides everything.
+
     For a ranking model (--lists, or --unit with --persons) there is no such rule. It prints the
     noise in a weight, and the number of lists or persons below which a weight is more noise than
     signal.
     """
     from hushfit.models import write_whole
-    from hushfit.report import forecast, rows_needed
+    from hushfit.report import forecast, rows_needed, warning_of_few
 
     if given["lists"] is not None or given["unit"] is not None:
         _plan_ranking(given)
@@ -83,6 +94,9 @@ def command(**given: Any) -> None:
     given["adjacency"] = given["adjacency"] or "replace-one"
     count, unit = _units(given)
     _refuse_other_adjacency(given["adjacency"], unit)
+    if given["model"] not in (None, *BY_TARGET["categorical"]):
+        _plan_numbers(given, count, unit)
+        return
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     penalty = None if given["penalty"] == "none" else given["penalty"]
     epsilons = _grid(given["epsilon_range"])
@@ -114,7 +128,49 @@ def command(**given: Any) -> None:
         )
         return
     sized = f"{count:,} {unit.plural}"
-    _print_forecasts(forecasts, needed, {**given, "sized": sized, "units": unit.plural}, delta)
+    few = warning_of_few(*place, epsilons[-1], delta, given["adjacency"], unit)
+    shown = {**given, "sized": sized, "units": unit.plural, "few": few}
+    _print_forecasts(forecasts, needed, shown, delta)
+
+
+def _plan_numbers(given: dict[str, Any], count: int, unit: Any) -> None:
+    from hushfit.report import number_forecast
+
+    if given["svg"] is not None or given["penalty"] != "none":
+        raise click.UsageError(
+            f"--svg and --penalty are for classes, and --model {given['model']} is not. Leave them "
+            "out."
+        )
+    delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
+    counts, place = given["model"] == "poisson", (count, given["columns"])
+    plans = [
+        number_forecast(*place, epsilon, delta, given["adjacency"], counts, unit)
+        for epsilon in _grid(given["epsilon_range"])
+    ]
+    if given["as_json"]:
+        lines = [plan.to_dict() for plan in plans]
+        public = {unit.plural: count, "columns": place[1], "model": given["model"]}
+        print_json({**public, "plans": lines})
+        return
+    rows = [[f"{unit.plural} at least", *(f"{plan.units_needed:,}" for plan in plans)]]
+    for k, (name, _, _) in enumerate(plans[0].releases):
+        made = [plan.releases[k] for plan in plans]
+        rows.append([name, *(f"{_times(n)}{noise:.3g}" for _, n, noise in made)])
+    title = (
+        f"Noise of --model {given['model']} with {count:,} {unit.plural} and {place[1]:,} columns, "
+        f"as a multiple of the sensitivity ({given['adjacency']}, delta={delta:.2g})"
+    )
+    print_table(title, ["release", *(f"{plan.epsilon:g}" for plan in plans)], rows)
+    print_message(
+        f"with fewer {unit.plural} than that, noise hides even the mean target. There is no "
+        "forecast of R2 or deviance: they depend on the target, which public numbers do not "
+        "describe. The noise is exact.",
+        word="note",
+    )
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f"{count} x "
 
 
 def _units(given: dict[str, Any]) -> tuple[int, Any]:
@@ -259,6 +315,8 @@ def _print_forecasts(
         "estimates from a rule fitted to eight tables, no guarantees; the noise is exact.",
         word="note",
     )
+    if given["few"]:
+        print_message(given["few"], word="warning")
     if given["adjacency"].endswith("label"):
         print_message(
             "FEATURES ARE NOT PROTECTED under this relation. The rule was not fitted to it; on "

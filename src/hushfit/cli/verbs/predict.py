@@ -3,12 +3,13 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hushfit.cli._files import FORMATS
 from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
 
 # What spreadsheets read as the start of a formula, unless the whole cell is a number.
@@ -18,7 +19,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 @click.command(
     "predict",
-    short_help="Label new rows.",
+    short_help="Predict labels, numbers, counts or grades of new rows.",
     epilog="\b\nExamples:\n  hushfit predict model.json new.csv -o labels.csv\n"
     "  hushfit predict model.json new.csv --keep patient_nbr -o labels.csv",
 )
@@ -30,7 +31,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    type=click.Choice(FORMATS),
     help="Format of the table, if its name does not show it.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
@@ -55,8 +56,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Write one line for each row of TABLE, in its order: the most likely label and, where the
-    model has them, probabilities. A ranking model gives the query, the score and the place of each
-    document in its list; grades are not needed.
+    model has them, probabilities; the predicted number or count, inside its public range; or the
+    nearest grade with its position among them, from 0. A ranking model gives the query, the score
+    and the place of each document in its list; grades are not needed.
 
     A label that a spreadsheet would run as a formula, since it begins with = + - @ and is no
     number, gets an apostrophe in front.
@@ -84,7 +86,7 @@ def command(
     if as_json:
         print_json({"predictions": output, "rows": sum(counted)})
     else:
-        what = "documents ranked" if ranked else "rows labelled"
+        what = "documents ranked" if ranked else "rows predicted"
         click.echo(f"{sum(counted)} {what} in {output}")
 
 
@@ -124,21 +126,21 @@ def _predictions(
     safe: Callable[[Any], str],
 ) -> Iterator[str]:
     """Lines of CSV, batch by batch; appends the number of rows of each batch to ``counted``."""
-    from hushfit.data.tables import find_tables
+    from hushfit.cli._files import tables_for
     from hushfit.report import scored_batches, table_model
 
     model = table_model(model_path)
     header = [*keep, *_header(model)]
     _refuse_two_of_a_name(header)
-    found = find_tables(tables, format_)
+    found = tables_for(tables, format_, model.schema)
     read = {column.name for column in model.schema.columns} if model.schema else set()
     others = [name for name in keep if name not in read]
     with reading_bar([table.path for table in found], shown) as watch:
         yield _as_csv([header])
-        for batch, labels, probabilities in scored_batches(model, found, others, watch):
-            counted.append(len(labels))
+        for batch, predicted, probabilities in scored_batches(model, found, others, watch):
+            counted.append(len(predicted))
             kept = [[safe(cell) for cell in _cells(batch.column(name))] for name in keep]
-            lines = _lines(map(safe, labels), probabilities)
+            lines = _lines(model, predicted, probabilities, safe)
             yield _as_csv([[*own, *line] for *own, line in zip(*kept, lines, strict=True)])
 
 
@@ -163,6 +165,8 @@ def _as_csv(rows: list[list[str]]) -> str:
 
 
 def _header(model: Any) -> list[str]:
+    if _is_graded(model):
+        return ["prediction", "position"]
     probabilities = (
         [f"p({label})" for label in model.classes]
         if hasattr(model.estimator, "predict_proba")
@@ -171,10 +175,24 @@ def _header(model: Any) -> list[str]:
     return ["prediction", *probabilities]
 
 
-def _lines(labels: Iterable[str], probabilities: Any) -> list[list[str]]:
-    if probabilities is None:
-        return [[label] for label in labels]
-    return [
-        [label, *(f"{p:.6g}" for p in row)]
-        for label, row in zip(labels, probabilities, strict=True)
-    ]
+def _is_graded(model: Any) -> bool:
+    return bool(model.schema.target is not None and model.schema.target.kind == "ordinal")
+
+
+def _lines(
+    model: Any, predicted: Any, probabilities: Any, safe: Callable[[Any], str]
+) -> list[list[str]]:
+    """What is written for each row of a batch."""
+    if model.predicts_classes:
+        labels = [[safe(label)] for label in predicted]
+        if probabilities is None:
+            return labels
+        return [
+            [*label, *(f"{p:.6g}" for p in row)]
+            for label, row in zip(labels, probabilities, strict=True)
+        ]
+    numbers = [f"{number:.6g}" for number in predicted]
+    if not _is_graded(model):
+        return [[number] for number in numbers]
+    grades = [safe(grade) for grade in model.labelled(predicted)]
+    return [[grade, number] for grade, number in zip(grades, numbers, strict=True)]

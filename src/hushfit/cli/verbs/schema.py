@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._files import table_options
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -45,6 +46,8 @@ _LISTS_HEAD = (
     "Documents of one query must be in adjacent rows."
 )
 
+_WIDEST = 60
+
 _CHECK_WARNING = (
     "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
     "data alone. Do not publish them, and "
@@ -58,6 +61,7 @@ _CHECK_WARNING = (
     epilog="""\b
 Examples:
   hushfit schema patients.csv --target readmitted -o schema.toml
+  hushfit schema stays.csv --target days --target-kind numeric -o stays.toml
   hushfit schema ranks.csv --target grade --query query -o ranks.toml
   hushfit schema MSLR/train.txt -o ranks.toml
   hushfit schema --check patients.csv schema.toml
@@ -65,6 +69,11 @@ Examples:
 )
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE... [SCHEMA]")
 @click.option("--target", metavar="COLUMN", help="The column to predict.")
+@click.option(
+    "--target-kind",
+    type=click.Choice(["categorical", "numeric", "count", "ordinal"]),
+    help="What the target is: classes, numbers, counts, or ordered grades.  [default: as it looks]",
+)
 @click.option(
     "--query",
     metavar="COLUMN",
@@ -84,11 +93,11 @@ Examples:
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="Where to write the schema (TOML)."
 )
+@table_options
 @click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-    help="Format of the table, if its name does not show it.",
+    "--decimal",
+    type=click.Choice([".", ","]),
+    help="Decimal mark of the numbers.  [default: seen by the draft, and written into the schema]",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @json_option
@@ -98,10 +107,12 @@ def command(
     person: str | None,
     unit: str | None,
     format_: str | None,
+    encoding: str | None,
+    delimiter: str | None,
     as_json: bool,
     **draft: Any,
 ) -> None:
-    """Draft a schema from TABLE (files, patterns, or - for standard input).
+    """Draft a schema from TABLE (files, patterns, - for standard input, or a table of a database).
 
     The draft reads the rows: it is not private. Every drafted value is marked `confirm = true`;
     `fit` refuses marked values without --accept-draft, which is then recorded in the guarantee.
@@ -113,22 +124,32 @@ def command(
     missing ids. The counts are exact and NOT private.
 
     A column whose values repeat, and are many, is proposed as the column of ids of persons; one
-    with another value in each row is left out. Neither is drafted as a feature.
+    with another value in each row, and free text, is left out. Texts among numbers make labels,
+    dates become the time since the first one, month and weekday, more than 50 labels are hashed,
+    and marks such as ? are missing values. Encoding, delimiter and decimal mark are seen, said and
+    written into the schema.
+
+    The target may be classes, numbers with a public range, counts with a public cap, or ordered
+    grades. The draft takes what it looks like; --target-kind decides otherwise.
 
     With --query the draft is of lists of documents, for a ranking model: the numeric columns are
     features. LETOR (SVMlight) text, with lines such as `2 qid:10 1:0.5`, needs neither --target nor
     --query.
     """
+    from hushfit.cli._files import stated_form
+    from hushfit.data.schema import TextForm
+
     _refuse_unit(unit)
+    form = stated_form(TextForm(), encoding, delimiter)
     if check:
-        _check(tables, person, format_, as_json, draft)
+        _check(tables, person, format_, (encoding, delimiter), as_json, draft)
     elif person is not None:
         raise click.UsageError(
             "--person is for --check. A draft proposes a column of ids by itself; change `person` "
             "in its file."
         )
     else:
-        _draft(tables, format_, as_json, **draft)
+        _draft(tables, format_, form, as_json, **draft)
 
 
 def _refuse_unit(unit: str | None) -> None:
@@ -145,17 +166,22 @@ def _refuse_unit(unit: str | None) -> None:
 def _draft(
     tables: tuple[str, ...],
     format_: str | None,
+    form: Any,
     as_json: bool,
     target: str | None,
+    target_kind: str | None,
     query: str | None,
     output: str | None,
     overwrite: bool,
+    decimal: str | None,
 ) -> None:
+    from dataclasses import replace
+
     from hushfit.cli._draft import draft_schema
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.data.lists import is_letor
     from hushfit.data.schema import UNIT, schema_to_toml
-    from hushfit.data.tables import find_tables
+    from hushfit.data.tables import find_tables, sniffed_form
     from hushfit.models import write_whole
 
     letor = format_ is None and all(map(is_letor, tables))
@@ -165,13 +191,24 @@ def _draft(
     if letor or query is not None:
         _draft_lists(tables, format_, as_json, target, query, output, letor)
         return
-    found = find_tables(tables, format_)
+    found = find_tables(tables, format_, form)
+    seen = sniffed_form(found[0])
+    found = [replace(table, form=seen) for table in found]
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-        draft, remarks = draft_schema(found, str(target), watch)
+        draft, remarks = draft_schema(found, str(target), watch, target_kind, decimal)
+    draft = replace(draft, schema=replace(draft.schema, file=seen))
+    _say_form(seen)
     head = _HEAD + _left_out(remarks)
     notes = {"": head, UNIT: _NO_PERSON if draft.schema.person is None else _PERSON}
     write_whole(Path(output), schema_to_toml(draft, {**notes, **remarks.kept}))
     _print_draft(draft, remarks, output, as_json)
+
+
+def _say_form(form: Any) -> None:
+    """Say how the file is written, where that is not the usual way."""
+    if form.to_dict():
+        stated = ", ".join(f"{name} {value!r}" for name, value in form.to_dict().items())
+        print_message(f"the file is read with {stated}, which the schema states.", word="note")
 
 
 def _draft_lists(
@@ -245,12 +282,14 @@ def _check(
     given_files: tuple[str, ...],
     person: str | None,
     format_: str | None,
+    form: tuple[str | None, str | None],
     as_json: bool,
     draft: dict[str, Any],
 ) -> None:
     from dataclasses import replace
 
     from hushfit.cli._compare import compare
+    from hushfit.cli._files import stated_form
     from hushfit.data.lists import RankingSchema
     from hushfit.data.tables import find_tables, read_schema
 
@@ -273,7 +312,7 @@ def _check(
     schema = read_schema(path).schema
     if person is not None:
         schema = replace(schema, person=person)
-    found = find_tables(tables, format_)
+    found = find_tables(tables, format_, stated_form(schema.file, *form))
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
         columns, persons = compare(found, schema, watch)
     if as_json:
@@ -333,16 +372,9 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
             }
         )
         return
-    rows = [
-        [name, column["kind"], _summary(column)] for name, column in described["columns"].items()
-    ]
-    rows.append(
-        [
-            f"{described['target']['name']} (target)",
-            described["target"]["kind"],
-            _summary(described["target"]),
-        ]
-    )
+    target = draft.schema.target
+    rows = [[column.name, column.kind, _brief(column.stated)] for column in draft.schema.columns]
+    rows.append([f"{target.name} (target)", target.kind, _brief(target.stated)])
     if draft.schema.person is not None:
         rows.append([f"{draft.schema.person} (person)", "id", "proposed: its values repeat"])
     print_table(f"Draft of {output}", ["column", "kind", "drafted"], rows)
@@ -351,9 +383,6 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
     print_message(_WARNING, word="warning")
 
 
-def _summary(column: dict[str, Any]) -> str:
-    if column["kind"] == "numeric":
-        return f"{column['low']:g} to {column['high']:g}"
-    shown = ", ".join(column["categories"][:4])
-    more = len(column["categories"]) - 4
-    return f"{shown}, and {more} more" if more > 0 else shown
+def _brief(stated: str) -> str:
+    """What is stated about a column, in one line of a table."""
+    return stated if len(stated) <= _WIDEST else f"{stated[: _WIDEST - 4].rstrip()} ..."

@@ -23,7 +23,7 @@ from hushfit.data.rows._persons import WHOLE, Persons, places
 from hushfit.data.rows._public_rows import PublicBlock, PublicRows
 from hushfit.data.rows._scaling import RecordScaling
 from hushfit.errors import InvalidArgument
-from hushfit.features import FeatureMap
+from hushfit.features import FeatureMap, mapped_rows
 from hushfit.kernels import counting as counting_kernels
 from hushfit.kernels import difference as difference_kernels
 from hushfit.kernels import gradient as gradient_kernels
@@ -653,6 +653,10 @@ class FeatureBounds:
         values = np.clip(X.data, 0.0, column_high, dtype=np.float64) / column_high
         return type(X)((values, X.indices, X.indptr), shape=X.shape)
 
+    def apply_any(self, X: Any) -> Any:
+        """The same for an array or a CSR matrix."""
+        return self.apply_sparse(X) if hasattr(X, "indptr") else self.apply(X)
+
 
 @dataclass(frozen=True)
 class SignedBounds:
@@ -993,12 +997,14 @@ def canonical(X: Any) -> Any:
 
 def bounded_blocks(source: DataSource) -> Iterator[BoundedBlock]:
     """All blocks of a source whose records have bounded entries."""
+    known = None  # testing for a protocol takes longer than some queries need for a block
     for block in source.blocks():
-        if not isinstance(block, BoundedBlock):
+        if type(block) is not known and not isinstance(block, BoundedBlock):
             raise InvalidArgument(
                 f"{type(source).__name__} has no records that keep their lengths. Use an array or "
                 "a CSR matrix."
             )
+        known = type(block)
         yield block
 
 
@@ -1018,27 +1024,16 @@ def as_source(
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH,
     feature_map: FeatureMap | None = None,
 ) -> DenseRows | SparseRows:
-    """The source for a validated dense array or CSR matrix.
+    """The source for a validated dense array or CSR matrix, of what the feature map reads.
 
-    Rows are mapped once if the mapped ones are few enough to be kept, else whenever they are read.
+    Rows are mapped once if a row takes long to map or the mapped ones are few enough to be kept,
+    else whenever they are read.
     """
     labels = np.ascontiguousarray(y, dtype=np.float64)
-    if feature_map is not None and X.shape[0] * feature_map.n_outputs <= _MOST_MAPPED_ENTRIES:
-        X, bounds, feature_map = _mapped_once(X, bounds, feature_map), None, None
+    if feature_map is not None and (
+        feature_map.kept or X.shape[0] * feature_map.n_outputs <= _MOST_MAPPED_ENTRIES
+    ):
+        X = mapped_rows(feature_map, X, None if bounds is None else bounds.apply_any)
+        bounds = feature_map = None
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
     return kind(X, labels, fit_intercept, bounds, scaled_labels, persons, scaling, feature_map)
-
-
-def _mapped_once(X: Any, bounds: FeatureBounds | None, feature_map: FeatureMap) -> Any:
-    """All rows, bounded and mapped, each by itself."""
-    if hasattr(X, "indptr"):
-        X = canonical(X)
-        return feature_map.transform_sparse(X if bounds is None else bounds.apply_sparse(X))
-    mapped = np.empty((len(X), feature_map.n_outputs))
-
-    def fill(place: slice) -> None:
-        rows = np.ascontiguousarray(X[place]) if bounds is None else bounds.apply(X[place])
-        mapped[place] = feature_map.transform(rows)
-
-    list(parallel_map(fill, places(len(X), FEWEST_BLOCK_ROWS)))
-    return mapped

@@ -7,14 +7,19 @@ number_of          A cell as a number, NaN for what cannot be read as one
 numbers_in         The cells of a column as floats, NaN for those that cannot be read as numbers
 CategoricalColumn  A label with a public vocabulary
 Column             A column of any kind
+CountTarget        A count from 0 to a public cap, as a target
 DateColumn         A date with a public range
 HashedColumn       A label with too many values to list, hashed to a few features
 NumericColumn      A number with a public range
 MISSING_VALUE      The name of the indicator of missing values
 OTHER              The category of texts that a schema does not list
+OrdinalTarget      Ordered grades, as a target
 Schema             The public description of a table
+Target             A column to predict
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
+TextForm           Encoding and delimiter of a text file
+UTF_8              The usual encoding
 UNIT               The name of the unit of privacy among unconfirmed names
 SchemaFile         A schema and the names in it that are not confirmed yet
 parse_schema       Read a schema from TOML
@@ -31,8 +36,11 @@ from hushfit.data.schema._schema import (
     OTHER,
     CategoricalColumn,
     Column,
+    CountTarget,
     NumericColumn,
+    OrdinalTarget,
     Schema,
+    Target,
     cells_of,
     encode,
 )
@@ -45,18 +53,24 @@ from hushfit.data.schema._schema_file import (
     schema_hash,
     schema_to_toml,
 )
+from hushfit.data.schema._text_form import UTF_8, TextForm
 
 __all__ = [
     "MISSING_VALUE",
     "OTHER",
     "UNIT",
+    "UTF_8",
     "CategoricalColumn",
     "Column",
+    "CountTarget",
     "DateColumn",
     "HashedColumn",
     "NumericColumn",
+    "OrdinalTarget",
     "Schema",
     "SchemaFile",
+    "Target",
+    "TextForm",
     "cells_of",
     "encode",
     "label_of",

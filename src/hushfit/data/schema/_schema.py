@@ -19,6 +19,7 @@ from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_o
 from hushfit.data.schema._checks import refuse_nameless, settle_markers
 from hushfit.data.schema._date_column import DateColumn
 from hushfit.data.schema._hashed_column import HashedColumn
+from hushfit.data.schema._text_form import TextForm
 from hushfit.errors import InvalidArgument
 from hushfit.features import InputColumn
 from hushfit.unit import ROW, PrivacyUnit
@@ -385,9 +386,134 @@ class CategoricalColumn:
         return ", ".join(self.categories) + missing
 
 
+@dataclass(frozen=True)
+class CountTarget:
+    """A count from 0 to a public cap, for Poisson regression. A target, never a feature.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column in the table.
+    high : float
+        The cap: larger counts are clipped to it. Known without looking at the rows; noise grows
+        with it.
+
+    Examples
+    --------
+    >>> CountTarget("visits", high=20).low
+    0.0
+    """
+
+    name: str
+    high: float
+    kind: ClassVar[str] = "count"
+
+    def __post_init__(self) -> None:
+        refuse_nameless(self.name)
+        _refuse_what_is_no_number(self.high, f"high of the target {self.name!r}")
+        if not 0 < self.high < math.inf:
+            raise InvalidArgument(
+                f"the target {self.name!r} has high={self.high}. Give the largest count that a "
+                "row may have, a finite number above 0."
+            )
+
+    @property
+    def low(self) -> float:
+        """Counts start at zero."""
+        return 0.0
+
+    @property
+    def numbers(self) -> NumericColumn:
+        """The counts as numbers."""
+        return NumericColumn(self.name, self.low, self.high)
+
+    @property
+    def stated(self) -> str:
+        """What the schema states about it, in words."""
+        return f"0 to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class OrdinalTarget:
+    """Ordered grades: a model predicts their position, and with it the nearest grade. A target,
+    never a feature.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column in the table.
+    categories : sequence of str
+        The grades, from the lowest to the highest. Neighbours count as equally far apart.
+
+    Examples
+    --------
+    >>> OrdinalTarget("pain", ("none", "some", "strong")).nearest([0.2, 1.7]).tolist()
+    ['none', 'strong']
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    kind: ClassVar[str] = "ordinal"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", self.labels.categories)
+        if len(self.categories) < 2:
+            raise InvalidArgument(
+                f"the target {self.name!r} has one grade. Give at least two, from the lowest to "
+                "the highest."
+            )
+
+    @property
+    def labels(self) -> CategoricalColumn:
+        """The grades as labels; refuses what cannot be."""
+        return CategoricalColumn(self.name, self.categories)
+
+    @property
+    def low(self) -> float:
+        """Position of the lowest grade."""
+        return 0.0
+
+    @property
+    def high(self) -> float:
+        """Position of the highest grade."""
+        return float(len(self.categories) - 1)
+
+    @property
+    def stated(self) -> str:
+        """What the schema states about it, in words."""
+        return " < ".join(self.categories)
+
+    def nearest(self, positions: Any) -> AnyArray:
+        """The grade next to each position.
+
+        Parameters
+        ----------
+        positions : array of shape (n,)
+
+        Returns
+        -------
+        array of str
+        """
+        places = np.rint(np.clip(positions, self.low, self.high)).astype(np.int64)
+        return np.asarray(np.array(self.categories)[places])
+
+
 Column: TypeAlias = NumericColumn | CategoricalColumn | DateColumn | HashedColumn
 KINDS: dict[str, type[Column]] = {
     c.kind: c for c in (NumericColumn, CategoricalColumn, DateColumn, HashedColumn)
+}
+Target: TypeAlias = NumericColumn | CategoricalColumn | CountTarget | OrdinalTarget
+TARGET_KINDS: dict[str, type[Any]] = {
+    c.kind: c for c in (CategoricalColumn, NumericColumn, CountTarget, OrdinalTarget)
+}
+# What every kind must state, and how it is called.
+_STATED: dict[str, tuple[tuple[str, ...], str]] = {
+    "numeric": (("low", "high"), "public range"),
+    "date": (("low", "high"), "public range of dates"),
+    "hashed": ((), ""),
+    "categorical": (("categories",), "public vocabulary"),
+    "count": (("high",), "public cap"),
+    "ordinal": (("categories",), "grades"),
 }
 
 
@@ -400,9 +526,9 @@ class Schema:
     columns : sequence of NumericColumn, CategoricalColumn, DateColumn or HashedColumn
         The columns to learn from, in the order of their features. Columns of the table that are not
         listed are ignored.
-    target : NumericColumn or CategoricalColumn, optional
-        The column to predict: its `categories` are the public classes, or its range bounds the
-        response.
+    target : CategoricalColumn, NumericColumn, CountTarget or OrdinalTarget, optional
+        The column to predict: its `categories` are the public classes or grades, or its range
+        bounds the response.
     unit : str, default="row"
         What one row stands for, such as "person" or "hospital stay": a label that is not checked.
         Without ``person`` the guarantee protects one row, whatever the label; for a person with
@@ -417,6 +543,8 @@ class Schema:
     features : {"linear", "additive", "centred"}, default="linear"
         What a model is linear in: the encoded columns, piecewise linear functions of the numeric
         ones, or the numeric ones centred in their range.
+    file : TextForm
+        Encoding and delimiter of text files.
 
     Examples
     --------
@@ -438,12 +566,13 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
-    target: Column | None = None
+    target: Target | None = None
     unit: str = "row"
     person: str | None = None
     person_weight: str | None = None
     rows_per_person: int | None = None
     features: str = "linear"
+    file: TextForm = TextForm()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -466,6 +595,8 @@ class Schema:
                 f"the target {self.target.name!r} is also among the columns to learn from. Drop it "
                 "from one of them."
             )
+        if isinstance(self.target, NumericColumn):
+            _refuse_settings_of_features(self.target)
         self._check_person(names)
         self.privacy_unit  # noqa: B018  # refuses weights that do not exist
 
@@ -528,6 +659,7 @@ class Schema:
             "unit": self.unit,
             **({} if self.features == "linear" else {"features": self.features}),
             **{key: value for key, value in persons.items() if value is not None},
+            **({"file": stated} if (stated := self.file.to_dict()) else {}),
             **target,
             "columns": {column.name: _settings(column) for column in self.columns},
         }
@@ -546,7 +678,7 @@ class Schema:
         schema : Schema
             The schema it describes.
         """
-        known = ("unit", "features", "person", *_WEIGHTS, "target", "columns")
+        known = ("unit", "features", "person", *_WEIGHTS, "file", "target", "columns")
         _refuse_unknown_keys(_table(description, "the schema"), known, "the schema")
         listed = _table(description.get("columns", {}), "columns")
         columns = tuple(_column(name, settings) for name, settings in listed.items())
@@ -556,8 +688,14 @@ class Schema:
             else _target(_table(description["target"], "target"))
         )
         persons = {key: description.get(key) for key in ("person", *_WEIGHTS)}
-        features = description.get("features", "linear")
-        return cls(columns, target, description.get("unit", "row"), **persons, features=features)
+        return cls(
+            columns,
+            target,
+            description.get("unit", "row"),
+            **persons,
+            features=description.get("features", "linear"),
+            file=TextForm.from_dict(description.get("file", {})),
+        )
 
 
 def encode(columns: Mapping[str, Any], schema: Schema) -> tuple[Matrix, list[str]]:
@@ -623,7 +761,7 @@ def _category(value: Any) -> str:
     return OTHER if value is None else str(value)
 
 
-def _settings(column: Column) -> dict[str, Any]:
+def _settings(column: Column | Target) -> dict[str, Any]:
     """A column as plain values, without its name and its defaults."""
     defaults = {f.name: f.default for f in fields(column)}
     given = {
@@ -637,42 +775,44 @@ def _settings(column: Column) -> dict[str, Any]:
     }
 
 
-def _column(name: str, settings: Mapping[str, Any]) -> Column:
-    """A column from its plain values."""
+def _column(name: str, settings: Mapping[str, Any], kinds: Mapping[str, type[Any]] = KINDS) -> Any:
+    """A column, or a target, from its plain values."""
     kind = _table(settings, f"column {name!r}").get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in kinds:
         raise InvalidArgument(
-            f"column {name!r} has kind={kind!r}. Choose one of {', '.join(KINDS)}."
+            f"column {name!r} has kind={kind!r}. Choose one of {', '.join(kinds)}."
         )
     given = {k: v for k, v in settings.items() if k != "kind"}
     _refuse_unknown_keys(
-        given, [f.name for f in fields(KINDS[kind]) if f.name != "name"], f"column {name!r}"
+        given, [f.name for f in fields(kinds[kind]) if f.name != "name"], f"column {name!r}"
     )
-    if kind == "numeric" and not {"low", "high"} <= given.keys():
+    needed, what = _STATED[kind]
+    if not set(needed) <= given.keys():
         raise InvalidArgument(
-            f"column {name!r} has no public range. Write low and high as you know them without "
-            "looking at the rows "
-            "(values outside are clipped), or drop the column."
+            f"column {name!r} has no {what}. Write {' and '.join(needed)} as you know them "
+            "without looking at the rows (other values are clipped, or share one feature), or "
+            "drop the column."
         )
-    if kind == "date" and not {"low", "high"} <= given.keys():
-        raise InvalidArgument(
-            f"column {name!r} has no public range of dates. Write low and high as you know them "
-            'without looking at the rows, such as low = "2015-01-01", or drop the column.'
-        )
-    if kind == "categorical" and "categories" not in given:
-        raise InvalidArgument(
-            f"column {name!r} has no public vocabulary. Write categories as you know them without "
-            "looking at the rows "
-            "(other values share one feature), or drop the column."
-        )
-    return KINDS[kind](name=name, **given)
+    return kinds[kind](name=name, **given)
 
 
-def _target(settings: Mapping[str, Any]) -> Column:
+def _target(settings: Mapping[str, Any]) -> Target:
     """The column to predict, which carries its name among its plain values."""
     if "name" not in settings:
         raise InvalidArgument("the schema's target has no name. Write name = ... under [target].")
-    return _column(settings["name"], {k: v for k, v in settings.items() if k != "name"})
+    own = {k: v for k, v in settings.items() if k != "name"}
+    found: Target = _column(settings["name"], own, TARGET_KINDS)
+    return found
+
+
+def _refuse_settings_of_features(target: NumericColumn) -> None:
+    """A target that is missing is not filled: its row is left out."""
+    given = [key for key in ("fill", "transform", "missing") if key in _settings(target)]
+    if given:
+        raise InvalidArgument(
+            f"the target {target.name!r} has {' and '.join(given)}, which are for features: a row "
+            "without a target is not used, and targets are not transformed. Delete them."
+        )
 
 
 def _table(value: Any, where: str) -> Mapping[str, Any]:

@@ -128,6 +128,8 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
     lines = [*_comment(notes.get("")), *(["", *note] if note else []), *unit, *features]
     lines += _pairs(persons)
     lines += _mark(UNIT, file)
+    if "file" in described:
+        lines += ["", "[file]", *_pairs(described["file"])]
     if schema.target is not None:
         lines += [
             "",

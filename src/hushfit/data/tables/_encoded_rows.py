@@ -7,7 +7,7 @@ length.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,10 +27,22 @@ from hushfit.data.rows import (
     Persons,
     PublicBlock,
     PublicRows,
+    RecordScaling,
     SparseBlock,
     places,
 )
-from hushfit.data.schema import CategoricalColumn, Column, DateColumn, NumericColumn, Schema, listed
+from hushfit.data.schema import (
+    CategoricalColumn,
+    Column,
+    CountTarget,
+    DateColumn,
+    NumericColumn,
+    OrdinalTarget,
+    Schema,
+    Target,
+    listed,
+    numbers_in,
+)
 from hushfit.data.tables._files import (
     Table,
     Watch,
@@ -174,8 +186,22 @@ class CodedBlock:
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
         return self._fetched().second_moment(steps, factors)
 
+    def counted_gradient_sum(
+        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+    ) -> Vector:
+        return self._fetched().counted_gradient_sum(w, caps, code, parameter, grid)
+
     def lengths(self, A: Matrix) -> Vector:
         return self._fetched().lengths(A)
+
+    def centred_lengths(self, inverse: Vector, centre: Vector) -> Vector:
+        return self._fetched().centred_lengths(inverse, centre)
+
+    def squares(self) -> Vector:
+        return self._fetched().squares()
+
+    def moment_sums(self, factors: Vector, grids: Vector) -> Matrix:
+        return self._fetched().moment_sums(factors, grids)
 
     def margins(self, w: Vector) -> Vector:
         return self._fetched().margins(w)
@@ -191,15 +217,18 @@ class CodedBlock:
 class CodedRows:
     """The rows of one or more tables as a source: packed once, unpacked at each pass.
 
-    A row whose label is not among the public classes counts as the zero record: it stays in its
-    position and adds nothing. Where features are public such a row must not be left out, because
-    leaving it out would reveal its label: with ``keep_unlabelled`` its features stay, and its
-    label is NaN.
+    A row whose label is not among the public classes, or whose target is no number, counts as the
+    zero record: it stays in its position and adds nothing. Where features are public such a row
+    must not be left out, because leaving it out would reveal its label: with ``keep_unlabelled``
+    its features stay, and its label is NaN.
+
+    Labels of two classes are -1 and 1, of more their numbers. Other targets are numbers in their
+    public range: `for_regression` maps them.
 
     Parameters
     ----------
     schema : Schema
-        Must have a categorical target.
+        Must have a target.
     fit_intercept : bool, default=True
     keep_unlabelled : bool, default=False
         Whether records stay whatever their label is, as relations need under which features are
@@ -209,14 +238,17 @@ class CodedRows:
     def __init__(
         self, schema: Schema, fit_intercept: bool = True, keep_unlabelled: bool = False
     ) -> None:
-        if not isinstance(schema.target, CategoricalColumn) or len(schema.target.categories) < 2:
+        target = schema.target
+        if target is None or (isinstance(target, CategoricalColumn) and len(target.categories) < 2):
             raise InvalidArgument(
-                "the schema needs a categorical [target] with at least two categories: the "
-                "classes to predict. Add it."
+                "the schema needs a [target]: a categorical one with at least two categories, "
+                "numbers with their range, counts with their cap, or grades. Add it."
             )
         self.codec = RowCodec(schema)
-        self.target: CategoricalColumn = schema.target
-        self.unit = float(fit_intercept)
+        self.target: Target = target
+        self.fit_intercept = fit_intercept
+        self.scaling = RecordScaling.UNIT_LENGTH
+        self.label_factors: Vector = WHOLE
         self.keep_unlabelled = keep_unlabelled
         self.persons: Persons | None = None
         self._n_rows = 0
@@ -277,16 +309,15 @@ class CodedRows:
         schema = self.codec.schema
         names = [column.name for column in (*schema.columns, self.target)]
         names += [] if schema.person is None else [schema.person]
-        classes = len(self.target.categories)
         labels: list[AnyArray] = []
         index, persons = PersonIndex(), []
         for table in tables:
             for batch in table_batches(table, names, watch):
                 if schema.person is not None:
                     persons.append(index.add(batch.column(schema.person)))
-                label = codes_of(batch.column(self.target.name), self.target)
-                labels.append(label.astype(np.min_scalar_type(classes)))
-                kept = np.logical_or(label < classes, self.keep_unlabelled)
+                label = target_values(batch.column(self.target.name), self.target)
+                labels.append(label)
+                kept = np.logical_or(~np.isnan(label), self.keep_unlabelled)
                 write_all(self._file, [self.codec.pack(batch, kept).tobytes()])
         self._n_rows = sum(map(len, labels))
         if self._n_rows < 2:
@@ -300,13 +331,23 @@ class CodedRows:
             ids = f"column {schema.person!r}"
             self.persons = index.persons(persons, schema.privacy_unit, ids)
         self.y = np.empty(self._n_rows)
-        # The label of a zero record is never used; zero is a class number like any other.
-        unknown = np.nan if self.keep_unlabelled else 0.0
-        np.concatenate([np.where(label < classes, label, unknown) for label in labels], out=self.y)
-        if classes == 2:
+        np.concatenate(labels, out=self.y)
+        if not self.keep_unlabelled:  # the label of a zero record is never used
+            np.nan_to_num(self.y, copy=False, nan=0.0)
+        if len(self.classes) == 2:
             self.y *= 2.0
             self.y -= 1.0
         self._measure_all()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The public classes; none if the target is no label."""
+        return self.target.categories if isinstance(self.target, CategoricalColumn) else ()
+
+    @property
+    def unit(self) -> float:
+        """The intercept's entry of a record."""
+        return self.scaling.constant(self.fit_intercept)
 
     def mapped(self, feature_map: AdditiveMap) -> "CodedRows":
         """The same rows, mapped by a public feature map whenever they are unpacked.
@@ -326,9 +367,49 @@ class CodedRows:
         other._measure_all()
         return other
 
+    def for_regression(
+        self, scaling: RecordScaling, mapped: Callable[[Vector], Vector], scaled_labels: bool
+    ) -> "CodedRows":
+        """The same rows with mapped targets, for regression.
+
+        Parameters
+        ----------
+        scaling : RecordScaling
+            With ``BOUNDED`` records keep their lengths, and numbers are mapped from [0, 1] to
+            [-1, 1].
+        mapped : callable
+            The public map of targets.
+        scaled_labels : bool
+            Whether targets shrink with their records.
+
+        Returns
+        -------
+        CodedRows
+            Shares the packed rows with this one.
+        """
+        other = copy(self)
+        other.scaling = scaling
+        other._measure_all()
+        other.y = mapped(self.y)
+        if scaled_labels:
+            other.label_factors = other.scale
+            other.y = other.y * other.scale
+        return other
+
+    @property
+    def centred(self) -> BoolVector:
+        """Features that are mapped from [0, 1] to [-1, 1]: the numbers, in records that keep their
+        lengths.
+        """
+        numbers = np.array([column.is_numeric for column in self.codec.schema.inputs])
+        return numbers & (self.scaling is RecordScaling.BOUNDED)
+
     def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Packed rows as sparse features."""
-        parts = self.codec.unpack(packed)
+        data, indices, indptr = self.codec.unpack(packed)
+        if self.scaling is RecordScaling.BOUNDED:
+            data = np.where(self.centred[indices], 2 * data - 1, data)
+        parts = data, indices, indptr
         return parts if self.feature_map is None else self.feature_map.expanded(*parts)
 
     def _measure_all(self) -> None:
@@ -336,11 +417,16 @@ class CodedRows:
         list(parallel_map(self._measure, range(0, self._n_rows, _BLOCK_ROWS)))
 
     def _measure(self, start: int) -> None:
-        """Factors that scale the records of one block to unit vectors, or to zero."""
+        """Factors that scale the records of one block to unit vectors, or leave them as they are,
+        or make them zero.
+        """
         packed = self.fetch(start, min(start + _BLOCK_ROWS, self._n_rows))
         data, _, indptr = self.unpack(packed)
         scale = self.scale[start : start + len(packed)]
-        row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
+        if self.scaling is RecordScaling.BOUNDED:
+            row_kernels.bounded_scales_csr(data, indptr, scale)
+        else:
+            row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
         scale *= packed[:, -1]
 
     def fetch(self, start: int, stop: int) -> AnyArray:
@@ -398,7 +484,7 @@ class CodedRows:
                 block = CodedBlock(unlabelled, place.start, place.stop, place)
                 yield PublicBlock(place, block.records())
 
-        return PublicRows(read, self._n_rows, self.n_features, self.persons, WHOLE)
+        return PublicRows(read, self._n_rows, self.n_features, self.persons, self.label_factors)
 
     def close(self) -> None:
         """Drop the rows."""
@@ -411,10 +497,23 @@ class CodedRows:
         self.close()
 
 
+def target_values(cells: Any, target: Target) -> Vector:
+    """Class numbers, positions of grades, or numbers clipped to the public range; NaN for what is
+    missing, unlisted or no number.
+    """
+    if isinstance(target, CategoricalColumn | OrdinalTarget):
+        labels = target.labels if isinstance(target, OrdinalTarget) else target
+        codes = codes_of(cells, labels)
+        return np.where(codes < len(labels.categories), codes, np.nan)
+    numeric = target.numbers if isinstance(target, CountTarget) else target
+    read = numeric.numbers(numbers_of(cells, numeric, numeric.decimal))
+    return np.clip(read, target.low, target.high)
+
+
 def words_of(cells: Any, column: Column) -> list[AnyArray]:
     """The words of a column in packed rows, computed for the distinct cells of the batch."""
     if isinstance(column, NumericColumn):
-        return column.words(numbers_of(cells, column))
+        return column.words(numbers_of(cells, column, column.decimal))
     distinct, place = _distinct(cells, column)
     return [word[place] for word in column.words(_and_missing(distinct))]
 
@@ -431,7 +530,7 @@ def days_of(cells: Any, column: DateColumn) -> Vector:
     return column.days(_and_missing(distinct))[place]
 
 
-def numbers_of(cells: Any, column: NumericColumn) -> Vector:
+def numbers_of(cells: Any, column: Column, decimal: str = ".") -> Vector:
     """Cells as floats, NaN for what is missing or unreadable."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
@@ -439,25 +538,24 @@ def numbers_of(cells: Any, column: NumericColumn) -> Vector:
         raise _unfit(
             cells, column, "a number", 'Store it as a number, or make it kind = "date" or "hashed"'
         )
-    texts = pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)
+    if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
+        if decimal != ".":
+            return _each_read(cells, column, decimal)
+        cells = pc.utf8_trim_whitespace(cells)
+        cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
     try:
-        if texts:
-            if column.decimal != ".":
-                return _each_read(cells, column)
-            cells = pc.utf8_trim_whitespace(cells)
-            cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, cells.type), cells)
         numbers = pc.cast(cells, pa.float64()).to_numpy(zero_copy_only=False)
-        return column.numbers(np.asarray(numbers, dtype=np.float64))
+        return np.asarray(numbers, dtype=np.float64)
     except pa.ArrowException:
         # Some cell is not a plain number: read the distinct ones as Python does. Both readers agree
         # wherever both can read.
-        return _each_read(cells, column)
+        return _each_read(cells, column, decimal)
 
 
-def _each_read(cells: Any, column: NumericColumn) -> Vector:
+def _each_read(cells: Any, column: Column, decimal: str) -> Vector:
     """Cells as floats, each distinct one read as Python does."""
     distinct, place = _distinct(cells, column)
-    return column.numbers(_and_missing(distinct))[place]
+    return np.append(numbers_in(distinct, decimal), np.nan)[place]
 
 
 def _and_missing(distinct: AnyArray) -> AnyArray:

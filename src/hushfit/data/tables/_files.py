@@ -5,6 +5,7 @@ guesses types would let one person's cell decide how all others are read.
 """
 
 import bz2
+import codecs
 import csv
 import glob
 import gzip
@@ -18,7 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,6 +27,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from hushfit.data.schema import UTF_8, TextForm
+from hushfit.data.tables._databases import DatabaseTable, is_address
 from hushfit.errors import InvalidArgument
 
 STDIN = "-"
@@ -33,17 +36,36 @@ _BLOCK_BYTES = 1 << 23
 _BATCH_ROWS = 1 << 16
 _LONGEST_HEADER = 1 << 24
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-FORMATS = ("csv", "tsv", "parquet", "arrow")
+# What a header may be divided by, if neither the schema nor an option says so.
+_OTHER_DELIMITERS = (",", ";", "\t", "|")
+# Byte order marks, at the very beginning of a file.
+_MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_TEXT_FORMATS = ("csv", "tsv")
+FORMATS = ("csv", "tsv", "parquet", "arrow", "excel")
+DATABASE = "database"
 _ENDINGS = {
     "csv": (".csv", ".txt"),
     "tsv": (".tsv", ".tab"),
     "parquet": (".parquet", ".pq"),
     "arrow": (".arrow", ".feather", ".ipc"),
+    "excel": (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
 }
 _SUFFIXES = {ending: format for format, endings in _ENDINGS.items() for ending in endings}
-_PACKED: dict[str, Callable[[Any], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_SHEET = re.compile(r"(.*\.(?:xlsx|xlsm|xlsb|xls|ods))\?sheet=(.+)", re.IGNORECASE)
+
+
+def _unpacked_zst(raw: Any) -> Any:
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"))
+
+
+_PACKED: dict[str, Callable[[Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _unpacked_zst,
+}
 # Those that pyarrow decompresses without Python.
-_NATIVE = {".gz": "gzip", ".bz2": "bz2"}
+_NATIVE = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 # The numbers of cells, and not the row that follows them in pyarrow's message.
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 _UNREADABLE = (
@@ -56,35 +78,45 @@ Watch = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Table:
-    """One file, or standard input.
+    """One file, standard input, or a table of a database.
 
     Parameters
     ----------
     path : str
-        "-" is standard input.
+        "-" is standard input. A spreadsheet may have ``?sheet=NAME`` after it.
     format : str
-        One of "csv", "tsv", "parquet", "arrow".
+        One of "csv", "tsv", "parquet", "arrow", "excel", "database".
+    form : TextForm
+        Of a text file.
     """
 
     path: str
     format: str
+    form: TextForm = TextForm()
 
     @property
     def title(self) -> str:
         """Its name in messages."""
+        if self.format == DATABASE:
+            return DatabaseTable.parse(self.path).title
         return "standard input" if self.path == STDIN else self.path
 
 
-def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Table]:
+def find_tables(
+    patterns: Sequence[str], format: str | None = None, form: TextForm | None = None
+) -> list[Table]:
     """The tables that paths and patterns match.
 
     Parameters
     ----------
     patterns : sequence of str
-        Paths, patterns with ``*``, or "-" for standard input.
+        Paths, patterns with ``*``, "-" for standard input, ``book.xlsx?sheet=NAME``, or the address
+        of a table in a database (``duckdb:///file.db?table=NAME``).
     format : str, optional
-        One of "csv", "tsv", "parquet", "arrow"; by the ending of each file when not given, CSV for
-        standard input.
+        One of "csv", "tsv", "parquet", "arrow", "excel"; by the ending of each file when not given,
+        CSV for standard input.
+    form : TextForm, optional
+        Encoding and delimiter of text files, as a schema states them.
 
     Returns
     -------
@@ -98,7 +130,38 @@ def find_tables(patterns: Sequence[str], format: str | None = None) -> list[Tabl
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgument(f"format={format!r} is not known. Use one of {', '.join(FORMATS)}.")
-    return [Table(path, format or _format_of(path)) for path in find_paths(patterns)]
+    written = TextForm() if form is None else form
+    return [
+        Table(path, _format_of(path) if format is None or is_address(path) else format, written)
+        for path in find_paths(patterns)
+    ]
+
+
+def sniffed_form(table: Table) -> TextForm:
+    """The form of a text file that its owner has not stated: reads all of it. NOT private.
+
+    Parameters
+    ----------
+    table : Table
+
+    Returns
+    -------
+    TextForm
+        UTF-8 if all of it is valid, else cp1252, which Western European programs write.
+    """
+    if table.format not in _TEXT_FORMATS or table.path == STDIN:
+        return table.form
+    with _stream(table, lambda done: None) as stream:
+        marked = _marked(stream)
+        encoding = marked or (table.form.encoding if _is_utf_8(stream) else "cp1252")
+    with _on_disk(replace(table, form=TextForm(encoding)), lambda done: None) as (path, packing):
+        line = _first_line(path, packing)
+    delimiter = table.form.delimiter or _delimiter_of(line, table, None)
+    default = _DELIMITERS[table.format]
+    return TextForm(
+        UTF_8 if marked else encoding,
+        table.form.delimiter or (None if delimiter == default else delimiter),
+    )
 
 
 def find_paths(patterns: Sequence[str]) -> list[str]:
@@ -146,7 +209,7 @@ def table_batches(
     InvalidArgument
         If the file is damaged or lacks a column. Messages name rows and columns, never a value.
     """
-    readers = {"parquet": _parquet, "arrow": _arrow}
+    readers = {"parquet": _parquet, "arrow": _arrow, "excel": _excel, DATABASE: _database}
     read = readers.get(table.format, _delimited)
     wanted = _Columns(None if columns is None else tuple(columns), tuple(optional))
     try:
@@ -160,7 +223,7 @@ def table_batches(
 
 
 def _expanded(pattern: str) -> list[str]:
-    if pattern == STDIN or Path(pattern).is_file():
+    if pattern == STDIN or is_address(pattern) or Path(_file_of(pattern)).is_file():
         return [pattern]
     found = sorted(path for path in glob.glob(pattern, recursive=True) if Path(path).is_file())
     if not found:
@@ -185,16 +248,24 @@ def _refuse_the_same_file_twice(paths: Sequence[str]) -> None:
 def _identity(path: str) -> object:
     """What identifies a file: device and inode."""
     try:
-        found = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(path)
-    except OSError:  # standard input without a file descriptor, in a notebook for example
+        found = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(_file_of(path))
+    except OSError:  # a database, or standard input without a file descriptor, as in a notebook
         return path
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, path.removeprefix(_file_of(path))
+
+
+def _file_of(path: str) -> str:
+    """The file of a path that may name a sheet of it."""
+    named = _SHEET.fullmatch(path)
+    return path if named is None or Path(path).is_file() else named[1]
 
 
 def _format_of(path: str) -> str:
     if path == STDIN:
         return "csv"
-    name = Path(path)
+    if is_address(path):
+        return DATABASE
+    name = Path(_file_of(path))
     suffix = (name.with_suffix("") if name.suffix.lower() in _PACKED else name).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InvalidArgument(
@@ -247,12 +318,10 @@ def _stream(table: Table, watch: Watch) -> Iterator[Any]:
 
 
 def _delimited(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
-    delimiter = _DELIMITERS[table.format]
     with _on_disk(table, watch) as (path, packing):
-        with open(path, "rb") as raw:
-            names, header_bytes = _header(
-                raw if packing is None else _PACKED[packing](raw), delimiter, table
-            )
+        line = _first_line(path, packing)
+        delimiter = table.form.delimiter or _delimiter_of(line, table, columns.required)
+        names, header_bytes = _names(line, delimiter, table), len(line)
         wanted = columns.among(names, table)
         convert = pa.csv.ConvertOptions(
             include_columns=wanted,
@@ -298,12 +367,44 @@ def _on_disk(table: Table, watch: Watch) -> Iterator[tuple[str, str | None]]:
     """
     packing = Path(table.path).suffix.lower() if table.path != STDIN else ""
     if table.path != STDIN and (packing in _NATIVE or packing not in _PACKED):
-        yield table.path, packing if packing in _NATIVE else None
-        return
+        with _stream(table, lambda done: None) as stream:
+            as_it_is = (_marked(stream) or table.form.encoding) == UTF_8
+        if as_it_is:
+            yield table.path, packing if packing in _NATIVE else None
+            return
     with unnamed_file() as copy:
         with _stream(table, watch) as stream:
-            write_all(copy, iter(lambda: stream.read(_BLOCK_BYTES), b""))
+            encoding = _marked(stream) or table.form.encoding
+            pieces = iter(lambda: stream.read(_BLOCK_BYTES), b"")
+            write_all(copy, pieces if encoding == UTF_8 else _in_utf_8(pieces, encoding))
         yield f"/dev/fd/{copy.fileno()}", None
+
+
+def _marked(stream: Any) -> str | None:
+    """The encoding that a byte order mark at the beginning states."""
+    start = stream.peek(2)[:2]
+    return next((encoding for mark, encoding in _MARKS if start == mark), None)
+
+
+def _in_utf_8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Text in UTF-8. Bytes that the encoding does not know are replaced: an error would tell that
+    some row has one.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    for piece in pieces:
+        yield decoder.decode(piece).encode("utf-8", "replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+
+
+def _is_utf_8(stream: Any) -> bool:
+    decoder = codecs.getincrementaldecoder(UTF_8)()
+    try:
+        for piece in iter(lambda: stream.read(_BLOCK_BYTES), b""):
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _watched(batches: Any, file: Any, watch: Watch | None) -> Iterator[Any]:
@@ -346,24 +447,46 @@ def write_all(file: Any, pieces: Iterable[bytes]) -> None:
             rest = rest[file.write(rest) :]
 
 
-def _header(stream: Any, delimiter: str, table: Table) -> tuple[list[str], int]:
-    """The names in the first line, which may hold line breaks inside quotation marks, and its
-    length in bytes.
-    """
-    lines, length, marks = [], 0, 0
-    while length < _LONGEST_HEADER and (line := stream.readline(_LONGEST_HEADER)):
-        lines.append(line)
-        length, marks = length + len(line), marks + line.count(b'"')
-        if marks % 2 == 0:
-            break
-    text = b"".join(lines).decode("utf-8-sig")
+def _first_line(path: str, packing: str | None) -> bytes:
+    """The header, which may hold line breaks inside quotation marks."""
+    with open(path, "rb") as raw:
+        stream = raw if packing is None else _PACKED[packing](raw)
+        lines, length, marks = [], 0, 0
+        while length < _LONGEST_HEADER and (line := stream.readline(_LONGEST_HEADER)):
+            lines.append(line)
+            length, marks = length + len(line), marks + line.count(b'"')
+            if marks % 2 == 0:
+                break
+    return b"".join(lines)
+
+
+def _names(line: bytes, delimiter: str, table: Table) -> list[str]:
+    """The names in a header."""
+    text = line.decode("utf-8-sig")
     cells = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), [])
     names = [cell.strip() for cell in cells]
     if not any(names):
         raise InvalidArgument(
             f"{table.title} has no header. Put the names of the columns into the first line."
         )
-    return names, length
+    return names
+
+
+def _delimiter_of(line: bytes, table: Table, required: Sequence[str] | None) -> str:
+    """The delimiter that the header shows: with it the required columns are there, or the most
+    names. Names of columns are public, so this tells nothing about rows.
+    """
+    usual = _DELIMITERS[table.format]
+    found = {}
+    for delimiter in (usual, *(other for other in _OTHER_DELIMITERS if other != usual)):
+        try:
+            found[delimiter] = _names(line, delimiter, table)
+        except csv.Error:
+            continue
+    if not found:
+        return usual
+    have = {d: set(required or ()) <= set(names) for d, names in found.items()}
+    return max(found, key=lambda d: (have[d], len(found[d]), d == usual))
 
 
 @dataclass(frozen=True)
@@ -404,6 +527,55 @@ def _parquet(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
         for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
             watch(round(bytes_per_row * batch.num_rows))
             yield _validated(batch.select(wanted))
+
+
+def _excel(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
+    try:
+        from hushfit.data.tables import _excel as sheets
+    except ModuleNotFoundError:
+        raise InvalidArgument(
+            f"{table.title} is a spreadsheet, which needs a reader that is not installed: pip "
+            "install hushfit[excel]. Or save the sheet as CSV."
+        ) from None
+    if table.path == STDIN:
+        raise InvalidArgument("a spreadsheet cannot be piped. Give a file, or pipe CSV.")
+    path = _file_of(table.path)
+    sheet = None if path == table.path else table.path.removeprefix(f"{path}?sheet=")
+    try:
+        header, *rows = sheets.sheet_rows(path, sheet) or [[]]
+    except sheets.UNREADABLE as error:
+        raise InvalidArgument(
+            f"{table.title} cannot be read as excel: {_kind_of(error)}. Repair the file, or save "
+            "the sheet as CSV."
+        ) from None
+    names = [sheets.cell_text(cell).strip() for cell in header]
+    if not all(names):
+        raise InvalidArgument(
+            f"{table.title} has columns without a name. Put the names of the columns into the "
+            "first row, and nothing above or beside the table."
+        )
+    wanted = columns.among(names, table)
+    places = [names.index(name) for name in wanted]
+    watch(Path(path).stat().st_size)
+    yield from sheets.text_batches(rows, places, wanted, _BATCH_ROWS)
+
+
+def _database(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
+    found = DatabaseTable.parse(table.path)
+    try:
+        with found.opened() as run:
+            names = run(found.selected(None)).schema.names
+            wanted = columns.among(names, table)
+            for batch in run(found.selected(wanted)):
+                watch(batch.nbytes)
+                yield batch
+    except InvalidArgument:
+        raise
+    except Exception as error:  # of a driver; its message may quote cells or passwords
+        raise InvalidArgument(
+            f"{table.title} cannot be read ({type(error).__name__}). Check the address, the names "
+            "and the rights, and that no other program has the file open for writing."
+        ) from None
 
 
 def _arrow(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:

@@ -353,7 +353,7 @@ def terms_of(
 def with_sorted_target(schema: Any) -> Any:
     """The schema with its classes in the order that estimators use."""
     target = schema.target
-    if target is None or not hasattr(target, "categories"):
+    if target is None or target.kind != "categorical":
         raise InvalidArgument(
             "the schema needs a categorical [target]: the classes to predict. Add it."
         )
@@ -622,7 +622,8 @@ class OwnerConfig:
         """
         self.consider(spec)
         self._require_account(spec)
-        rows = CodedRows.from_tables(find_tables(self.data, None), self.own_schema())
+        schema = self.own_schema()
+        rows = CodedRows.from_tables(find_tables(self.data, None, schema.file), schema)
         if rows.n_units != spec.units[self.name]:
             found, what = rows.n_units, spec.unit.plural
             rows.close()
@@ -659,7 +660,7 @@ class OwnerConfig:
         self.consider(spec)
         estimator = made_estimator(spec.terms, spec.budgets[self.name])
         problem = estimator.problem(
-            rows.n_units, rows.n_features, len(rows.target.categories), rows.privacy_unit
+            rows.n_units, rows.n_features, len(rows.classes), rows.privacy_unit
         )
         seat = Seat(self.name, spec.network, problem, spec.units, spec.budgets)
         run = Run(spec.run, spec.made_algorithm())

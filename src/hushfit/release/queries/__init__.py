@@ -31,7 +31,7 @@ ListStatistic       Sum over lists of their documents, weighted by gains
 LabelStatistic      Sum over the rows of public features times the statistic of the label
 canonical           The loss of a problem, refused if labels do not enter it linearly
 rounded_sum         Sum of records times weights, every product rounded to a grid
-LineDerivatives     Derivatives of the loss along a line of weights, clipped
+LineDerivative      Derivative of the loss along a line of weights, clipped
 LogisticGradient    Sum of unclipped logistic gradients at public weights
 gradient_diameter   Bound, tight to about half a per cent, on the distance between two logistic
                     gradients at weights of this norm
@@ -81,7 +81,7 @@ from hushfit.release.queries._gradient import (
 from hushfit.release.queries._hessian import CURVATURES, HessianSum, NewtonDirection
 from hushfit.release.queries._joint import GradientWithMoment
 from hushfit.release.queries._label_statistic import LabelStatistic, canonical, rounded_sum
-from hushfit.release.queries._line_derivatives import LineDerivatives
+from hushfit.release.queries._line_derivative import LineDerivative
 from hushfit.release.queries._list_gradient import ListGradient, ListSecondMoment
 from hushfit.release.queries._list_statistic import ListStatistic
 from hushfit.release.queries._logistic_gradient import LogisticGradient, gradient_diameter
@@ -124,7 +124,7 @@ __all__ = [
     "GradientWithMoment",
     "HessianSum",
     "LabelStatistic",
-    "LineDerivatives",
+    "LineDerivative",
     "ListGradient",
     "ListSecondMoment",
     "ListStatistic",

@@ -100,8 +100,8 @@ class BayesRankGradient:
 
 def gradient_norms(problem: RankingProblem, weights: Vector, lists: IntVector) -> Vector:
     """Bounds on the norms of the gradients of lists, over all grades; public."""
-    documents = problem.public_documents
-    norms = [_norm_of(problem, weights, documents, int(j)) for j in lists]
+    documents, own = problem.public_documents, np.array(weights)  # compiled for writable arrays
+    norms = [_norm_of(problem, own, documents, int(j)) for j in lists]
     return np.array(norms) * (1 + DIAMETER_SLACK)
 
 
@@ -113,7 +113,7 @@ def _norm_of(problem: RankingProblem, weights: Vector, documents: Documents, j: 
     K = Q @ gram @ Q.T  # inner products of the gradients of single utilities
     if not np.isfinite(K).all():
         return math.inf
-    longest, reach = float(np.diag(gram).max()), np.abs(Q).sum(axis=1)
+    longest, reach = float(gram.diagonal().max()), np.abs(Q).sum(axis=1)
     error = ABSOLUTE_ERROR * len(F) * math.sqrt(longest)
     # Entries of K may be tiny sums of large terms. Their rounding errors are in proportion to the
     # terms: without these, a list of documents that hardly differ would have no bound at all.
@@ -121,7 +121,7 @@ def _norm_of(problem: RankingProblem, weights: Vector, documents: Documents, j: 
     rounding = operations * _UNIT_ROUNDOFF * longest
     if problem.loss.target != "all":
         # A mixture of them, or one of them, or zero.
-        return math.sqrt(max(float((np.diag(K) + rounding * reach**2).max()), 0.0)) + error
+        return math.sqrt(max(float((K.diagonal() + rounding * reach**2).max()), 0.0)) + error
     # They add up to zero, so utilities in [0, 1] may be taken to lie in [-1/2, 1/2].
     most = min(float(np.abs(K).sum()), len(F) * float(np.linalg.eigvalsh(K)[-1]))
     most += rounding * len(F) * float(reach @ reach)
@@ -134,7 +134,7 @@ def scores_and_gram(F: Matrix, weights: Vector, hidden: int) -> tuple[Vector, Ma
     """
     # By the code that computes gradients: the bound is about these scores and active units.
     units, scores = np.empty((len(F), hidden)), np.empty(len(F))
-    kernels.list_scores(F, np.array(weights), hidden, units, scores)
+    kernels.list_scores(F, weights, hidden, units, scores)
     if hidden == 0:
         return scores, F @ F.T
     outer = weights[(F.shape[1] + 1) * hidden :]

@@ -11,7 +11,16 @@ from scipy.special import expit, softmax
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import Block, DataSource
 from hushfit.errors import InvalidArgument
-from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Poisson, Softmax, Squared
+from hushfit.losses import (
+    HuberHinge,
+    Logistic,
+    Loss,
+    OneVsRest,
+    Poisson,
+    SaturatingSquares,
+    Softmax,
+    Squared,
+)
 from hushfit.privacy import Relation, require_records
 from hushfit.problem import Problem
 from hushfit.release.queries._second_moment import SecondMoment
@@ -241,6 +250,8 @@ def _curvature(loss: Loss, t: Vector, y: Vector, kind: str) -> Vector:
             return np.where(np.abs(t - y) <= loss.slope_bound, 1.0, 0.0)
         case Squared():
             return loss.slope_bound / np.maximum(np.abs(t - y), loss.slope_bound)
+        case SaturatingSquares() if kind == "hessian":
+            return np.where(np.abs(t) <= loss.bound, 1.0, 0.0)
         case Poisson() if kind == "hessian":
             top = math.log(loss.most)
             return np.where(t <= top, np.exp(np.minimum(t, top)), 0.0)

@@ -93,7 +93,7 @@ class OneRelease:
         rows = public_rows_of(door)
         design = chosen_design(problem, rows, door.noise_multiplier(_NAME), self.power)
         released = ReleasedLabels.of(problem, rows, door, _NAME, design)
-        yield Iterate(LabelFit(problem, rows, design, released).minimiser(self.ridge)())
+        yield Iterate(LabelFit(problem, rows, design, released).minimum(self.ridge))
 
 
 def public_rows_of(door: Door) -> PublicRows:
@@ -296,11 +296,11 @@ class LabelFit:
         one = np.linalg.solve(moment, total)
         return np.asarray(np.outer(_margins_of(self.loss, mean), one).reshape(self.problem.shape))
 
-    def minimiser(self, ridge: float | None) -> PublicMinimiser:
-        """The objective with its ridge: as given, or by empirical Bayes."""
+    def minimum(self, ridge: float | None = None) -> Vector:
+        """Of the objective with its ridge: as given, or by empirical Bayes."""
         if ridge is not None:
-            zero = np.zeros(self.problem.shape)
-            return PublicMinimiser(self.problem, self, ridge * np.eye(self.problem.dimension), zero)
+            Q, zero = ridge * np.eye(self.problem.dimension), np.zeros(self.problem.shape)
+            return PublicMinimiser(self.problem, self, Q, zero)()
         start, spectrum, used = self.constant(), self.design.spectrum, self.design.used
         curvature = self._mean_curvature(start)
         z = np.atleast_2d(spectrum.into(-self.slope(start)))
@@ -312,7 +312,7 @@ class LabelFit:
         z = np.atleast_2d(spectrum.into(-self.slope(w))) + self._mean_curvature(w) * used * moved
         shares = np.minimum(shares, shares_by_block(z, used, self.noise))
         Q = spectrum.matrix(ridges(used, curvature, shares))
-        return PublicMinimiser(self.problem, self, Q, start)
+        return PublicMinimiser(self.problem, self, Q, start)(w)
 
     def _smooth(self, Q: Matrix, start: Vector) -> Vector:
         """The minimum without the penalty of the problem."""

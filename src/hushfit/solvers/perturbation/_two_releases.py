@@ -36,8 +36,9 @@ from hushfit.solvers.perturbation._one_release import (
 
 _FIRST, _SECOND = "labels", "labels near the boundary"
 _POWERS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
-# The expected error of a fitted probability may grow by this factor, and by this much.
-_MOST_TIMES, _MOST_MORE = 3.2, 8e-4
+# The expected error of a fitted probability may grow by this share of itself for each share of rows
+# near the boundary, as only their answers can improve, and by this much.
+_MOST_GROWTH, _MOST_MORE = 4.0, 1.3e-3
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,14 @@ class TwoReleases:
         together = math.hypot((1 - share) * multipliers[0], share * multipliers[1])
         design = chosen_design(problem, rows, together, None)
         first = ReleasedLabels.of(problem, rows, door, _FIRST, design)
-        w = LabelFit(problem, rows, design, first).minimiser(None)()
+        w = LabelFit(problem, rows, design, first).minimum()
         yield Iterate(w, weight=0.0)
         near = self._affordable(problem, rows, design, rows.margins(w), together)
         second = ReleasedLabels.of(problem, rows, door, _SECOND, design, near)
         mixed = first.mixed_with(second, share)
         used = used_by(rows, design.spectrum, _shares(problem, rows, mixed.weights))[0]
         refitted = Design(design.spectrum, design.squares, mixed.weights, used)
-        yield Iterate(LabelFit(problem, rows, refitted, mixed).minimiser(None)())
+        yield Iterate(LabelFit(problem, rows, refitted, mixed).minimum())
 
     def _affordable(
         self,
@@ -115,8 +116,8 @@ class TwoReleases:
         noise = noise_in(scale, design.squares)
         prior = default_prior(values, loss.label_diameter)
         errors = np.array([expected_error(values, one, noise, prior) for one in used])
-        least = float(errors[0])
-        good = errors <= min(_MOST_TIMES * least, least + _MOST_MORE)
+        least, near = float(errors[0]), float(np.average(choices[:, -1], weights=rows.shares))
+        good = errors <= least + min(_MOST_GROWTH * near * least, _MOST_MORE)
         return choices[:, int(np.flatnonzero(good).max(initial=0))]
 
 

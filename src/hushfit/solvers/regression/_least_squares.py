@@ -23,7 +23,7 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
-from hushfit.losses import LeastSquares
+from hushfit.losses import LeastSquares, SaturatingSquares
 from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import (
@@ -57,11 +57,15 @@ _FIRST_SHARE = 0.02
 _CALIBRATION_SHARES = 0.01, 0.02
 # Squared lengths are told apart over this range below the largest possible one.
 _LENGTH_RANGE = 256.0
-_MOST_ROUNDS, _FEWEST_ROUNDS = 60, 12
+_MOST_ROUNDS, _FEWEST_ROUNDS = 60, 15
+# Variance of the level of targets in [-1, 1], before anything is released.
+_LEVEL_VARIANCE = 0.1
 # Residuals are clipped to so many of their standard deviations in the last step.
 _RESIDUALS = 5.0
+# Least number of units times mu; and the same for each square root of the number of weights.
+_LEAST_SIGNAL, _SIGNAL_PER_ROOT = 70.0, 21.0
 # Signal per column and unit of noise, n mu / d, up to which the largest number of rounds pays.
-_NOISY = 100.0
+_NOISY = 50.0
 
 
 @dataclass(frozen=True)
@@ -139,14 +143,15 @@ class WhitenedLeastSquares:
         level, spread, error = target_moments(problem, door, Target())
         square = usual_square(problem, door)
         coordinates, weight = released_coordinates(problem, door, square)
-        level = level / weight * (0.1 / (0.1 + error**2))
-        start = coordinates.constant(level)
+        known = _LEVEL_VARIANCE / (_LEVEL_VARIANCE + error**2)
+        start = coordinates.constant(known * level / weight)
         rounds = Rounds(
             problem,
             coordinates,
             start,
             spread,
-            spread**2 + error**2,
+            spread**2,
+            known * error**2,
             self._rounds,
             self.clipped,
         )
@@ -187,7 +192,9 @@ class WhitenedLeastSquares:
 
 def require_squared(solver: object, problem: Problem) -> None:
     """Refuse a problem that is not one of least squares on records with bounded entries."""
-    if problem.scaling is not RecordScaling.BOUNDED or not isinstance(problem.loss, LeastSquares):
+    if problem.scaling is not RecordScaling.BOUNDED or not isinstance(
+        problem.loss, LeastSquares | SaturatingSquares
+    ):
         raise InvalidArgument(
             f"{type(solver).__name__} is for the squared loss on records that keep their lengths, "
             f"not for {problem.loss!r} on {problem.scaling.value}. Use it through "
@@ -209,6 +216,20 @@ def rounds_for(budget: Budget, problem: Problem) -> int:
     signal = problem.n_units * mu / problem.dimension
     wanted = round(_MOST_ROUNDS * math.sqrt(_NOISY / max(signal, 1e-300)))
     return max(_FEWEST_ROUNDS, min(_MOST_ROUNDS, wanted))
+
+
+def units_needed(budget: Budget, dimension: int) -> int:
+    """Number of units below which a fit may be worse than one number for all; public.
+
+    The level of the predictions has a noise of about 2 sqrt(d) / (n mu) standard deviations of the
+    targets, d with the intercept. R2 falls to -0.1 where it is off by a third of one; this is to
+    take more than three deviations of the noise. With few columns the spread of the targets and
+    the last step need more.
+    """
+    if not budget.is_private:
+        return 1
+    signal = max(_LEAST_SIGNAL, _SIGNAL_PER_ROOT * math.sqrt(dimension))
+    return math.ceil(signal / gaussian_mu(budget.epsilon, budget.delta))
 
 
 def moment_plan(problem: Problem) -> Planned:

@@ -120,6 +120,7 @@ class WhitenedPoisson:
             coordinates.constant(math.log(rate)),
             deviation,
             float(np.clip(signal, _LEAST_SIGNAL, _MOST_SIGNAL)),
+            min((error * half / rate) ** 2, _MOST_SIGNAL),
             self._rounds,
             damped=True,
             curvature=rate,

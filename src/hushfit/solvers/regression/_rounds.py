@@ -15,7 +15,8 @@ from hushfit.release import COUNT_WEIGHT, Door, ResidualGradient, Whitening
 from hushfit.solvers._whitening import relation_factor
 from hushfit.solvers.regression._metrics import Coordinates
 
-# Priors of the weights: variances tau lambda^a, with tau up to the variance of the targets.
+# Priors of the weights: variances tau (lambda^a, and that of the level), with tau up to one, at
+# which all of the variance of the targets is explained.
 _POWERS = (0.0, 0.5, 1.0)
 _SCALES = np.geomspace(1e-3, 1.0, 14)
 _LEAST_SIGNAL = 1e-4
@@ -64,7 +65,9 @@ class Rounds:
     residual : float
         Standard deviation of the slopes of the loss at the start.
     signal : float
-        Largest variance of the margins.
+        Largest variance of the margins around their level.
+    level : float
+        Variance of the level of the margins around that of the start.
     count : int
         Number of rounds.
     clipped : float or None
@@ -80,6 +83,7 @@ class Rounds:
     start: Vector
     residual: float
     signal: float
+    level: float
     count: int
     clipped: float | None = None
     damped: bool = False
@@ -91,6 +95,8 @@ class Rounds:
         multiplier, h = door.noise_multiplier(name), self.coordinates.information
         wanted = self._clipped_share(multiplier)
         clip = self._first_clip(wanted, whitening, multiplier)
+        # The gradient of a clipped record does not change with the weights.
+        curvature = self.curvature * (1 - wanted)
         average: _Average | _Correlated = (
             _Correlated(len(h), multiplier == 0)
             if self.coordinates.correlated
@@ -101,7 +107,7 @@ class Rounds:
             query = ResidualGradient(problem, whitening.weights(u), clip, whitening)
             slopes, share = query.split(door.release(name, query))
             raw = multiplier * query.sensitivity(problem.relation) / problem.n_units
-            step, s = -slopes / self.curvature, raw / self.curvature
+            step, s = -slopes / curvature, raw / curvature
             if uncertainty is None:
                 first = float(step @ step) / len(h) - s**2
                 uncertainty = np.full(len(h), max(first, 0.02 * s**2))
@@ -123,12 +129,14 @@ class Rounds:
     def _clipped_share(self, multiplier: float) -> float:
         if self.clipped is not None:
             return self.clipped
+        if multiplier == 0:
+            return 0.0
         per_round = multiplier * relation_factor(self.problem) / self.problem.n_units
         noise = self._effective_dimension * per_round / math.sqrt(self.count)
         return float(np.clip(_CLIPPED_PER_NOISE * noise, _FEWEST_CLIPPED, _MOST_CLIPPED))
 
     def _first_clip(self, wanted: float, whitening: Whitening, multiplier: float) -> float:
-        if multiplier == 0 and self.clipped is None:  # nothing needs to be clipped
+        if wanted == 0:
             return 4 * self.problem.dimension * whitening.norm
         quantile = -float(ndtri(wanted / 2))
         return quantile * math.sqrt(self._effective_dimension) * self.residual
@@ -152,7 +160,7 @@ class Rounds:
     def _held(self, u: Vector, multiplier: float) -> Vector:
         """Weights that do not vary by far more than the targets."""
         moved = u - self.start
-        most = _MOST_SPREAD * math.sqrt(max(self.signal, _LEAST_SIGNAL))
+        most = _MOST_SPREAD * math.sqrt(max(self.signal, _LEAST_SIGNAL) + self.level)
         length = float(np.linalg.norm(moved))
         return u if length <= most or multiplier == 0 else self.start + moved * (most / length)
 
@@ -167,9 +175,9 @@ class Rounds:
     def _priors(self) -> Matrix:
         h, values = self.coordinates.information, self.coordinates.eigenvalues
         shapes = np.array([values**power for power in _POWERS])
-        shapes /= (shapes @ h)[:, None]
-        scales = max(self.signal, _LEAST_SIGNAL) * _SCALES
-        return np.asarray((scales[:, None, None] * shapes).reshape(-1, len(h)))
+        shapes *= max(self.signal, _LEAST_SIGNAL) / (shapes @ h)[:, None]
+        shapes += self.level * self.coordinates.constant(1.0) ** 2
+        return np.asarray((_SCALES[:, None, None] * shapes).reshape(-1, len(h)))
 
 
 class _Average:

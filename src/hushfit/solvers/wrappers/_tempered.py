@@ -1,50 +1,51 @@
 """Calibration of the probabilities of several classes: one private number, the temperature.
 
 Clipping, noise and early stopping leave weights that are too long or too short for their
-probabilities. A few private derivatives of the log-loss along a line find the right length; where
-noise hides it, a prior decides. The line leads from the weights of the solver to the (privately
-counted) frequencies of the classes, so that a model that knows nothing says no more than those.
+probabilities. The right length is where the derivative of the log-loss along a line vanishes. The
+line leads from the weights of the solver to the (privately counted) frequencies of the classes, so
+that a model that knows nothing says no more than those.
+
+The mean derivative at a point of the line is ``alignment - expectation``: how well margins agree
+with the labels, one unknown number for the whole line, minus what probabilities expect of them,
+which no label enters. Earlier releases show how large margins are, so the second is known well
+enough, and every release tells something about the first. The log-loss is linear in it, so the best
+point is that of its posterior mean.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtri
 
-from hushfit._typing import Vector
+from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
-from hushfit.privacy import Budget, by_relation, gaussian_mu
+from hushfit.losses import Loss
+from hushfit.privacy import Budget, gaussian_mu
 from hushfit.problem import Problem
-from hushfit.release import ClassCounts, Door, LineDerivatives, Plan, Planned
-from hushfit.solvers._whitening import several_spread, typical_constant
+from hushfit.release import ClassCounts, Door, LineDerivative, Plan, Planned
+from hushfit.solvers._whitening import MarginMoments, margin_moments, relation_factor
 from hushfit.solvers.base import Iterate, Solver, finished
 
 _NAME, _COUNTS = "temperature", "class counts"
 _ROUNDS = 3
-_COUNTS_SHARE = 1 / 3  # of the wrapper's share
-_LEAST_CURVATURE = 0.02  # of the mean loss along the line
-_USUAL_CURVATURE, _LEAST_OF_USUAL = 0.3, 0.5  # the same for margins of size one; share of it
-_LEAST_SHARE, _MOST_SHARE = 0.03, 0.1
-_WELL_KNOWN = 50.0  # units per standard deviation of the noise of a derivative
-_LONGEST_STEP = 2.0  # of Newton's method, in units of the factor
-# Error of a step of Newton's method as a share of it, downwards and upwards: long weights are
-# shortened too much, short ones lengthened too little.
-_ERROR_DOWN, _ERROR_UP = 0.5, 0.2
-_EARLIER = 3.0  # times the error, if a later step was made
-_LEAST_LOG, _MOST_LOG = -5.0, 1.5
-# Below this s the frequencies of the classes take the place of the weights.
-_PRIOR_FROM = -1.5
-# Units per standard deviation of the noise of a derivative at which both ends of the rule below
-# count alike.
-_HALF_KNOWN = 30.0
-# Where derivatives are known well: prior mean of s, its standard deviation, and the bound of a
-# record's derivative.
-_KNOWN_LOG, _KNOWN_STD, _KNOWN_BOUND = -0.4, 0.4, 8.0
-# Where they are not: size of the margins to start from (less if hardly anything is known), and the
-# same two.
-_UNKNOWN_SPREAD, _UNKNOWN_STD, _UNKNOWN_BOUND = 1.5, 1.0, 3.0
-_SPREAD_PER_KNOWN = 0.1
+_COUNTS_SHARE = 1 / 2  # of the wrapper's share
+_LEAST_SHARE, _MOST_SHARE = 0.02, 0.08
+_COUNT_SPREAD = 0.4  # standard deviation of the counts of classes that is supposed, over their mean
+_WELL_KNOWN = 40.0  # units per standard deviation of the noise of a derivative
+_LOGS = np.linspace(-5.0, 1.5, 131)  # logarithms of the factor on the weights
+_PAIRS = 128  # of margins to compute expectations with
+# Size of margins that is most plausible beforehand: less if little can be known; the spread of its
+# logarithm, and the probability that it is nothing like that.
+_PLAUSIBLE_SIZE, _SIZE_PER_KNOWN, _SIZE_STD, _SURPRISE = 3.0, 0.04, 1.2, 0.5
+# Bound of a record's derivative in units of a margin's size: from the first, growing with what is
+# known, to the last.
+_LEAST_BOUND, _KNOWN_PER_BOUND, _MOST_BOUND = 0.6, 45.0, 4.0
+# Error of expectations elsewhere on the line, as a share of how much they change up to there; for
+# releases before the last it counts several times.
+_MODEL_ERROR, _EARLIER = 0.3, 8.0
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,14 @@ class Tempered:
 
     @classmethod
     def for_budget_of(cls, solver: Solver, budget: Budget, problem: Problem) -> "Tempered":
-        """With a share that makes derivatives known well, but within 3 and 10 per cent."""
+        """With a share that makes derivatives known well, but within 2 and 8 per cent."""
         signal = gaussian_mu(budget.epsilon, budget.delta) * problem.n_units
-        sensitivity = by_relation(problem.relation, replace_one=math.sqrt(5), add_remove=2**0.5)
-        wanted = (_WELL_KNOWN * sensitivity / signal) ** 2 * _ROUNDS / (1 - _COUNTS_SHARE)
+        per_unit = _WELL_KNOWN * relation_factor(problem) / signal
+        wanted = per_unit**2 * _ROUNDS / (1 - _COUNTS_SHARE)
         return cls(solver, min(max(wanted, _LEAST_SHARE), _MOST_SHARE))
 
     def plan(self, problem: Problem) -> Plan:
-        if problem.outputs == 1 or not LineDerivatives.takes(problem.loss):
+        if problem.outputs == 1 or not LineDerivative.takes(problem.loss):
             raise InvalidArgument(
                 f"Tempered needs a logistic loss with more than two classes, not {problem.loss!r}. "
                 "Use Recalibrated for two classes, or the solver alone."
@@ -88,7 +89,7 @@ class Tempered:
             (
                 *inner_parts,
                 Planned(_COUNTS, ClassCounts, 1, counts),
-                Planned(_NAME, LineDerivatives, _ROUNDS, self.share - counts),
+                Planned(_NAME, LineDerivative, _ROUNDS, self.share - counts),
             )
         )
 
@@ -96,140 +97,191 @@ class Tempered:
         return self.solver.iterates(problem, door)
 
     def finish(self, problem: Problem, door: Door, average: Vector) -> Vector:
-        w = finished(self.solver, problem, door, average)
-        line = _Line(w, _prior_weights(problem, door))
-        noise = door.noise_multiplier(_NAME) * LineDerivatives(problem, w, w, 1.0).sensitivity(
-            problem.relation
-        )
-        spread = several_spread(w, problem, door)
-        prior = _Prior.of(problem.n_units / max(noise, 1e-12), spread)
-        s, found = prior.mean, []
+        w = _without_common_part(finished(self.solver, problem, door, average), problem.loss)
+        margins = margin_moments(w, problem, door)
+        line = _Line.of(w, _log_odds(problem, door), margins)
+        n = problem.n_units
+        noise = door.noise_multiplier(_NAME) * relation_factor(problem) / n
+        beliefs = _Beliefs(_Expectations(line, margins, problem.loss), 1 / max(noise, 1e-12))
         for _ in range(_ROUNDS):
-            query = LineDerivatives(problem, line.at(s), line.derivative(s), prior.bound)
-            answer = door.release(_NAME, query)
-            size = math.exp(s) * spread
-            found.append(_estimate(s, answer, prior.bound, size, problem.n_units, noise))
-            s = _posterior(prior, found)
-        return line.at(s)
-
-
-@dataclass(frozen=True)
-class _Prior:
-    """What is supposed of s before any derivative, and the bound of a record's derivative.
-
-    Weights of a noisy fit are long because of the noise in them, so their length says nothing:
-    where derivatives cannot tell either, margins should be small.
-    """
-
-    mean: float
-    std: float
-    bound: float
-
-    @classmethod
-    def of(cls, known: float, spread: float) -> "_Prior":
-        """From the number of units per standard deviation of noise, and the size of margins."""
-        share = known / (known + _HALF_KNOWN)
-        wanted = min(_UNKNOWN_SPREAD, _SPREAD_PER_KNOWN * (1 + known))
-        unknown = min(math.log(wanted / max(spread, 1e-12)), _KNOWN_LOG)
-
-        def between(at_known: float, at_unknown: float) -> float:
-            return share * at_known + (1 - share) * at_unknown
-
-        return cls(
-            max(between(_KNOWN_LOG, unknown), _LEAST_LOG),
-            between(_KNOWN_STD, _UNKNOWN_STD),
-            between(_KNOWN_BOUND, _UNKNOWN_BOUND),
-        )
+            s = beliefs.best
+            bound = beliefs.bound(s)
+            query = LineDerivative(problem, line.at(s), line.derivative(s), bound)
+            released = float(door.release(_NAME, query)[0]) / n
+            beliefs = beliefs.after(s, bound * released, bound * noise)
+        return line.at(beliefs.best)
 
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """Weights as a function of s: the solver's times e^s; where that is little, the rest comes from
-    the prior.
+    """Weights as a function of s: the solver's times e^s; as far as their own mean margins then
+    fall short of the frequencies of the classes, the rest comes from those.
+
+    ``log_odds`` are the margins of the frequencies, ``prior`` the weights of the intercept that
+    have them, and ``reached`` how often the solver's mean margins contain them.
     """
 
-    weights: Vector
-    prior: Vector
+    weights: Matrix
+    log_odds: Vector
+    prior: Matrix
+    reached: float
 
-    def at(self, s: float) -> Vector:
-        return np.asarray(math.exp(s) * self.weights + max(1 - _excess(s), 0.0) * self.prior)
+    @classmethod
+    def of(cls, weights: Matrix, log_odds: Vector, margins: MarginMoments) -> "_Line":
+        prior, size = np.zeros(weights.shape), float(log_odds @ log_odds)
+        if margins.constant == 0.0 or size == 0.0:
+            return cls(weights, np.zeros(len(weights)), prior, 1.0)
+        prior[:, -1] = log_odds / margins.constant
+        return cls(weights, log_odds, prior, max(float(margins.mean @ log_odds) / size, 1.0))
 
-    def derivative(self, s: float) -> Vector:
-        lost = _excess(s) if _excess(s) < 1 else 0.0
-        return np.asarray(math.exp(s) * self.weights - lost * self.prior)
+    def factors(self, s: float) -> tuple[float, float]:
+        """Of the weights and of the prior."""
+        return math.exp(s), max(1 - self.reached * math.exp(s), 0.0)
+
+    def slopes(self, s: float) -> tuple[float, float]:
+        """Derivatives of the factors in s."""
+        lost = self.reached * math.exp(s)
+        return math.exp(s), -lost if lost < 1 else 0.0
+
+    def at(self, s: float) -> Matrix:
+        factor, rest = self.factors(s)
+        return np.asarray(factor * self.weights + rest * self.prior)
+
+    def derivative(self, s: float) -> Matrix:
+        factor, rest = self.slopes(s)
+        return np.asarray(factor * self.weights + rest * self.prior)
 
 
-def _excess(s: float) -> float:
-    """The factor on the weights over that from which on the prior has no part in them."""
-    return math.exp(s - _PRIOR_FROM)
+@dataclass(frozen=True, eq=False)
+class _Expectations:
+    """What probabilities expect of the margins along a line, if margins are normal.
+
+    ``alignments`` has, for every s of the grid, the alignment of labels and margins with which s is
+    the best point of the line: expectation and derivative agree there.
+    """
+
+    line: _Line
+    margins: MarginMoments
+    loss: Loss
+
+    @cached_property
+    def _draws(self) -> Matrix:
+        points = _normal_points(_PAIRS, len(self.margins.mean))
+        return np.asarray(self.margins.mean + points @ self.margins.root.T)
+
+    @cached_property
+    def alignments(self) -> Vector:
+        return np.maximum.accumulate([self._alignment(s) for s in _LOGS])
+
+    def _alignment(self, s: float) -> float:
+        (factor, rest), (by_factor, by_rest) = self.line.factors(s), self.line.slopes(s)
+        log_odds = self.line.log_odds
+        change = by_factor * self._draws + by_rest * log_odds
+        expected = (self._probabilities(factor * self._draws + rest * log_odds) * change).sum(1)
+        frequencies = self._probabilities(log_odds[None])[0]
+        return float(expected.mean() - by_rest * (frequencies @ log_odds)) / factor
+
+    def _probabilities(self, t: Matrix) -> Matrix:
+        slopes = self.loss.slope(t, np.zeros(len(t)))
+        slopes[:, 0] += 1.0
+        return slopes
 
 
 @dataclass(frozen=True)
-class _Estimate:
-    """An estimate of the factor e^s on the weights; the standard deviation of its noise, and the
-    error of Newton's method, which only later steps reduce.
+class _Seen:
+    """What a release says of the alignment; its noise, and the alignment supposed at its point."""
+
+    alignment: float
+    noise: float
+    supposed: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Beliefs:
+    """Which points of the line may be best: before any release, and after some of them.
+
+    ``known`` is the number of units per standard deviation of the noise of a derivative.
     """
 
-    factor: float
-    deviation: float
-    error: float
+    expectations: _Expectations
+    known: float
+    seen: tuple[_Seen, ...] = field(default=())
 
-    def precision(self, latest: bool) -> float:
-        error = self.error if latest else _EARLIER * self.error
-        return 1 / max(self.deviation**2 + error**2, 1e-24)
+    @property
+    def best(self) -> float:
+        """The point whose alignment is the posterior mean."""
+        logs = self._log_posterior
+        weights = np.exp(logs - logs.max())
+        alignments = self.expectations.alignments
+        mean = float(weights @ alignments / weights.sum())
+        rising = alignments + 1e-9 * np.arange(len(alignments))
+        return float(np.interp(mean, rising, _LOGS))
+
+    def bound(self, s: float) -> float:
+        """Bound of a record's derivative at a point: the less is known, the smaller."""
+        margins = self.expectations.margins
+        typical = margins.spread * math.sqrt(2 / max(len(margins.mean) - 1, 1))
+        wanted = min(_LEAST_BOUND + self.known / _KNOWN_PER_BOUND, _MOST_BOUND)
+        return max(wanted * math.exp(s) * typical, 1e-12)
+
+    def after(self, s: float, derivative: float, noise: float) -> "_Beliefs":
+        """Beliefs after a released mean derivative at ``s``."""
+        supposed = float(np.interp(s, _LOGS, self.expectations.alignments))
+        factor = math.exp(s)
+        found = _Seen(supposed + derivative / factor, noise / factor, supposed)
+        return replace(self, seen=(*self.seen, found))
+
+    @property
+    def _log_posterior(self) -> Vector:
+        logs, alignments = self._log_prior, self.expectations.alignments
+        for k, seen in enumerate(self.seen, start=1):
+            share = _MODEL_ERROR * (1.0 if k == len(self.seen) else _EARLIER)
+            variance = seen.noise**2 + (share * (alignments - seen.supposed)) ** 2 + 1e-12
+            logs = logs - (alignments - seen.alignment) ** 2 / (2 * variance)
+            logs = logs - np.log(variance) / 2
+        return logs
+
+    @property
+    def _log_prior(self) -> Vector:
+        """Of the size of the margins: near what is plausible, or any."""
+        sizes = _LOGS + math.log(self.expectations.margins.spread)
+        plausible = math.log(min(_PLAUSIBLE_SIZE, _SIZE_PER_KNOWN * self.known))
+        logs = -(((sizes - plausible) / _SIZE_STD) ** 2) / 2
+        near = np.exp(logs - logs.max())
+        return np.asarray(np.log((1 - _SURPRISE) * near / near.sum() + _SURPRISE / len(near)))
 
 
-def _estimate(
-    s: float, answer: Vector, bound: float, size: float, n_units: int, noise: float
-) -> _Estimate:
-    """One step of Newton's method in the factor, and its precision; ``size`` is that of margins."""
-    descent = bound * float(answer[0])
-    curvature = _curvature(bound**2 * float(answer[1]), bound**2 * noise, size, n_units)
-    growth, deviation = descent / curvature, bound * max(noise, 1e-12) / curvature
-    growth = min(max(growth, -_LONGEST_STEP), _LONGEST_STEP)
-    # The longer the step, the less a quadratic function describes the loss.
-    error = (_ERROR_DOWN if growth < 0 else _ERROR_UP) * abs(growth)
-    factor = math.exp(s)
-    return _Estimate(factor * (1 + growth), factor * deviation, factor * error)
-
-
-def _curvature(released: float, noise: float, size: float, n_units: int) -> float:
-    """Curvature of the loss along the line: released, or as is usual for margins of that size where
-    noise hides it.
+def _normal_points(pairs: int, dimension: int) -> Matrix:
+    """Points that are spread like independent standard normals, each with its opposite: an additive
+    recurrence, whose steps are powers of the root of x^(dimension + 1) = x + 1 (Roberts 2018).
     """
-    usual = _USUAL_CURVATURE * min(size**2, 1.0) * n_units
-    trust = usual**2 / (usual**2 + noise**2)
-    least = max(_LEAST_CURVATURE * n_units, _LEAST_OF_USUAL * (1 - trust) * usual)
-    return max(trust * released + (1 - trust) * usual, least)
+    root = 1.5
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimension + 1))
+    steps = root ** -np.arange(1.0, dimension + 1)
+    points = ndtri((0.5 + np.outer(np.arange(1.0, pairs + 1), steps)) % 1.0)
+    return np.concatenate([points, -points])
 
 
-def _posterior(prior: _Prior, estimates: list[_Estimate]) -> float:
-    """The s of the mean of the estimated factors and the prior, weighted by their precisions."""
-    factor = math.exp(prior.mean)
-    own = 1 / (factor * prior.std) ** 2
-    weighted, total = own * factor, own
-    for estimate in estimates:
-        precision = estimate.precision(latest=estimate is estimates[-1])
-        weighted, total = weighted + precision * estimate.factor, total + precision
-    return math.log(min(max(weighted / total, math.exp(_LEAST_LOG)), math.exp(_MOST_LOG)))
+def _without_common_part(w: Matrix, loss: Loss) -> Matrix:
+    """Weights without what all classes have in common, where the loss does not depend on it."""
+    shared = loss.hessian_rank < loss.outputs
+    return w - w.mean(axis=0) if shared else w
 
 
-def _prior_weights(problem: Problem, door: Door) -> Vector:
-    """Weights of the intercept whose probabilities are the frequencies of the classes."""
+def _log_odds(problem: Problem, door: Door) -> Vector:
+    """Margins whose probabilities are the (privately counted) frequencies of the classes."""
     query = ClassCounts(problem)
     noise = door.noise_multiplier(_COUNTS) * query.sensitivity(problem.relation)
-    weights, constant = np.zeros(problem.shape), typical_constant(problem, door)
     counts = _shrunk(door.release(_COUNTS, query), noise)
-    if constant:
-        logs = np.log(counts)
-        weights[:, -1] = (logs - logs.mean()) / constant
-    return weights
+    if problem.loss.hessian_rank < problem.loss.outputs:
+        return np.asarray(np.log(counts) - np.log(counts).mean())
+    return np.asarray(np.log(counts) - np.log(counts.sum() - counts))
 
 
 def _shrunk(counts: Vector, noise: float) -> Vector:
-    """Noisy counts, closer to their mean the less they differ beyond the noise; above zero."""
+    """Noisy counts, closer to their mean the more noise they have; above zero."""
     mean = max(float(counts.mean()), 1.0)
-    deviation = counts - counts.mean()
-    excess = 1 - (len(counts) - 1) * noise**2 / max(float(deviation @ deviation), 1e-12)
-    least = min(max(noise, 1.0), mean)
-    return np.asarray(np.maximum(mean + max(excess, 0.0) * deviation, least))
+    kept = 1 / (1 + (noise / (_COUNT_SPREAD * mean)) ** 2)
+    least = min(max(math.sqrt(kept) * noise, 1.0), mean)
+    return np.asarray(np.maximum(mean + kept * (counts - counts.mean()), least))

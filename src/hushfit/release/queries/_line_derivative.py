@@ -1,8 +1,5 @@
-"""First and second derivative of the loss along a line of weights. Proof:
-docs/proofs/line_derivatives.md.
-"""
+"""Derivative of the loss along a line of weights. Proof: docs/proofs/line_derivative.md."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +9,7 @@ from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import Block, DataSource, whole_shares
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.codes import LOGISTIC, SOFTMAX
-from hushfit.kernels.line_derivatives import line_derivatives
+from hushfit.kernels.line_derivative import line_derivative
 from hushfit.losses import Loss
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
@@ -21,12 +18,12 @@ from hushfit.release.query import refuse_batch
 
 
 @dataclass(frozen=True, eq=False)
-class LineDerivatives:
-    r"""Sums over the records of minus the first derivative of the loss at ``w + s * direction`` in
-    s, at s = 0, and of the second one: each record's part clipped and divided by its bound.
+class LineDerivative:
+    r"""Sum over the records of minus the derivative of the loss at ``w + s * direction`` in s, at
+    s = 0: each record's part clipped and divided by its bound.
 
-    With one derivative it is Newton's method for a single number, such as the temperature of the
-    probabilities. The zero record contributes nothing.
+    It shows whether weights are too long or too short for their probabilities. The zero record
+    contributes nothing.
 
     Parameters
     ----------
@@ -35,7 +32,7 @@ class LineDerivatives:
     w, direction : arrays of shape ``problem.shape``
         Public.
     bound : float
-        First derivatives are clipped to ``[-bound, bound]`` and second ones to ``[0, bound**2]``.
+        Derivatives are clipped to ``[-bound, bound]``.
     """
 
     problem: Problem
@@ -43,7 +40,7 @@ class LineDerivatives:
     direction: Vector
     bound: float
 
-    size: ClassVar[int] = 2
+    size: ClassVar[int] = 1
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
@@ -51,30 +48,30 @@ class LineDerivatives:
 
     @staticmethod
     def coordinates(problem: Problem) -> int:
-        return 2
+        return 1
 
     @staticmethod
     def takes(loss: Loss) -> bool:
-        """Whether the loss is one whose derivatives it computes."""
+        """Whether the loss is one whose derivative it computes."""
         return loss.kernel.code in (LOGISTIC, SOFTMAX)
 
     def __post_init__(self) -> None:
         if not self.takes(self.problem.loss) or not self.bound > 0:
             raise InvalidArgument(
-                f"LineDerivatives needs a logistic loss and a positive bound, not "
+                f"LineDerivative needs a logistic loss and a positive bound, not "
                 f"{self.problem.loss!r} and {self.bound!r}."
             )
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
-        code, total = self.problem.loss.kernel.code, np.zeros(2)
+        code, total = self.problem.loss.kernel.code, np.zeros(1)
         for block in source.blocks():
             t, d = self._margins(block, self.w), self._margins(block, self.direction)
-            parts = np.empty((len(t), 2))
-            line_derivatives(code, t, d, source.y[block.place], self.bound, parts)
+            parts = np.empty(len(t))
+            line_derivative(code, t, d, source.y[block.place], self.bound, parts)
             shares, one = whole_shares(block.shares, source.n_units)
             # Rounded towards zero: what a person's rows add up to must not exceed one.
-            total += np.trunc(np.broadcast_to(shares, len(t))[:, None] * parts).sum(axis=0) / one
+            total += np.trunc(np.broadcast_to(shares, len(t)) * parts).sum() / one
         return total
 
     def _margins(self, block: Block, w: Vector) -> Matrix:
@@ -82,8 +79,8 @@ class LineDerivatives:
         return np.column_stack([block.margins(np.ascontiguousarray(own)) for own in outputs])
 
     def radius(self) -> float:
-        return math.sqrt(2)
+        return 1.0
 
     def sensitivity(self, relation: Relation) -> float:
-        # A replaced record changes the first sum by at most 2, the second by at most 1.
-        return by_relation(relation, replace_one=math.sqrt(5), add_remove=math.sqrt(2))
+        # A replaced record changes the sum from one end of [-1, 1] to the other at most.
+        return by_relation(relation, replace_one=2.0, add_remove=1.0)

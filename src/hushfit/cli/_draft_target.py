@@ -1,0 +1,88 @@
+"""Drafts the target of a schema: classes, numbers, counts or grades. Not private."""
+
+from typing import Any, Final
+
+from hushfit.data.schema import (
+    CategoricalColumn,
+    CountTarget,
+    NumericColumn,
+    OrdinalTarget,
+    Target,
+    number_of,
+    rounded_outwards,
+)
+from hushfit.errors import InvalidArgument
+
+KINDS: Final = ("categorical", "numeric", "count", "ordinal")
+_MAX_CLASSES: Final = 50
+# More different numbers than this are a measurement rather than codes of classes.
+_MAX_NUMBERED_CLASSES: Final = 10
+
+NOTES: Final = {
+    "categorical": 'Classes to predict. Ordered ones are grades: kind = "ordinal", from the '
+    "lowest to the highest.",
+    "numeric": "Numbers to predict, by linear regression. Values outside low and high are clipped, "
+    "and\npredictions stay inside; a narrow range means little noise.",
+    "count": "Counts to predict, by Poisson regression. Larger ones than high are clipped; a small "
+    'cap\nmeans little noise. If these are not counts: kind = "numeric", low and high.',
+    "ordinal": "Grades, from the lowest to the highest. CHECK THE ORDER: the draft sorts numbers "
+    "by\nsize and everything else by the alphabet.",
+}
+
+
+def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
+    """The target as the rows suggest it, or as the given kind of it.
+
+    Parameters
+    ----------
+    draft : ColumnDraft
+        What was found in the column.
+    name : str
+    kind : str, optional
+
+    Returns
+    -------
+    Target
+    """
+    kind = kind or _likely_kind(draft)
+    if kind in ("categorical", "ordinal"):
+        labels = _labels(draft, name)
+        return CategoricalColumn(name, labels) if kind == "categorical" else _graded(name, labels)
+    if not draft.numbers or draft.low == draft.high:
+        raise InvalidArgument(
+            f"the target {name!r} has no two different numbers, so it is not {kind}. Choose "
+            "another column, or --target-kind categorical."
+        )
+    low, high = rounded_outwards(float(draft.low), float(draft.high))
+    return NumericColumn(name, low, high) if kind == "numeric" else _counted(name, low, high)
+
+
+def _likely_kind(draft: Any) -> str:
+    if not draft.is_numeric or (not draft.fractions and len(draft.labels) <= _MAX_NUMBERED_CLASSES):
+        return "categorical"
+    return "count" if not draft.fractions and draft.low == 0 else "numeric"
+
+
+def _labels(draft: Any, name: str) -> tuple[str, ...]:
+    labels = tuple(sorted(draft.labels.values()))
+    if not 2 <= len(labels) <= _MAX_CLASSES:
+        found = len(labels) if len(labels) <= _MAX_CLASSES else "too many"
+        raise InvalidArgument(
+            f"the target {name!r} has {found} different labels; hushfit predicts 2 to "
+            f"{_MAX_CLASSES} classes. Choose another column, or group its values; for numbers and "
+            "counts use --target-kind."
+        )
+    return labels
+
+
+def _graded(name: str, labels: tuple[str, ...]) -> OrdinalTarget:
+    return OrdinalTarget(name, tuple(sorted(labels, key=lambda text: (number_of(text), text))))
+
+
+def _counted(name: str, low: float, high: float) -> CountTarget:
+    if low < 0:
+        raise InvalidArgument(
+            f"the target {name!r} has numbers below 0, which are no counts. Use --target-kind "
+            "numeric."
+        )
+    return CountTarget(name, high)

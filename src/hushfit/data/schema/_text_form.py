@@ -1,0 +1,86 @@
+"""How a text file of rows is written. Public, and part of the schema: no row decides how others
+are read.
+"""
+
+import codecs
+from dataclasses import dataclass
+from typing import Any
+
+from hushfit.errors import InvalidArgument
+
+UTF_8 = "utf-8"
+_NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """Encoding and delimiter of a text file.
+
+    Parameters
+    ----------
+    encoding : str, default="utf-8"
+        Bytes that the encoding does not know become a replacement character. A byte order mark at
+        the beginning of a file overrides it.
+    delimiter : str, optional
+        One character, or "tab". By the header when not given: names of columns are public.
+
+    Examples
+    --------
+    >>> TextForm("latin-1", "tab")
+    TextForm(encoding='iso8859-1', delimiter='\\t')
+    """
+
+    encoding: str = UTF_8
+    delimiter: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoding", _encoding(self.encoding))
+        if self.delimiter is not None:
+            object.__setattr__(self, "delimiter", _delimiter(self.delimiter))
+
+    @classmethod
+    def from_dict(cls, settings: Any) -> "TextForm":
+        """From what a schema file states.
+
+        Parameters
+        ----------
+        settings : mapping
+
+        Returns
+        -------
+        TextForm
+        """
+        if not isinstance(settings, dict) or not set(settings) <= {"encoding", "delimiter"}:
+            raise InvalidArgument(
+                "[file] of the schema should have `encoding` and `delimiter`, and nothing else."
+            )
+        return cls(**settings)
+
+    def to_dict(self) -> dict[str, str]:
+        """What is not the default.
+
+        Returns
+        -------
+        dict
+        """
+        encoding = {} if self.encoding == UTF_8 else {"encoding": self.encoding}
+        return encoding if self.delimiter is None else {**encoding, "delimiter": self.delimiter}
+
+
+def _encoding(name: Any) -> str:
+    try:
+        return codecs.lookup(name).name
+    except (LookupError, TypeError):
+        raise InvalidArgument(
+            f"encoding={name!r} is not known. Use utf-8, cp1252, latin-1, utf-16 or another name "
+            "that Python knows."
+        ) from None
+
+
+def _delimiter(given: Any) -> str:
+    delimiter = _NAMED.get(given, given) if isinstance(given, str) else None
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"':
+        raise InvalidArgument(
+            f"delimiter={given!r} is not one character. Use , or ; or | or tab, for instance."
+        )
+    return delimiter

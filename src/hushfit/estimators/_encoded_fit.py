@@ -1,0 +1,122 @@
+"""Regression of rows that a public schema has encoded, and regressors restored from files."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from hushfit._typing import BoolVector, Vector
+from hushfit.data import DataSource, RecordScaling, SignedBounds
+from hushfit.estimators._linear import in_original_units
+from hushfit.estimators._private_fit import Fit, private_fit
+from hushfit.estimators._regressors import _PrivateRegressor, _warn_of_little_data
+from hushfit.problem import Problem
+from hushfit.release import Terms
+
+# The range of the target is public, so no target is needed to find it.
+_NO_TARGETS: Vector = np.empty(0)
+
+
+class RegressionRows(DataSource, Protocol):
+    """A source that says which of its features were mapped from [0, 1] to [-1, 1]."""
+
+    @property
+    def centred(self) -> BoolVector: ...
+
+
+class EncodedRows(Protocol):
+    """Rows whose columns a public schema has mapped to [0, 1], with targets in their own units."""
+
+    def for_regression(
+        self, scaling: RecordScaling, mapped: Callable[[Vector], Vector], scaled_labels: bool
+    ) -> RegressionRows:
+        """Records in a scaling, with mapped targets."""
+
+
+@dataclass(frozen=True, eq=False)
+class _EncodedUnits:
+    """Units of features in [0, 1], of which some were mapped to [-1, 1]."""
+
+    centred: BoolVector
+
+    @property
+    def origin(self) -> Vector:
+        return np.where(self.centred, 0.5, 0.0)
+
+    @property
+    def width(self) -> Vector:
+        return np.where(self.centred, 0.5, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionRanges:
+    """The public ranges that a fitted regressor clips columns and predictions to.
+
+    Parameters
+    ----------
+    target : (float, float)
+    low, high, origin : array or None
+        Ranges of the columns, and the value that stands for a missing one; None if columns are
+        used as they are.
+    """
+
+    target: tuple[float, float]
+    low: Vector | None = None
+    high: Vector | None = None
+    origin: Vector | None = None
+
+    @classmethod
+    def of(cls, fitted: Any) -> "PredictionRanges":
+        """Those of a fitted regressor."""
+        bounds, scale = fitted._fitted_bounds, fitted._fitted_scale
+        target = float(scale.low), float(scale.high)
+        return (
+            cls(target) if bounds is None else cls(target, bounds.low, bounds.high, bounds.origin)
+        )
+
+    def restore(self, fitted: Any) -> None:
+        """Give them to a regressor that was read from a file."""
+        fitted._fitted_bounds = None if self.low is None else self
+        fitted._fitted_scale = _Range(*self.target)
+
+
+@dataclass(frozen=True)
+class _Range:
+    low: float
+    high: float
+
+
+def fit_encoded(
+    estimator: _PrivateRegressor, rows: EncodedRows, terms: Terms
+) -> tuple[Fit, Problem]:
+    """Fit a regressor to encoded rows; the range of its target must be given.
+
+    Parameters
+    ----------
+    estimator : regressor
+        Not fitted; its settings are used.
+    rows : EncodedRows
+    terms : Terms
+        Budget, ledger, and what is public.
+
+    Returns
+    -------
+    fit : Fit
+    problem : Problem
+    """
+    settled, scale = estimator._settled(), estimator._scale(_NO_TARGETS)
+    bounded = settled.scaling is RecordScaling.BOUNDED
+    source = rows.for_regression(settled.scaling, scale, bounded or estimator._scales_labels)
+    unit, d = source.privacy_unit, source.n_features
+    problem = estimator._problem(settled, source.n_units, d, unit, scale)
+    if bounded and not estimator._features_are_public:
+        _warn_of_little_data(problem, terms.budget)
+    fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)
+    coef, intercept = in_original_units(fit.result.w, problem, _EncodedUnits(source.centred))
+    coef_, intercept_ = scale.in_units_of_targets(coef[0], float(intercept[0]))
+    estimator.coef_, estimator.intercept_ = coef_, intercept_
+    estimator.n_features_in_, estimator.n_iter_ = d, fit.result.steps
+    estimator._fitted_bounds, estimator._fitted_scale = SignedBounds.parse((0.0, 1.0), d), scale
+    estimator.privacy_ = fit.guarantee
+    return fit, problem

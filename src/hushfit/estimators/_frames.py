@@ -1,0 +1,68 @@
+"""Tables of any library as rows: what has an Arrow stream is taken as it is."""
+
+from typing import Any
+
+import numpy as np
+
+from hushfit.errors import InvalidArgument
+from hushfit.estimators._persons import column_names, without_column
+
+
+def as_frame(X: Any) -> Any:
+    """Rows that scikit-learn can read: a frame, or another object with an Arrow stream (a DuckDB
+    relation, an Arrow table or reader, an ADBC result) as a frame of the library that is there.
+
+    Pandas and polars frames, arrays and matrices are returned as they are.
+    """
+    if isinstance(X, np.ndarray) or not hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc"):
+        return X
+    if type(X).__module__.split(".")[0] == "polars":
+        return X
+    import pyarrow as pa
+
+    table = pa.table(X)
+    for place, column in enumerate(table.schema):
+        if pa.types.is_decimal(column.type) or pa.types.is_boolean(column.type):
+            kind = pa.int8() if pa.types.is_boolean(column.type) else pa.float64()
+            table = table.set_column(place, column.name, table.column(place).cast(kind))
+    return ArrowFrame(table)
+
+
+class ArrowFrame:
+    """The columns of an Arrow table under the names that frames have for them.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    """
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.columns = list(table.column_names)
+        self.shape = table.shape
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, names: Any) -> Any:
+        if isinstance(names, str):
+            return self.table.column(names).to_numpy()
+        return ArrowFrame(self.table.select(names))
+
+
+def unwrapped(X: Any) -> Any:
+    """Rows as scikit-learn reads them and the names of their columns."""
+    return X.table if isinstance(X, ArrowFrame) else X
+
+
+def labels_of(X: Any, y: Any) -> tuple[Any, Any]:
+    """The rows as a frame, and the labels: as given, or the column that a text names."""
+    X = as_frame(X)
+    if not isinstance(y, str):
+        return X, y
+    if column_names(X).count(y) != 1:
+        raise InvalidArgument(
+            f"y={y!r} names a column, but X has none of that name, or several. Give a data frame "
+            "with it, or an array with one label for each row."
+        )
+    return without_column(X, y), np.asarray(X[y])

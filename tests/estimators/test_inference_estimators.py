@@ -1,0 +1,147 @@
+"""Estimators with ``inference=True``: results in the units of the caller, and refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.special import expit
+
+from hushfit import (
+    Ledger,
+    PrivateLinearRegression,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivatePoissonRegressor,
+)
+from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.models import save_model
+
+pytestmark = pytest.mark.usefixtures("quiet_fits")
+
+BOUNDS = [(0.0, 100.0), (0.0, 1.0), (-5.0, 5.0)]
+
+
+def table(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(0, 100, n), rng.integers(2, size=n), rng.uniform(-5, 5, n)])
+    return pd.DataFrame(X, columns=["age", "treated", "score"])
+
+
+def margins(X):
+    return 0.02 * (X["age"] - 50) + 0.5 * X["treated"] - 0.1 * X["score"]
+
+
+def responses(X, seed=1):
+    rng, eta = np.random.default_rng(seed), margins(X)
+    return {
+        "logistic": (rng.random(len(X)) < expit(eta)).astype(int),
+        "linear": np.asarray(10 + 3 * eta + rng.normal(size=len(X))),
+        "counts": rng.poisson(np.exp(eta)),
+    }
+
+
+def estimator(kind, **settings):
+    common = {"feature_bounds": BOUNDS, "inference": True, **settings}
+    if kind == "logistic":
+        return PrivateLogisticRegression(classes=[0, 1], **common)
+    if kind == "linear":
+        return PrivateLinearRegression(target_bounds=(0, 20), **common)
+    return PrivatePoissonRegressor(max_count=8, **common)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear", "counts"])
+def test_without_noise_coefficients_and_errors_are_those_of_statsmodels(kind):
+    X = table()
+    y = responses(X)[kind]
+    model = estimator(kind, epsilon=float("inf"), cov_type="robust")
+    if kind == "counts":
+        model.set_params(max_count=100)
+    model.fit(X, y)
+    family = {
+        "logistic": sm.families.Binomial(),
+        "linear": sm.families.Gaussian(),
+        "counts": sm.families.Poisson(),
+    }[kind]
+    plain = sm.GLM(y, sm.add_constant(X), family=family).fit(cov_type="HC0", tol=1e-12)
+    np.testing.assert_allclose(np.ravel(model.coef_), plain.params.iloc[1:], rtol=1e-6)
+    np.testing.assert_allclose(np.ravel(model.intercept_)[0], plain.params.iloc[0], rtol=1e-5)
+    np.testing.assert_allclose(model.bse_, plain.bse, rtol=1e-6)
+    assert list(model.inference_.names) == ["(intercept)", "age", "treated", "score"]
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear", "counts"])
+def test_a_private_fit_has_intervals_in_the_units_of_the_columns(kind):
+    """Four coefficients of five standard errors' room: false alarms below 1e-5."""
+    X = table()
+    y = responses(X)[kind]
+    model = estimator(kind, epsilon=2.0, random_state=0).fit(X, y)
+    truth = np.array([-1.0, 0.02, 0.5, -0.1])
+    if kind == "linear":
+        truth = np.array([10 - 3.0, 0.06, 1.5, -0.3])
+    assert np.all(np.abs(model.inference_.params - truth) < 5 * model.bse_)
+    np.testing.assert_allclose(np.ravel(model.coef_), model.inference_.params[1:], rtol=1e-12)
+    assert model.pvalues_[1] < 1e-4
+    assert "treated" in model.summary()
+    assert model.contrast([0, 0, 1, 0])[0, 0] == pytest.approx(model.inference_.params[2])
+    assert model.wald_test(np.eye(4)[1:]).df == 3
+    assert model.privacy_.epsilon == 2.0
+    assert "keep their lengths" in str(model.privacy_)
+
+
+def test_probabilities_are_those_of_the_log_odds():
+    X = table()
+    y = responses(X)["logistic"]
+    model = estimator("logistic", epsilon=3.0, random_state=0).fit(X, y)
+    expected = expit(X.to_numpy() @ model.coef_[0] + model.intercept_[0])
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected)
+
+
+def test_persons_are_clusters():
+    """Every row twice, with one id: robust errors are those of the rows taken once."""
+    X = table(3000)
+    y = responses(X)["logistic"]
+    twice, ids = pd.concat([X, X]), np.tile(np.arange(len(X)), 2)
+    settings = {"epsilon": float("inf"), "cov_type": "robust"}
+    once = estimator("logistic", **settings).fit(X, y)
+    doubled = estimator("logistic", **settings).fit(twice, np.tile(y, 2), groups=ids)
+    np.testing.assert_allclose(doubled.bse_, once.bse_, rtol=1e-6)
+    assert doubled.privacy_.unit.kind == "person"
+
+
+def test_too_few_rows_are_refused_and_nothing_is_charged():
+    X = table(300)
+    ledger = Ledger(epsilon=5.0, delta=1e-5)
+    with pytest.raises(TooFewRows, match="300 rows are too few"):
+        estimator("logistic", epsilon=0.5, ledger=ledger).fit(X, responses(X)["logistic"])
+    assert not ledger.entries
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"feature_bounds": None}, "feature_bounds"),
+        ({"fit_intercept": False}, "fit_intercept"),
+        ({"solver": "dp-sgd"}, "solver"),
+        ({"features": "additive"}, "features"),
+        ({"adjacency": "label"}, "adjacency"),
+        ({"penalty": "l1"}, "penalty"),
+        ({"cov_type": "HC3"}, "HC3"),
+    ],
+)
+def test_settings_without_intervals_are_named(settings, named):
+    X = table(100)
+    with pytest.raises(InvalidArgument, match=named):
+        estimator("logistic", **settings).fit(X, responses(X)["logistic"])
+
+
+def test_what_has_no_intervals_says_so(tmp_path):
+    X = table()
+    y = responses(X)["logistic"]
+    with pytest.raises(InvalidArgument, match="no inference"):
+        PrivateLinearSVC(classes=[0, 1], feature_bounds=BOUNDS, inference=True).fit(X, y)
+    plain = PrivateLogisticRegression(classes=[0, 1], random_state=0).fit(X, y)
+    with pytest.raises(AttributeError, match="inference=True"):
+        plain.summary()
+    model = estimator("logistic", epsilon=3.0, random_state=0).fit(X, y)
+    with pytest.raises(InvalidArgument, match="not written to files"):
+        save_model(model, tmp_path / "model.json")
