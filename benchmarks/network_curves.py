@@ -25,8 +25,7 @@ from hushfit.data import SeededCoins
 from hushfit.privacy import Budget, RdpFilter, Relation, SeededSampler, epsilon_of
 from hushfit.privacy.accounting import filter_orders
 from hushfit.release import Quote, Randomness, unpaid_curator
-from hushfit.torch import ArrayRecords, Network, NetworkRows, RecordShape, load_mnist
-from hushfit.torch._fit import quote_of
+from hushfit.torch import ArrayRecords, Network, NetworkRows, RecordShape, load_mnist, quote_of
 from hushfit.torch.solvers import network_solver_from, run_network
 
 CELLS = Path("out") / "network-curves.jsonl"

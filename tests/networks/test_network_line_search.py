@@ -18,8 +18,8 @@ from hushfit.torch import (
     NetworkLossDrop,
     NetworkSearch,
     PrivateMLPClassifier,
+    quote_of,
 )
-from hushfit.torch._fit import quote_of
 from hushfit.torch.solvers import NetworkBLS, run_network
 
 SIZES = np.array([2.0, 0.5, 0.1])

@@ -43,8 +43,9 @@ from hushfit.torch import (
     NetworkRows,
     fit_private,
     multilayer_perceptron,
+    quote_of,
 )
-from hushfit.torch._examples import (
+from hushfit.torch.examples import (
     CLASSES,
     COLUMNS,
     UNFIT,
@@ -55,7 +56,6 @@ from hushfit.torch._examples import (
     linear_network,
     perceptron,
 )
-from hushfit.torch._fit import quote_of
 from hushfit.torch.solvers import (
     NetworkAdam,
     NetworkBLS,

@@ -29,6 +29,7 @@ from hushfit.torch._gradient import NetworkGradient
 from hushfit.torch._network import Network
 from hushfit.torch.solvers._settings import (
     batches,
+    check_clip,
     check_numbers,
     check_shares,
     check_steps,
@@ -103,10 +104,10 @@ class NetworkBLS:
         if self.variant not in _VARIANTS:
             raise InvalidArgument(f"variant={self.variant!r} is not known. Use one of {_VARIANTS}.")
         check_steps(self, self.expected_steps)
+        check_clip(self, self.clip)
         check_numbers(
             self,
             rate=self.rate,
-            clip=self.clip,
             objective_clip=self.objective_clip,
             first_step=self.first_step,
             increase=self.increase,
