@@ -46,7 +46,7 @@ _LISTS_HEAD = (
     "Documents of one query must be in adjacent rows."
 )
 
-_WIDEST = 60
+_SHOWN_LABELS = 4
 
 _CHECK_WARNING = (
     "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
@@ -373,8 +373,8 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
         )
         return
     target = draft.schema.target
-    rows = [[column.name, column.kind, _brief(column.stated)] for column in draft.schema.columns]
-    rows.append([f"{target.name} (target)", target.kind, _brief(target.stated)])
+    rows = [[column.name, column.kind, _brief(column)] for column in draft.schema.columns]
+    rows.append([f"{target.name} (target)", target.kind, _brief(target)])
     if draft.schema.person is not None:
         rows.append([f"{draft.schema.person} (person)", "id", "proposed: its values repeat"])
     print_table(f"Draft of {output}", ["column", "kind", "drafted"], rows)
@@ -389,6 +389,12 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
     print_message(_WARNING, word="warning")
 
 
-def _brief(stated: str) -> str:
+def _brief(column: Any) -> str:
     """What is stated about a column, in one line of a table."""
-    return stated if len(stated) <= _WIDEST else f"{stated[: _WIDEST - 4].rstrip()} ..."
+    if column.kind != "categorical":
+        return str(column.stated)
+    shown = column.categories[:_SHOWN_LABELS]
+    more = len(column.categories) - len(shown)
+    rest = [f"and {more} more"] if more else []
+    missing = ["or missing"] if column.missing == "indicator" else []
+    return ", ".join([*shown, *rest, *missing])
