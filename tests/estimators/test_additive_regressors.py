@@ -81,7 +81,7 @@ def test_masses_of_knots_are_those_of_the_rows():
 
 def test_few_rows_give_the_linear_model():
     """With one interval the map is that of the ranges, and answers are the same."""
-    X, y = people(400)
+    X, y = people(600)
     bounds = ([20.0, 0.0, -1.0], [70.0, 1000.0, 1.0])
     given = {"epsilon": 0.5, "feature_bounds": bounds}
     linear, additive = (model(f, **given).fit(X, y) for f in ("linear", "additive"))
@@ -155,28 +155,36 @@ def test_a_quote_needs_no_rows_and_agrees_with_the_fit():
     assert "the feature map, which no row enters" in " ".join(str(fitted.privacy_).split())
 
 
-class Doubled:
-    """A public map of another kind, longer than one."""
+class Scaled:
+    """A public map of another kind: the columns themselves, times a number."""
 
-    n_inputs, n_outputs, rotated = 3, 3, False
+    n_inputs, n_outputs, rotated, kept, reads_text = 3, 3, False, False, False
 
     def __init__(self, row_norm):
         self.row_norm = row_norm
 
+    def leaves_sparse(self, sparse):
+        return sparse
+
     def transform(self, X):
         return X * (self.row_norm / math.sqrt(3))
 
-    def transform_sparse(self, X):
-        return X * (self.row_norm / math.sqrt(3))
+    transform_sparse = transform
+
+    def output_names(self, names):
+        return list(names)
+
+    def to_dict(self):
+        raise InvalidArgument("not in files")
 
 
 def test_maps_of_the_caller_are_bounded_or_refused():
     X, y = people(500)
     own = model(AdditiveMap((4, 2, 0))).fit(X, y)
     assert np.abs(own.feature_map_.transform(np.random.default_rng(0).random((50, 3)))).max() <= 1
-    assert model(Doubled(1.0)).fit(X, y).coef_.shape == (3,)
+    assert model(Scaled(1.0)).fit(X, y).coef_.shape == (3,)
     with pytest.raises(InvalidArgument, match="row norm of 2"):
-        model(Doubled(2.0)).fit(X, y)
+        model(Scaled(2.0)).fit(X, y)
 
 
 def test_wrong_settings_are_refused_and_nothing_is_charged():

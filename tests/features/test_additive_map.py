@@ -132,6 +132,13 @@ def test_rows_that_are_mapped_once_are_those_mapped_whenever_they_are_read(
     np.testing.assert_array_equal(records(X, **given), once)
 
 
+def test_an_entry_that_is_stored_in_parts_is_mapped_as_a_whole():
+    parts = sparse.csr_array(([0.2, 0.3, 1.0], [0, 0, 1], [0, 3]), shape=(1, 6))
+    assert not parts.has_canonical_format
+    whole = sparse.csr_array(([0.5, 1.0], [0, 1], [0, 2]), shape=(1, 6))
+    np.testing.assert_array_equal(records(parts), records(whole))
+
+
 @pytest.mark.parametrize("low", [False, True])
 @pytest.mark.parametrize("intervals", [1, 2, 3, 5, 8, 64])
 def test_bounded_outputs_stay_within_one_between_all_knots(intervals, low):

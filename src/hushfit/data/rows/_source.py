@@ -1033,6 +1033,7 @@ def as_source(
     if feature_map is not None and (
         feature_map.kept or X.shape[0] * feature_map.n_outputs <= _MOST_MAPPED_ENTRIES
     ):
+        X = canonical(X) if hasattr(X, "indptr") else X
         X = mapped_rows(feature_map, X, None if bounds is None else bounds.apply_any)
         bounds = feature_map = None
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
