@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import DataSource, FeatureBounds, as_source
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._constraints import constraint_of
 from hushfit.estimators._features import (
     additive_settings,
     columns_of,
@@ -59,6 +60,7 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
     """Base of the linear classifiers, which differ in their loss and in what they can predict."""
 
     features: Any = "linear"  # of classes that do not take it
+    constraint: Any = None
 
     def __init__(
         self,
@@ -79,8 +81,10 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         verbose: int = 0,
         features: Any = "linear",
+        constraint: Any = None,
     ) -> None:
         self.features = features
+        self.constraint = constraint
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -211,14 +215,16 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         """
         refuse_shapes_of_several_classes(self.features, n_classes)
         relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
+        columns = n_features if feature_map is None else feature_map.n_outputs
         return Problem(
             self._loss(n_classes),
             self._penalty(),
             n_units,
-            n_features if feature_map is None else feature_map.n_outputs,
+            columns,
             relation,
             bool(self.fit_intercept),
             outputs,
+            constraint_of(self.constraint, columns),
             privacy_unit=unit,
             rotated=feature_map is not None and feature_map.rotated,
         )
@@ -510,6 +516,11 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         column, ``"centred"`` straight lines centred in the range, through a public map that costs
         no budget; both need ``feature_bounds``. Name columns
         with two values, whole numbers or missing values in `hushfit.features.AdditiveFeatures`.
+    constraint : None, "chain", a constraint of ``hushfit.constraints``, or a function
+        A public linear map of the coefficients that the penalty is a function of, instead of the
+        coefficients themselves: ``"chain"`` takes differences of neighbours. A function gets the
+        number of columns, such as ``lambda d: graph(edges, d)``. The solver is then stochastic
+        ADMM.
 
     Attributes
     ----------

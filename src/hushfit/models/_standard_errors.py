@@ -119,8 +119,8 @@ class Replay:
 
 
 def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
-    """Standard error of each weight due to the noise; None without noise, or if it is not
-    additive.
+    """Standard error of each weight due to the noise; None without noise, if it is not additive,
+    or for a penalty of several weights together, whose fits take too long to be repeated.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
     multipliers = {release.name: release.noise_multiplier for release in fit.guarantee.releases}
     log = fit.transcript
     additive = all(_is_additive(released.query) for released in log)
-    if not any(multipliers.values()) or not additive:
+    if not any(multipliers.values()) or not additive or not problem.penalty.separable:
         return None
     n, parts = problem.n_units, fit.solver.plan(problem).parts
     shares = {part.name: part.sampling.expected_units(n) / n for part in parts}
