@@ -8,6 +8,7 @@ from benchmarks import (
     baselines,
     federated,
     label,
+    networks,
     papers,
     persons,
     preprocessing,
@@ -33,6 +34,7 @@ def main() -> int:
     of_persons: list[persons.Cell] = []
     labels_missed: list[str] = []
     measured = [*speed.run(list(speed.SECTIONS), given.quick), *baselines.run_all(given.quick)]
+    measured += networks.run()
     if given.quick:
         # Five folds also here: the goals suppose four fifths of the rows.
         setup = accuracy.Setup(epsilons=(0.1, 0.8), folds=5, draws=1)

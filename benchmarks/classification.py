@@ -30,7 +30,7 @@ from benchmarks._report import ROOT, machine, markdown, write_between
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InsecureNoiseWarning
 from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent
-from hushfit.solvers.wrappers._tempered import _shrunk as shrunk
+from hushfit.solvers.wrappers._counted import shrunk_counts
 
 RESULTS = Path(__file__).parent / "results" / "classification.json"
 PAGE, MARKS = ROOT / "docs" / "benchmarks.md", ("<!-- classification -->", "<!-- end -->")
@@ -309,7 +309,7 @@ def counted(X: Any, y: np.ndarray, epsilon: float, used: int) -> tuple[float, fl
         quote = model.quote(len(train), X.shape[1], classes)
         scale = quote.multipliers["class counts"] * 2**0.5
         drawn = scale * np.random.default_rng(seed).normal(size=(40, classes))
-        shown = np.array([shrunk(counts + noise, scale) for noise in drawn])
+        shown = np.array([shrunk_counts(counts + noise, scale) for noise in drawn])
         shares = shown / shown.sum(axis=1, keepdims=True)
         exact.append(-np.log(np.maximum(counts / len(train), 1e-15))[y[test]].mean())
         noisy.append(-np.log(shares[:, y[test]]).mean())

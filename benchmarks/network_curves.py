@@ -25,8 +25,7 @@ from hushfit.data import SeededCoins
 from hushfit.privacy import Budget, RdpFilter, Relation, SeededSampler, epsilon_of
 from hushfit.privacy.accounting import filter_orders
 from hushfit.release import Quote, Randomness, unpaid_curator
-from hushfit.torch import ArrayRecords, Network, NetworkRows, RecordShape, load_mnist
-from hushfit.torch._fit import quote_of
+from hushfit.torch import ArrayRecords, Network, NetworkRows, RecordShape, load_mnist, quote_of
 from hushfit.torch.solvers import network_solver_from, run_network
 
 CELLS = Path("out") / "network-curves.jsonl"
@@ -53,13 +52,12 @@ def cells() -> Iterator[Cell]:
     """All cells, the first seed of each before the second."""
     for seed in range(3):
         for data in reversed(FOLDERS):
-            yield from (Cell(data, "small-mlp", name, 3.0, seed, 300) for name in THESIS)
+            yield from (Cell(data, "small-mlp", name, 3.0, seed, 150) for name in THESIS)
             yield Cell(data, "small-mlp", "auto", 3.0, seed)
-        yield Cell("fashion", "small-mlp", "auto", 1.0, seed)
-        for data in FOLDERS:
             yield Cell(data, "cnn", "auto", 3.0, seed)
         for data in FOLDERS:
             yield from (Cell(data, "cnn", name, 3.0, seed, 100) for name in THESIS)
+        yield Cell("fashion", "small-mlp", "auto", 1.0, seed)
         yield Cell("mnist", "cnn", "auto", 1.0, seed)
         yield Cell("mnist", "cnn", "auto", 0.5, seed)
         yield Cell("mnist", "mlp", "auto", 1.0, seed)

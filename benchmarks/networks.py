@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import time
 import warnings
 from collections.abc import Callable
@@ -20,6 +21,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from benchmarks._report import OUT, Measurement, markdown
+from benchmarks.network_modules import NETWORKS
 from hushfit.data import SecureCoins
 from hushfit.errors import InsecureNoiseWarning
 from hushfit.privacy.noise import AheadSampler, SecureSampler
@@ -35,6 +38,7 @@ from hushfit.torch import (
     WrittenOut,
     load_mnist,
 )
+from hushfit.torch._engines import VMAP_ROWS
 from hushfit.torch.solvers import (
     NETWORK_SOLVERS,
     NetworkAdam,
@@ -47,43 +51,9 @@ DATA = Path(os.environ.get("HUSHFIT_DATA", Path(__file__).parents[2] / "shared" 
 FOLDERS = {"mnist": "mnist", "fashion": "fashion-mnist"}
 DELTA = 1e-5
 REPEATS = 5
+OPACUS_VENV = OUT / "opacus-venv"  # made by benchmarks.speed
 
 
-def mlp() -> nn.Module:
-    """The thesis' perceptron for MNIST, 795,010 weights."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, 1000), nn.ReLU(), nn.Linear(1000, 10))
-
-
-def small_mlp() -> nn.Module:
-    """The thesis' perceptron for Fashion-MNIST, 269,322 weights."""
-    widths = nn.Linear(784, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 10)
-    return nn.Sequential(nn.Flatten(), *widths)
-
-
-def thesis_cnn() -> nn.Module:
-    """The thesis' convolutional network, 103,018 weights or so."""
-    return nn.Sequential(
-        *(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
-        *(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10)),
-    )
-
-
-def small_cnn() -> nn.Module:
-    """The network of Papernot et al. (2020), 26,010 weights."""
-    return nn.Sequential(
-        *(nn.Conv2d(1, 16, 8, 2, 3), nn.Tanh(), nn.MaxPool2d(2, 1)),
-        *(nn.Conv2d(16, 32, 4, 2), nn.Tanh(), nn.MaxPool2d(2, 1), nn.Flatten()),
-        *(nn.Linear(512, 32), nn.Tanh(), nn.Linear(32, 10)),
-    )
-
-
-NETWORKS: dict[str, Callable[[], nn.Module]] = {
-    "mlp": mlp,
-    "small-mlp": small_mlp,
-    "thesis-cnn": thesis_cnn,
-    "cnn": small_cnn,
-}
 # The thesis' settings, at honest accounting: rate 1/200, clip 3, 300 steps.
 SOLVERS: dict[str, Any] = {
     "auto": "auto",
@@ -101,16 +71,18 @@ def made(name: str, seed: int = 0) -> nn.Module:
     return NETWORKS[name]()
 
 
-def side_by_side(clock: Callable[[], float], **work: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each by a clock, measured in turn."""
+def side_by_side(
+    clock: Callable[[], float], work: dict[str, Callable[[], float | None]]
+) -> dict[str, float]:
+    """Median seconds of each, measured in turn: by a clock, or as the work itself says."""
     taken: dict[str, list[float]] = {name: [] for name in work}
     for function in work.values():
         function()
     for _ in range(REPEATS):
         for name, function in work.items():
             start = clock()
-            function()
-            taken[name].append(clock() - start)
+            told = function()
+            taken[name].append(clock() - start if told is None else told)
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
@@ -120,9 +92,48 @@ def plain_gradient(module: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
     nn.functional.cross_entropy(module(x), y, reduction="sum").backward()
 
 
+class Opacus:
+    """Opacus in its own interpreter, asked for one pass at a time."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("opacus_network.py")
+        self.process = subprocess.Popen(
+            [OPACUS_VENV / "bin" / "python", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def seconds(self, network: str, mode: str) -> float:
+        """Seconds of the processor for one sum of clipped gradients."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(network, mode, file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+
+def extra_memory(work: Callable[[], Any]) -> float:
+    """Megabytes that a piece of work needs at its peak, by the system's count of this process."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return float("nan")
+
+    def read(name: str) -> int:
+        return int(
+            next(x for x in status.read_text().splitlines() if x.startswith(name)).split()[1]
+        )
+
+    Path("/proc/self/clear_refs").write_text("5")
+    before = read("VmRSS")
+    work()
+    return (read("VmHWM") - before) / 1024
+
+
 def speed(batch: int = 320) -> list[dict[str, Any]]:
-    """Clipped gradient sums against plain gradients and gradients written out; noise ahead."""
+    """Clipped gradient sums against plain gradients, Opacus and gradients written out; noise."""
     rng, lines = np.random.default_rng(0), []
+    installed = any(OPACUS_VENV.glob("lib/*/site-packages/opacus"))
+    opacus = Opacus() if installed else None
     X = rng.normal(size=(batch, 1, 28, 28)).astype(np.float32)
     y = rng.integers(0, 10, batch)
     for name in ("mlp", "thesis-cnn", "cnn"):
@@ -134,21 +145,53 @@ def speed(batch: int = 320) -> list[dict[str, Any]]:
         query, x = NetworkGradient(net, net.start, 1.0), torch.from_numpy(X)
         target, written = torch.from_numpy(y), WrittenOut(net.model)
 
-        def one_by_one(written: Any = written, x: Any = x, target: Any = target) -> None:
-            for _, parts in written.parts(x, target):
+        def one_by_one(written: Any = written, x: Any = x, target: Any = target) -> float:
+            start = time.process_time()
+            for _, parts in written.parts(x[:VMAP_ROWS], target[:VMAP_ROWS]):
                 sum(part.squared_norms() for part in parts)
+            return (time.process_time() - start) * batch / VMAP_ROWS  # all chunks are alike
 
+        def clipped(query: Any = query, rows: Any = rows) -> None:
+            query(rows, None)
+
+        def plain(module: Any = module, x: Any = x, target: Any = target) -> None:
+            plain_gradient(module, x, target)
+
+        work = {"plain": plain, "clipped": clipped, "written_out": one_by_one}
+        if opacus is not None:
+            work["opacus_ghost"] = lambda name=name: opacus.seconds(name, "ghost")
         # Seconds of the processor: the machine has other work to do.
-        times = side_by_side(
-            time.process_time,
-            plain=lambda m=module, x=x, t=target: plain_gradient(m, x, t),
-            clipped=lambda q=query, r=rows: q(r, None),
-            written_out=one_by_one,
-        )
+        times = side_by_side(time.process_time, work)
+        memory = {"plain_mb": extra_memory(plain), "clipped_mb": extra_memory(clipped)}
         steps = noise_times(net, rows)
-        lines.append({"kind": "speed", "network": name, "batch": batch, **times, **steps})
+        lines.append({"kind": "speed", "network": name, "batch": batch, **times, **steps, **memory})
         print(json.dumps(lines[-1]))
     return lines
+
+
+def measurements(lines: list[dict[str, Any]]) -> list[Measurement]:
+    """Ratios, with the goals of those that have one."""
+    found = []
+    for line in lines:
+        name, goal = line["network"], 1.3 if line["network"] == "mlp" else 2.5
+        note = f"batch {line['batch']}, {1e3 * line['clipped']:.1f} ms of the processor"
+        ratio = line["clipped"] / line["plain"]
+        found.append(Measurement(f"{name}: clipped gradient / plain", ratio, goal, note=note))
+        if "opacus_ghost" in line:
+            ratio = line["clipped"] / line["opacus_ghost"]
+            found.append(Measurement(f"{name}: clipped gradient / Opacus ghost", ratio, 0.5))
+        ratio = line["clipped"] / line["written_out"]
+        goal = 1 / 20 if name == "mlp" else None
+        found.append(Measurement(f"{name}: clipped gradient / written out", ratio, goal))
+        ratio = line["step_with_noise_ahead"] / line["step_without_noise"]
+        found.append(Measurement(f"{name}: step with exact noise / without", ratio, 1.3))
+        found.append(Measurement(f"{name}: extra memory", line["clipped_mb"], unit="MB"))
+    return found
+
+
+def run() -> list[Measurement]:
+    """The speed of networks, for ``make bench``."""
+    return measurements(speed())
 
 
 def noise_times(net: Network, rows: NetworkRows) -> dict[str, float]:
@@ -168,7 +211,8 @@ def noise_times(net: Network, rows: NetworkRows) -> dict[str, float]:
     def step(name: str) -> None:
         states[name] = solver.advance(net, doors[name], states[name])
 
-    return side_by_side(time.perf_counter, **{name: lambda name=name: step(name) for name in doors})
+    work = {name: lambda name=name: step(name) for name in doors}
+    return side_by_side(time.perf_counter, work)
 
 
 def accuracy(
@@ -233,8 +277,11 @@ def main() -> None:
     )
     given = parser.parse_args()
     if given.part == "speed":
-        for line in speed():
+        lines = speed()
+        for line in lines:
             store(line)
+        rows = [one.cells() for one in measurements(lines)]
+        print(markdown(["measured", "value", "goal", "verdict", "how"], rows))
         return
     for seed in range(given.seeds):
         line = accuracy(

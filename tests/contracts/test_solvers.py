@@ -44,6 +44,7 @@ from hushfit.solvers import (
     DPBLS,
     SOLVERS,
     ClassicObjective,
+    Counted,
     DoubleNoiseNewton,
     DPAdam,
     ExactMinimiser,
@@ -102,6 +103,8 @@ MADE = {
     "recalibrated heavy ball": Recalibrated(HeavyBall(steps=12)),
     "tempered": Tempered(WhitenedGradientDescent(steps=12)),
     "tempered heavy ball": Tempered(HeavyBall(steps=12)),
+    "counted": Counted(WhitenedGradientDescent(steps=12)),
+    "counted proximal-gd": Counted(ProximalGradient(steps=6)),
 }
 PENALTIES = [
     Zero(),
@@ -132,6 +135,7 @@ over_problems = pytest.mark.parametrize(
 # Solvers that refuse some penalties, or more than two classes; see their own tests.
 PARTICULAR = (
     WhitenedGradientDescent
+    | Counted
     | Recalibrated
     | Tempered
     | DPAdam
@@ -236,7 +240,7 @@ def test_a_graph_is_not_given_to_a_solver_that_would_ignore_it(wrapper):
 
 def test_a_result_is_the_average_unless_the_solver_finishes_it():
     finishing = {type(solver).__name__ for solver in MADE.values() if isinstance(solver, Finishing)}
-    assert finishing == {"DPSADMM", "DPVRADMM", "Recalibrated", "Tempered"}
+    assert finishing == {"Counted", "DPSADMM", "DPVRADMM", "Recalibrated", "Tempered"}
 
 
 @over_solvers

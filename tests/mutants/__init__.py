@@ -9,6 +9,7 @@ from .accounting import ACCOUNTING
 from .disk_ledger import DISK_LEDGER
 from .federated import FEDERATED
 from .inference import INFERENCE
+from .networks import NETWORKS
 from .noise import NOISE
 from .persons import PERSONS
 from .queries import QUERIES
@@ -29,6 +30,7 @@ MUTANTS: dict[str, Mutant] = {
         NOISE,
         SOLVERS,
         FEDERATED,
+        NETWORKS,
         SEARCH,
         ACCOUNTING,
         SIDE_CHANNELS,

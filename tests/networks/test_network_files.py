@@ -152,3 +152,25 @@ def test_the_command_line_fits_evaluates_predicts_and_reports(tmp_path):
     assert load_network(model).receipt.number == 1
     for wrong in (["--hidden", "a,b"], ["--penalty", "l1"], ["--person", "city"]):
         assert run([*fit, *paid, "--model", "mlp", *wrong, "-o", model + "2"]) != 0
+
+
+def test_the_command_line_protects_persons(tmp_path, capsys):
+    from hushfit.cli import run
+
+    rng = np.random.default_rng(0)
+    cells = zip(rng.integers(0, 150, 400), rng.uniform(0, 100, 400), strict=True)
+    lines = ["patient,age,city,ill\n", ",40,Ulm,no\n"]  # a row without an id is a person
+    lines += [f"p{who},{age:.1f},Ulm,{'yes' if age > 50 else 'no'}\n" for who, age in cells]
+    (tmp_path / "table.csv").write_text("".join(lines))
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    model, table = str(tmp_path / "model.safetensors"), str(tmp_path / "table.csv")
+    schema = str(tmp_path / "schema.toml")
+    fit = ["fit", table, "--schema", schema, "--model", "mlp", "--hidden", "8", "--epsilon", "8"]
+    fit += ["--person", "patient", "--rows-per-person", "3"]
+    # Fewer persons than rows: what counts is their number.
+    assert run([*fit, "--delta", "0.005", "-o", model]) == 0
+    unit = load_network(model).guarantee.unit
+    assert unit.is_person
+    assert (unit.column, unit.rows_per_person) == ("patient", 3)
+    assert run([*fit, "--delta", "0.02", "-o", model + "2"]) != 0
+    assert "above 1/n" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import torch
 from _networks import CLASSES, curator, network, records, source
 
 from hushfit.errors import InvalidArgument, UndeclaredRelease
-from hushfit.privacy import GatedCost, Relation, epsilon_of
+from hushfit.privacy import Budget, GatedCost, Relation, epsilon_of
 from hushfit.release import GatedBatch, GatedStep, Planned, PoissonBatch
 from hushfit.torch import (
     NetworkGate,
@@ -18,6 +18,7 @@ from hushfit.torch import (
     NetworkLossDrop,
     NetworkSearch,
     PrivateMLPClassifier,
+    quote_of,
 )
 from hushfit.torch.solvers import NetworkBLS, run_network
 
@@ -177,3 +178,15 @@ def test_settings_that_do_not_fit_are_refused():
     model = PrivateMLPClassifier((4,), classes=[0, 1], solver="bls-ac", checkpoint="somewhere")
     with pytest.raises(InvalidArgument, match="chooses its noise during the run"):
         model.fit(np.zeros((300, 3)), np.arange(300) % 2)
+
+
+@pytest.mark.parametrize("steps", [20, 100])
+def test_the_filter_of_an_adaptive_run_affords_its_expected_steps(steps):
+    """Small batches and little noise: Renyi curves are loose there, and no step would be made."""
+    net, budget = network("linear", n_units=60_000, relation="add-remove"), Budget(3.0, 1e-5)
+    solver = NetworkBLS("cheb", steps, 1 / 200).for_budget(budget, net)
+    run = quote_of(solver, net, budget).multipliers["run"]
+    [part] = solver.plan(net).parts
+    left = part.sampling.filter(run, net.relation)
+    multiplier = solver._affordable(net, run)
+    assert left.affords(solver._together.cost(multiplier, steps, net.n_units))

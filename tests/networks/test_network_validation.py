@@ -1,5 +1,7 @@
 """Modules that the proof does not cover are refused, before anything is paid."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -20,7 +22,7 @@ from hushfit.torch import (
     fit_private,
 )
 from hushfit.torch import _validation as validation
-from hushfit.torch.solvers import NetworkSGD
+from hushfit.torch.solvers import NetworkAdam, NetworkBLS, NetworkSGD
 
 X, Y = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32), np.arange(40) % CLASSES
 
@@ -149,6 +151,26 @@ def test_modules_that_mix_examples_are_refused_before_payment(name):
 )
 def test_a_module_that_does_not_fit_is_refused_before_payment(module, match):
     refused(module(), match)
+
+
+@pytest.mark.parametrize("solver", [NetworkSGD, NetworkAdam, NetworkBLS])
+@pytest.mark.parametrize("clip", [0.0, -1.0, 1e-20, 1e30, math.nan, True])
+def test_clipping_norms_out_of_range_are_refused_before_payment(solver, clip):
+    with pytest.raises(InvalidArgument, match="is not a norm"):
+        solver(clip=clip)
+
+
+def test_few_records_are_fitted_and_images_of_another_shape_refused():
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, CLASSES))
+    images = np.random.default_rng(0).normal(size=(2, 1, 4, 4)).astype(np.float32)
+    model = PrivateNeuralClassifier(
+        module, classes=range(CLASSES), delta=1e-3, physical_batch=ROWS, solver=NetworkSGD(2, 1.0)
+    )
+    with pytest.raises(InvalidArgument, match=r"shape \(4, 4\)"):
+        model.fit(images[:, 0], [0, 1])
+    model.fit(images, [0, 1])  # fewer than a physical batch
+    with pytest.raises(InvalidArgument, match=r"shape \(1, 3, 4\)"):
+        model.predict(images[:, :, :3])
 
 
 def test_settings_that_do_not_fit_are_refused_before_payment():

@@ -34,6 +34,7 @@ from hushfit.solvers.newton._prox_newton import _equivalent_ridge, _least_clip_f
 from hushfit.solvers.newton._whitened import Settings, least_clip_factor
 from hushfit.solvers.wrappers import _recalibrated as recalibrated
 from hushfit.solvers.wrappers import _tempered as tempered
+from hushfit.solvers.wrappers._counted import shrunk_counts
 
 # Releases
 
@@ -267,10 +268,10 @@ def test_the_less_is_known_the_smaller_margins_are_supposed_to_be(known):
 
 def test_noisy_counts_are_drawn_together():
     counts = np.array([900.0, 100.0, -40.0])
-    np.testing.assert_allclose(tempered._shrunk(counts, 1e-9)[:2], counts[:2])
-    assert (tempered._shrunk(counts, 1e-9) > 0).all()
-    np.testing.assert_allclose(tempered._shrunk(counts, 1e5), counts.mean(), rtol=1e-3)
-    between = tempered._shrunk(counts, 200.0)
+    np.testing.assert_allclose(shrunk_counts(counts, 1e-9)[:2], counts[:2])
+    assert (shrunk_counts(counts, 1e-9) > 0).all()
+    np.testing.assert_allclose(shrunk_counts(counts, 1e5), counts.mean(), rtol=1e-3)
+    between = shrunk_counts(counts, 200.0)
     assert counts.mean() < between[0] < counts[0]
 
 

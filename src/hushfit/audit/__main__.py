@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from hushfit._version import __version__
+from hushfit.audit._network_names import LEFT_OUT, networks_installed
 from hushfit.audit.checks import Finding
 from hushfit.audit.suite import (
     FALSE_ALARMS,
@@ -63,6 +64,8 @@ def main(
         f"{len(jobs)} attacks of {trials} trials; false alarms of the whole audit: at most "
         f"{FALSE_ALARMS:g}"
     )
+    if not networks_installed():
+        click.echo(LEFT_OUT)
     lines: dict[int, dict[str, Any]] = {}
     with ProcessPoolExecutor(workers) as pool:
         pending = {

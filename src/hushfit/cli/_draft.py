@@ -1,5 +1,6 @@
 """Drafts a schema from a table. Not private, and marked so in every output."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from hushfit.data.schema import (
     NumericColumn,
     Schema,
     SchemaFile,
+    number_of,
     rounded_outwards,
 )
 from hushfit.data.tables import Table, Watch, table_batches
@@ -147,12 +149,18 @@ def drafted_column(draft: ColumnDraft, name: str) -> tuple[Column, str]:
         missing = "indicator" if draft.missing or draft.others else "fill"
         whole = not draft.fractions
         return NumericColumn(name, low, high, missing=missing, integer=whole), _number_note(draft)
-    labels = sorted(set(draft.labels.values()) - {OTHER})
+    labels = sorted(set(draft.labels.values()) - {OTHER}, key=_by_size)
     note = _label_note(draft)
     if len(labels) > MAX_CATEGORIES:
         return HashedColumn(name, _HASHED_COLUMNS, missing_values=markers), note
     missing = "indicator" if draft.missing else "other"
     return CategoricalColumn(name, tuple(labels), missing, markers if draft.missing else ()), note
+
+
+def _by_size(label: str) -> tuple[float, str]:
+    """Numbers by size, and then all other labels by the alphabet."""
+    number = number_of(label)
+    return (number if math.isfinite(number) else math.inf, label)
 
 
 def _is_code(draft: ColumnDraft, name: str) -> bool:
@@ -251,8 +259,9 @@ def _label_note(draft: ColumnDraft) -> str:
         )
     if len(draft.labels) > MAX_CATEGORIES:
         notes.append(
-            f"More than {MAX_CATEGORIES} labels: a public hash sends each to one of `columns` "
-            "features. `hushfit discover` finds the frequent ones privately instead."
+            f"More than {MAX_CATEGORIES} labels: a public hash sends each to one of "
+            f"{_HASHED_COLUMNS} features (columns = {_HASHED_COLUMNS}).\n`hushfit discover` finds "
+            "the frequent labels privately instead."
         )
     if draft.missing:
         notes.append("Some cells are missing: they have a feature of their own.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._paid_model import note_account_of_rows
 from hushfit.cli._printing import at_terminal, print_json, print_panel, reading_bar
 
 
@@ -18,9 +19,10 @@ def fit_perceptron(file: Any, ledger: Any, given: dict[str, Any]) -> None:
     from hushfit.torch import save_network as save
 
     estimator = _estimator(file, ledger, given)
-    X, y = _read(file.schema, given)
-    _refuse_large_delta(given, len(X))
-    estimator.fit(X, y)
+    note_account_of_rows(ledger, file.schema.person)
+    X, y, persons = _read(file.schema, given)
+    _refuse_large_delta(given, len(X) if persons is None else persons.n_persons)
+    estimator.fit(X, y, groups=persons)
     command = redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj]))
     receipt, record = paid_receipt(ledger, estimator.receipt_)
     made = Provenance.now(command, schema_hash(file.schema))
@@ -45,11 +47,6 @@ def _estimator(file: Any, ledger: Any, given: dict[str, Any]) -> Any:
         raise InvalidArgument(
             f"--penalty {given['penalty']} is for linear models. Leave it out with --model mlp."
         )
-    if file.schema.person is not None:
-        raise InvalidArgument(
-            "--model mlp protects rows on the command line, and this schema names persons. Fit it "
-            "in Python with groups=, or use --model logistic."
-        )
     if file.unconfirmed:
         raise InvalidArgument(
             "--model mlp takes confirmed schemas only. Confirm the drafted values first."
@@ -62,6 +59,8 @@ def _estimator(file: Any, ledger: Any, given: dict[str, Any]) -> Any:
         classes=list(file.schema.target.categories),
         solver=given["solver"],
         ledger=ledger,
+        person_weight=file.schema.privacy_unit.weighting,
+        rows_per_person=file.schema.rows_per_person,
         random_state=given["seed"],
         verbose=int(at_terminal(given["as_json"])),
     )
@@ -78,28 +77,36 @@ def _widths(text: str) -> tuple[int, ...]:
         ) from None
 
 
-def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any]:
-    """Encoded rows and their labels; a row whose label is no class becomes one that contributes
-    nothing.
+def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Encoded rows, their labels and, if the schema names ids, their persons; a row whose label is
+    no class becomes one that contributes nothing.
     """
     import numpy as np
 
+    from hushfit.data.rows import PersonIndex
     from hushfit.data.tables import RowCodec, find_tables, table_batches
 
     codec, names = RowCodec(schema), [column.name for column in schema.columns]
+    names += [schema.target.name, *([] if schema.person is None else [schema.person])]
     found = find_tables(given["tables"], given["format_"], schema.file)
     parts = [np.empty((0, codec.n_features), np.float32)]
-    codes = [np.empty(0, np.int64)]
+    codes, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    index = PersonIndex()
     with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
         for table in found:
-            for batch in table_batches(table, [*names, schema.target.name], watch):
+            for batch in table_batches(table, names, watch):
                 if batch.num_rows:
                     parts.append(codec.matrix(batch).toarray().astype(np.float32))
                     codes.append(schema.target.codes(batch.column(schema.target.name)))
+                    if schema.person is not None:
+                        owners.append(index.add(batch.column(schema.person)))
     X, labels = np.concatenate(parts), np.concatenate(codes)
     unknown = labels >= len(schema.target.categories)
     X[unknown], labels[unknown] = np.nan, 0
-    return X, np.array(schema.target.categories)[labels]
+    persons = None
+    if schema.person is not None:
+        persons = index.persons(owners, schema.privacy_unit, f"column {schema.person!r}")
+    return X, np.array(schema.target.categories)[labels], persons
 
 
 def _refuse_large_delta(given: dict[str, Any], n_rows: int) -> None:

@@ -22,6 +22,7 @@ _FOR_TABLES = {
     "penalty": "--penalty",
     "alpha": "--alpha",
     "l1_ratio": "--l1-ratio",
+    "threshold": "--threshold",
     "person_weight": "--person-weight",
     "accept_draft": "--accept-draft",
 }

@@ -7,6 +7,7 @@ PrivateLogisticRegression       Logistic regression with a differential-privacy 
 PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused lasso and a
                                 differential-privacy guarantee
 LINEAR                          The name of features that are the columns themselves
+needs_class_counts              Whether a threshold needs the frequencies of the classes
 additive_settings               The settings of an additive model; None for any other argument
 data_size                       N = n mu / a: how much the rows can show through the noise
 public_map                      The map of a step that knows no budget
@@ -98,6 +99,7 @@ from hushfit.estimators._regressors import (
     TargetScale,
 )
 from hushfit.estimators._selector import PrivateFeatureSelector
+from hushfit.estimators._threshold import needs_class_counts
 
 __all__ = [
     "LINEAR",
@@ -134,6 +136,7 @@ __all__ = [
     "fit_encoded",
     "input_names",
     "mean_ndcg",
+    "needs_class_counts",
     "no_cell_quoted",
     "persons_in",
     "private_fit",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import DataSource, FeatureBounds, RecordScaling, SignedBounds, as_source
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._constraints import constraint_of
 from hushfit.estimators._features import (
     additive_settings,
     columns_of,
@@ -43,13 +44,25 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._missing import stated_rule, without_gaps
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
+from hushfit.estimators._threshold import (
+    check_threshold,
+    fitted_threshold,
+    needs_class_counts,
+    refuse_class_weight,
+)
 from hushfit.features import CLASSIFICATION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Released, Terms
-from hushfit.solvers import MAX_SMOOTH_COLUMNS, MAX_WHITENED_COLUMNS, Result
+from hushfit.solvers import (
+    MAX_SMOOTH_COLUMNS,
+    MAX_WHITENED_COLUMNS,
+    Counted,
+    Result,
+    solver_from,
+)
 from hushfit.solvers.inference import ScoreSteps
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -69,7 +82,12 @@ class Prepared:
 class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseEstimator):
     """Base of the linear classifiers, which differ in their loss and in what they can predict."""
 
-    features: Any = "linear"  # of classes that do not take it
+    # Of classes that do not take them.
+    features: Any = "linear"
+    threshold: Any = None
+    class_weight: Any = None
+    constraint: Any = None
+    gives_probabilities: ClassVar[bool]
 
     def __init__(
         self,
@@ -90,10 +108,16 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         random_state: Any = None,
         verbose: int = 0,
         features: Any = "linear",
+        threshold: Any = None,
+        class_weight: Any = None,
+        constraint: Any = None,
         inference: bool = False,
         cov_type: str = "model",
     ) -> None:
         self.features = features
+        self.threshold = threshold
+        self.class_weight = class_weight
+        self.constraint = constraint
         self.inference = inference
         self.cov_type = cov_type
         self.epsilon = epsilon
@@ -140,7 +164,11 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         if self.inference:
             require_feasible(prepared.problem, budget)
         fit = private_fit(
-            prepared.source, prepared.problem, self._solver(), self._terms(budget), self.verbose
+            prepared.source,
+            prepared.problem,
+            self.chosen_solver(prepared.problem, budget),
+            self._terms(budget),
+            self.verbose,
         )
         self._inference = self._inferred(fit, prepared) if self.inference else None
         return self.accept(fit.result, fit.guarantee, prepared, fit.transcript)
@@ -205,7 +233,27 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         )
         feature_map = self.feature_map(n_units, columns)
         problem = self.problem(n_units, n_features, n_classes, unit, feature_map)
-        return quote_for(problem, self._solver(), Budget(self.epsilon, self.delta))
+        budget = Budget(self.epsilon, self.delta)
+        return quote_for(problem, self.chosen_solver(problem, budget), budget)
+
+    def chosen_solver(self, problem: Problem, budget: Budget) -> Any:
+        """The solver of a fit with these settings: one that counts the classes too, if the
+        threshold needs it.
+
+        Parameters
+        ----------
+        problem : Problem
+        budget : Budget
+
+        Returns
+        -------
+        str or Solver
+        """
+        if self.inference:
+            return self._solver()
+        if not needs_class_counts(self.threshold):
+            return self.solver
+        return Counted(solver_from(self.solver, problem, budget))
 
     def feature_map(self, n_units: int, columns: Sequence[InputColumn]) -> FeatureMap | None:
         """The public map that rows go through in a fit with these settings.
@@ -254,15 +302,19 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         Problem
         """
         refuse_shapes_of_several_classes(self.features, n_classes)
+        refuse_class_weight(self.class_weight)
+        check_threshold(self.threshold, n_classes, self.gives_probabilities)
         relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
+        columns = n_features if feature_map is None else feature_map.n_outputs
         return Problem(
             self._loss(n_classes),
             self._penalty(),
             n_units,
-            n_features if feature_map is None else feature_map.n_outputs,
+            columns,
             relation,
             bool(self.fit_intercept),
             outputs,
+            constraint_of(self.constraint, columns),
             privacy_unit=unit,
             scaling=self._scaling,
             rotated=feature_map is not None and feature_map.rotated,
@@ -339,7 +391,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         guarantee : Guarantee
         prepared : Prepared
         transcript : sequence of Released, optional
-            What was released; for an additive model it says where the rows lie.
+            What was released; for an additive model it says where the rows lie, and for
+            ``threshold="balanced"`` how frequent the classes are.
 
         Returns
         -------
@@ -365,6 +418,10 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             prepared.feature_map,
             prepared.columns,
             self.row_profile_,
+        )
+        multipliers = {made.name: made.noise_multiplier for made in guarantee.releases}
+        self.threshold_: Vector | None = fitted_threshold(
+            self.threshold, transcript, multipliers, prepared.problem.relation
         )
         self.n_iter_ = result.steps
         self.privacy_: Guarantee = guarantee
@@ -419,7 +476,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         return margins[:, 0] if len(weights) == 1 else margins
 
     def predict(self, X: Any) -> AnyArray:
-        """The most likely label of each row.
+        """The most likely label of each row; with a threshold, the label whose probability is
+        largest in proportion to it.
 
         Parameters
         ----------
@@ -430,8 +488,11 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         array of shape (n_rows,)
         """
         margins = self.decision_function(X)
-        chosen = (margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)
-        return self.classes_[chosen]
+        if margins.ndim == 1:
+            margins = np.column_stack([np.zeros(len(margins)), margins])
+        if self.threshold_ is not None:
+            margins = margins - np.log(self.threshold_)
+        return self.classes_[margins.argmax(axis=1)]
 
     @property
     def support_(self) -> AnyArray:
@@ -563,7 +624,19 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         with two values, whole numbers or missing values in `hushfit.features.AdditiveFeatures`.
         A map such as `hushfit.features.ScatteringMap` for images or `hushfit.features.HashedText`
         for texts is tried out on random rows first, and refused if it mixes rows.
-
+    threshold : None, float in (0, 1) or "balanced", default=None
+        From which probability on ``predict`` says ``classes[1]``; None is 0.5. ``"balanced"`` is
+        the frequency of the class, so that rare classes are found too: it is counted privately, for
+        2 % of the budget. With more than two classes, it predicts the class whose probability is
+        largest in proportion to its frequency. Probabilities do not depend on it.
+    class_weight : None
+        For scikit-learn's ``"balanced"`` use ``threshold="balanced"``: weights of rare classes
+        would multiply the noise of the whole fit.
+    constraint : None, "chain", a constraint of ``hushfit.constraints``, or a function
+        A public linear map of the coefficients that the penalty is a function of, instead of the
+        coefficients themselves: ``"chain"`` takes differences of neighbours. A function gets the
+        number of columns, such as ``lambda d: graph(edges, d)``. The solver is then stochastic
+        ADMM.
     inference : bool, default=False
         Whether to estimate ordinary coefficients (log-odds) with standard errors, intervals and
         tests that cover sampling and noise: ``summary()``, ``conf_int()``, ``pvalues_``. For two
@@ -575,6 +648,10 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     Attributes
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
+        In the units of the columns. Rows are scaled to unit length, so the log-odds of a row x are
+        ``(x @ coef_.T + intercept_) / |[x, 1]|``, with x after ``feature_bounds`` in the length. A
+        coefficient is thus the change of the log-odds per unit of the column, times the length of
+        the row: for rows of a typical length, divide by it.
         With a feature map, weights of its outputs, in units of these: for an additive model see
         ``shape_values``.
     feature_map_ : FeatureMap or None
@@ -583,6 +660,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         Of an additive model: where the rows lie, as far as the released second moment shows.
     intercept_ : array of shape (1,) or (n_classes,)
     classes_ : array
+    threshold_ : array of shape (n_classes,) or None
+        What probabilities are compared with; None if the largest one decides.
     n_iter_ : int
         Fixed in advance; it does not depend on the rows.
     privacy_ : Guarantee
@@ -597,6 +676,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     >>> model.fit(adult.X, adult.y).privacy_.epsilon
     1.0
     """
+
+    gives_probabilities = True
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic() if n_classes == 2 else Softmax(n_classes)
@@ -640,7 +721,8 @@ class PrivateLinearSVC(_PrivateLinearClassifier):
     """Linear support vector machine (huberised hinge loss) with a differential-privacy guarantee.
 
     More than two classes are fitted one against the rest, in one model with one budget. Parameters
-    and attributes are those of `PrivateLogisticRegression`; there is no ``predict_proba``.
+    and attributes are those of `PrivateLogisticRegression`; there is no ``predict_proba``, and so
+    no threshold.
 
     Examples
     --------
@@ -648,6 +730,8 @@ class PrivateLinearSVC(_PrivateLinearClassifier):
     >>> PrivateLinearSVC(epsilon=0.5, classes=[0, 1])
     PrivateLinearSVC(classes=[0, 1], epsilon=0.5)
     """
+
+    gives_probabilities = False
 
     def _loss(self, n_classes: int) -> Loss:
         return HuberHinge() if n_classes == 2 else OneVsRest(HuberHinge(), n_classes)

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import clone
 
 from hushfit.errors import InvalidArgument, LedgerError, UnknownName
-from hushfit.estimators import LINEAR, additive_settings
+from hushfit.estimators import LINEAR, additive_settings, needs_class_counts
 from hushfit.federated._network import Network
 from hushfit.federated._owner import Owner, Run
 from hushfit.federated._protocol import Algorithm, Seat
@@ -117,6 +117,7 @@ def fit_together(
         tables, epsilons=epsilons, deltas=deltas, ledgers=ledgers or {}, folders=folders or {}
     )
     _refuse_own_knots(estimator)
+    _refuse_own_counts(estimator)
     run = Run(name or secrets.token_hex(8), algorithm_from(algorithm))
     graph = Network.parse(network, list(tables))
     prepared = {
@@ -164,6 +165,15 @@ def _refuse_own_knots(estimator: Any) -> None:
             "features='additive' takes its knots from the number of rows, and owners have "
             "different numbers. Nothing was released. Give all the same map: features="
             "hushfit.features.AdditiveMap(intervals), with one number of intervals per column."
+        )
+
+
+def _refuse_own_counts(estimator: Any) -> None:
+    """Refuse a threshold that needs counts of classes, which no algorithm of owners releases."""
+    if needs_class_counts(estimator.get_params().get("threshold")):
+        raise InvalidArgument(
+            "threshold='balanced' needs the counts of the classes over all owners, which they do "
+            "not release. Nothing was released. Give a number, or None."
         )
 
 

@@ -91,7 +91,8 @@ def _fit_classes(
         rows.n_units, n_columns, len(classes), rows.privacy_unit, feature_map
     )
     terms = _terms(estimator, file, ledger, _public(file, feature_map), _class_note(rows))
-    fit = private_fit(source, problem, estimator.solver, terms, estimator.verbose)
+    solver = estimator.chosen_solver(problem, terms.budget)
+    fit = private_fit(source, problem, solver, terms, estimator.verbose)
     prepared = Prepared(source, problem, np.array(classes), None, feature_map, tuple(columns))
     estimator.accept(fit.result, fit.guarantee, prepared, fit.transcript)
     return fit, noise_standard_errors(fit, problem)

@@ -36,7 +36,8 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
     ``margins`` of shape (n, 1) for two classes or (n, classes), and for a model with probabilities
     ``probabilities`` of shape (n, classes); of a model of numbers, ``predictions`` of shape (n, 1),
     inside the public range (of grades, their positions). The graph includes bounds and the map of
-    an additive model. The guarantee is stored as metadata.
+    an additive model. The guarantee is stored as metadata, and the threshold if there is one: the
+    class with the largest probability in proportion to its number there is predicted.
     """
     fitted = model.estimator
     if model.predicts_classes:
@@ -70,11 +71,13 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
 def _metadata(model: Model) -> dict[str, str]:
     target = None if model.schema is None else model.schema.target
     grades = target.categories if isinstance(target, OrdinalTarget) else ()
+    threshold = model.estimator.threshold_ if model.predicts_classes else None
     return {
         "guarantee": model.guarantee.to_json(),
         "classes": repr(model.classes),
         "features": repr(model.feature_names),
         **({"grades": repr(list(grades))} if grades else {}),
+        **({} if threshold is None else {"threshold": repr(threshold.tolist())}),
     }
 
 

@@ -21,6 +21,7 @@ Solver           An algorithm that declares its queries, then makes them
 finished         The weights that a solver returns
 run              Run a solver to its end and average its iterates
 SOLVERS          Solvers by name
+released_class_shares  Frequencies of the classes by a released count
 solver_from      The solver of a user's argument
 units_needed     Number of units below which a regression may be worse than one number for all
 """
@@ -58,7 +59,14 @@ from hushfit.solvers.regression import (
     WhitenedPoisson,
     units_needed,
 )
-from hushfit.solvers.wrappers import PrivateGraph, PublicGraph, Recalibrated, Tempered
+from hushfit.solvers.wrappers import (
+    Counted,
+    PrivateGraph,
+    PublicGraph,
+    Recalibrated,
+    Tempered,
+    released_class_shares,
+)
 
 __all__ = [
     "DPAGD",
@@ -75,6 +83,7 @@ __all__ = [
     "SOLVERS",
     "SSADMM",
     "ClassicObjective",
+    "Counted",
     "DPAdam",
     "DoubleNoiseNewton",
     "ExactMinimiser",
@@ -103,6 +112,7 @@ __all__ = [
     "choose_solver",
     "finished",
     "load_checkpoint",
+    "released_class_shares",
     "run",
     "save_checkpoint",
     "solver_from",

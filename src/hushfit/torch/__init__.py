@@ -2,6 +2,7 @@
 guarantee as everything else. Imported by name: needs ``pip install hushfit[torch]``.
 
 solvers/                 Solvers of networks
+examples                 Small networks for audits
 BookKeeping              Per-example gradients in one forward and one backward pass
 WrittenOut               Per-example gradients by `torch.func.vmap`
 ACTIVATIONS              Activations by their names
@@ -13,6 +14,7 @@ Callback                 A function that is called after each step
 NetworkFit               Result of a fit of a network
 Progress                 What a callback sees
 fit_network              Fit one network, after its arguments have been checked
+quote_of                 Cost and noise of a fit of a network, from public numbers alone
 fit_private              Fit a module to a dataset with a differential-privacy guarantee
 FrozenModule             The outputs of a module with public weights, as features
 NetworkGate              Index of the first step size whose decrease is large enough
@@ -46,7 +48,7 @@ from hushfit.torch._estimators import (
     PrivateNeuralClassifier,
     multilayer_perceptron,
 )
-from hushfit.torch._fit import Callback, NetworkFit, Progress, fit_network
+from hushfit.torch._fit import Callback, NetworkFit, Progress, fit_network, quote_of
 from hushfit.torch._fit_private import fit_private
 from hushfit.torch._frozen_module import FrozenModule
 from hushfit.torch._gate import NetworkGate, NetworkGatedStep, NetworkLossDrop, NetworkSearch
@@ -96,6 +98,7 @@ __all__ = [
     "load_network",
     "multilayer_perceptron",
     "network_bytes",
+    "quote_of",
     "read_idx",
     "read_network",
     "save_network",

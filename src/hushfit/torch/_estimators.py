@@ -161,6 +161,7 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
         check_is_fitted(self)
         X = self._validated(features_of(X, self.privacy_.unit.column), reset=False)
         X = self._scaled(X)
+        _outputs_of(self.module_, X.shape[1:])  # refuses records of another shape
         dtype = next(self.module_.parameters()).dtype
         found = []
         with torch.no_grad():

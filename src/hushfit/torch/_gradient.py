@@ -28,6 +28,11 @@ SHORTEST_CLIP = 1e-15
 STABILITY = 0.01
 
 
+def is_norm(clip: float) -> bool:
+    """Whether a clipping norm is in the range of the proof."""
+    return SHORTEST_CLIP <= clip <= 1 / SHORTEST_CLIP
+
+
 def summation_error(terms: int, roundoff: float) -> float:
     """Bound on the error of a sum of so many numbers, in any order, relative to the sum of their
     absolute values.
@@ -65,7 +70,7 @@ class NetworkGradient:
             raise InvalidArgument(
                 f"w has shape {self.w.shape}, but the network has {self.problem.size} weights."
             )
-        if not SHORTEST_CLIP <= self.clip <= 1 / SHORTEST_CLIP:
+        if not is_norm(self.clip):
             raise InvalidArgument(
                 f"clip={self.clip!r} is not a norm. Give a number between {SHORTEST_CLIP:g} and "
                 f"{1 / SHORTEST_CLIP:g}."

@@ -279,7 +279,7 @@ def _check_rows_apart(compute: _Compute, x: Tensor, y: Tensor, what: str) -> Non
     if not _same(expected, compute(x, y)):
         raise InvalidArgument(
             f"The {what} of the same records differ from one pass to the next: the module draws "
-            "random numbers. Nothing was charged. Remove what draws them."
+            "random numbers, or keeps state. Nothing was charged. Remove what draws or keeps them."
         )
     draw = torch.Generator().manual_seed(_SEED + 1)
     order = torch.randperm(rows, generator=draw).to(x.device)

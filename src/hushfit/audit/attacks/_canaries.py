@@ -32,7 +32,15 @@ from hushfit.audit.checks import curve_of, repeated_corner
 from hushfit.data import DataSource, Persons, RecordScaling, as_source
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.federated import PPADMM, Algorithm, Network, Seat, SharedSolver
-from hushfit.losses import LeastSquares, Logistic, Loss, Poisson, SaturatingSquares, Squared
+from hushfit.losses import (
+    LeastSquares,
+    Logistic,
+    Loss,
+    Poisson,
+    SaturatingSquares,
+    Softmax,
+    Squared,
+)
 from hushfit.penalties import ScaledL2, Zero
 from hushfit.privacy import (
     LABEL_RELATIONS,
@@ -57,9 +65,11 @@ from hushfit.solvers import (
     MPADMM,
     SSADMM,
     ClassicObjective,
+    Counted,
     DoubleNoiseNewton,
     DPAdam,
     FrankWolfe,
+    HeavyBall,
     ObjectivePerturbation,
     OneRelease,
     OutputPerturbation,
@@ -70,6 +80,7 @@ from hushfit.solvers import (
     Screening,
     Solver,
     SufficientStatistics,
+    Tempered,
     TwoReleases,
     WhitenedGradientDescent,
     WhitenedLeastSquares,
@@ -184,6 +195,28 @@ def _rows_of(X: Matrix, y: Vector, row: int, copies: int, unit: PrivacyUnit) -> 
     owner = np.append(np.arange(len(X)), np.full(copies - 1, row))
     persons = Persons(owner, len(X), unit)
     return as_source(X[owner], y[owner], fit_intercept=False, persons=persons)
+
+
+@dataclass(frozen=True)
+class ClassCanary:
+    """One of three classes against another on a unit record; other rows empty."""
+
+    columns: int = 2
+    rows: ClassVar[int] = ROWS
+    unit: ClassVar[PrivacyUnit] = ROW
+
+    def neighbours(self, relation: Relation, row: int = 0) -> Neighbours:
+        """The two tables; under add-remove the second has no record there."""
+        X, y = np.zeros((2, ROWS, self.columns)), np.zeros((2, ROWS))
+        X[0, row, 0] = 1.0
+        if replaces_one(relation):
+            X[1, row, 0], y[1, row] = 1.0, 1.0
+        else:
+            X[1, row] = np.nan
+        tables = [as_source(X[k], y[k], fit_intercept=False) for k in range(2)]
+        other = "another class" if replaces_one(relation) else "no record"
+        words = f"a unit record of one class against {other}; other rows empty"
+        return Neighbours(tables[0], tables[1], row, words)
 
 
 @dataclass(frozen=True)
@@ -333,7 +366,9 @@ class TextCanary:
         )
 
 
-AnyCanary: TypeAlias = Canary | BoundedCanary | CellCanary | LabelCanary | ListCanary | TextCanary
+AnyCanary: TypeAlias = (
+    Canary | BoundedCanary | CellCanary | ClassCanary | LabelCanary | ListCanary | TextCanary
+)
 
 
 @dataclass(frozen=True)
@@ -344,7 +379,7 @@ class Target:
     ----------
     solver : Solver
         With few steps: what a release reveals does not depend on how many follow.
-    canary : Canary, BoundedCanary, CellCanary, LabelCanary, ListCanary or TextCanary
+    canary : Canary, or another of this module
         Under replace-one or label, and under other relations unless there is another.
     goal : float
         Share of the claimed epsilon that a white-box audit should measure.
@@ -424,6 +459,7 @@ _FLAT_SNAPSHOT = (
 _LENGTHS_TOO = (
     "the cost covers records that differ in length and direction too; these differ in their target"
 )
+_ANGLE = "gradients of two of three classes are not opposite"
 _ONE_BIT = "one bit of each noisy count is released: at most 0.8 of the Gaussian parameter"
 
 _PERSON_OF_LISTS = ListCanary(person_lists=5)
@@ -438,6 +474,15 @@ TARGETS: dict[str, Target] = {
         ProximalGradient(steps=4, sampling=FixedSizeBatch(2)), Canary(crowd=True), 0.5
     ),
     "recalibrated": Target(Recalibrated(WhitenedGradientDescent(steps=4), share=0.3), ridge=1e-3),
+    "tempered": Target(
+        Tempered(WhitenedGradientDescent(steps=4), share=0.3),
+        ClassCanary(),
+        goal=0.5,
+        note=_ANGLE,
+        loss=Softmax(3),
+    ),
+    "counted": Target(Counted(WhitenedGradientDescent(steps=4), share=0.3), ridge=1e-3),
+    "heavy-ball": Target(HeavyBall(steps=4), repeats=2),
     "screening": Target(Screening(steps=4)),
     "ss-admm": Target(SSADMM(steps=4)),
     "mp-admm": Target(MPADMM(steps=4)),
@@ -637,13 +682,15 @@ def _table_problem(
     usual: Loss = LeastSquares() if labels_only(relation) else Squared(1.0)
     if bounded:
         usual = SaturatingSquares()
+    chosen = loss or usual
     return Problem(
-        loss or usual,
+        chosen,
         ScaledL2(ridge) if ridge else Zero(),
         canary.rows,
         canary.columns,
         relation,
         fit_intercept=False,
+        outputs=chosen.outputs,
         privacy_unit=canary.unit,
         scaling=RecordScaling.BOUNDED if bounded else RecordScaling.UNIT_LENGTH,
     )

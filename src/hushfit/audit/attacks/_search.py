@@ -84,7 +84,10 @@ class SearchAttack:
     def settled(self) -> Settled:
         """The trials with their noise and the cost of the search."""
         model = PrivateLogisticRegression(
-            solver=ProximalGradient(steps=1), classes=[0, 1], fit_intercept=False
+            solver=ProximalGradient(steps=1),
+            classes=[0, 1],
+            fit_intercept=False,
+            nonfinite="zero",
         )
         trials = Trials(model, _CANDIDATES, self.budget.delta, self.relation)
         return trials.settled(usable(self.budget)[0], self.rule, *self.tables[1])

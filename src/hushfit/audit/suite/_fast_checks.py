@@ -23,6 +23,7 @@ from scipy.special import ndtr, ndtri
 from hushfit._typing import Vector
 from hushfit.audit._bounds import Claim, Verdict
 from hushfit.audit._curators import seeded_curator
+from hushfit.audit._network_names import NETWORK_CHECKS, network_check, networks_installed
 from hushfit.audit.attacks import (
     RELATIONS,
     ROWS,
@@ -250,6 +251,7 @@ def trimmed_checks() -> dict[str, Check]:
         _side_channels,
         _rankings,
         _federated,
+        _networks,
         _others,
     )
     found = {check.name: check for part in parts for check in part()}
@@ -1246,6 +1248,12 @@ def _list_sensitivity(name: str, seed: int) -> list[Finding]:
 
 def _list_batches(name: str, seed: int) -> list[Finding]:
     return [check_list_batches(name, seed)]
+
+
+def _networks() -> Iterator[Check]:
+    if networks_installed():
+        for name in NETWORK_CHECKS:
+            yield Check(name, network_check(name))
 
 
 def _federated() -> Iterator[Check]:

@@ -89,7 +89,7 @@ def command(**given: Any) -> None:
     A column without a frequent enough label stays as it was.
     """
     from hushfit.cli._files import refuse_to_overwrite, reserved_space, stated_form
-    from hushfit.cli._paid_model import ledger_of
+    from hushfit.cli._paid_model import ledger_of, note_account_of_rows
     from hushfit.data.schema import SchemaFile, read_schema, schema_to_toml
     from hushfit.models import write_whole
 
@@ -99,11 +99,10 @@ def command(**given: Any) -> None:
     schema = replace(file.schema, file=form)
     names = _columns(schema, given["columns"])
     ledger = ledger_of(given)
+    note_account_of_rows(ledger, schema.person)
     with reserved_space(given["output"], _RESERVED_BYTES):
         found, guarantee = _found(schema, names, ledger, given)
-    kept = tuple(_with_labels(column, found) for column in schema.columns)
-    new = [_with_labels(None, found, name) for name in names if name not in _listed(schema)]
-    made = replace(schema, columns=kept + tuple(column for column in new if column is not None))
+    made = _labelled(schema, found)
     unconfirmed = tuple(name for name in file.unconfirmed if name not in found)
     note = (
         f"Found privately: epsilon={guarantee.epsilon:g}, delta={guarantee.delta:g}, "
@@ -112,10 +111,6 @@ def command(**given: Any) -> None:
     text = schema_to_toml(SchemaFile(made, unconfirmed), dict.fromkeys(found, note))
     write_whole(Path(given["output"]), text)
     _print(names, found, guarantee, given)
-
-
-def _listed(schema: Any) -> set[str]:
-    return {column.name for column in schema.columns}
 
 
 def _columns(schema: Any, given: tuple[str, ...]) -> list[str]:
@@ -172,6 +167,7 @@ def _read(schema: Any, names: list[str], given: dict[str, Any]) -> tuple[dict[st
     import numpy as np
     import pyarrow as pa
 
+    from hushfit.data.schema import label_of
     from hushfit.data.tables import find_tables, table_batches
 
     tables = find_tables(given["tables"], given["format_"], schema.file)
@@ -182,24 +178,37 @@ def _read(schema: Any, names: list[str], given: dict[str, Any]) -> tuple[dict[st
         batches = [batch for table in tables for batch in table_batches(table, wanted, watch)]
     cells = {}
     for name in names:
-        parts = [np.asarray(batch.column(name).to_pylist(), dtype=object) for batch in batches]
-        cells[name] = np.concatenate([np.empty(0, dtype=object), *parts])
+        gaps = _gaps(schema, name)
+        texts = [label_of(cell) for batch in batches for cell in batch.column(name).to_pylist()]
+        cells[name] = np.array([None if text in gaps else text for text in texts], dtype=object)
     if schema.person is None:
         return cells, None
     return cells, pa.chunked_array([batch.column(schema.person) for batch in batches])
 
 
-def _with_labels(column: Any, found: dict[str, Any], name: str | None = None) -> Any:
-    """A column with the labels that were found; as it is if there are none."""
-    from hushfit.data.schema import CategoricalColumn, label_of
+def _marks(schema: Any, name: str) -> tuple[Any, ...]:
+    """What stands for a missing label of a column."""
+    listed = [c for c in schema.columns if c.name == name and c.kind != "date"]
+    return tuple(listed[0].missing_values) if listed else ()
 
-    own = column.name if column is not None else name
-    if own not in found:
-        return column
-    marks = () if column is None or column.kind == "date" else column.missing_values
-    gaps = {label_of(mark) for mark in ("", *marks)}
-    labels = tuple(label for label in found[own] if label_of(label) not in gaps)
-    return CategoricalColumn(own, labels, "indicator", marks) if labels else column
+
+def _gaps(schema: Any, name: str) -> set[Any]:
+    """Missing labels of a column, as they are compared: they are not counted."""
+    from hushfit.data.schema import label_of
+
+    return {label_of(mark) for mark in ("", *_marks(schema, name))}
+
+
+def _labelled(schema: Any, found: dict[str, Any]) -> Any:
+    """The schema with the labels that were found; a column without any stays as it was."""
+    from hushfit.data.schema import CategoricalColumn
+
+    made = {
+        name: CategoricalColumn(name, labels, "indicator", _marks(schema, name))
+        for name, labels in found.items()
+    }
+    kept = [made.pop(column.name, column) for column in schema.columns]
+    return replace(schema, columns=(*kept, *made.values()))
 
 
 def _print(names: list[str], found: Any, guarantee: Any, given: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ _HEAD = f"""Public description of a table, for `hushfit fit`.
 
 {_WARNING}
 Numbers: low and high are the public range; values outside are clipped, missing ones become `fill` (low if there is none).
-Labels: unlisted and missing ones share the category "<other>". Delete the columns that the model should not see.
+Labels: unlisted ones share the category "<other>", and so do missing ones without missing = "indicator". Delete the columns that the model should not see.
 The guarantee protects one row, or all rows of one person if `person` names the column of their ids."""  # noqa: E501
 
 _NO_PERSON = """If persons have several rows, name the column of their ids, for instance
@@ -46,7 +46,7 @@ _LISTS_HEAD = (
     "Documents of one query must be in adjacent rows."
 )
 
-_WIDEST = 60
+_SHOWN_LABELS = 4
 
 _CHECK_WARNING = (
     "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
@@ -373,16 +373,28 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
         )
         return
     target = draft.schema.target
-    rows = [[column.name, column.kind, _brief(column.stated)] for column in draft.schema.columns]
-    rows.append([f"{target.name} (target)", target.kind, _brief(target.stated)])
+    rows = [[column.name, column.kind, _brief(column)] for column in draft.schema.columns]
+    rows.append([f"{target.name} (target)", target.kind, _brief(target)])
     if draft.schema.person is not None:
         rows.append([f"{draft.schema.person} (person)", "id", "proposed: its values repeat"])
     print_table(f"Draft of {output}", ["column", "kind", "drafted"], rows)
     for name, reason in remarks.dropped.items():
         print_message(f"column {name!r} was left out: {reason}.", word="note")
+    count = len(draft.schema.feature_names)
+    print_message(
+        f"the columns are encoded as {count} features: `hushfit plan --columns {count}` says what "
+        "can be learnt.",
+        word="note",
+    )
     print_message(_WARNING, word="warning")
 
 
-def _brief(stated: str) -> str:
+def _brief(column: Any) -> str:
     """What is stated about a column, in one line of a table."""
-    return stated if len(stated) <= _WIDEST else f"{stated[: _WIDEST - 4].rstrip()} ..."
+    if column.kind != "categorical":
+        return str(column.stated)
+    shown = column.categories[:_SHOWN_LABELS]
+    more = len(column.categories) - len(shown)
+    rest = [f"and {more} more"] if more else []
+    missing = ["or missing"] if column.missing == "indicator" else []
+    return ", ".join([*shown, *rest, *missing])

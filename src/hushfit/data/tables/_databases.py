@@ -7,6 +7,7 @@ of columns are those that the database declares.
 """
 
 import importlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,12 @@ class DatabaseTable:
         rest = urlencode(options, quote_via=quote)
         database = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
         return cls("postgresql", database, source, named)
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What identifies it: the database, and what is selected from it."""
+        place = os.path.realpath(self.database) if self.scheme == "duckdb" else self.database
+        return self.scheme, place, self.source
 
     @contextmanager
     def opened(self) -> Iterator[Callable[[str], Any]]:

@@ -233,25 +233,33 @@ def _expanded(pattern: str) -> list[str]:
 
 def _refuse_the_same_file_twice(paths: Sequence[str]) -> None:
     """Refuse one file under two names: compares files, since links lead to the same rows."""
-    first: dict[object, str] = {}
+    given: dict[object, dict[str, str]] = {}
     for path in paths:
-        key = _identity(path)
-        other = first.get(key)
-        first[key] = path
-        if other is not None:
+        parts = given.setdefault(_identity(path), {})
+        part = path.removeprefix(_file_of(path))  # different sheets have different rows
+        if parts and (part in parts or "" in (part, *parts)):
+            other = parts.get(part, next(iter(parts.values())))
             raise InvalidArgument(
-                f"{other!r} and {path!r} are the same file, so its rows would count twice and lose "
-                "protection. Give it once."
+                f"{_shown(other)!r} and {_shown(path)!r} are the same file, so its rows would "
+                "count twice and lose protection. Give it once."
             )
+        parts[part] = path
+
+
+def _shown(path: str) -> str:
+    """A path as messages have it: without a password."""
+    return DatabaseTable.parse(path).title if is_address(path) else path
 
 
 def _identity(path: str) -> object:
-    """What identifies a file: device and inode."""
+    """What identifies a file: device and inode; of a table in a database, where it is."""
+    if is_address(path):
+        return DatabaseTable.parse(path).identity
     try:
         found = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(_file_of(path))
-    except OSError:  # a database, or standard input without a file descriptor, as in a notebook
+    except OSError:  # standard input without a file descriptor, in a notebook for example
         return path
-    return found.st_dev, found.st_ino, path.removeprefix(_file_of(path))
+    return found.st_dev, found.st_ino
 
 
 def _file_of(path: str) -> str:

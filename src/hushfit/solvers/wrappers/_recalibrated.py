@@ -9,7 +9,7 @@ changes.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
@@ -20,6 +20,7 @@ from hushfit.problem import Problem
 from hushfit.release import Door, MarginHistogram, Plan, Planned
 from hushfit.solvers._whitening import margin_spread
 from hushfit.solvers.base import Iterate, Solver, finished
+from hushfit.solvers.wrappers._inner_plan import inner_parts
 
 _NAME = "calibration"
 _MOMENT = "second moment"
@@ -57,17 +58,13 @@ class Recalibrated:
     takes_constraint = False
 
     def plan(self, problem: Problem) -> Plan:
-        inner = self.solver.plan(problem)
-        shares = inner.shares()
         if problem.outputs > 1:
             raise InvalidArgument(
                 f"Recalibrated needs two classes, not {problem.outputs} outputs. Use Tempered, or "
                 "the solver alone."
             )
-        inner_parts = [
-            replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts
-        ]
-        return Plan((*inner_parts, Planned(_NAME, MarginHistogram, 1, self.share)))
+        histogram = Planned(_NAME, MarginHistogram, 1, self.share)
+        return Plan((*inner_parts(self.solver, problem, self.share), histogram))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
         return self.solver.iterates(problem, door)

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from hushfit._typing import Matrix, Vector
+from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Loss
 from hushfit.privacy import Budget, gaussian_mu
@@ -28,14 +28,15 @@ from hushfit.problem import Problem
 from hushfit.release import ClassCounts, Door, LineDerivative, Plan, Planned
 from hushfit.solvers._whitening import MarginMoments, margin_moments, relation_factor
 from hushfit.solvers.base import Iterate, Solver, finished
+from hushfit.solvers.wrappers._counted import COUNTS, shrunk_counts
+from hushfit.solvers.wrappers._inner_plan import inner_parts
 
 _NAME, _COUNTS = "temperature", "class counts"
 _ROUNDS = 3
 _COUNTS_SHARE = 1 / 2  # of the wrapper's share
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.08
-_COUNT_SPREAD = 0.4  # standard deviation of the counts of classes that is supposed, over their mean
 _WELL_KNOWN = 40.0  # units per standard deviation of the noise of a derivative
-_LOGS = np.linspace(-5.0, 1.5, 131)  # logarithms of the factor on the weights
+_LOGS = np.linspace(-5.0, 1.5, 66)  # logarithms of the factor on the weights
 _PAIRS = 128  # of margins to compute expectations with
 # Size of margins that is most plausible beforehand: less if little can be known; the spread of its
 # logarithm, and the probability that it is nothing like that.
@@ -79,16 +80,11 @@ class Tempered:
                 f"Tempered needs a logistic loss with more than two classes, not {problem.loss!r}. "
                 "Use Recalibrated for two classes, or the solver alone."
             )
-        inner = self.solver.plan(problem)
-        shares = inner.shares()
-        inner_parts = [
-            replace(part, share=(1 - self.share) * shares[part.name]) for part in inner.parts
-        ]
         counts = _COUNTS_SHARE * self.share
         return Plan(
             (
-                *inner_parts,
-                Planned(_COUNTS, ClassCounts, 1, counts),
+                *inner_parts(self.solver, problem, self.share),
+                Planned(COUNTS, ClassCounts, 1, counts),
                 Planned(_NAME, LineDerivative, _ROUNDS, self.share - counts),
             )
         )
@@ -134,22 +130,24 @@ class _Line:
         prior[:, -1] = log_odds / margins.constant
         return cls(weights, log_odds, prior, max(float(margins.mean @ log_odds) / size, 1.0))
 
-    def factors(self, s: float) -> tuple[float, float]:
+    def factors(self, s: Vector | float) -> tuple[Vector, Vector]:
         """Of the weights and of the prior."""
-        return math.exp(s), max(1 - self.reached * math.exp(s), 0.0)
+        factor = np.exp(np.asarray(s))
+        return factor, np.maximum(1 - self.reached * factor, 0.0)
 
-    def slopes(self, s: float) -> tuple[float, float]:
+    def slopes(self, s: Vector | float) -> tuple[Vector, Vector]:
         """Derivatives of the factors in s."""
-        lost = self.reached * math.exp(s)
-        return math.exp(s), -lost if lost < 1 else 0.0
+        factor = np.exp(np.asarray(s))
+        return factor, np.where(self.reached * factor < 1, -self.reached * factor, 0.0)
 
     def at(self, s: float) -> Matrix:
-        factor, rest = self.factors(s)
-        return np.asarray(factor * self.weights + rest * self.prior)
+        return self._mixed(*self.factors(s))
 
     def derivative(self, s: float) -> Matrix:
-        factor, rest = self.slopes(s)
-        return np.asarray(factor * self.weights + rest * self.prior)
+        return self._mixed(*self.slopes(s))
+
+    def _mixed(self, of_weights: Vector, of_prior: Vector) -> Matrix:
+        return np.asarray(of_weights * self.weights + of_prior * self.prior)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,20 +169,22 @@ class _Expectations:
 
     @cached_property
     def alignments(self) -> Vector:
-        return np.maximum.accumulate([self._alignment(s) for s in _LOGS])
+        factors, slopes = self.line.factors(_LOGS), self.line.slopes(_LOGS)
+        change = self._along(*slopes)
+        expected = np.sum(self._probabilities(self._along(*factors)) * change, axis=2).mean(axis=1)
+        by_counts = self._probabilities(self.line.log_odds[None, None]) @ self.line.log_odds
+        return np.maximum.accumulate((expected - slopes[1] * by_counts[0, 0]) / factors[0])
 
-    def _alignment(self, s: float) -> float:
-        (factor, rest), (by_factor, by_rest) = self.line.factors(s), self.line.slopes(s)
-        log_odds = self.line.log_odds
-        change = by_factor * self._draws + by_rest * log_odds
-        expected = (self._probabilities(factor * self._draws + rest * log_odds) * change).sum(1)
-        frequencies = self._probabilities(log_odds[None])[0]
-        return float(expected.mean() - by_rest * (frequencies @ log_odds)) / factor
+    def _along(self, of_weights: Vector, of_prior: Vector) -> AnyArray:
+        """Draws of the margins, for each pair of factors of the weights and of the prior."""
+        by_weights = of_weights[:, None, None] * self._draws
+        return np.asarray(by_weights + of_prior[:, None, None] * self.line.log_odds)
 
-    def _probabilities(self, t: Matrix) -> Matrix:
-        slopes = self.loss.slope(t, np.zeros(len(t)))
+    def _probabilities(self, t: AnyArray) -> AnyArray:
+        rows = t.reshape(-1, t.shape[-1])
+        slopes = self.loss.slope(rows, np.zeros(len(rows)))
         slopes[:, 0] += 1.0
-        return slopes
+        return slopes.reshape(t.shape)
 
 
 @dataclass(frozen=True)
@@ -272,16 +272,8 @@ def _without_common_part(w: Matrix, loss: Loss) -> Matrix:
 def _log_odds(problem: Problem, door: Door) -> Vector:
     """Margins whose probabilities are the (privately counted) frequencies of the classes."""
     query = ClassCounts(problem)
-    noise = door.noise_multiplier(_COUNTS) * query.sensitivity(problem.relation)
-    counts = _shrunk(door.release(_COUNTS, query), noise)
+    noise = door.noise_multiplier(COUNTS) * query.sensitivity(problem.relation)
+    counts = shrunk_counts(door.release(COUNTS, query), noise)
     if problem.loss.hessian_rank < problem.loss.outputs:
         return np.asarray(np.log(counts) - np.log(counts).mean())
     return np.asarray(np.log(counts) - np.log(counts.sum() - counts))
-
-
-def _shrunk(counts: Vector, noise: float) -> Vector:
-    """Noisy counts, closer to their mean the more noise they have; above zero."""
-    mean = max(float(counts.mean()), 1.0)
-    kept = 1 / (1 + (noise / (_COUNT_SPREAD * mean)) ** 2)
-    least = min(max(math.sqrt(kept) * noise, 1.0), mean)
-    return np.asarray(np.maximum(mean + kept * (counts - counts.mean()), least))

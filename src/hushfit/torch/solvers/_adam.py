@@ -19,6 +19,7 @@ from hushfit.torch._network import Network
 from hushfit.torch.solvers._settings import (
     DECAYS,
     batches,
+    check_clip,
     check_numbers,
     check_shares,
     check_steps,
@@ -65,7 +66,8 @@ class NetworkAdam:
 
     def __post_init__(self) -> None:
         check_steps(self, self.steps)
-        check_numbers(self, clip=self.clip, learning_rate=self.learning_rate, rate=self.rate)
+        check_clip(self, self.clip)
+        check_numbers(self, learning_rate=self.learning_rate, rate=self.rate)
         check_shares(self, rate=self.rate, average_last=self.average_last)
         if len(self.moments) != 2 or not all(0 <= rate < 1 for rate in self.moments):
             raise InvalidArgument("moments should be a pair of rates in [0, 1): (0.9, 0.999).")

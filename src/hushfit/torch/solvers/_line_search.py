@@ -29,6 +29,7 @@ from hushfit.torch._gradient import NetworkGradient
 from hushfit.torch._network import Network
 from hushfit.torch.solvers._settings import (
     batches,
+    check_clip,
     check_numbers,
     check_shares,
     check_steps,
@@ -42,6 +43,7 @@ _STEP, _RUN = "step", "run"
 _RELEASES_PER_STEP, _MOST_STEPS = 3, 2
 _MAX_CHECKS = 2
 _DELTA_SHARE_OF_FILTER = 0.99
+_MORE_NOISE = 1.02
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,10 @@ class NetworkBLS:
         if self.variant not in _VARIANTS:
             raise InvalidArgument(f"variant={self.variant!r} is not known. Use one of {_VARIANTS}.")
         check_steps(self, self.expected_steps)
+        check_clip(self, self.clip)
         check_numbers(
             self,
             rate=self.rate,
-            clip=self.clip,
             objective_clip=self.objective_clip,
             first_step=self.first_step,
             increase=self.increase,
@@ -168,14 +170,23 @@ class NetworkBLS:
             return SearchNoise(
                 door.noise_multiplier(_STEP), self.gate, self.clip, self.objective_clip
             )
-        run = door.noise_multiplier(_RUN)
-        # Without privacy any number will do: no noise is drawn.
-        multiplier = (
-            self._together.multiplier(1 / run, self.expected_steps, network.n_units)
-            if run > 0
-            else 1.0
-        )
+        multiplier = self._affordable(network, door.noise_multiplier(_RUN))
         return SearchNoise(multiplier, self.gate, self.clip, self.objective_clip)
+
+    def _affordable(self, network: Network, run: float) -> float:
+        """Noise multiplier at which the filter of an adaptive run affords the expected steps."""
+        if run == 0:
+            return 1.0  # without privacy no noise is drawn, and any number will do
+        [part] = self.plan(network).parts
+        assert isinstance(part.sampling, RenyiRun)
+        left = part.sampling.filter(run, network.relation)
+        steps, n_units = self.expected_steps, network.n_units
+        multiplier = self._together.multiplier(1 / run, steps, n_units)
+        # Where batches are small and noise is little, Renyi curves are looser than what the
+        # multiplier was computed from.
+        while not left.affords(self._together.cost(multiplier, steps, n_units)):
+            multiplier *= _MORE_NOISE
+        return multiplier
 
     def advance(self, network: Network, door: Door, state: State) -> State:
         sizes, noise, angles = _read(self, state)

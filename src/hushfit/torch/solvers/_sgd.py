@@ -20,6 +20,7 @@ from hushfit.torch._network import Network
 from hushfit.torch.solvers._settings import (
     DECAYS,
     batches,
+    check_clip,
     check_numbers,
     check_shares,
     check_steps,
@@ -67,7 +68,8 @@ class NetworkSGD:
 
     def __post_init__(self) -> None:
         check_steps(self, self.steps)
-        check_numbers(self, clip=self.clip, learning_rate=self.learning_rate, rate=self.rate)
+        check_clip(self, self.clip)
+        check_numbers(self, learning_rate=self.learning_rate, rate=self.rate)
         check_shares(self, rate=self.rate, average_last=self.average_last, momentum=self.momentum)
         if self.momentum == 1 or self.weight_decay < 0:
             raise InvalidArgument(f"{self} needs momentum < 1 and weight_decay >= 0.")
