@@ -13,6 +13,7 @@ import click
 
 from hushfit._version import __version__
 from hushfit.cli._printing import print_json, print_message
+from hushfit.cli._wording import in_options
 from hushfit.errors import BudgetExceeded, HushfitError, LedgerError
 
 OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -135,7 +136,8 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
             print_message(note, word="note")
         return _refused("ledger", str(error), LEDGER_FAULT, as_json)
     except HushfitError as error:
-        return _refused("bad input", str(error), BAD_INPUT, as_json)
+        text = in_options(str(error), _options(arguments))
+        return _refused("bad input", text, BAD_INPUT, as_json)
     except BrokenPipeError:
         return OK
     except Exception as error:
@@ -148,6 +150,15 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         )
         return _refused("unexpected", text, UNEXPECTED, as_json)
     return OK
+
+
+def _options(arguments: Sequence[str]) -> dict[str, str]:
+    """The option of each argument that the verb takes."""
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    if verb not in VERBS:
+        return {}
+    command = import_module(f"hushfit.cli.verbs.{verb}").command
+    return {param.name: param.opts[-1] for param in command.params if param.opts[-1][:2] == "--"}
 
 
 def _verb_of(error: click.ClickException) -> str:
@@ -176,4 +187,4 @@ def _own_warnings() -> list[type[Warning]]:
 
 def _show_warning(message: Any, category: type[Warning], *rest: Any, **more: Any) -> None:
     if category in _own_warnings():
-        print_message(str(message), word="warning")
+        print_message(in_options(str(message), {}), word="warning")

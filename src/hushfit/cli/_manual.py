@@ -110,6 +110,15 @@ If every id is different, the fit is that of single rows.
 """
 
 
+_TARGETS = """
+## Targets
+
+The target is described under `[target]`, with its `name` and `kind`: `categorical` with
+`categories`, `numeric` with `low` and `high`, `count` with `high`, or `ordinal` with `categories`
+from the lowest to the highest grade. [Regression and counts](regression.md) has the models of each
+kind, and what coefficients and scores mean.
+"""
+
 _CURVES = """
 ## Curved effects
 
@@ -138,7 +147,7 @@ def manual() -> str:
     """The whole page as Markdown."""
     parts = [_HEAD, _entry("hushfit", app)]
     parts += [_entry(f"hushfit {name}", command) for name, command in _commands()]
-    return "\n".join(parts) + _PERSONS + _LISTS + _CURVES + _PLAN
+    return "\n".join(parts) + _TARGETS + _PERSONS + _LISTS + _CURVES + _PLAN
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:

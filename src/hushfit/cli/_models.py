@@ -13,6 +13,12 @@ BY_TARGET: Final = {
     "count": ("poisson",),
 }
 MODELS: Final = tuple(dict.fromkeys(name for names in BY_TARGET.values() for name in names))
+# Penalties by name, and those whose structure comes from the schema or a file.
+_BY_NAME: Final = (
+    *("l1", "l2", "elasticnet", "scad", "mcp", "l1/2", "fused", "total-variation", "nuclear"),
+    "nonnegative",
+)
+PENALTIES: Final = ("none", *_BY_NAME, "group", "sparse-group", "graph")
 _TARGETS_IN_WORDS: Final = {
     "categorical": "classes",
     "numeric": "numbers",
@@ -85,15 +91,50 @@ class FitOptions:
 
         alpha = self._alpha(_USUAL_ALPHA)
         kind = {"logistic": PrivateLogisticRegression, "svm": PrivateLinearSVC}[self.model]
-        penalty = self.given["penalty"]
-        return kind(
+        settings = {
             **self._common,
-            penalty=None if penalty == "none" else penalty,
-            alpha=alpha,
-            l1_ratio=self.given["l1_ratio"],
-            features=self.features(),
-            threshold=_threshold(self.given["threshold"]),
-        )
+            "penalty": self._penalty(alpha),
+            "alpha": alpha,
+            "l1_ratio": self.given["l1_ratio"],
+            "features": self.features(),
+            "threshold": _threshold(self.given["threshold"]),
+        }
+        return kind(**{**settings, **self._graph_settings()})
+
+    def _penalty(self, alpha: float) -> Any:
+        """The penalty of classes: a name, or an object for the columns of the schema."""
+        from hushfit.errors import InvalidArgument
+        from hushfit.penalties import GroupLasso, SparseGroup
+
+        name = self.given["penalty"]
+        if name in ("group", "sparse-group"):
+            if self.schema.features != "linear":
+                raise InvalidArgument(
+                    f"--penalty {name} groups the features of a column, and with --features "
+                    f"{self.schema.features} they are others. Nothing was spent. Use one of them."
+                )
+            groups = self.schema.groups
+            if name == "group":
+                return GroupLasso(alpha, groups)
+            return SparseGroup(alpha, groups, self.given["l1_ratio"])
+        return {"none": None, "graph": "l1"}.get(name, name)
+
+    def _graph_settings(self) -> dict[str, Any]:
+        """What a graph changes: differences along its edges are penalised, by ADMM."""
+        from hushfit.errors import InvalidArgument
+        from hushfit.solvers import DPSADMM, PublicGraph
+
+        path, wanted = self.given["graph_path"], self.given["penalty"] == "graph"
+        if wanted is not (path is not None):
+            raise InvalidArgument("--penalty graph and --graph FILE belong together. Give both.")
+        if not wanted:
+            return {}
+        if self.given["solver"] != "auto" or self.schema.features != "linear":
+            raise InvalidArgument(
+                "--penalty graph has its own solver, dp-sadmm, and is for --features linear. "
+                "Nothing was spent. Leave the others out."
+            )
+        return {"solver": PublicGraph(DPSADMM(), read_edges(path, self.schema.feature_names))}
 
     def _regressor(self) -> Any:
         import hushfit
@@ -192,3 +233,31 @@ def _direction(text: str) -> tuple[str, int]:
             "for a falling one."
         )
     return name, int(way)
+
+
+def read_edges(path: str, features: list[str]) -> Any:
+    """Edges between features from a CSV file whose lines name two each."""
+    import csv
+
+    import numpy as np
+
+    from hushfit.errors import InvalidArgument
+
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no CSV text in UTF-8"
+        raise InvalidArgument(f"the graph {path} cannot be read: {reason}.") from None
+    places = {name: k for k, name in enumerate(features)}
+    for number, line in enumerate(lines, 1):
+        unknown = [name for name in line if name not in places]
+        if len(line) != 2 or unknown:
+            what = f"names {unknown[0]!r}" if unknown else f"has {len(line)} cells"
+            raise InvalidArgument(
+                f"line {number} of the graph {path} {what}. Every line must name two features of "
+                f"the model, such as {','.join(features[:2])}."
+            )
+    if not lines:
+        raise InvalidArgument(f"the graph {path} has no edges. Name two features in each line.")
+    return np.array([[places[name] for name in line] for line in lines])

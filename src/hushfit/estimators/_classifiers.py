@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import DataSource, FeatureBounds, RecordScaling, SignedBounds, as_source
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._constraints import constraint_of
 from hushfit.estimators._features import (
     additive_settings,
     columns_of,
@@ -85,6 +86,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     features: Any = "linear"
     threshold: Any = None
     class_weight: Any = None
+    constraint: Any = None
     gives_probabilities: ClassVar[bool]
 
     def __init__(
@@ -108,12 +110,14 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         features: Any = "linear",
         threshold: Any = None,
         class_weight: Any = None,
+        constraint: Any = None,
         inference: bool = False,
         cov_type: str = "model",
     ) -> None:
         self.features = features
         self.threshold = threshold
         self.class_weight = class_weight
+        self.constraint = constraint
         self.inference = inference
         self.cov_type = cov_type
         self.epsilon = epsilon
@@ -301,14 +305,16 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         refuse_class_weight(self.class_weight)
         check_threshold(self.threshold, n_classes, self.gives_probabilities)
         relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
+        columns = n_features if feature_map is None else feature_map.n_outputs
         return Problem(
             self._loss(n_classes),
             self._penalty(),
             n_units,
-            n_features if feature_map is None else feature_map.n_outputs,
+            columns,
             relation,
             bool(self.fit_intercept),
             outputs,
+            constraint_of(self.constraint, columns),
             privacy_unit=unit,
             scaling=self._scaling,
             rotated=feature_map is not None and feature_map.rotated,
@@ -626,6 +632,11 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     class_weight : None
         For scikit-learn's ``"balanced"`` use ``threshold="balanced"``: weights of rare classes
         would multiply the noise of the whole fit.
+    constraint : None, "chain", a constraint of ``hushfit.constraints``, or a function
+        A public linear map of the coefficients that the penalty is a function of, instead of the
+        coefficients themselves: ``"chain"`` takes differences of neighbours. A function gets the
+        number of columns, such as ``lambda d: graph(edges, d)``. The solver is then stochastic
+        ADMM.
     inference : bool, default=False
         Whether to estimate ordinary coefficients (log-odds) with standard errors, intervals and
         tests that cover sampling and noise: ``summary()``, ``conf_int()``, ``pvalues_``. For two

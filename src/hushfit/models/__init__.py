@@ -14,6 +14,8 @@ PaidReceipt          The ledger entry that paid for a model
 Provenance           How and when a model was fitted
 NETWORK_FORMAT       Marks the file of a network
 is_network           Whether a file is that of a network
+PipelineModel        A fitted pipeline, or a fitted selector, with its provenance
+is_pipeline          Whether a file is that of a pipeline or selector
 RankingModel         A fitted ranker with its schema, receipt and provenance
 is_ranker            Whether a file is that of a ranking model
 load_ranker          Read a ranking model from a file
@@ -23,16 +25,15 @@ model_problems       Differences between a model file and the ledger that paid f
 """
 
 from hushfit.models._file import (
-    load_model,
     model_json,
     parse_model,
     read_model,
-    save_model,
     write_whole,
 )
 from hushfit.models._fit_tables import fit_rows, paid_receipt, with_sorted_classes
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._network_file import NETWORK_FORMAT, is_network
+from hushfit.models._pipeline_file import PipelineModel
 from hushfit.models._ranker_file import (
     RankingModel,
     is_ranker,
@@ -40,16 +41,19 @@ from hushfit.models._ranker_file import (
     ranker_json,
     save_ranker,
 )
+from hushfit.models._save import is_pipeline, load_model, save_model
 from hushfit.models._verify import model_problems
 
 __all__ = [
     "NETWORK_FORMAT",
     "Model",
     "PaidReceipt",
+    "PipelineModel",
     "Provenance",
     "RankingModel",
     "fit_rows",
     "is_network",
+    "is_pipeline",
     "is_ranker",
     "load_model",
     "load_ranker",

@@ -52,7 +52,7 @@ _SETTINGS = (
 # Older files lack these, and have the defaults.
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
 # Parameters of regressors that are about a run and not about the model.
-_OF_A_RUN = {"ledger", "random_state", "verbose", "inference", "cov_type"}
+OF_A_RUN = {"ledger", "random_state", "verbose", "inference", "cov_type"}
 # Only files of models with a feature map have these: the map, and where the rows lie on it.
 _MAP_FIELDS = ("feature_map", "row_profile")
 # Only files of regressors have this: what columns and predictions are clipped to.
@@ -92,57 +92,6 @@ _FIELDS = (
 _MAX_BYTES = 1 << 30
 
 
-def save_model(model: Any, path: str | os.PathLike[str]) -> str:
-    """Write a model to a file, atomically.
-
-    Parameters
-    ----------
-    model : Model, or a fitted estimator
-    path : path or str
-        Replaced if it exists.
-
-    Returns
-    -------
-    str
-        SHA-256 of the contents, as the file states it.
-
-    Examples
-    --------
-    >>> from hushfit import PrivateLogisticRegression, load_model, save_model
-    >>> from hushfit.datasets import load_adult
-    >>> adult = load_adult()
-    >>> fitted = PrivateLogisticRegression(classes=[0, 1]).fit(adult.X, adult.y)
-    >>> digest = save_model(fitted, "model.json")  # doctest: +SKIP
-    >>> load_model("model.json").estimator.coef_.shape  # doctest: +SKIP
-    (1, 112)
-    """
-    text, digest = model_json(
-        model if isinstance(model, Model) else Model(model, provenance=Provenance.now())
-    )
-    write_whole(Path(path), text)
-    return digest
-
-
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model from a file. No code in it is run, and one that was changed is refused.
-
-    Parameters
-    ----------
-    path : path or str
-
-    Returns
-    -------
-    Model
-
-    Raises
-    ------
-    InvalidArgument
-        If the file cannot be read, is of another version, does not match its hash, or is not a
-        model.
-    """
-    return read_model(path)[0]
-
-
 def read_model(path: str | os.PathLike[str]) -> tuple[Model, str]:
     """Read a model and the verified hash of its contents."""
     try:
@@ -173,6 +122,22 @@ def model_json(model: Model) -> tuple[str, str]:
         The contents of a model file.
     digest : str
         SHA-256 over everything but the hash itself, in canonical form.
+    """
+    contents = described(model)
+    digest = _digest(contents)
+    return json.dumps({**contents, "hash": digest}, indent=1, allow_nan=False) + "\n", digest
+
+
+def described(model: Model) -> dict[str, Any]:
+    """A model as plain JSON values, without the hash.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    dict
     """
     fitted = model.estimator
     kind = next((kind for kind, cls in _KINDS.items() if type(fitted) is cls), None)
@@ -207,15 +172,14 @@ def model_json(model: Model) -> tuple[str, str]:
         **({_RANGE_FIELD: _described_ranges(fitted)} if kind in _REGRESSORS else {}),
         **_described_threshold(kind, fitted),
     }
-    digest = _digest(contents)
-    return json.dumps({**contents, "hash": digest}, indent=1, allow_nan=False) + "\n", digest
+    return contents
 
 
 def _stored_settings(kind: str) -> list[str]:
     """Names of the settings that a file of this kind has."""
     if kind in _CLASSIFIERS:
         return [*_SETTINGS, *_PERSON_SETTINGS]
-    return sorted(set(_REGRESSORS[kind]().get_params()) - _OF_A_RUN)
+    return sorted(set(_REGRESSORS[kind]().get_params()) - OF_A_RUN)
 
 
 def _described_threshold(kind: str, fitted: Any) -> dict[str, Any]:
@@ -288,7 +252,7 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
             f"{found[:12]}.... Get the original, or fit again."
         )
     try:
-        return _model(contents), found
+        return model_from(contents), found
     except InvalidArgument:
         raise
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
@@ -367,7 +331,17 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
-def _model(contents: dict[str, Any]) -> Model:
+def model_from(contents: dict[str, Any]) -> Model:
+    """A model from the contents of its file, without the hash.
+
+    Parameters
+    ----------
+    contents : dict
+
+    Returns
+    -------
+    Model
+    """
     kind = contents["kind"]
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidArgument(

@@ -148,8 +148,8 @@ def replayed_weights(fit: Fit, problem: Problem) -> list[Vector] | None:
 
 
 def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
-    """Standard error of each weight due to the noise; None without noise, or if it is not
-    additive.
+    """Standard error of each weight due to the noise; None without noise, if it is not additive,
+    or for a penalty of several weights together, whose fits take too long to be repeated.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
     array of shape (n_outputs, n_features + 1) or None
         The intercept comes last; it is zero for a model without one.
     """
-    weights = replayed_weights(fit, problem)
+    weights = replayed_weights(fit, problem) if problem.penalty.separable else None
     if weights is None:
         return None
     errors = np.atleast_2d(np.std(weights, axis=0, ddof=1))

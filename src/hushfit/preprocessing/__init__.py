@@ -19,6 +19,7 @@ pipeline_guarantee          One guarantee for a fitted scikit-learn pipeline who
 LOOKS                       Names of the two releases of the quantile scaler
 PrivateQuantileScaler       Clip every column to two of its quantiles, found privately, and map it
                             to [0, 1]
+Spread                      Distribution function of a column, linear between edges
 spreads_of                  Distribution of each column, from two noisy histograms
 """
 
@@ -36,6 +37,7 @@ from hushfit.preprocessing._parts import (
 from hushfit.preprocessing._pipeline import PrivatePipeline, pipeline_guarantee
 from hushfit.preprocessing._public_features import PublicFeatures
 from hushfit.preprocessing._quantile_scaler import LOOKS, PrivateQuantileScaler, spreads_of
+from hushfit.preprocessing._quantiles import Spread
 
 __all__ = [
     "LOOKS",
@@ -45,6 +47,7 @@ __all__ = [
     "PrivateQuantileScaler",
     "PublicFeatures",
     "SchemaEncoder",
+    "Spread",
     "fitted_with",
     "is_private",
     "payers",

@@ -426,8 +426,8 @@ def _together(
         unit=found[0][1].unit,
         public=tuple(dict.fromkeys(text for _, guarantee in found for text in guarantee.public)),
         releases=tuple(
-            replace(release, name=f"{name}: {release.name}")
-            for name, guarantee in found
+            replace(release, name=f"{name}: {release.name}", share=part * release.share)
+            for (name, guarantee), part in zip(found, _parts_of_whole(found), strict=True)
             for release in guarantee.releases
         ),
         cost=cost,
@@ -436,6 +436,14 @@ def _together(
         adaptive=epsilon is not None,
         notes=tuple(dict.fromkeys(text for _, guarantee in found for text in guarantee.notes)),
     )
+
+
+def _parts_of_whole(found: Sequence[tuple[str, Guarantee]]) -> list[float]:
+    """Share of each part in what all spent, as squares of mu; equal ones without privacy."""
+    if any(guarantee.nonprivate for _, guarantee in found):
+        return [1 / len(found)] * len(found)
+    squares = [gaussian_mu(guarantee.epsilon, guarantee.delta) ** 2 for _, guarantee in found]
+    return [square / sum(squares) for square in squares]
 
 
 def _stated(cost: Cost, delta: float, relation: Relation) -> float:

@@ -13,7 +13,7 @@ from hushfit.data.rows import PersonIndex
 from hushfit.data.schema import CategoricalColumn, OrdinalTarget, Schema, Target, label_of
 from hushfit.data.tables import RowCodec, Table, table_batches, target_values
 from hushfit.errors import InvalidArgument, TooFewRows
-from hushfit.models import Model, is_network, load_model
+from hushfit.models import Model, is_network, read_model
 from hushfit.report._class_scores import Evaluation, class_scores
 from hushfit.report._number_scores import NumberEvaluation, number_scores
 from hushfit.unit import PrivacyUnit
@@ -68,7 +68,7 @@ def table_model(path: str) -> Model:
 
 def _loaded(path: str) -> Model:
     if not is_network(path):
-        return load_model(path)
+        return read_model(path)[0]
     from hushfit.torch import load_network  # loads torch, which other models do not need
 
     return load_network(path)

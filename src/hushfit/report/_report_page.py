@@ -462,7 +462,7 @@ def _coefficients(model: Model) -> str:
         "(usually good to a factor of two). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
-        else ("No standard errors are known for this solver.")
+        else "No standard errors are known for this solver or penalty."
     )
     scale = _scale_note(model)
     return section(

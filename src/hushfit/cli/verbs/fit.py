@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hushfit.cli._files import table_options
-from hushfit.cli._models import MODELS, FitOptions
+from hushfit.cli._models import MODELS, PENALTIES, FitOptions
 from hushfit.cli._printing import at_terminal, json_option, print_message, reading_bar
 
 # Numeric columns up to which an additive model was better on nearly all benchmark tables.
@@ -95,9 +95,18 @@ Examples:
 )
 @click.option(
     "--penalty",
-    type=click.Choice(["none", "l1", "l2", "elasticnet"]),
+    type=click.Choice(PENALTIES),
     default="none",
     show_default=True,
+    help="Of the coefficients of classes. group and sparse-group: of all features of one column "
+    "together; graph: of differences along the edges of --graph.",
+)
+@click.option(
+    "--graph",
+    "graph_path",
+    metavar="FILE",
+    help="With --penalty graph: CSV whose lines name two features each, such as age,city=Bern. It "
+    "must be public.",
 )
 @click.option(
     "--alpha",
@@ -107,7 +116,11 @@ Examples:
     "else auto]",
 )
 @click.option(
-    "--l1-ratio", type=float, default=0.5, show_default=True, help="Share of L1 in elasticnet."
+    "--l1-ratio",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="Share of L1 in elasticnet, fused and sparse-group.",
 )
 @click.option(
     "--solver",

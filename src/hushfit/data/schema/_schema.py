@@ -636,6 +636,12 @@ class Schema:
         return [feature for column in self.columns for feature in column.feature_names]
 
     @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the features of each column, for penalties of groups."""
+        ends = np.cumsum([len(column.feature_names) for column in self.columns]).tolist()
+        return tuple(tuple(range(a, b)) for a, b in zip([0, *ends], ends, strict=False))
+
+    @property
     def inputs(self) -> list[InputColumn]:
         """The encoded features as an additive model sees them."""
         return [made for column in self.columns for made in column.inputs]

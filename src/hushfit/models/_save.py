@@ -1,0 +1,117 @@
+"""One way to save and to load everything that was fitted, but networks."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hushfit.errors import InvalidArgument
+from hushfit.estimators import PrivateFeatureSelector, PrivateRanker
+from hushfit.models._file import _digest, _strict_json, model_json, read_model, write_whole
+from hushfit.models._model import Model, Provenance
+from hushfit.models._pipeline_file import (
+    PIPELINE_FORMAT,
+    PipelineModel,
+    pipeline_from,
+    pipeline_json,
+)
+from hushfit.models._ranker_file import RankingModel, is_ranker, load_ranker, ranker_json
+from hushfit.preprocessing import PrivatePipeline
+
+_BEGINNING = 200
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> str:
+    """Write a model to a file, atomically.
+
+    Parameters
+    ----------
+    model : Model, RankingModel, PipelineModel, or a fitted estimator
+        A classifier, regressor, ranker, selector, or a pipeline of hushfit's own steps. Networks
+        are saved by `hushfit.torch.save_network`.
+    path : path or str
+        Replaced if it exists.
+
+    Returns
+    -------
+    str
+        SHA-256 of the contents, as the file states it.
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLogisticRegression, load_model, save_model
+    >>> from hushfit.datasets import load_adult
+    >>> adult = load_adult()
+    >>> fitted = PrivateLogisticRegression(classes=[0, 1]).fit(adult.X, adult.y)
+    >>> digest = save_model(fitted, "model.json")  # doctest: +SKIP
+    >>> load_model("model.json").estimator.coef_.shape  # doctest: +SKIP
+    (1, 112)
+    """
+    text, digest = _written(_with_provenance(model))
+    write_whole(Path(path), text)
+    return digest
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read a model from a file. No code in it is run, and one that was changed is refused.
+
+    Parameters
+    ----------
+    path : path or str
+
+    Returns
+    -------
+    Model, RankingModel or PipelineModel
+        The fitted estimator is its ``estimator``.
+
+    Raises
+    ------
+    InvalidArgument
+        If the file cannot be read, is of another version, does not match its hash, or is not a
+        model.
+    """
+    if is_ranker(path):
+        return load_ranker(path)
+    return _load_pipeline(path) if is_pipeline(path) else read_model(path)[0]
+
+
+def is_pipeline(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is that of a pipeline or selector; its contents are not checked."""
+    try:
+        with open(path, "rb") as file:
+            return PIPELINE_FORMAT.encode() in file.read(_BEGINNING)
+    except OSError:
+        return False  # whoever reads it says why
+
+
+def _with_provenance(model: Any) -> Any:
+    if isinstance(model, Model | RankingModel | PipelineModel):
+        return model
+    if isinstance(model, PrivateRanker):
+        return RankingModel(model, provenance=Provenance.now())
+    if isinstance(model, PrivatePipeline | PrivateFeatureSelector):
+        return PipelineModel(model, Provenance.now())
+    return Model(model, provenance=Provenance.now())
+
+
+def _written(model: Any) -> tuple[str, str]:
+    if isinstance(model, RankingModel):
+        return ranker_json(model)
+    return pipeline_json(model) if isinstance(model, PipelineModel) else model_json(model)
+
+
+def _load_pipeline(path: str | os.PathLike[str]) -> PipelineModel:
+    name = os.fspath(path)
+    try:
+        contents = _strict_json(Path(path).read_bytes())
+        stated = contents.pop("hash", None)
+        if stated != _digest(contents):
+            raise InvalidArgument(
+                "the file was changed after it was written. Get the original, or fit again."
+            )
+        return pipeline_from(contents)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{name}: {error}") from None
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise InvalidArgument(
+            f"{name}: a field has the wrong type ({type(error).__name__})."
+        ) from None
