@@ -443,8 +443,8 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         bounds, middle = self._fitted_bounds, self.intercept_
         if self.feature_map_ is not None:
             # Rows that go through a map are bounded to [0, 1], not to [-1, 1].
-            assert not isinstance(bounds, SignedBounds)
-            return self._mapped_margins(X, bounds), middle
+            known = None if bounds is None else FeatureBounds(bounds.low, bounds.high)
+            return self._mapped_margins(X, known), middle
         if bounds is not None:
             X = clipped(X, bounds)
             middle = middle + float(self.coef_ @ bounds.origin)
