@@ -737,7 +737,8 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
 
     Gradients longer than a bound are shortened to it, and the bound follows the residuals so that
     about as many are shortened as residuals of normal targets exceed ``threshold`` standard
-    deviations (the bounded-influence estimator of Krasker and Welsch). Level and slope are not
+    deviations, or more where noise is large (the bounded-influence estimator of Krasker and
+    Welsch). Level and slope are not
     corrected afterwards by means, which wild targets would move.
 
     Parameters
