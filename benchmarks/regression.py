@@ -156,6 +156,7 @@ CHECK: dict[str, Callable[[], Table]] = {
     "adult: age": of_table("adult"),
     "covtype: elevation": of_table("covtype"),
     "credit: limit": of_table("credit"),
+    "bank: age": of_table("bank"),
 }
 CHECK_EPSILONS = (0.1, 1.0)
 TAILS: dict[str, Callable[[], tuple[Table, np.ndarray]]] = {

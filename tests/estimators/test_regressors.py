@@ -226,7 +226,7 @@ def test_what_a_regressor_does_not_do_is_refused_before_anything_is_paid(model, 
 
 
 def test_a_range_read_from_the_rows_is_warned_about_and_noted():
-    X, y, _ = make(300)
+    X, y, _ = make(500)
     with pytest.warns(PrivacyLeakWarning, match="target_bounds"):
         model = PrivateLasso(feature_bounds=(0, 1)).fit(X, y)
     assert "READ FROM THE ROWS" in str(model.privacy_)
@@ -243,7 +243,7 @@ def test_columns_without_ranges_are_taken_as_standardised_with_a_warning():
 
 def test_too_little_data_is_said_before_anything_is_spent():
     X, y, _ = make(100)
-    needed = math.ceil(70 / gaussian_mu(0.1, 1e-6))
+    needed = math.ceil(35 * math.sqrt(7) / gaussian_mu(0.1, 1e-6))
     model = PrivateRidge(epsilon=0.1, **TARGETS)
     with pytest.warns(TooLittleDataWarning, match=f"at least {needed} rows.*spent yet"):
         model.quote(100, 6)

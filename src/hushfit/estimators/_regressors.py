@@ -530,7 +530,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
 def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
     """Say before anything is spent that nothing can be learnt; from public numbers alone."""
-    needed = units_needed(budget, problem.dimension)
+    needed = units_needed(budget, problem.dimension, isinstance(problem.loss, Poisson))
     if problem.n_units >= needed:
         return
     warnings.warn(
@@ -893,7 +893,8 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
 
     Gradients longer than a bound are shortened to it, and the bound follows the residuals so that
     about as many are shortened as residuals of normal targets exceed ``threshold`` standard
-    deviations (the bounded-influence estimator of Krasker and Welsch). Level and slope are not
+    deviations, or more where noise is large (the bounded-influence estimator of Krasker and
+    Welsch). Level and slope are not
     corrected afterwards by means, which wild targets would move.
 
     Parameters

@@ -78,5 +78,5 @@ def number_forecast(
         delta,
         adjacency,
         tuple((r.name, r.count, r.noise_multiplier) for r in records),
-        units_needed(Budget(epsilon, delta), columns + 1),
+        units_needed(Budget(epsilon, delta), columns + 1, counts),
     )

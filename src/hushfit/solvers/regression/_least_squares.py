@@ -63,7 +63,8 @@ _LEVEL_VARIANCE = 0.1
 # Residuals are clipped to so many of their standard deviations in the last step.
 _RESIDUALS = 5.0
 # Least number of units times mu; and the same for each square root of the number of weights.
-_LEAST_SIGNAL, _SIGNAL_PER_ROOT = 70.0, 21.0
+_LEAST_SIGNAL, _SIGNAL_PER_ROOT = 80.0, 35.0
+_COUNTS = 1.5
 # Signal per column and unit of noise, n mu / d, up to which the largest number of rounds pays.
 _NOISY = 50.0
 
@@ -80,9 +81,9 @@ class WhitenedLeastSquares:
         Weight of the penalty: as given, chosen from the releases for prediction, or larger, for
         telling which columns matter.
     clipped : float or None
-        Share of records whose gradients are clipped, for targets with heavy tails: more than a few
-        per cent make the fit follow the middle of the targets, as Huber's loss does. None chooses
-        it from the noise, and corrects level and slope at the end.
+        Least share of records whose gradients are clipped, for targets with heavy tails: more than
+        a few per cent make the fit follow the middle of the targets, as Huber's loss does. None
+        clips as many as the noise demands, and corrects level and slope at the end.
     """
 
     steps: int | None = None
@@ -218,17 +219,19 @@ def rounds_for(budget: Budget, problem: Problem) -> int:
     return max(_FEWEST_ROUNDS, min(_MOST_ROUNDS, wanted))
 
 
-def units_needed(budget: Budget, dimension: int) -> int:
+def units_needed(budget: Budget, dimension: int, counts: bool = False) -> int:
     """Number of units below which a fit may be worse than one number for all; public.
 
     The level of the predictions has a noise of about 2 sqrt(d) / (n mu) standard deviations of the
-    targets, d with the intercept. R2 falls to -0.1 where it is off by a third of one; this is to
-    take more than three deviations of the noise. With few columns the spread of the targets and
-    the last step need more.
+    targets, d with the intercept. R2 falls to -0.1 where it is off by a third of one. Here this
+    takes five deviations of the noise: the weights, and chance in the rows, add to it. With few
+    columns the spread of the targets and the last step need more.
     """
     if not budget.is_private:
         return 1
     signal = max(_LEAST_SIGNAL, _SIGNAL_PER_ROOT * math.sqrt(dimension))
+    if counts:  # most of them are far below the largest
+        signal *= _COUNTS
     return math.ceil(signal / gaussian_mu(budget.epsilon, budget.delta))
 
 

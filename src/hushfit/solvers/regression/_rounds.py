@@ -71,7 +71,7 @@ class Rounds:
     count : int
         Number of rounds.
     clipped : float or None
-        Share of records to clip; None chooses it from the noise.
+        Least share of records to clip, even without noise; None for hardly any. Noise clips more.
     damped : bool
         Whether full steps could diverge.
     curvature : float
@@ -127,13 +127,12 @@ class Rounds:
         return max(float(self.coordinates.information.sum()), 1.0)
 
     def _clipped_share(self, multiplier: float) -> float:
-        if self.clipped is not None:
-            return self.clipped
         if multiplier == 0:
-            return 0.0
+            return self.clipped or 0.0
+        fewest = self.clipped or _FEWEST_CLIPPED
         per_round = multiplier * relation_factor(self.problem) / self.problem.n_units
         noise = self._effective_dimension * per_round / math.sqrt(self.count)
-        return float(np.clip(_CLIPPED_PER_NOISE * noise, _FEWEST_CLIPPED, _MOST_CLIPPED))
+        return max(min(_CLIPPED_PER_NOISE * noise, _MOST_CLIPPED), fewest)
 
     def _first_clip(self, wanted: float, whitening: Whitening, multiplier: float) -> float:
         if wanted == 0:
