@@ -37,7 +37,6 @@ from hushfit.estimators._threshold import (
     check_threshold,
     fitted_threshold,
     needs_class_counts,
-    refuse_class_weight,
 )
 from hushfit.features import AdditiveMap, FeatureMap, InputColumn, RowProfile, centred
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
@@ -67,7 +66,6 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
     # Of classes that do not take them.
     features: Any = "linear"
     threshold: Any = None
-    class_weight: Any = None
     gives_probabilities: ClassVar[bool]
 
     def __init__(
@@ -90,11 +88,9 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         verbose: int = 0,
         features: Any = "linear",
         threshold: Any = None,
-        class_weight: Any = None,
     ) -> None:
         self.features = features
         self.threshold = threshold
-        self.class_weight = class_weight
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -246,7 +242,6 @@ class _PrivateLinearClassifier(PersonSettings, ClassifierMixin, BaseEstimator):
         Problem
         """
         refuse_shapes_of_several_classes(self.features, n_classes)
-        refuse_class_weight(self.class_weight)
         check_threshold(self.threshold, n_classes, self.gives_probabilities)
         relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
         return Problem(
@@ -560,10 +555,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         From which probability on ``predict`` says ``classes[1]``; None is 0.5. ``"balanced"`` is
         the frequency of the class, so that rare classes are found too: it is counted privately, for
         2 % of the budget. With more than two classes, it predicts the class whose probability is
-        largest in proportion to its frequency. Probabilities do not depend on it.
-    class_weight : None
-        For scikit-learn's ``"balanced"`` use ``threshold="balanced"``: weights of rare classes
-        would multiply the noise of the whole fit.
+        largest in proportion to its frequency. Probabilities do not depend on it. There is no
+        ``class_weight`` as in scikit-learn: it would multiply the noise of the whole fit.
 
     Attributes
     ----------
