@@ -93,7 +93,6 @@ def test_the_threshold_is_in_the_model_file(tmp_path):
         ({"threshold": True}, 2, "is not a threshold"),
         ({"threshold": float("nan")}, 2, "is not a threshold"),
         ({"threshold": 0.3}, 3, "is for two classes, and there are 3"),
-        ({"class_weight": "balanced"}, 2, "Use threshold='balanced'"),
         ({"threshold": "balanced", "adjacency": "label"}, 2, "no proof under adjacency='label'"),
     ],
     ids=str,

@@ -48,7 +48,6 @@ from hushfit.estimators._threshold import (
     check_threshold,
     fitted_threshold,
     needs_class_counts,
-    refuse_class_weight,
 )
 from hushfit.features import CLASSIFICATION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
@@ -85,7 +84,6 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     # Of classes that do not take them.
     features: Any = "linear"
     threshold: Any = None
-    class_weight: Any = None
     constraint: Any = None
     gives_probabilities: ClassVar[bool]
 
@@ -109,14 +107,12 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         verbose: int = 0,
         features: Any = "linear",
         threshold: Any = None,
-        class_weight: Any = None,
         constraint: Any = None,
         inference: bool = False,
         cov_type: str = "model",
     ) -> None:
         self.features = features
         self.threshold = threshold
-        self.class_weight = class_weight
         self.constraint = constraint
         self.inference = inference
         self.cov_type = cov_type
@@ -302,7 +298,6 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         Problem
         """
         refuse_shapes_of_several_classes(self.features, n_classes)
-        refuse_class_weight(self.class_weight)
         check_threshold(self.threshold, n_classes, self.gives_probabilities)
         relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
         columns = n_features if feature_map is None else feature_map.n_outputs
@@ -628,10 +623,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         From which probability on ``predict`` says ``classes[1]``; None is 0.5. ``"balanced"`` is
         the frequency of the class, so that rare classes are found too: it is counted privately, for
         2 % of the budget. With more than two classes, it predicts the class whose probability is
-        largest in proportion to its frequency. Probabilities do not depend on it.
-    class_weight : None
-        For scikit-learn's ``"balanced"`` use ``threshold="balanced"``: weights of rare classes
-        would multiply the noise of the whole fit.
+        largest in proportion to its frequency. Probabilities do not depend on it. There is no
+        ``class_weight`` as in scikit-learn: it would multiply the noise of the whole fit.
     constraint : None, "chain", a constraint of ``hushfit.constraints``, or a function
         A public linear map of the coefficients that the penalty is a function of, instead of the
         coefficients themselves: ``"chain"`` takes differences of neighbours. A function gets the

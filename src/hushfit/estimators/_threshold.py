@@ -44,16 +44,6 @@ def check_threshold(threshold: Any, n_classes: int, gives_probabilities: bool) -
         )
 
 
-def refuse_class_weight(class_weight: Any) -> None:
-    """Refuse weights of classes, which would multiply the noise."""
-    if class_weight is not None:
-        raise InvalidArgument(
-            f"class_weight={class_weight!r} is not supported: a weight above one multiplies the "
-            "sensitivity of every gradient, and so the noise. Use threshold='balanced', which "
-            "finds rare classes after the fit, for 2 % of the budget."
-        )
-
-
 def fitted_threshold(
     threshold: Any,
     transcript: Sequence[Released],
