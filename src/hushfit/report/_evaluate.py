@@ -183,7 +183,7 @@ class HeldOut:
         )
 
     def n_units(self, unit: PrivacyUnit) -> int:
-        """Number of privacy units: rows, or persons.
+        """Number of privacy units: rows, or persons, whose ids the table must have then.
 
         Parameters
         ----------
@@ -193,8 +193,13 @@ class HeldOut:
         -------
         int
         """
-        if not unit.is_person or self.persons is None:
+        if not unit.is_person:
             return len(self.truth)
+        if self.persons is None:
+            raise InvalidArgument(
+                f"the model protects persons, and the table has no column {self.person_column!r} "
+                "of their ids. Nothing was spent. Add the column."
+            )
         return len(np.unique(self.persons))
 
     def by_group(self) -> dict[str, AnyEvaluation]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from hushfit.data import RecordScaling, as_source, persons_of
 from hushfit.data.schema import CategoricalColumn
-from hushfit.errors import InvalidArgument
 from hushfit.losses import LeastSquares, Softmax
 from hushfit.penalties import Zero
 from hushfit.privacy import Guarantee, Relation
@@ -121,11 +120,7 @@ def private_scores(
 def _persons(held: HeldOut, unit: PrivacyUnit | None) -> Any:
     if unit is None or not unit.is_person:
         return None
-    if held.persons is None:
-        raise InvalidArgument(
-            f"the model protects persons, and the table has no column {held.person_column!r} of "
-            "their ids. Nothing was spent. Add the column."
-        )
+    held.n_units(unit)  # refuses rows without ids
     return persons_of(held.persons, len(held.truth), unit)
 
 

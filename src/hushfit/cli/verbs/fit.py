@@ -96,10 +96,11 @@ Examples:
 @click.option(
     "--penalty",
     type=click.Choice(PENALTIES),
+    metavar="NAME",
     default="none",
     show_default=True,
-    help="Of the coefficients of classes. group and sparse-group: of all features of one column "
-    "together; graph: of differences along the edges of --graph.",
+    help=f"Of the coefficients of classes: {', '.join(PENALTIES)}. group and sparse-group: of all "
+    "features of one column together; graph: of differences along the edges of --graph.",
 )
 @click.option(
     "--graph",
