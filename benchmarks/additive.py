@@ -264,7 +264,7 @@ def tables(rows: list[dict[str, Any]]) -> list[str]:
         "**Additive against linear.** AUC of both, and changes in 1e-4, paired over folds, with\n"
         "standard errors where there are several (log-loss: negative is better).\n",
         _gains(cells, mixed_sets.CHOICE, both),
-        "\nOn tables that were used for one or two choices (`skewed`, `noisy`) or for none:\n",
+        "\nOn tables that were used for one or two choices (all but bike) or for none:\n",
         _gains(cells, mixed_sets.CHECK, both),
         "\n**Centred against linear.**\n",
         _gains(cells, mixed_sets.CHOICE + mixed_sets.CHECK, ("linear", "centred")),

@@ -1,7 +1,7 @@
 """The thesis' chapter 6 on MQ2008, and a simulated set of the size of MSLR-WEB30K.
 
 python -m benchmarks.ranking [--parts mq2008 thesis size] [--draws 10] [--folds 5] [--docs]
-python -m benchmarks.ranking --only-docs    # tables and figures again, from stored results
+python -m benchmarks.ranking --only-docs    # tables and figures again, from what was measured
 
 Five folds as given: three parts to train, one to test (the fourth, for validation, is not used:
 nothing is tuned). Delta 1e-4. MAP takes every positive grade as relevant; NDCG has gains
@@ -23,7 +23,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,6 +51,7 @@ SIGMAS = {1.5: 2.301, 2.0: 1.667, 3.0: 1.168, 4.0: 0.972}  # and what the captio
 STEPS, BATCH = 400, 10
 POINTS = (10, 25, 50, 100, 150, 200, 250, 300, 350, STEPS)  # steps at which MAP is measured
 _FINE = 2.0**-40  # grid of the exact sums of `Published`
+RUNS = OUT / "ranking-thesis.jsonl"
 THESIS = ROOT / "benchmarks" / "results" / "ranking-thesis.json"
 MARKS = ("<!-- ranking, thesis: start -->", "<!-- ranking, thesis: end -->")
 
@@ -374,20 +374,25 @@ def run_thesis(draws: int, count: int) -> list[dict[str, Any]]:
     """Every contender on every fold and draw, and the means of all that was measured."""
     given, lines = parts(), contenders()
     OUT.mkdir(exist_ok=True)
-    runs = OUT / "ranking-thesis.jsonl"
-    known = _measured(runs)
+    known = _measured()
     # Linear scorers first: a network takes longer than all of them.
     for hidden, draw in itertools.product((0, 256), range(draws)):
         for fold, (train, test) in enumerate(folds(given, count)):
             for line in lines:
                 if line.hidden == hidden and (line.key, fold, draw) not in known:
                     run = _run(line, train, test, fold, draw)
-                    with runs.open("a") as file:
+                    with RUNS.open("a") as file:
                         file.write(json.dumps(run) + "\n")
         print(f"{hidden} hidden units, draw {draw}", flush=True)
-    found = _measured(runs).values()
+    return means_of_runs(count)
+
+
+def means_of_runs(count: int) -> list[dict[str, Any]]:
+    """The means of all runs that were measured so far."""
+    found = _measured().values()
     return [
-        _mean_of(line, [run for run in found if run["key"] == line.key], count) for line in lines
+        _mean_of(line, [run for run in found if run["key"] == line.key], count)
+        for line in contenders()
     ]
 
 
@@ -402,8 +407,8 @@ def _run(line: Contender, train: Lists, test: Lists, fold: int, draw: int) -> di
     }
 
 
-def _measured(runs: Path) -> dict[tuple[str, int, int], dict[str, Any]]:
-    stored = [json.loads(text) for text in runs.read_text().splitlines()] if runs.exists() else []
+def _measured() -> dict[tuple[str, int, int], dict[str, Any]]:
+    stored = [json.loads(text) for text in RUNS.read_text().splitlines()] if RUNS.exists() else []
     return {(run["key"], run["fold"], run["draw"]): run for run in stored}
 
 
@@ -642,10 +647,11 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--docs", action="store_true", help="draw the figures of the page")
-    parser.add_argument("--only-docs", action="store_true", help="from stored results")
+    parser.add_argument("--only-docs", action="store_true", help="from what was measured")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.only_docs:
+        store_thesis(means_of_runs(given.folds))
         write_thesis()
         return 0
     missed = 0

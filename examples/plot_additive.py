@@ -57,7 +57,8 @@ def left_panel(axes: Any) -> None:
     axes.set_xticks([0.05, 0.1, 0.4, 1, 3], ["0.05", "0.1", "0.4", "1", "3"])
     axes.set_yticks([0, 0.01, 0.02, 0.05, 0.1], ["0", ".01", ".02", ".05", ".10"])
     axes.minorticks_off()
-    axes.legend(frameon=False, fontsize=8, loc="upper right")
+    axes.set_ylim(bottom=-0.012)
+    axes.legend(frameon=False, fontsize=8, loc="lower right", ncols=3)
     axes.set_title("Five tables", loc="left", fontsize=11)
 
 

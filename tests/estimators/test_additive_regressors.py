@@ -15,9 +15,12 @@ from hushfit import (
     PrivateLinearRegression,
     PrivatePoissonRegressor,
     PrivateRidge,
+    load_model,
+    save_model,
 )
 from hushfit.errors import InsecureNoiseWarning, InvalidArgument
 from hushfit.features import AdditiveFeatures, AdditiveMap
+from hushfit.report import report_page
 
 BOUNDS = ([20.0, 0.0, 0.0], [70.0, 1000.0, 1.0])
 SETTINGS = AdditiveFeatures(binary=[2])
@@ -205,3 +208,25 @@ def test_wrong_settings_are_refused_and_nothing_is_charged():
     # L1 chooses single columns, and those of an additive model mean nothing by themselves.
     with pytest.raises(TypeError, match="features"):
         PrivateLasso(features="additive")
+
+
+@pytest.mark.parametrize("kind", [PrivateRidge, PrivatePoissonRegressor])
+def test_files_graphs_and_reports_have_the_map(kind, tmp_path):
+    X, y = people(800)
+    settings = AdditiveFeatures(binary=[2], missing=[1])
+    fitted = model(settings, kind).fit(X, np.abs(y))
+    X[::3, 1] = np.nan
+    save_model(fitted, tmp_path / "m.json")
+    again = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(again.estimator.shape_values(0), fitted.shape_values(0))
+    page = report_page(again)
+    assert page.count('<div class="shapes">') == 1
+    assert "Effect of x0" in page
+    assert "x0[1]" not in page
+    onnx = pytest.importorskip("hushfit.models.onnx")
+    reference = pytest.importorskip("onnx.reference")
+    onnx.export_onnx(again, tmp_path / "m.onnx")
+    graph = reference.ReferenceEvaluator(str(tmp_path / "m.onnx"))
+    (predictions,) = graph.run(None, {"X": X.astype(np.float32)})
+    np.testing.assert_allclose(predictions.ravel(), fitted.predict(X), rtol=1e-4, atol=1e-4)

@@ -178,6 +178,15 @@ def test_a_record_changes_the_groups_of_few_others():
             assert sum(map(len, merged)) <= GROUP_ROWS
 
 
+def test_a_record_that_is_not_finite_changes_no_bit_of_the_others():
+    net = network("mlp", n_units=700)
+    X, y = records(net, 700)
+    query = NetworkGradient(net, net.start, 0.5)
+    without = query(source(net, X, y), np.delete(np.arange(700), 9))
+    X[9, 2] = np.nan
+    assert np.array_equal(query(source(net, X, y), None), without)
+
+
 def _groups(keys):
     ends = group_ends(keys)
     return [tuple(keys[a:b].tolist()) for a, b in pairwise([0, *ends])]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hushfit._typing import AnyArray, IntVector, Vector
+from hushfit._typing import AnyArray, BoolVector, IntVector, Vector
 from hushfit.audit._bounds import lower_bound
 from hushfit.audit._curators import seeded_curator
 from hushfit.audit._network_names import NETWORK_ATTACKS, NETWORK_CHECKS, ONE_RUN_NETWORK
@@ -243,6 +243,10 @@ class _Changing:
         self.step += 1
         found: AnyArray = self.choices[self.worlds[self.step]].keys
         return found
+
+    @property
+    def finite(self) -> BoolVector:
+        return np.ones(len(self), dtype=np.bool_)
 
     def take(self, rows: IntVector) -> Any:
         return self.choices[self.worlds[self.step]].take(rows)

@@ -19,13 +19,13 @@ from hushfit.estimators._features import (
     additive_settings,
     columns_of,
     feature_map_of,
-    filled_by,
     is_linear,
     reads_text,
     refuse_shapes_of_several_classes,
     reshaped,
     row_profile,
     shape_values,
+    whole_rows,
 )
 from hushfit.estimators._frames import as_frame, labels_of, unwrapped
 from hushfit.estimators._inference import Inference, Inferring, inference_of, require_feasible
@@ -41,7 +41,7 @@ from hushfit.estimators._linear import (
     types_of,
     validated_rows,
 )
-from hushfit.estimators._missing import stated_rule, without_gaps
+from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
 from hushfit.estimators._threshold import (
@@ -352,7 +352,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         labels = encode_labels(y, classes)
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self.feature_map(n_units, columns)
-        X = without_gaps(X, self.nonfinite, bounds, filled_by(feature_map, X.shape[1]))
+        X = whole_rows(X, self.nonfinite, bounds, feature_map)
         signed = self._signed_bounds(X)
         source = as_source(
             X if signed is None else signed.apply(X),
@@ -456,7 +456,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
                 ensure_all_finite=self.nonfinite == "raise" and not texts,
             )
         bounds = self._bounds(X.shape[1])
-        X = without_gaps(X, self.nonfinite, bounds, filled_by(self.feature_map_, X.shape[1]))
+        X = whole_rows(X, self.nonfinite, bounds, self.feature_map_)
         source = as_source(
             X,
             np.zeros(X.shape[0]),

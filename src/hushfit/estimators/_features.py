@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Matrix, Vector
-from hushfit.data import FeatureBounds
+from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._missing import without_gaps
 from hushfit.features import (
     CLASSIFICATION,
     AdditiveFeatures,
@@ -177,13 +178,22 @@ def _bounded(feature_map: FeatureMap) -> FeatureMap:
     return feature_map
 
 
-def filled_by(feature_map: FeatureMap | None, n_features: int) -> list[int]:
-    """Columns whose missing values the map fills itself: of a map of the caller's, all of them."""
+def whole_rows(
+    X: Any,
+    nonfinite: str,
+    bounds: FeatureBounds | SignedBounds | None,
+    feature_map: FeatureMap | None,
+) -> Any:
+    """Rows under the rule for missing values. Columns that the additive map fills stay as they are,
+    and so do all rows of another map, which decides itself what a missing value means.
+    """
     if feature_map is None:
-        return []
-    if not isinstance(feature_map, AdditiveMap):
-        return list(range(n_features))
-    return [j for j, fill in enumerate(feature_map.fills) if fill is not None]
+        return without_gaps(X, nonfinite, bounds)
+    if isinstance(feature_map, AdditiveMap):
+        own = [j for j, fill in enumerate(feature_map.fills) if fill is not None]
+        return without_gaps(X, nonfinite, bounds, own)
+    refused = nonfinite == "raise" and not feature_map.reads_text
+    return without_gaps(X, nonfinite, bounds) if refused else X
 
 
 def refuse_shapes_of_several_classes(features: Any, n_classes: int) -> None:

@@ -27,11 +27,11 @@ from hushfit.errors import (
 from hushfit.estimators._features import (
     columns_of,
     feature_map_of,
-    filled_by,
     is_linear,
     reshaped,
     row_profile,
     shape_values,
+    whole_rows,
 )
 from hushfit.estimators._frames import as_frame, labels_of, unwrapped
 from hushfit.estimators._inference import Inference, Inferring, inference_of, require_feasible
@@ -43,7 +43,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
-from hushfit.estimators._missing import stated_rule, without_gaps
+from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
 from hushfit.features import REGRESSION, FeatureMap, InputColumn, RowProfile
@@ -273,7 +273,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         columns = self._columns(bounds, input_names(self))
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self._feature_map(n_units, columns)
-        X = without_gaps(X, self.nonfinite, bounds, filled_by(feature_map, X.shape[1]))
+        X = whole_rows(X, self.nonfinite, bounds, feature_map)
         scale = self._scale(y)
         bounded = settled.scaling is RecordScaling.BOUNDED
         source = as_source(
@@ -433,7 +433,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
                 ensure_all_finite=self.nonfinite == "raise",
             )
         made = self.feature_map_
-        X = without_gaps(X, self.nonfinite, self._fitted_bounds, filled_by(made, X.shape[1]))
+        X = whole_rows(X, self.nonfinite, self._fitted_bounds, made)
         margins, middle = self._margins(X)
         margins = np.where(np.isfinite(margins), margins, middle)
         return np.clip(self._mean(margins), self._fitted_scale.low, self._fitted_scale.high)
@@ -443,8 +443,8 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         bounds, middle = self._fitted_bounds, self.intercept_
         if self.feature_map_ is not None:
             # Rows that go through a map are bounded to [0, 1], not to [-1, 1].
-            assert not isinstance(bounds, SignedBounds)
-            return self._mapped_margins(X, bounds), middle
+            known = None if bounds is None else FeatureBounds(bounds.low, bounds.high)
+            return self._mapped_margins(X, known), middle
         if bounds is not None:
             X = clipped(X, bounds)
             middle = middle + float(self.coef_ @ bounds.origin)

@@ -415,7 +415,9 @@ def _regressor(kind: str, contents: dict[str, Any]) -> Any:
     fitted = _REGRESSORS[kind](**_settings(contents["settings"]))
     fitted.coef_ = _numbers(contents["coef"], "coef", 1, None)[0]
     fitted.intercept_ = float(_numbers([contents["intercept"]], "intercept", 1, 1)[0, 0])
-    _ranges(contents[_RANGE_FIELD], len(fitted.coef_)).restore(fitted)
+    made = _feature_map(contents)[0]
+    n_columns = len(fitted.coef_) if made is None else made.n_inputs
+    _ranges(contents[_RANGE_FIELD], n_columns).restore(fitted)
     return fitted
 
 

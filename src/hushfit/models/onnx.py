@@ -83,11 +83,6 @@ def _metadata(model: Model) -> dict[str, str]:
 
 def _predictions(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
     """Clipped columns, a product, for counts the exponential, and the range of the target."""
-    if fitted.feature_map_ is not None:
-        raise InvalidArgument(
-            "an additive model of numbers has no form in ONNX yet. Fit it with features='linear', "
-            "or predict from Python."
-        )
     ranges, nodes, record = PredictionRanges.of(fitted), [], "X"
     low, high = ranges.target
     constants: dict[str, Any] = {
@@ -103,6 +98,16 @@ def _predictions(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
             helper.make_node("Min", ["raised", "high"], ["clipped"]),
         ]
         record = "clipped"
+        if fitted.feature_map_ is not None:
+            constants["width"] = (ranges.high - ranges.low)[None]
+            nodes += [
+                helper.make_node("Sub", ["clipped", "low"], ["shifted"]),
+                helper.make_node("Div", ["shifted", "width"], ["bounded"]),
+            ]
+            record = "bounded"
+    if fitted.feature_map_ is not None:
+        made, values = _mapped(fitted.feature_map_, record)
+        nodes, constants, record = nodes + made, constants | values, "mapped"
     nodes += [
         helper.make_node("MatMul", [record, "coef"], ["product"]),
         helper.make_node("Add", ["product", "intercept"], ["sum"]),
@@ -112,8 +117,8 @@ def _predictions(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
         nodes.append(helper.make_node("Exp", ["sum"], ["rate"]))
         mean = "rate"
     nodes += [
-        helper.make_node("Max", [mean, "lowest"], ["above"]),
-        helper.make_node("Min", ["above", "highest"], ["predictions"]),
+        helper.make_node("Max", [mean, "lowest"], ["no_lower"]),
+        helper.make_node("Min", ["no_lower", "highest"], ["predictions"]),
     ]
     return nodes, constants
 

@@ -363,9 +363,10 @@ def _shapes(model: Model) -> str:
     profile, scale = fitted.row_profile_, fitted.row_profile_.length or 1.0
     labels = _ranges(model)
     grids = []
-    for k in range(len(fitted.coef_)):
-        shapes = {j: fitted.shape_values(j, k)[1] / scale for j in numeric}
-        label = model.classes[1] if len(fitted.coef_) == 1 else model.classes[k]
+    labelled = model.classes[1:] if len(model.classes) == 2 else model.classes or [None]
+    for k, label in enumerate(labelled):
+        output = () if label is None else (k,)
+        shapes = {j: fitted.shape_values(j, *output)[1] / scale for j in numeric}
         figures = []
         for j in sorted(numeric, key=lambda j: -_spread(shapes[j], profile.masses.get(j))):
             found = profile.masses.get(j)
@@ -373,14 +374,16 @@ def _shapes(model: Model) -> str:
             drawn = shape_figure(model.feature_names[j], shapes[j].tolist(), seen, labels[j])
             title = escape(model.feature_names[j])
             figures.append(f"<figure><h4>{title}</h4>{drawn}</figure>")
-        grids.append(
-            f'<h3>Towards {escape(str(label))}</h3><div class="shapes">{"".join(figures)}</div>'
-        )
+        heading = "" if label is None else f"<h3>Towards {escape(str(label))}</h3>"
+        grids.append(f'{heading}<div class="shapes">{"".join(figures)}</div>')
     what = "log-odds" if hasattr(fitted, "predict_proba") else "margin"
+    if not model.predicts_classes:
+        counts = isinstance(fitted, PrivatePoissonRegressor)
+        what = "logarithm of the prediction" if counts else "prediction"
     how = (
         f"<p>What each number adds to the {what}, by its value: straight lines between knots. "
         "Each has its own scale and the mean zero over the rows; the strongest come first. "
-        f"{_length_note(profile)}</p>"
+        f"{_length_note(profile) if model.predicts_classes else ''}</p>"
     )
     note = (
         '<p class="note">Dashed: the released second moment shows no rows about these knots, '

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hushfit._typing import AnyArray
+from hushfit._typing import AnyArray, BoolVector
 from hushfit.torch._parts import Part, Totals
 
 # Largest number of records whose gradients are added in float32.
@@ -44,6 +44,16 @@ def keys_of(*arrays: AnyArray) -> AnyArray:
             block = slice(start, start + _BLOCK)
             keys[block] += bits[block].astype(np.uint64) @ factors
     return _mixed(keys)
+
+
+def finite_rows(array: AnyArray) -> BoolVector:
+    """Which records have finite entries only."""
+    flat = array.reshape(len(array), -1)
+    found = np.empty(len(flat), dtype=np.bool_)
+    for start in range(0, len(flat), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found[block] = np.isfinite(flat[block]).all(axis=1)
+    return found
 
 
 def _mixed(numbers: AnyArray) -> AnyArray:

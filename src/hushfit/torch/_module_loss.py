@@ -115,13 +115,15 @@ class ModuleLoss:
 
     def load(self, weights: Vector) -> None:
         """Set all weights; they are rounded to the type of the parameters."""
-        with torch.no_grad():
-            single = self.dtype == torch.float32
-            values = torch.from_numpy(np.array(weights, np.float32 if single else np.float64))
-            for parameter, part in zip(
-                self.trained.values(), values.split(self._sizes), strict=True
-            ):
-                parameter.copy_(part.view_as(parameter))
+        ends = np.cumsum(self._sizes)[:-1]
+        for parameter, part in zip(
+            self.trained.values(), np.split(np.asarray(weights), ends), strict=True
+        ):
+            values = part.reshape(parameter.shape)
+            if self.device.type == "cpu":  # in one pass over the memory
+                np.copyto(parameter.detach().numpy(), values, casting="same_kind")
+            else:
+                parameter.detach().copy_(torch.from_numpy(values.copy()))
 
     @property
     def _sizes(self) -> list[int]:

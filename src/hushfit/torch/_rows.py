@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hushfit._typing import AnyArray, IntVector, Vector
+from hushfit._typing import AnyArray, BoolVector, IntVector, Vector
 from hushfit.data import Block, DataSource, Persons, PublicRows
 from hushfit.data.rows import WHOLE
 from hushfit.errors import InvalidArgument
-from hushfit.torch._groups import group_ends, keys_of
+from hushfit.torch._groups import finite_rows, group_ends, keys_of
 from hushfit.torch._validation import RecordShape
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -30,6 +30,10 @@ class Records(Protocol):
     @property
     def keys(self) -> AnyArray | None:
         """A number for each record, from its contents alone; None if that would take too long."""
+
+    @property
+    def finite(self) -> BoolVector | None:
+        """Which records have finite values only; None if that would take too long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,10 @@ class ArrayRecords:
     def keys(self) -> AnyArray:
         return keys_of(self.X, self.y)
 
+    @cached_property
+    def finite(self) -> BoolVector:
+        return finite_rows(self.X) & finite_rows(self.y)
+
 
 @dataclass(frozen=True, eq=False)
 class DatasetRecords:
@@ -78,6 +86,7 @@ class DatasetRecords:
     y: Tensor
 
     keys: ClassVar[None] = None  # would need all records at once
+    finite: ClassVar[None] = None
 
     def __len__(self) -> int:
         return self.n_records
@@ -180,14 +189,17 @@ class NetworkRows:
         return np.flatnonzero(self.shares) if units is None else self.persons.rows_of(units)
 
     def groups_of(self, units: IntVector | None) -> tuple[IntVector, list[int]]:
-        """Records by their keys, and where the groups end that are added in float32."""
-        keys = self.records.keys
-        if keys is None or self.persons is not None:
+        """Records by their keys, and where the groups end that are added in float32. A record that
+        is not finite is left out, so that no group depends on it.
+        """
+        keys, finite = self.records.keys, self.records.finite
+        if keys is None or finite is None or self.persons is not None:
             raise InvalidArgument(
                 "Records without keys, or of persons, are added in float64 only. Give "
                 "precise_sums=True to Network.of."
             )
         rows = self.rows_of(units)
+        rows = rows[finite[rows]]
         rows = rows[np.argsort(keys[rows], kind="stable")]
         return rows, group_ends(keys[rows])
 

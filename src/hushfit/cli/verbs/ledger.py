@@ -89,6 +89,7 @@ def init(
 ) -> None:
     """Open the account of a data set in LEDGER, which is created if it does not exist."""
     from hushfit import Ledger
+    from hushfit.privacy import Relation, labels_only
     from hushfit.unit import AccountUnit
 
     protects = AccountUnit(unit, person_column, rows_per_person)
@@ -107,9 +108,11 @@ def init(
             }
         )
     else:
+        labels = labels_only(Relation.parse(adjacency))
+        protected = f"the labels of {protects}, NOT features" if labels else protects
         click.echo(
             f"Account {dataset!r}: epsilon={epsilon:g} at delta={delta:g} ({adjacency}), nothing "
-            f"spent. It protects {protects}. Rule: {account.rule}."
+            f"spent. It protects {protected}. Rule: {account.rule}."
         )
 
 

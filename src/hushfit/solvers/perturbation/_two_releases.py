@@ -36,9 +36,9 @@ from hushfit.solvers.perturbation._one_release import (
 
 _FIRST, _SECOND = "labels", "labels near the boundary"
 _POWERS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
-# The expected error of a fitted probability may grow by this share of itself for each share of rows
-# near the boundary, as only their answers can improve, and by this much.
-_MOST_GROWTH, _MOST_MORE = 4.0, 1.3e-3
+# The expected error of a fitted probability may grow by this multiple of itself times the squared
+# share of rows near the boundary, as only their answers can improve, and by this much.
+_MOST_GROWTH, _MOST_MORE = 10.5, 1.3e-3
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class TwoReleases:
         prior = default_prior(values, loss.label_diameter)
         errors = np.array([expected_error(values, one, noise, prior) for one in used])
         least, near = float(errors[0]), float(np.average(choices[:, -1], weights=rows.shares))
-        good = errors <= least + min(_MOST_GROWTH * near * least, _MOST_MORE)
+        good = errors <= least + min(_MOST_GROWTH * near**2 * least, _MOST_MORE)
         return choices[:, int(np.flatnonzero(good).max(initial=0))]
 
 
