@@ -223,11 +223,21 @@ def test_a_file_with_another_map_is_refused():
         parse_model(json.dumps(contents).encode())
 
 
-def test_a_pipeline_is_not_saved_and_the_way_out_is_said(tmp_path):
+def test_files_of_pipelines_hold_the_step(tmp_path):
     X, y = images(60)
-    fitted = pipeline(PublicFeatures(STRIPES, bounds=(0, 255))).fit(X, y)
-    with pytest.raises(InvalidArgument, match=r"features=\.\.\."):
+    texts, labels = notes(60)
+    steps = [
+        (PublicFeatures(STRIPES, bounds=(0, 255), max_row_norm=3.0), X, y),
+        (PublicFeatures(HashedText(size=32)), texts, labels),
+        (PublicFeatures("centred", bounds=(0, 255)), X, y),
+    ]
+    for step, rows, classes in steps:
+        fitted = pipeline(step).fit(rows, classes)
         save_model(fitted, tmp_path / "m.json")
+        again = load_model(tmp_path / "m.json").estimator
+        assert again.row_norm_ == fitted.row_norm_
+        assert np.array_equal(again.predict_proba(rows), fitted.predict_proba(rows))
+        assert np.array_equal(again[0].get_feature_names_out(), fitted[0].get_feature_names_out())
 
 
 def test_a_plain_pipeline_of_scikit_learn_takes_the_step():

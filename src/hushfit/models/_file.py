@@ -144,8 +144,7 @@ def described(model: Model) -> dict[str, Any]:
     if kind is None or not hasattr(fitted, "coef_"):
         raise InvalidArgument(
             f"{type(fitted).__name__} is not a fitted hushfit classifier or regressor. Fit one, "
-            "then save it. In place of a pipeline with PublicFeatures, save a model that has the "
-            "map itself: features=..., feature_bounds=...."
+            "then save it."
         )
     if fitted.inference:
         raise InvalidArgument(

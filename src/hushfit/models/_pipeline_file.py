@@ -14,12 +14,14 @@ import numpy as np
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import PrivateFeatureSelector
+from hushfit.features import stored_map
 from hushfit.models._file import OF_A_RUN, _digest, _plain, _provenance, described, model_from
 from hushfit.models._model import Model, Provenance
 from hushfit.preprocessing import (
     BoundedScaler,
     PrivatePipeline,
     PrivateQuantileScaler,
+    PublicFeatures,
     SchemaEncoder,
     Spread,
 )
@@ -86,6 +88,8 @@ _GUARANTEE = _Written(
     lambda value: None if value is None else value.to_dict(),
     lambda value: None if value is None else Guarantee.from_dict(value),
 )
+_COUNT = _typed(int)
+_MAP = _Written(lambda value: value.to_dict(), stored_map)
 _SCHEMA = _Written(lambda value: value.to_dict(), Schema.from_dict)
 _SPREADS = _Written(
     lambda value: [None if s is None else [s.edges.tolist(), s.below.tolist()] for s in value],
@@ -97,6 +101,11 @@ _STEPS: dict[str, tuple[Any, dict[str, _Written]]] = {
     "bounded-scaler": (
         BoundedScaler,
         {"low_": _ARRAY, "high_": _ARRAY, "row_norm_": _NUMBER, "_sparse": _MARK}
+        | {"_id_column": _TEXT},
+    ),
+    "public-features": (
+        PublicFeatures,
+        {"feature_map_": _MAP, "row_norm_": _NUMBER, "_n_features_out": _COUNT}
         | {"_id_column": _TEXT},
     ),
     "quantile-scaler": (
@@ -115,7 +124,7 @@ _STEPS: dict[str, tuple[Any, dict[str, _Written]]] = {
 }
 _MODEL = "model"
 # Settings that are objects; what a fit made of them is stored.
-_OBJECTS = {"schema": None, "discover": ()}
+_OBJECTS = {"schema": None, "discover": (), "features": None}
 
 
 def pipeline_json(model: PipelineModel) -> tuple[str, str]:
@@ -205,6 +214,8 @@ def _restored(step: dict[str, Any]) -> Any:
     part = cls(**settings)
     for name, how in learnt.items():
         setattr(part, name, how.read(step["state"][name]))
+    if isinstance(part, PublicFeatures):
+        part.set_params(features=part.feature_map_)
     part.n_features_in_ = int(step["n_features"])
     if step["features"] is not None:
         part.feature_names_in_ = np.array([str(name) for name in step["features"]], dtype=object)
