@@ -90,9 +90,10 @@ class Outer:
             totals[self.bias].add_(slopes.sum(0))
 
     def write_rounded(self, sums: Totals, weights: Tensor) -> None:
-        slopes = self.slopes * weights[:, None]
+        # One layout in memory, whatever the examples were taken from: products depend on it.
+        slopes = (self.slopes * weights[:, None]).contiguous()
         if self.weight is not None:
-            torch.mm(slopes.T, self.inputs, out=sums[self.weight])
+            torch.mm(slopes.T, self.inputs.contiguous(), out=sums[self.weight])
         if self.bias is not None:
             torch.sum(slopes, 0, out=sums[self.bias])
 
@@ -134,7 +135,8 @@ class Whole:
         total.addmv_(self.values.flatten(1).double().T, weights)
 
     def write_rounded(self, sums: Totals, weights: Tensor) -> None:
-        torch.mv(self.values.flatten(1).T, weights, out=sums[self.name].view(-1))
+        values = self.values.flatten(1).contiguous()
+        torch.mv(values.T, weights, out=sums[self.name].view(-1))
 
     def without(self, rows: Tensor) -> "Whole":
         return replace(self, values=_zeroed(self.values, rows))
