@@ -20,6 +20,7 @@ _WARNING = (
 _FOR_TABLES = {
     "model": "--model",
     "penalty": "--penalty",
+    "graph_path": "--graph",
     "alpha": "--alpha",
     "l1_ratio": "--l1-ratio",
     "threshold": "--threshold",
