@@ -65,6 +65,7 @@ _RESIDUALS = 5.0
 # Least number of units times mu; and the same for each square root of the number of weights.
 _LEAST_SIGNAL, _SIGNAL_PER_ROOT = 80.0, 35.0
 _COUNTS = 1.5
+_ROWS_PER_WEIGHT = 4
 # Signal per column and unit of noise, n mu / d, up to which the largest number of rounds pays.
 _NOISY = 50.0
 
@@ -225,14 +226,16 @@ def units_needed(budget: Budget, dimension: int, counts: bool = False) -> int:
     The level of the predictions has a noise of about 2 sqrt(d) / (n mu) standard deviations of the
     targets, d with the intercept. R2 falls to -0.1 where it is off by a third of one. Here this
     takes five deviations of the noise: the weights, and chance in the rows, add to it. With few
-    columns the spread of the targets and the last step need more.
+    columns the spread of the targets and the last step need more. Chance in the rows, which
+    shrinkage does not know of, takes a few rows for each weight, whatever the budget.
     """
     if not budget.is_private:
         return 1
     signal = max(_LEAST_SIGNAL, _SIGNAL_PER_ROOT * math.sqrt(dimension))
     if counts:  # most of them are far below the largest
         signal *= _COUNTS
-    return math.ceil(signal / gaussian_mu(budget.epsilon, budget.delta))
+    hidden = math.ceil(signal / gaussian_mu(budget.epsilon, budget.delta))
+    return max(hidden, _ROWS_PER_WEIGHT * dimension)
 
 
 def moment_plan(problem: Problem) -> Planned:
