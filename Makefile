@@ -6,7 +6,7 @@ HEART ?= $(wildcard ../shared/data/heart)
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo demo-federated test check bench slow audit mutants clean
+.PHONY: install demo demo-federated test check bench coverage slow audit mutants clean
 
 install: $(STAMP)
 
@@ -37,6 +37,10 @@ slow: install
 
 bench: install
 	$(BIN)/python -m benchmarks
+
+# Coverage of confidence intervals, over hours; a run that was stopped goes on where it was.
+coverage: install
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.coverage --write $(ARGS)
 
 # Attacks on every algorithm and checks of every query and sampler: under 20 minutes on 2 cores, false alarms at most 1e-3 in all.
 audit: install

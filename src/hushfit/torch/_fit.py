@@ -27,8 +27,9 @@ from hushfit.torch._rows import NetworkRows
 from hushfit.torch.solvers import NetworkSolver, State, network_solver_from, run_network
 
 ROW_INDEPENDENCE = (
-    "What is computed of an example is assumed not to depend on other examples, bit for bit; this "
-    "was tried out on random records before the charge."
+    "What is computed of an example is assumed not to depend on other examples, bit for bit, and "
+    "sums of the same numbers to have the same bits each time; both were tried out on random "
+    "records before the charge."
 )
 
 
