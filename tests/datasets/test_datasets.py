@@ -146,7 +146,7 @@ AGE = {"kind": "numeric", "low": 0, "high": 1}
 FAULTS = {
     "no public range": {"columns": {"age": {"kind": "numeric", "low": 0}}},
     "no public vocabulary": {"columns": {"sex": {"kind": "categorical"}}},
-    "kind='date'": {"columns": {"day": {"kind": "date"}}},
+    "kind='time'": {"columns": {"day": {"kind": "time"}}},
     "kind=None": {"columns": {"day": {}}},
     "unknown keys \\['hihg'\\]": {"columns": {"age": AGE | {"hihg": 2}}},
     "unknown keys \\['colums'\\]": {"colums": {}},

@@ -99,24 +99,24 @@ def stores_feature_means(self, X, y):
 
 
 def refuses_missing_values():
-    original = classifiers.as_source
+    original = classifiers.without_gaps
 
-    def as_source(X, y, **more):
+    def without_gaps(X, *rule):
         if not np.isfinite(np.asarray(X)).all():
             raise ValueError("Input contains NaN in row 7.")
-        return original(X, y, **more)
+        return original(X, *rule)
 
-    return swapped(classifiers, as_source=as_source)
+    return swapped(classifiers, without_gaps=without_gaps)
 
 
 def drops_missing_rows():
-    original = classifiers.as_source
-
-    def as_source(X, y, **more):
+    def validated_rows(estimator, X, y, **options):
+        X, y = original(estimator, X, y, **options)
         complete = np.isfinite(X).all(axis=1)
-        return original(np.ascontiguousarray(X[complete]), np.asarray(y)[complete], **more)
+        return np.ascontiguousarray(X[complete]), np.asarray(y)[complete]
 
-    return swapped(classifiers, as_source=as_source)
+    original = classifiers.validated_rows
+    return swapped(classifiers, validated_rows=validated_rows)
 
 
 def fills_with_the_mean():

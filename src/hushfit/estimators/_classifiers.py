@@ -166,7 +166,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             self._terms(budget),
             self.verbose,
         )
-        self._inference = self._inferred(fit, prepared) if self.inference else None
+        self.keep_inference(self._inferred(fit, prepared) if self.inference else None)
         return self.accept(fit.result, fit.guarantee, prepared, fit.transcript)
 
     def _solver(self) -> Any:

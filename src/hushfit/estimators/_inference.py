@@ -266,6 +266,12 @@ class Inferring:
             )
         return found
 
+    def keep_inference(self, found: Inference | None) -> None:
+        """Take over the inference of a fit, and nothing of an earlier one."""
+        vars(self).pop("_inference", None)
+        if found is not None:
+            self._inference = found
+
     @property
     def bse_(self) -> Vector:
         """Standard errors of the intercept and the coefficients."""

@@ -295,7 +295,8 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             _warn_of_little_data(problem, budget)
         terms = self._terms(budget, settled.scaling)
         fit = private_fit(source, problem, settled.solver, terms, self.verbose)
-        self._inference = self._inferred(fit, problem, bounds, scale) if self.inference else None
+        inferred = self._inferred(fit, problem, bounds, scale) if self.inference else None
+        self.keep_inference(inferred)
         units = bounds if feature_map is None else None  # weights of mapped columns stay in theirs
         coef, intercept = in_original_units(fit.result.w, problem, units)
         self.feature_map_ = feature_map

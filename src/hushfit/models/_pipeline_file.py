@@ -79,6 +79,7 @@ def _typed(*kinds: type) -> _Written:
 
 _ARRAY = _Written(lambda value: np.asarray(value).tolist(), _numbers)
 _PLACES = _Written(lambda value: value.tolist(), lambda value: _numbers(value).astype(np.int64))
+_LISTED = _Written(list, lambda value: _numbers(value).astype(np.int64).tolist())
 _MARKS = _Written(lambda value: value.tolist(), lambda value: _numbers(value).astype(bool))
 _NUMBER = _Written(float, float)
 _MARK = _typed(bool)
@@ -101,7 +102,7 @@ _STEPS: dict[str, tuple[Any, dict[str, _Written]]] = {
     "bounded-scaler": (
         BoundedScaler,
         {"low_": _ARRAY, "high_": _ARRAY, "row_norm_": _NUMBER, "_sparse": _MARK}
-        | {"_id_column": _TEXT},
+        | {"_flagged": _LISTED, "_id_column": _TEXT},
     ),
     "public-features": (
         PublicFeatures,
@@ -111,6 +112,7 @@ _STEPS: dict[str, tuple[Any, dict[str, _Written]]] = {
     "quantile-scaler": (
         PrivateQuantileScaler,
         {"low_": _ARRAY, "high_": _ARRAY, "row_norm_": _NUMBER, "_sparse": _MARK}
+        | {"_flagged": _LISTED}
         | {"seen_": _MARKS, "_median": _ARRAY, "spreads_": _SPREADS, "privacy_": _GUARANTEE},
     ),
     "schema-encoder": (

@@ -23,7 +23,8 @@ SCHEMES = ("duckdb", "postgresql", "postgres")
 
 def is_address(path: str) -> bool:
     """Whether a path is the address of a database."""
-    return path.partition("://")[0] in SCHEMES and "://" in path
+    scheme, found, _ = str(path).partition("://")
+    return bool(found) and scheme in SCHEMES
 
 
 @dataclass(frozen=True)

@@ -203,6 +203,20 @@ class CodedBlock:
     def moment_sums(self, factors: Vector, grids: Vector) -> Matrix:
         return self._fetched().moment_sums(factors, grids)
 
+    def score_sums(
+        self,
+        w: Vector,
+        A: Matrix,
+        code: int,
+        parameter: float,
+        factors: tuple[float, float],
+        grid: float,
+    ) -> Vector:
+        return self._fetched().score_sums(w, A, code, parameter, factors, grid)
+
+    def row_scores(self, w: Vector, A: Matrix, code: int, parameter: float) -> Matrix:
+        return self._fetched().row_scores(w, A, code, parameter)
+
     def margins(self, w: Vector) -> Vector:
         return self._fetched().margins(w)
 
