@@ -170,7 +170,12 @@ def test_a_fit_from_a_file_is_that_of_the_library(targets):
     bounds = np.array([(18.0, 100.0), (0.0, 1.0), (0.0, 1.0), (0.0, 1.0)])
     with pytest.warns(InsecureNoiseWarning):
         other = PrivateLinearRegression(
-            4, 1e-5, target_bounds=(0, 20), feature_bounds=bounds, random_state=1
+            4,
+            1e-5,
+            target_bounds=(0, 20),
+            feature_bounds=bounds,
+            random_state=1,
+            nonfinite="zero",
         ).fit(np.where(kept[:, None], X, np.nan), y)
     assert np.allclose(other.coef_ * [82, 1, 1, 1], model.estimator.coef_, atol=1e-2)
 

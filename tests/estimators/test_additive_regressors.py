@@ -82,9 +82,10 @@ def test_masses_of_knots_are_those_of_the_rows():
     assert fitted.row_profile_.length is None
 
 
+@pytest.mark.usefixtures("quiet_fits")
 def test_few_rows_give_the_linear_model():
     """With one interval the map is that of the ranges, and answers are the same."""
-    X, y = people(700)
+    X, y = people(600)
     bounds = ([20.0, 0.0, -1.0], [70.0, 1000.0, 1.0])
     given = {"epsilon": 0.5, "feature_bounds": bounds}
     linear, additive = (model(f, **given).fit(X, y) for f in ("linear", "additive"))

@@ -99,14 +99,15 @@ def stores_feature_means(self, X, y):
 
 
 def refuses_missing_values():
-    original = classifiers.without_gaps
+    original = classifiers.validated_rows
 
-    def without_gaps(X, *rule):
-        if not np.isfinite(np.asarray(X)).all():
+    def validated_rows(estimator, X, y, **options):
+        X, y = original(estimator, X, y, **options)
+        if not np.isfinite(X).all():
             raise ValueError("Input contains NaN in row 7.")
-        return original(X, *rule)
+        return X, y
 
-    return swapped(classifiers, without_gaps=without_gaps)
+    return swapped(classifiers, validated_rows=validated_rows)
 
 
 def drops_missing_rows():

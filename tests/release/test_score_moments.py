@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.special import expit
 from scipy.stats import poisson
 
@@ -182,3 +183,43 @@ def test_what_the_proof_does_not_cover_is_refused():
     source = as_source(np.zeros((50, 2)), np.ones(50), scaling=RecordScaling.BOUNDED)
     with pytest.raises(InvalidArgument, match="over all rows"):
         query(source, np.arange(3))
+
+
+def test_labels_of_any_size_are_classes_and_rows_of_another_width_are_refused():
+    problem, family = problem_of(Logistic(), 3, 1), score_family(Logistic())
+    query = ScoreMoments(problem, np.zeros(2), np.eye(2), family)
+    X = np.array([[0.5], [-0.2], [0.0]])
+
+    def answer(labels):
+        return query(as_source(X, labels, scaling=RecordScaling.BOUNDED), None)
+
+    np.testing.assert_array_equal(
+        answer(np.array([1e6, -3.0, 0.0])), answer(np.array([1.0, -1.0, -1.0]))
+    )
+    wide = as_source(np.zeros((3, 2)), np.ones(3), scaling=RecordScaling.BOUNDED)
+    with pytest.raises(InvalidArgument, match="2 columns, the problem 1"):
+        query(wide, None)
+
+
+@pytest.mark.parametrize("width", [5, 33, 64])
+def test_margins_that_cancel_give_one_residual_in_every_loop_and_layout(width):
+    """A second loop for persons, and rows in other layouts, must not see another residual."""
+    rng, n = np.random.default_rng(width), 200
+    X = rng.uniform(-1, 1, (n, width))
+    w = np.append(1e30 * rng.normal(size=width), 0.0)
+    w[-2] = -(X[:, :-1] @ w[:-2]).mean() / X[:, -1].mean()
+    unit = PrivacyUnit.person("mean", 2)
+    problem = problem_of(Logistic(), n, width, unit)
+    query = ScoreMoments(problem, w, np.eye(width + 1), score_family(Logistic()))
+    y, persons = rng.choice([-1.0, 1.0], n), Persons(np.arange(n), n, unit)
+    answers = []
+    for rows in (X, sparse.csr_array(X)):
+        source = as_source(
+            rows, y, scaled_labels=True, scaling=RecordScaling.BOUNDED, persons=persons
+        )
+        moments = query.moments(query(source, None), multiplier=0.0)
+        # Every person has one row, so the trace of the covariances is that of squared scores.
+        answers.append(moments)
+    first, second = answers
+    for one, other in zip(first[:3], second[:3], strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -15,7 +15,7 @@ import numpy as np
 
 from hushfit.kernels._compile import compiled
 from hushfit.kernels.codes import LOGISTIC, POISSON, SQUARED, UNKNOWN
-from hushfit.kernels.gradient import ROUNDER, _dot, _dot_sparse, _own, _slope
+from hushfit.kernels.gradient import ROUNDER, _own, _slope
 
 _STRICT = {"nogil": True, "error_model": "numpy"}
 
@@ -42,7 +42,7 @@ def clipped_count_mean(most, rate):
 def _residual(code, parameter, margin, y):
     """Residual and curvature of a record, both in units of the largest residual."""
     if code == LOGISTIC:
-        r = _slope(code, parameter, margin, y)
+        r = _slope(code, parameter, margin, 1.0 if y > 0.0 else -1.0)
         return r, abs(r) * (1.0 - abs(r))
     if code == SQUARED:
         return min(1.0, max(-1.0, (margin - y) / parameter)), 1.0
@@ -52,6 +52,24 @@ def _residual(code, parameter, margin, y):
         )
         return mean - min(1.0, max(0.0, y / parameter)), curvature
     raise NotImplementedError(UNKNOWN)
+
+
+@compiled(**_STRICT)
+def _margin(X, i, unit, w):
+    """Margin of a row, in one order: all loops must compute the same residual of it."""
+    total = unit * w[X.shape[1]]
+    for j in range(X.shape[1]):
+        total += np.float64(X[i, j]) * w[j]
+    return total
+
+
+@compiled(**_STRICT)
+def _margin_sparse(data, indices, start, stop, unit, w):
+    """As ``_margin`` for a row in compressed sparse form."""
+    total = unit * w[w.shape[0] - 1]
+    for p in range(start, stop):
+        total += np.float64(data[p]) * w[np.uint64(indices[p])]
+    return total
 
 
 @compiled(**_STRICT)
@@ -117,7 +135,7 @@ def scores_dense(X, y, scale, shares, unit, w, A, code, parameter, b, e, grid, t
         if scale[i] == 0.0 or not math.isfinite(y[i]):
             continue
         _image(X, i, unit, A, t)
-        margin = _dot(X, i, w) + unit * w[X.shape[1]]
+        margin = _margin(X, i, unit, w)
         r, c = _residual(code, parameter, margin, y[i])
         _add_record(t, r, c, _own(shares, i), b, e, total)
     total -= ROUNDER * grid
@@ -135,7 +153,7 @@ def scores_csr(
             continue
         start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         _image_sparse(data, indices, start, stop, unit, A, t)
-        margin = _dot_sparse(data, indices, start, stop, w) + unit * w[w.shape[0] - 1]
+        margin = _margin_sparse(data, indices, start, stop, unit, w)
         r, c = _residual(code, parameter, margin, y[i])
         _add_record(t, r, c, _own(shares, i), b, e, total)
     total -= ROUNDER * grid
@@ -149,7 +167,7 @@ def row_scores_dense(X, y, scale, shares, unit, w, A, code, parameter, scores):
         if scale[i] == 0.0 or not math.isfinite(y[i]):
             continue
         _image(X, i, unit, A, scores[i])
-        margin = _dot(X, i, w) + unit * w[X.shape[1]]
+        margin = _margin(X, i, unit, w)
         r, _ = _residual(code, parameter, margin, y[i])
         scores[i] *= _own(shares, i) * (_weight(scores[i]) * r)
 
@@ -163,7 +181,7 @@ def row_scores_csr(data, indices, indptr, y, scale, shares, unit, w, A, code, pa
             continue
         start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         _image_sparse(data, indices, start, stop, unit, A, scores[i])
-        margin = _dot_sparse(data, indices, start, stop, w) + unit * w[w.shape[0] - 1]
+        margin = _margin_sparse(data, indices, start, stop, unit, w)
         r, _ = _residual(code, parameter, margin, y[i])
         scores[i] *= _own(shares, i) * (_weight(scores[i]) * r)
 

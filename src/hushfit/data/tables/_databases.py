@@ -23,7 +23,7 @@ SCHEMES = ("duckdb", "postgresql", "postgres")
 
 def is_address(path: str) -> bool:
     """Whether a path is the address of a database."""
-    scheme, found, _ = str(path).partition("://")
+    scheme, found, _ = path.partition("://")
     return bool(found) and scheme in SCHEMES
 
 

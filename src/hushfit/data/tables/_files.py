@@ -176,7 +176,7 @@ def find_paths(patterns: Sequence[str]) -> list[str]:
     -------
     list of str
     """
-    paths = [path for pattern in patterns for path in _expanded(pattern)]
+    paths = [path for pattern in patterns for path in _expanded(str(pattern))]
     _refuse_the_same_file_twice(paths)
     return paths
 

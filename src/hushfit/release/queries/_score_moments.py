@@ -126,6 +126,11 @@ class ScoreMoments:
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
+        if source.n_features != self.problem.n_features:
+            raise InvalidArgument(
+                f"The rows have {source.n_features} columns, the problem "
+                f"{self.problem.n_features}. Give rows of the problem."
+            )
         family = self.family
         # Kernels expect the intercept's entry, and are compiled for writable arrays.
         missing = 0 if self.problem.fit_intercept else 1
