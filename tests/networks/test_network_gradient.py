@@ -12,7 +12,8 @@ from torch import nn
 from hushfit.data import persons_of
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import RECORD_RELATIONS, Relation
-from hushfit.torch import Network, NetworkGradient, RecordShape
+from hushfit.torch import Network, NetworkGradient, NetworkLossDrop, RecordShape
+from hushfit.torch._arithmetic import one_thread
 from hushfit.torch._groups import GROUP_ROWS, group_ends
 from hushfit.torch._parts import Outer
 from hushfit.unit import PrivacyUnit
@@ -282,3 +283,65 @@ def test_float64_modules_and_frozen_parameters_work():
     assert net.size == 4 + 4 * CLASSES + CLASSES
     found = NetworkGradient(net, net.start, 1e6)(source(net, X, y), None)
     np.testing.assert_allclose(found, one_at_a_time(net, X, y).sum(0), atol=1e-4)
+
+
+class _Watched(nn.Module):
+    """Remembers on how many threads it was computed."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.threads = nn.Linear(*FLAT, CLASSES), set()
+
+    def forward(self, x):
+        self.threads.add(torch.get_num_threads())
+        return self.layer(x)
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def of_classes(module, shape, physical_batch):
+    record = RecordShape(shape, classes=CLASSES)
+    loss = nn.CrossEntropyLoss()
+    return Network.of(module, loss, record, 40, "add-remove", physical_batch=physical_batch)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_examples_are_computed_on_one_thread_and_the_setting_is_restored():
+    """Several threads round what is left over at the end of their shares in another way."""
+    net = of_classes(_Watched(), FLAT, ROWS)
+    rows = source(net, *records(net, ROWS))
+    NetworkGradient(net, net.start, 1.0)(rows, None)
+    NetworkLossDrop(net, net.start, net.start, np.array([0.1]), 1.0)(rows, None)
+    assert net.model.module.threads == {1}
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.usefixtures("three_threads")
+@pytest.mark.parametrize("layer", [nn.Sigmoid, nn.SiLU, nn.ELU])
+def test_a_smooth_layer_gives_one_record_the_same_bits_in_every_place(layer):
+    """At a width at which three threads leave something over: 260 units, 256 examples."""
+    net = of_classes(nn.Sequential(nn.Linear(8, 260), layer(), nn.Linear(260, CLASSES)), (8,), 256)
+    x = torch.randn((20, 8), generator=torch.Generator().manual_seed(0))
+    for record in x:
+        with one_thread():
+            pieces = net.engine.parts(record.repeat(256, 1), torch.zeros(256, dtype=torch.int64))
+            for values in (v for _, parts in pieces for part in parts for v in part.tensors()):
+                assert torch.equal(values, values[:1].expand_as(values))
+
+
+def test_products_with_fewer_digits_are_added_up_in_float64():
+    net = network("mlp")
+    rows = source(net, *records(net, ROWS))
+    precise = NetworkGradient(replace(net, precise_sums=True), net.start, 1.0)(rows, None)
+    assert not np.array_equal(NetworkGradient(net, net.start, 1.0)(rows, None), precise)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert np.array_equal(NetworkGradient(net, net.start, 1.0)(rows, None), precise)
+    finally:
+        torch.set_float32_matmul_precision("highest")

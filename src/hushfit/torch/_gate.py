@@ -18,6 +18,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
+from hushfit.torch._arithmetic import one_thread
 from hushfit.torch._gradient import UNIT_ROUNDOFF, NetworkGradient, summation_error
 from hushfit.torch._network import Network
 from hushfit.torch._rows import NetworkRows, network_rows
@@ -71,11 +72,12 @@ class NetworkLossDrop:
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         rows = network_rows(source)
-        before = self._losses(rows, units, self.w)
-        totals = []
-        for step in self.step_sizes.tolist():
-            after = self._losses(rows, units, self.w - step * self.direction)
-            totals.append(sum(self._drop(*pair) for pair in zip(before, after, strict=True)))
+        with one_thread():
+            before = self._losses(rows, units, self.w)
+            totals = []
+            for step in self.step_sizes.tolist():
+                after = self._losses(rows, units, self.w - step * self.direction)
+                totals.append(sum(self._drop(*pair) for pair in zip(before, after, strict=True)))
         return np.asarray(totals, dtype=np.float64)
 
     def _losses(

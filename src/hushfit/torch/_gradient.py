@@ -12,6 +12,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
+from hushfit.torch._arithmetic import full_precision, one_thread
 from hushfit.torch._groups import GROUP_ROWS, Weighted, regrouped
 from hushfit.torch._network import Network
 from hushfit.torch._parts import LONGEST, Part
@@ -88,11 +89,13 @@ class NetworkGradient:
         rows, model = network_rows(source), self.problem.model
         model.load(self.w)
         total = torch.zeros(self.size, dtype=torch.float64, device=model.device)
-        if self.problem.precise_sums:
-            for chunk in self._weighted(rows, rows.rows_of(units)):
-                chunk.add_to(model.views(total))
-        else:
-            self._add_groups(rows, units, total)
+        with one_thread():
+            # Settings of torch may change between two steps; sums in float64 need none of them.
+            if self.problem.precise_sums or not full_precision(model.device):
+                for chunk in self._weighted(rows, rows.rows_of(units)):
+                    chunk.add_to(model.views(total))
+            else:
+                self._add_groups(rows, units, total)
         return np.asarray(total.cpu().numpy())
 
     def _add_groups(self, rows: NetworkRows, units: IntVector | None, total: Tensor) -> None:
@@ -119,7 +122,8 @@ class NetworkGradient:
 
     def _clipped(self, parts: list[Part], shares: Tensor) -> Weighted:
         """Gradients with their weights; those that are huge or not finite are zero."""
-        squares = torch.stack([part.squared_norms() for part in parts]).sum(0)
+        first, *others = (part.squared_norms() for part in parts)
+        squares = sum(others, start=first)  # one by one: a sum over parts may depend on the place
         lost = ~(squares < LONGEST**2)
         if bool(lost.any()):
             parts = [part.without(lost) for part in parts]

@@ -17,11 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from hushfit.errors import HushfitError, InvalidArgument
+from hushfit.torch._arithmetic import full_precision, one_thread
 from hushfit.torch._engines import BookKeeping, Engine, NotBookKept, WrittenOut
 from hushfit.torch._groups import Weighted, regrouped
 from hushfit.torch._module_loss import ModuleLoss
 
 _SEED = 20_261_117  # public: the same records for everybody
+# Records that are tried in all places of a batch at once.
+_REPEATED = 16
 _COMPARED = 4
 _AGREEMENT = 1e-8
 _HUGE = 1e30
@@ -127,7 +130,7 @@ def engine_for(model: ModuleLoss, shape: RecordShape, rows: int) -> Engine:
     Engine
     """
     refuse_known_layers(model.module)
-    with _failures_told(model):
+    with one_thread(), _failures_told(model):
         x, y = random_records(model, shape, rows)
         _check_outputs(model, x, y)
         try:
@@ -168,6 +171,11 @@ def sums_repeat(engine: Engine, shape: RecordShape, rows: int) -> bool:
     """Whether sums in float32 over some examples have the same bits wherever these stand, also if
     they come from two batches.
     """
+    with one_thread():
+        return full_precision(engine.model.device) and _sums_repeat(engine, shape, rows)
+
+
+def _sums_repeat(engine: Engine, shape: RecordShape, rows: int) -> bool:
     x, y = random_records(engine.model, shape, rows)
     moved = x.roll(_MOVED, 0), y.roll(_MOVED, 0)
     for count in {rows // 2, rows - _MOVED}:
@@ -292,6 +300,11 @@ def _check_rows_apart(compute: _Compute, x: Tensor, y: Tensor, what: str) -> Non
     order = torch.randperm(rows, generator=draw).to(x.device)
     if not _same([one[order] for one in expected], compute(x[order], y[order])):
         raise DependsOnPlace(_mixed(what, "its place in the batch"))
+    for i in order[:_REPEATED].tolist():
+        # One record in every place: values that differ in few places only are found so.
+        found = compute(x[i : i + 1].expand_as(x).contiguous(), y[i : i + 1].expand_as(y))
+        if any(not torch.equal(one, one[:1].expand_as(one)) for one in map(_known, found)):
+            raise DependsOnPlace(_mixed(what, "its place in the batch"))
     others = torch.zeros(rows, dtype=torch.bool)
     others[torch.randperm(rows, generator=draw)[: rows // 2]] = True
     others = others.to(x.device)
@@ -302,9 +315,14 @@ def _check_rows_apart(compute: _Compute, x: Tensor, y: Tensor, what: str) -> Non
             raise InvalidArgument(_mixed(what, "the other examples of its batch"))
 
 
+def _known(values: Tensor) -> Tensor:
+    return values.nan_to_num() if values.is_floating_point() else values
+
+
 def refuse_if_examples_mix(outputs: Callable[[Tensor], Tensor], x: Tensor) -> None:
     """Refuse features of an example that depend on other examples, on its place or on chance."""
-    _check_rows_apart(lambda x, _: [outputs(x)], x, torch.zeros(len(x)), "features")
+    with one_thread():
+        _check_rows_apart(lambda x, _: [outputs(x)], x, torch.zeros(len(x)), "features")
 
 
 def _exchanged(x: Tensor, others: Tensor) -> Iterator[Tensor]:
