@@ -583,10 +583,20 @@ def test_the_optimum_of_penalised_weights_is_reached(make, budgets, loss, penalt
     assert abs(gap_within(budgets, make, loss, penalty)) <= TOLERANCE
 
 
+def _tied():
+    """Every loss with every penalty and constraint; daily each pair of loss and penalty has one
+    constraint, in turn.
+    """
+    for i, loss in enumerate(LOSSES):
+        for j, penalty in enumerate(PENALTIES):
+            for k, tie in enumerate(TIES):
+                daily = (i + j) % len(TIES) == k
+                marks = () if daily else pytest.mark.slow
+                yield pytest.param(loss, penalty, tie, id=f"{loss}-{penalty}-{tie}", marks=marks)
+
+
 @pytest.mark.parametrize(("make", "budgets"), TIED.values(), ids=TIED)
-@pytest.mark.parametrize("tie", TIES)
-@over_penalties
-@over_losses
+@pytest.mark.parametrize(("loss", "penalty", "tie"), list(_tied()))
 def test_the_optimum_under_every_constraint_is_reached(make, budgets, loss, penalty, tie):
     assert abs(gap_within(budgets, make, loss, penalty, tie)) <= TOLERANCE
 

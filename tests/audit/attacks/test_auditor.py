@@ -111,7 +111,9 @@ def test_ranking_solvers_protect_lists_labels_and_persons():
     }
 
 
-@pytest.mark.parametrize("name", ["one-release-ranking", "whitened-lists"])
+@pytest.mark.parametrize(
+    "name", ["one-release-ranking", pytest.param("whitened-lists", marks=pytest.mark.slow)]
+)
 def test_half_the_noise_on_lists_is_seen(half_the_noise, name):
     relation = TARGETS[name].relations[0]
     assert audit_solver(name, relation, trials=600).verdict is Verdict.VIOLATED
