@@ -1,4 +1,4 @@
-"""Read-only arrays: values computed from one stay valid."""
+"""Read-only arrays, whose values stay valid, and symmetric matrices."""
 
 from typing import Any, TypeVar
 
@@ -19,3 +19,10 @@ def keep_read_only(instance: Any, *names: str) -> None:
     """Replace array fields of a frozen instance by read-only copies."""
     for name in names:
         object.__setattr__(instance, name, read_only(getattr(instance, name)))
+
+
+def symmetric(triangle: NDArray[np.float64], d: int) -> NDArray[np.float64]:
+    """The symmetric matrix of an upper triangle, row by row."""
+    M = np.zeros((d, d))
+    M[np.triu_indices(d)] = triangle
+    return M + np.triu(M, 1).T

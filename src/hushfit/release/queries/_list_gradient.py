@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushfit._arrays import read_only
+from hushfit._arrays import read_only, symmetric
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import DataSource
 from hushfit.data.lists import ListBlock
@@ -173,9 +173,7 @@ class ListSecondMoment:
     def matrix(self, answer: Vector) -> Matrix:
         """The symmetric matrix of a released answer."""
         d = self.problem.n_features
-        M = np.zeros((d, d))
-        M[np.triu_indices(d)] = answer
-        return M + np.triu(M, 1).T
+        return symmetric(answer, d)
 
     def radius(self) -> float:
         # Off-diagonal entries count twice in the norm, and so does their rounding.

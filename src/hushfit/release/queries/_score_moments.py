@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from hushfit._arrays import keep_read_only, read_only
+from hushfit._arrays import keep_read_only, read_only, symmetric
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import (
     PERSON_BLOCK_ROWS,
@@ -158,8 +158,8 @@ class ScoreMoments:
         deviation = multiplier * self.sensitivity(self.problem.relation)
         return Moments(
             answer[:d],
-            _symmetric(first, d) / b,
-            _symmetric(second, d) / e,
+            symmetric(first, d) / b,
+            symmetric(second, d) / e,
             deviation,
             deviation / b,
             deviation / e,
@@ -205,9 +205,3 @@ class PersonScores:
         total = np.zeros(kernels.size(vectors.shape[1]))
         kernels.outer_products(vectors, factor, grid, total)
         return total
-
-
-def _symmetric(triangle: Vector, d: int) -> Matrix:
-    M = np.zeros((d, d))
-    M[np.triu_indices(d)] = triangle
-    return M + np.triu(M, 1).T

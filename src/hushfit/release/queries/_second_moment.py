@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushfit._arrays import read_only
+from hushfit._arrays import read_only, symmetric
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
@@ -72,9 +72,7 @@ class SecondMoment:
     def matrix(self, answer: Vector) -> Matrix:
         """The symmetric matrix of a released answer."""
         d = self.problem.dimension
-        M = np.zeros((d, d))
-        M[np.triu_indices(d)] = answer
-        return M + np.triu(M, 1).T
+        return symmetric(answer, d)
 
     @property
     def rounding(self) -> float:

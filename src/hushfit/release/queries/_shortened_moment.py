@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushfit._arrays import read_only
+from hushfit._arrays import read_only, symmetric
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import BoundedBlock, DataSource, RecordScaling, bounded_blocks
 from hushfit.errors import InvalidArgument
@@ -91,9 +91,7 @@ class ShortenedMoment:
     def matrix(self, answer: Vector) -> Matrix:
         """The symmetric matrix of a released answer."""
         d = self.problem.dimension
-        M = np.zeros((d, d))
-        M[np.triu_indices(d)] = answer
-        return M + np.triu(M, 1).T
+        return symmetric(answer, d)
 
     @property
     def rounding(self) -> float:
