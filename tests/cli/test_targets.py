@@ -184,7 +184,17 @@ WRONG = {
     "a Poisson model of numbers": ("days", ("--model", "poisson"), "kind = 'count'"),
     "classes of numbers": ("days", ("--model", "logistic"), "kind = 'categorical'"),
     "numbers of classes": ("ill", ("--model", "lasso"), "kind = 'numeric'"),
-    "a penalty by its name": ("days", ("--penalty", "l1"), "--model lasso"),
+    "a penalty of another model": (
+        "days",
+        ("--model", "ridge", "--penalty", "l1"),
+        "--model lasso",
+    ),
+    "a penalty of classes": ("days", ("--penalty", "scad"), "Leave it out"),
+    "a constraint of classes": (
+        "days",
+        ("--penalty", "l1", "--constraint", "chain"),
+        "Leave it out",
+    ),
     "a weight without a penalty": ("days", ("--alpha", "0.1"), "--model ridge"),
     "a weight that is no number": ("days", ("--model", "ridge", "--alpha", "x"), "auto"),
     "a chosen weight of classes": ("ill", ("--alpha", "auto"), "not a number"),

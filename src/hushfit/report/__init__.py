@@ -28,12 +28,14 @@ RankingForecast  Noise of a ranking fit for a budget
 warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
 model_card       Write a card about a model, in Markdown
+network_card     Write a card about a network
+ranking_card     Write a card about a ranking model
 network_page     Write a page about a network
 ranking_page     Write a page about a ranking model
 report_page      Write a page about a model
 """
 
-from hushfit.report._card import model_card
+from hushfit.report._card import model_card, network_card, ranking_card
 from hushfit.report._class_scores import CalibrationCell, ClassScore, Confusion, Evaluation
 from hushfit.report._evaluate import (
     HeldOut,
@@ -80,11 +82,13 @@ __all__ = [
     "forecast",
     "held_out",
     "model_card",
+    "network_card",
     "network_page",
     "number_forecast",
     "plan_figure",
     "points_dict",
     "private_scores",
+    "ranking_card",
     "ranking_forecast",
     "ranking_page",
     "report_page",

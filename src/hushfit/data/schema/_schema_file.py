@@ -128,8 +128,9 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
     lines = [*_comment(notes.get("")), *(["", *note] if note else []), *unit, *features]
     lines += _pairs(persons)
     lines += _mark(UNIT, file)
-    if "file" in described:
-        lines += ["", "[file]", *_pairs(described["file"])]
+    for table in ("file", "penalty"):
+        if table in described:
+            lines += ["", f"[{table}]", *_pairs(described[table])]
     if schema.target is not None:
         lines += [
             "",
@@ -202,6 +203,8 @@ def _pairs(settings: dict[str, Any]) -> list[str]:
 
 def _value(value: Any) -> str:
     """TOML for the few types a schema has; JSON strings are TOML strings, except for one escape."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_value(k)} = {_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, str):
