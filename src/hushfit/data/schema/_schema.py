@@ -8,7 +8,7 @@ the table.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -779,12 +779,9 @@ def _category(value: Any) -> str:
 
 def _settings(column: Column | Target) -> dict[str, Any]:
     """A column as plain values, without its name and its defaults."""
+    values = {f.name: getattr(column, f.name) for f in fields(column) if f.name != "name"}
     defaults = {f.name: f.default for f in fields(column)}
-    given = {
-        k: v
-        for k, v in asdict(column).items()
-        if k != "name" and (defaults[k] is MISSING or v != defaults[k])
-    }
+    given = {k: v for k, v in values.items() if defaults[k] is MISSING or v != defaults[k]}
     return {
         "kind": column.kind,
         **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},
