@@ -286,7 +286,12 @@ def test_noise_of_scores_is_asked_for_completely(targets):
     fitted(targets, "ill")
     assert targets("evaluate", "ill.json", "test.csv", "--private").code == 2
     assert targets("evaluate", "ill.json", "test.csv", "--epsilon", 1).code == 2
-    assert private(targets, "ill", "--by", "sex").code == 2
+    refused = private(targets, "ill", "--by", "age")
+    assert refused.code == 2
+    assert "'sex'" in refused.err
+    groups = private(targets, "ill", "--by", "sex").json["by"]
+    assert [*groups][-1] == "<other>"
+    assert any(group["accuracy"] is not None for group in groups.values())
 
 
 def test_plan_states_the_noise_of_regression(hushfit):

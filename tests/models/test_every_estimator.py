@@ -65,7 +65,7 @@ FITTED = {
     "elastic net": fit(PrivateElasticNet(alpha=0.01, l1_ratio=0.9, **RUN, **TARGET)),
     "huber": fit(PrivateHuberRegressor(threshold=1.5, **RUN, **TARGET)),
     "poisson": fit(PrivatePoissonRegressor(12, **RUN, **BOUNDS), y=COUNTS),
-    "a named solver": fit(PrivateRidge(solver="dp-sgd", **RUN, target_bounds=(0.0, 15.0))),
+    "a named solver": fit(PrivateRidge(solver="dp-sgd", **RUN, **TARGET)),
     "logistic": fit(PrivateLogisticRegression(**RUN, **CLASSES), y=LABELS),
     "vectors": fit(PrivateLinearSVC(**RUN, **CLASSES), y=LABELS),
     "ranker": fit(
