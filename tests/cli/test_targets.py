@@ -288,7 +288,7 @@ def test_noise_of_scores_is_asked_for_completely(targets):
     assert targets("evaluate", "ill.json", "test.csv", "--epsilon", 1).code == 2
     refused = private(targets, "ill", "--by", "age")
     assert refused.code == 2
-    assert "'sex'" in refused.err
+    assert "'sex'" in refused.out
     groups = private(targets, "ill", "--by", "sex").json["by"]
     assert [*groups][-1] == "<other>"
     assert any(group["accuracy"] is not None for group in groups.values())

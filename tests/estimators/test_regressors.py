@@ -3,7 +3,6 @@
 import math
 import pickle
 import warnings
-
 from contextlib import nullcontext
 
 import numpy as np
