@@ -101,9 +101,10 @@ def _fit_classes(
 def _fit_numbers(
     estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
 ) -> tuple[Fit, Matrix | None]:
-    """Fit a regressor; no standard errors of its weights are known."""
+    """Fit a regressor; returns standard errors too, where they are known."""
     terms = _terms(estimator, file, ledger, _public(file, None), _number_note(rows))
-    return fit_encoded(estimator, rows, terms)[0], None
+    fit, problem, in_units = fit_encoded(estimator, rows, terms)
+    return fit, noise_standard_errors(fit, problem, in_units)
 
 
 def _terms(

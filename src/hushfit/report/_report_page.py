@@ -462,7 +462,7 @@ def _coefficients(model: Model) -> str:
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
-        "(usually good to a factor of two). A hollow dot means that zero is within two standard "
+        f"({_how_good(model)}). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
         else "No standard errors are known for this solver or penalty."
@@ -474,6 +474,13 @@ def _coefficients(model: Model) -> str:
         f"<p>{how}</p><p class='note'>{scale}</p>{''.join(tables)}",
         long=True,
     )
+
+
+def _how_good(model: Model) -> str:
+    """How far standard errors can be trusted."""
+    if model.predicts_classes:
+        return "usually good to a factor of two"
+    return "usually good to a factor of two; where noise is large, several times too large"
 
 
 def _direction(model: Model, output: int) -> str:
