@@ -27,6 +27,7 @@ number_forecast  Noise of a regression fit by the default solver
 RankingForecast  Noise of a ranking fit for a budget
 warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
+description_page Write a page about the statistics of a table
 model_card       Write a card about a model, in Markdown
 network_page     Write a page about a network
 ranking_page     Write a page about a ranking model
@@ -35,6 +36,7 @@ report_page      Write a page about a model
 
 from hushfit.report._card import model_card
 from hushfit.report._class_scores import CalibrationCell, ClassScore, Confusion, Evaluation
+from hushfit.report._description_page import description_page
 from hushfit.report._evaluate import (
     HeldOut,
     Scores,
@@ -75,6 +77,7 @@ __all__ = [
     "PrivateScores",
     "RankingForecast",
     "Scores",
+    "description_page",
     "evaluate_model",
     "evaluator_points",
     "forecast",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hushfit._typing import Vector
+from hushfit._typing import AnyArray, Vector
 from hushfit.data import Persons, persons_of
 from hushfit.data.schema import (
     CategoricalColumn,
@@ -128,15 +128,21 @@ def table_columns(table: Any, survey: Survey) -> dict[str, Vector]:
     for column in survey.columns:
         cells = cells_of(table, column.name)
         found[column.name] = (
-            column.numbers(cells)
-            if isinstance(column, NumericColumn)
-            else column.codes(cells).astype(np.float64)
+            column.numbers(cells) if isinstance(column, NumericColumn) else _codes(column, cells)
         )
     if len({len(one) for one in found.values()}) > 1:
         raise InvalidArgument(
             "the columns have different lengths. Give one value per row in every column."
         )
     return found
+
+
+def _codes(column: CategoricalColumn, cells: AnyArray) -> Vector:
+    """Codes of labels; those of one type are compared once for each different label."""
+    if cells.dtype.kind == "O":  # labels of several types need not have an order
+        return column.codes(cells).astype(np.float64)
+    different, place = np.unique(cells, return_inverse=True)
+    return column.codes(different)[place].astype(np.float64)
 
 
 def describe(

@@ -254,9 +254,9 @@ class Description:
                 one.column,
                 one.name,
                 one.group or "",
-                f"{one.value:.4g}",
-                f"{one.low:.4g} to {one.high:.4g}",
-                f"{one.noise_error:.2g}",
+                number_text(one.value),
+                f"{number_text(one.low)} to {number_text(one.high)}",
+                f"{one.noise_error:.2g}" if one.noise_error < 1000 else f"{one.noise_error:.0f}",
             ]
             for one in self.estimates
         ]
@@ -309,6 +309,11 @@ class Description:
             "histograms": bars,
             "guarantee": self.guarantee.to_dict(),
         }
+
+
+def number_text(value: float) -> str:
+    """A number with four digits, large ones without an exponent."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _shown(one: Estimate) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hushfit._typing import Matrix, Vector
-from hushfit.data import Persons, as_source
+from hushfit.data import DataSource, Persons, as_source
 from hushfit.data.schema import MISSING_VALUE, OTHER, CategoricalColumn, NumericColumn
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.losses import Logistic
@@ -323,18 +323,40 @@ def released(
     Answers
     """
     source = as_source(cells, np.zeros(len(cells)), fit_intercept=False, persons=persons)
-    n_units, unit = source.n_units, source.privacy_unit
-    quote = survey.quote(n_units, terms.budget, relation)
-    survey.require_units(n_units, quote, relation, unit)
+    quote = survey.quote(source.n_units, terms.budget, relation)
+    survey.require_units(source.n_units, quote, relation, source.privacy_unit)
     public = (_PUBLIC, *((_COMPLETE,) if survey.complete else ()))
     terms = replace(terms, public=(*terms.public, *public))
+    return answered(survey, source, quote, relation, terms)
+
+
+def answered(
+    survey: Survey, source: DataSource, quote: Quote, relation: Relation, terms: Terms
+) -> Answers:
+    """Pay a quote, and release.
+
+    Parameters
+    ----------
+    survey : Survey
+    source : DataSource
+        The rows that `Survey.cells` gives.
+    quote : Quote
+        Of this survey and of as many units.
+    relation : Relation
+    terms : Terms
+
+    Returns
+    -------
+    Answers
+    """
+    n_units, unit = source.n_units, source.privacy_unit
     contract = Contract.signed(source, quote, relation, terms)
     totals: Totals | None = None
     counts: tuple[Matrix, ...] = ()
     noise = 0.0
     if survey.means:
         problem = Problem(
-            Logistic(), Zero(), n_units, cells.shape[1], relation, False, privacy_unit=unit
+            Logistic(), Zero(), n_units, source.n_features, relation, False, privacy_unit=unit
         )
         by = None if survey.by is None else 0
         columns = tuple(range(1, 1 + len(survey.means)))
