@@ -122,6 +122,18 @@ def print_paid(
     click.echo(f"  hushfit predict {output} NEW.csv -o predictions.csv")
 
 
+def note_unit_of_schema(path: str, schema: Any, where: str) -> None:
+    """The schema names a unit other than the row, but no column of ids."""
+    if schema.unit == "row" or schema.person is not None:
+        return
+    print_message(
+        f"{path} has the unit {schema.unit}. That is a label only: the guarantee protects one row, "
+        f"and is weaker for a {schema.unit} with several rows. To protect all of them, name the "
+        f"column of ids {where}.",
+        word="note",
+    )
+
+
 def note_account_of_rows(ledger: Any, person: str | None) -> None:
     """The fit protects persons, but the total of the account is about rows."""
     from hushfit.privacy.ledger import redacted

@@ -147,5 +147,6 @@ def _row(one: Estimate, grouped: bool, reach: tuple[float, float]) -> str:
     return (
         f'<tr><td class="name">{escape(one.name)}</td>{group}<td class="plot">{track}</td>'
         f'<td class="n">{number_text(one.value)}</td><td class="n">{number_text(one.low)}</td>'
-        f'<td class="n">{number_text(one.high)}</td><td class="n se">{one.noise_error:.2g}</td></tr>'
+        f'<td class="n">{number_text(one.high)}</td>'
+        f'<td class="n se">{one.noise_error:.2g}</td></tr>'
     )

@@ -1,6 +1,6 @@
 """Single statistics of arrays, by the names that users of numpy and scipy know."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypedDict, Unpack
@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from hushfit.data import Persons, persons_of
-from hushfit.data.schema import CategoricalColumn, NumericColumn
+from hushfit.data.schema import CategoricalColumn, NumericColumn, cells_of
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.release import Randomness, Terms
@@ -209,14 +209,13 @@ def histogram(
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise InvalidArgument(f"bins={bins!r} is not a number of bins. Give an int of 1 or more.")
     edges = np.linspace(column.low, column.high, int(bins) + 1)
-    names = [f"{a:g} to {b:g}" for a, b in pairwise(edges)]
-    values = np.clip(column.numbers(np.asarray(x)), column.low, column.high)
-    places = np.searchsorted(edges[1:-1], values, side="right")
-    labels = np.array([*names, None], dtype=object)
-    table = {_X: labels[np.where(np.isnan(values), len(names), places)]}
-    survey = Survey(labels=(_labels(_X, names),))
+    values = np.clip(column.numbers(cells_of({_X: x}, _X)), column.low, column.high)
+    places = np.searchsorted(edges[1:-1], values, side="right").astype(np.float64)
+    survey = Survey(labels=(_labels(_X, range(int(bins))),))
+    table = {_X: np.where(np.isnan(values), np.nan, places)}
     found = _Call(epsilon, **settings).run("histogram", survey, table).estimates
-    return found[: len(names)]
+    ends = [f"{a:g} to {b:g}" for a, b in pairwise(edges)]
+    return tuple(replace(one, of=end) for one, end in zip(found, ends, strict=False))
 
 
 def quantile(
@@ -357,7 +356,7 @@ def _numbers(x: Any, bounds: Any) -> NumericColumn:
     return NumericColumn(_X, low, high)
 
 
-def _labels(name: str, categories: Sequence[Any]) -> CategoricalColumn:
+def _labels(name: str, categories: Iterable[Any]) -> CategoricalColumn:
     if isinstance(categories, str):
         raise InvalidArgument(f"categories={categories!r} is one text. Give a list of labels.")
     plain = [one.item() if isinstance(one, np.generic) else one for one in categories]

@@ -124,7 +124,7 @@ def command(**given: Any) -> None:
     needed.
     """
     from hushfit.cli._files import refuse_to_overwrite, reserved_space, stated_form
-    from hushfit.cli._paid_model import ledger_of, note_account_of_rows
+    from hushfit.cli._paid_model import ledger_of, note_account_of_rows, note_unit_of_schema
     from hushfit.data.schema import read_schema
     from hushfit.models import write_whole
     from hushfit.report import description_page
@@ -138,6 +138,7 @@ def command(**given: Any) -> None:
     shares = _shares(given["quantiles"])
     survey = _survey(schema, given, shares)
     notes = _drafted(file, survey, given)
+    note_unit_of_schema(given["schema_path"], schema, "as `person` in the schema")
     ledger = ledger_of(given)
     note_account_of_rows(ledger, schema.person)
     with ExitStack() as reserved:
