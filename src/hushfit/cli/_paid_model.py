@@ -10,6 +10,30 @@ import click
 from hushfit.cli._printing import print_guarantee, print_json, print_message
 
 
+def payment_options(command: Any) -> Any:
+    """The options of a release that is no fit: relation, account and noise."""
+    for option in reversed(
+        [
+            click.option(
+                "--adjacency",
+                type=click.Choice(["replace-one", "add-remove"]),
+                default="replace-one",
+                show_default=True,
+                help="Adjacency relation: which tables are neighbours.",
+            ),
+            click.option(
+                "--ledger",
+                metavar="PATH|URL",
+                help="SQLite file or postgresql:// address of the ledger.",
+            ),
+            click.option("--dataset", metavar="NAME", help="Account in the ledger."),
+            click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 def ledger_of(given: dict[str, Any]) -> Any:
     """The account that the options name; None, with a warning, if they name none."""
     from hushfit import Ledger

@@ -15,7 +15,7 @@ from hushfit.report._report_page import (
     page_head,
     section,
 )
-from hushfit.statistics import Bars, Description, Estimate, number_text
+from hushfit.statistics import Bars, Description, Estimate, error_text, number_text
 
 _SEEN = "these statistics"
 _HEADS = ("statistic", "group", "interval", "estimate", "from", "to", "noise")
@@ -39,10 +39,18 @@ def description_page(description: Description, title: str = "Statistics of a tab
     for one in description.estimates:
         columns.setdefault(one.column, []).append(one)
     histograms = description.histograms()
+    grids = description.answers.survey.grids
+    logarithms = {name for name, grid in grids.items() if grid.column.transform != "none"}
     sections = [
         _reading(description),
         *(
-            _column(k, name, own, {group: b for (n, group), b in histograms.items() if n == name})
+            _column(
+                k,
+                name,
+                own,
+                {group: bars for (of, group), bars in histograms.items() if of == name},
+                name in logarithms,
+            )
             for k, (name, own) in enumerate(columns.items())
         ),
         guarantee_section(g),
@@ -88,15 +96,20 @@ def _reading(description: Description) -> str:
 
 
 def _column(
-    number: int, name: str, own: Sequence[Estimate], histograms: dict[str | None, Bars]
+    number: int,
+    name: str,
+    own: Sequence[Estimate],
+    histograms: dict[str | None, Bars],
+    logarithmic: bool,
 ) -> str:
     figures = "".join(
-        f"<figure><h4>{escape(group or 'all')}</h4>{bars_figure(name, group, *bars)}</figure>"
+        f"<figure>{_heading(group)}{_drawn(name, group, bars)}</figure>"
         for group, bars in histograms.items()
     )
+    scale = " Bars are of equal width in logarithms." if logarithmic else ""
     drawn = (
         f'<div class="shapes">{figures}</div><p class="note">Share of the values in each bar; the '
-        "lines are two standard deviations of the noise to each side.</p>"
+        f"lines are two standard deviations of the noise to each side.{scale}</p>"
         if figures
         else ""
     )
@@ -111,6 +124,14 @@ def _column(
         "</div>"
     )
     return section(f"column{number}", escape(name), table + drawn, long=True)
+
+
+def _drawn(name: str, group: str | None, bars: Bars) -> str:
+    return bars_figure(name, group, *(part.tolist() for part in bars))
+
+
+def _heading(group: str | None) -> str:
+    return "" if group is None else f"<h4>{escape(group)}</h4>"
 
 
 def _scale(one: Estimate) -> bool:
@@ -148,5 +169,5 @@ def _row(one: Estimate, grouped: bool, reach: tuple[float, float]) -> str:
         f'<tr><td class="name">{escape(one.name)}</td>{group}<td class="plot">{track}</td>'
         f'<td class="n">{number_text(one.value)}</td><td class="n">{number_text(one.low)}</td>'
         f'<td class="n">{number_text(one.high)}</td>'
-        f'<td class="n se">{one.noise_error:.2g}</td></tr>'
+        f'<td class="n se">{error_text(one.noise_error)}</td></tr>'
     )

@@ -228,7 +228,7 @@ def bars_figure(
     axis = f'<line class="axis" x1="{left}" x2="{width - left}" y1="{y(0.0)}" y2="{y(0.0)}"/>'
     places = ((left, edges[0], "start"), (width - left, edges[-1], "end"))
     marks = "".join(
-        f'<text class="soft" x="{x}" y="{height - 5}" text-anchor="{anchor}">{edge:.4g}</text>'
+        f'<text class="soft" x="{x}" y="{height - 5}" text-anchor="{anchor}">{_tick(edge)}</text>'
         for x, edge, anchor in places
     )
     description = ", ".join(
@@ -237,6 +237,11 @@ def bars_figure(
     )
     title = f"Histogram of {name}" + ("" if group is None else f", {group}")
     return _svg(width, height, title, description, [*parts, axis, marks])
+
+
+def _tick(value: float) -> str:
+    """A number at an axis, large ones without an exponent."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def _rounded_up(value: float) -> float:

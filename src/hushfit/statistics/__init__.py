@@ -3,6 +3,7 @@
 Description            All statistics of one release
 Estimate               A statistic with its confidence interval
 number_text            A number with four digits, large ones without an exponent
+error_text             An error with two digits, large ones without an exponent
 describe               Means, quantiles and shares of labels of a table, for one budget
 describe_columns       The same for columns that were read and encoded already
 quote                  Cost of a description, from public numbers
@@ -29,7 +30,7 @@ from hushfit.statistics._describe import (
     survey_of,
     table_columns,
 )
-from hushfit.statistics._description import Description, Estimate, number_text
+from hushfit.statistics._description import Description, Estimate, error_text, number_text
 from hushfit.statistics._grid import Bars
 from hushfit.statistics._single import (
     Settings,
@@ -54,6 +55,7 @@ __all__ = [
     "counts",
     "describe",
     "describe_columns",
+    "error_text",
     "histogram",
     "mean",
     "mean_difference",

@@ -138,8 +138,8 @@ def table_columns(table: Any, survey: Survey) -> dict[str, Vector]:
 
 
 def _codes(column: CategoricalColumn, cells: AnyArray) -> Vector:
-    """Codes of labels; those of one type are compared once for each different label."""
-    if cells.dtype.kind == "O":  # labels of several types need not have an order
+    """Codes of labels; texts, numbers and truth values once for each different one."""
+    if cells.dtype.kind not in "biufUS":  # others need not have an order
         return column.codes(cells).astype(np.float64)
     different, place = np.unique(cells, return_inverse=True)
     return column.codes(different)[place].astype(np.float64)

@@ -256,7 +256,7 @@ class Description:
                 one.group or "",
                 number_text(one.value),
                 f"{number_text(one.low)} to {number_text(one.high)}",
-                f"{one.noise_error:.2g}" if one.noise_error < 1000 else f"{one.noise_error:.0f}",
+                error_text(one.noise_error),
             ]
             for one in self.estimates
         ]
@@ -314,6 +314,11 @@ class Description:
 def number_text(value: float) -> str:
     """A number with four digits, large ones without an exponent."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def error_text(value: float) -> str:
+    """An error with two digits, large ones without an exponent."""
+    return f"{value:,.0f}" if 100 <= value < 1e15 else f"{value:.2g}"
 
 
 def _shown(one: Estimate) -> dict[str, Any]:

@@ -204,12 +204,14 @@ class Distribution:
     def bars(self) -> Bars:
         """A coarse histogram, to be drawn."""
         groups = np.array_split(np.arange(self.grid.leaves), min(_MOST_BARS, self.grid.leaves))
-        edges = [self.grid.edges[group[0]] for group in groups] + [self.grid.edges[-1]]
+        column = self.grid.column
+        inner = [self.grid.edges[group[0]] for group in groups[1:]]
+        edges = np.array([column.low, *inner, column.high])
         total = max(self.known, 1e-300)
         covariance = self.grid.tree.covariance
         variances = [float(covariance[np.ix_(group, group)].sum()) for group in groups]
         return Bars(
-            np.array(edges),
+            edges,
             np.array([self.counts[group].sum() for group in groups]) / total,
             self.noise * np.sqrt(variances) / total,
         )

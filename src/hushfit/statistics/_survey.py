@@ -36,6 +36,7 @@ from hushfit.unit import PrivacyUnit
 MEANS, COUNTS = "means", "counts"
 # Largest standard deviation of the noise, as a share of a column's range or of the records.
 MOST_NOISE = 0.05
+_NARROWEST, _WIDEST = 1e-100, 1e100
 _PUBLIC = "the ranges and labels of the columns"
 _COMPLETE = "that no cell is missing"
 
@@ -84,6 +85,12 @@ class Survey:
                 f"by={self.by.name!r} has {len(self.groups)} categories; at most "  # type: ignore[union-attr]
                 f"{MOST_GROUPS} groups are compared. Choose a column with few."
             )
+        for column in (*self.means, *self.quantiles):
+            if not _NARROWEST <= column.high - column.low <= _WIDEST:
+                raise InvalidArgument(
+                    f"column {column.name!r} has the range [{column.low}, {column.high}], whose "
+                    "width floats do not divide by precisely. Give it in other units."
+                )
         for column in self.labels:
             cells = len(labels_of(column)) * len(self.groups)
             if cells > MAX_BINS:
@@ -148,8 +155,9 @@ class Survey:
 
     def _numbers(self, table: Mapping[str, Vector]) -> Iterator[Vector]:
         for column in self.means:
-            middle, half = (column.low + column.high) / 2, (column.high - column.low) / 2
-            signed = np.clip((table[column.name] - middle) / half, -1.0, 1.0)
+            # Clipped first: a division that overflows would warn, and so tell of a value.
+            inside = np.clip(table[column.name], column.low, column.high)
+            signed = np.clip(2 * (inside - column.low) / (column.high - column.low) - 1, -1.0, 1.0)
             yield np.nan_to_num(signed, nan=0.0) if self.complete else signed
 
     def _bins(self, table: Mapping[str, Vector], group: Vector) -> Iterator[Vector]:

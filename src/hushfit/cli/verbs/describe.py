@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from hushfit.cli._files import table_options
+from hushfit.cli._paid_model import payment_options
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -53,13 +54,6 @@ Examples:
     help="Should be well below one over the number of rows, or of persons.",
 )
 @click.option(
-    "--adjacency",
-    type=click.Choice(["replace-one", "add-remove"]),
-    default="replace-one",
-    show_default=True,
-    help="Adjacency relation: which tables are neighbours.",
-)
-@click.option(
     "--columns",
     metavar="A,B,...",
     help="Which columns.  [default: all numbers and labels of the schema]",
@@ -88,17 +82,11 @@ Examples:
     help="It is public that no cell is missing: means have less noise.",
 )
 @click.option(
-    "--ledger",
-    metavar="PATH|URL",
-    help="SQLite file or postgresql:// address of the ledger.",
-)
-@click.option("--dataset", metavar="NAME", help="Account in the ledger.")
-@click.option(
     "--accept-draft",
     is_flag=True,
     help="Use unconfirmed values of the schema; recorded in the guarantee.",
 )
-@click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only.")
+@payment_options
 @table_options
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="Where to write the statistics (JSON)."
