@@ -9,11 +9,13 @@ import pytest
 from scipy import stats
 
 from hushfit.data import as_source
+from hushfit.data.rows import Persons
 from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.privacy import RECORD_RELATIONS, Budget
 from hushfit.release import Randomness, Terms
 from hushfit.statistics import Description, survey_of
 from hushfit.statistics._survey import answered
+from hushfit.unit import PrivacyUnit
 
 REPEATS, N = 250, 1500
 SCHEMA = Schema(
@@ -58,3 +60,22 @@ def test_intervals_cover_as_often_as_they_say(relation, by):
     for (name, _), inside in covered.items():
         assert len(inside) == REPEATS
         assert fewest <= sum(inside) <= (REPEATS if name == "median" else most), name
+
+
+def test_intervals_of_persons_cover_at_least_as_often():
+    """Persons have one to five rows that are alike; the truth is the mean of persons."""
+    survey, budget = survey_of(SCHEMA, ["x"], None, ()), Budget(2.0, 1e-6)
+    relation, persons, unit = RECORD_RELATIONS[0], N // 3, PrivacyUnit.person()
+    offer = survey.quote(persons, budget, relation)
+    covered = []
+    for seed in range(REPEATS):
+        rng = np.random.default_rng(seed)
+        codes = np.repeat(np.arange(persons), rng.integers(1, 6, persons))
+        x = rng.exponential(size=persons)[codes] * rng.uniform(0.5, 1.5, len(codes))
+        cells = survey.cells({"x": x})
+        of = Persons(codes, persons, unit)
+        source = as_source(cells, np.zeros(len(x)), fit_intercept=False, persons=of)
+        terms = Terms(budget, "test", Randomness.of(seed), warn=False)
+        (one,) = Description(answered(survey, source, offer, relation, terms), ()).estimates
+        covered.append(one.low <= 1.0 <= one.high)
+    assert sum(covered) >= stats.binom.ppf(1e-3, REPEATS, 0.95)

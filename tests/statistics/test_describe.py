@@ -388,3 +388,14 @@ def test_nothing_is_read_before_it_is_paid(monkeypatch):
     monkeypatch.setattr("hushfit.release.curator.Curator.release", release)
     with pytest.raises(BudgetExceeded):
         describe(visits(), SCHEMA, epsilon=1.0, ledger=Refusing(3.0, 1e-5))
+
+
+def test_no_value_is_told_by_a_warning_of_arithmetic():
+    """Warnings are errors here."""
+    cells = [1e308, -1e308, np.inf, -np.inf, np.nan, 1e-320, 0.0]
+    table = {"x": np.tile(cells, 300), "s": np.tile(["F", "M", ""], 700)}
+    schema = Schema((NumericColumn("x", 0.0, 1e-3), CategoricalColumn("s", ("F", "M"))))
+    found = describe(table, schema, epsilon=math.inf, by="s", columns=["x"])
+    assert named(found, "x", "mean", "F").value == pytest.approx(2 / 6 * 1e-3)
+    with pytest.raises(InvalidArgument, match="whose width floats do not divide by"):
+        describe(table, Schema((NumericColumn("x", -1e308, 1e307),)), epsilon=1.0)

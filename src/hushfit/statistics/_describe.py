@@ -202,12 +202,13 @@ def describe(
 
     Examples
     --------
-    >>> from hushfit.datasets import load_adult
-    >>> from hushfit.statistics import quote
     >>> from hushfit.data.schema import NumericColumn, Schema
-    >>> schema = Schema((NumericColumn("age", 17, 90, integer=True),))
-    >>> print(quote(schema, 30_000, epsilon=0.2, quantiles=()))
-    means: 1 x GroupMoments, noise multiplier 18.3 (full batch), 100 % of the budget
+    >>> schema = Schema((NumericColumn("age", 0, 100),))
+    >>> found = describe({"age": [20.0, 60.0] * 500}, schema, epsilon=float("inf"))
+    >>> [one.name for one in found.estimates]
+    ['mean', 'quantile 0.25', 'median', 'quantile 0.75']
+    >>> round(found.estimates[0].value, 9)
+    40.0
     """
     terms = Terms(Budget(epsilon, delta), "describe", Randomness.of(random_state), ledger)
     survey = survey_of(schema, columns, by, quantiles, complete)

@@ -86,18 +86,9 @@ class Survey:
                 f"{MOST_GROUPS} groups are compared. Choose a column with few."
             )
         for column in (*self.means, *self.quantiles):
-            if not _NARROWEST <= column.high - column.low <= _WIDEST:
-                raise InvalidArgument(
-                    f"column {column.name!r} has the range [{column.low}, {column.high}], whose "
-                    "width floats do not divide by precisely. Give it in other units."
-                )
-        for column in self.labels:
-            cells = len(labels_of(column)) * len(self.groups)
-            if cells > MAX_BINS:
-                raise InvalidArgument(
-                    f"column {column.name!r} has {cells} counts; at most {MAX_BINS} are released. "
-                    "List fewer categories, or compare fewer groups."
-                )
+            _require_width(column)
+        for one in self.labels:
+            _require_bins(one, len(labels_of(one)) * len(self.groups))
 
     @property
     def _asked(self) -> tuple[NumericColumn | CategoricalColumn, ...]:
@@ -300,6 +291,22 @@ class Answers:
         for one, counts in zip(self.survey.histograms, self.counts, strict=True):
             if one.column == name:
                 yield counts
+
+
+def _require_width(column: NumericColumn) -> None:
+    if not _NARROWEST <= column.high - column.low <= _WIDEST:
+        raise InvalidArgument(
+            f"column {column.name!r} has the range [{column.low}, {column.high}], whose width "
+            "floats do not divide by precisely. Give it in other units."
+        )
+
+
+def _require_bins(column: CategoricalColumn, bins: int) -> None:
+    if bins > MAX_BINS:
+        raise InvalidArgument(
+            f"column {column.name!r} has {bins} counts; at most {MAX_BINS} are released. List "
+            "fewer categories, or compare fewer groups."
+        )
 
 
 def labels_of(column: CategoricalColumn) -> tuple[str, ...]:
