@@ -237,7 +237,8 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
             f"{VERSION}. Use the hushfit "
             "that wrote it, or a newer one."
         )
-    if not _complete_fields(set(contents), contents.get("kind") in _REGRESSORS):
+    kind = contents.get("kind")
+    if not _complete_fields(set(contents), isinstance(kind, str) and kind in _REGRESSORS):
         odd = sorted(set(contents) ^ set(_FIELDS))
         raise InvalidArgument(
             f"the model file has missing or unknown fields {odd}. Use what save_model wrote, "
