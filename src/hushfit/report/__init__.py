@@ -29,6 +29,7 @@ number_forecast  Noise of a regression fit by the default solver
 RankingForecast  Noise of a ranking fit for a budget
 warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
+description_page Write a page about the statistics of a table
 model_card       Write a card about a model, in Markdown
 network_card     Write a card about a network
 ranking_card     Write a card about a ranking model
@@ -39,6 +40,7 @@ report_page      Write a page about a model
 
 from hushfit.report._card import model_card, network_card, ranking_card
 from hushfit.report._class_scores import CalibrationCell, ClassScore, Confusion, Evaluation
+from hushfit.report._description_page import description_page
 from hushfit.report._evaluate import (
     DeclaredGroups,
     HeldOut,
@@ -82,6 +84,7 @@ __all__ = [
     "PrivateScores",
     "RankingForecast",
     "Scores",
+    "description_page",
     "evaluate_model",
     "evaluator_points",
     "forecast",

@@ -163,13 +163,13 @@ def page_head(title: str, lead: str, facts: Sequence[tuple[str, str, str]]) -> s
     )
 
 
-def budget_facts(g: Guarantee) -> list[tuple[str, str, str]]:
+def budget_facts(g: Guarantee, of: str = "this model") -> list[tuple[str, str, str]]:
     """Epsilon, delta and what is protected, for the head of a page."""
     return [
         (
             "epsilon",
             "∞" if g.nonprivate else f"{g.epsilon:.4g}",
-            "no guarantee" if g.nonprivate else "privacy loss of this model",
+            "no guarantee" if g.nonprivate else f"privacy loss of {of}",
         ),
         ("delta", f"{g.delta:.3g}", "probability of exceeding it"),
         ("protects", _protected(g), _protection(g)),
@@ -258,11 +258,11 @@ def _persons(g: Guarantee) -> str:
     return f'<dl class="papers persons">{rows}</dl>'
 
 
-def odds_section(g: Guarantee) -> str:
+def odds_section(g: Guarantee, seen: str = "this model") -> str:
     title = f"What epsilon means for {g.unit.in_words}"
     if g.nonprivate:
         body = (
-            '<p class="warning">Epsilon is infinite: the model may reveal everything about '
+            f'<p class="warning">Epsilon is infinite: {seen} may reveal everything about '
             f"{g.unit.in_words}.</p>"
         )
         return section("odds", title, body)
@@ -281,8 +281,7 @@ def odds_section(g: Guarantee) -> str:
     )
     intro = (
         f"<p>Take an attacker who knows everything about the table except {_unknown(g)}, and who "
-        "sees "
-        "this model. Their belief can move, "
+        f"sees {seen}. Their belief can move, "
         f"but not far: the odds change by a factor of at most e<sup>{g.epsilon:.3g}</sup> = "
         f"{math.exp(min(g.epsilon, 700)):.3g} either "
         f"way.{further}</p>"
@@ -291,7 +290,7 @@ def odds_section(g: Guarantee) -> str:
         f"The band holds except with probability about {g.delta:.2g}. The dashed line is an "
         "attacker who learns nothing."
     )
-    drawn = odds_figure(g.epsilon, g.delta, g.unit.in_words)
+    drawn = odds_figure(g.epsilon, g.delta, g.unit.in_words, seen)
     figure = f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
     return section(
         "odds",

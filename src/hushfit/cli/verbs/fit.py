@@ -301,6 +301,7 @@ def _person_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
+    from hushfit.cli._paid_model import note_unit_of_schema
     from hushfit.data.schema import UNIT, read_schema
     from hushfit.errors import InvalidArgument
     from hushfit.models import with_sorted_classes
@@ -319,13 +320,7 @@ def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
             f"confirmed ({names}). Replace them by what is publicly known and delete `confirm = "
             "true`, or use --accept-draft, which the guarantee will state."
         )
-    if file.schema.unit != "row" and file.schema.person is None:
-        print_message(
-            f"{path} has the unit {file.schema.unit}. That is a label only: the guarantee "
-            f"protects one row, and is weaker for a {file.schema.unit} with several rows. To "
-            "protect all of them, name the column of ids with --person.",
-            word="note",
-        )
+    note_unit_of_schema(path, file.schema, "with --person")
     return replace(file, schema=with_sorted_classes(file.schema))
 
 
