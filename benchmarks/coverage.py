@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from benchmarks._report import ROOT, machine, markdown, write_between
 from hushfit.data import RecordScaling, as_source
-from hushfit.estimators._inference import inference_of
+from hushfit.estimators._inference import About, inference_of
 from hushfit.estimators._private_fit import private_fit
 from hushfit.losses import LeastSquares, Logistic, Loss, Poisson
 from hushfit.penalties import Zero
@@ -40,6 +40,7 @@ LOSSES: dict[str, Loss] = {
     "logistic": Logistic(),
     "counts": Poisson(float(MOST_COUNT)),
 }
+LINKS = {"linear": "identity", "logistic": "logit", "counts": "log"}
 PATTERN = np.array([1.2, -0.8, 0.5, 0, 0, -0.4, 0, 0.3, 0, 0])
 PREVALENCES = 0.05, 0.1, 0.3, 0.5
 
@@ -135,9 +136,10 @@ def fitted(cell: Cell, X: np.ndarray, y: np.ndarray, epsilon: float, seed: int):
     terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
     fit = private_fit(source, problem, ScoreSteps(), terms)
     robust = "robust" if cell.design == "misspecified" else "model"
-    names = [f"x{j}" for j in range(cell.d)]
+    names, link = [f"x{j}" for j in range(cell.d)], LINKS[cell.family]
+    about = About(names, robust, cell.name, link, np.zeros(cell.d))
     return problem, inference_of(
-        fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), names, robust, cell.name
+        fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), about
     )
 
 

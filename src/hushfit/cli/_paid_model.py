@@ -104,6 +104,7 @@ def print_paid(
                 "guarantee": model.guarantee.to_dict(),
                 "receipt": paid,
                 "ledger_total": total,
+                **_intervals(model, given),
             }
         )
         return
@@ -120,6 +121,16 @@ def print_paid(
     click.echo(f"  hushfit evaluate {output} TEST.csv     on {records} that were held out")
     click.echo(f"  hushfit report {output} -o report.html")
     click.echo(f"  hushfit predict {output} NEW.csv -o predictions.csv")
+
+
+def _intervals(model: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Coefficients with their intervals, of a fit that has them."""
+    if not given.get("inference"):
+        return {}
+    found = model.estimator.inference_
+    lines = [line._asdict() for line in found.lines()]
+    plain = [{"name": name, "coef": value} for name, value in found.named]
+    return {"verdict": found.verdict, "coefficients": lines or plain}
 
 
 def note_account_of_rows(ledger: Any, person: str | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.release import Moments
-from hushfit.solvers.inference._metric import Seen, intercept_direction
+from hushfit.solvers.inference._metric import Seen, intercept_direction, total_curvature
 
 COVARIANCES = ("model", "robust")
 
@@ -39,12 +39,19 @@ class Covariance:
     noise_ratio : float
         Edge of the noise of the curvature over its smallest eigenvalue; infinite if that is not
         positive.
+    weakest : array of p entries
+        Direction of weights in which the curvature is smallest.
+    last_step : float
+        Root mean square of what the last step adds to the margins of records, weighted by their
+        curvature.
     """
 
     w: Vector
     sampling: Matrix
     noise: Matrix
     noise_ratio: float
+    weakest: Vector
+    last_step: float
 
     @property
     def total(self) -> Matrix:
@@ -76,16 +83,18 @@ def pooled(looks: Sequence[Look]) -> Look:
     return Look(looks[-1].images, average([look.w for look in looks]), moments, looks[-1].unit)
 
 
-def covariance(look: Look, kind: str, dispersed: bool) -> Covariance:
+def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covariance:
     """One Newton step from the weights of a look, and the covariance of where it leads.
 
     ``dispersed`` says whether the variance of a residual is a multiple of the curvature, as in
-    linear models, and not the curvature itself.
+    linear models, and not the curvature itself; ``constant`` is the last entry of every record.
     """
     p, unit = len(look.w), look.unit
     score, curvature, spread, s, h, _ = look.moments
     seen = Seen(curvature / unit, h / unit)
-    smallest = float(np.linalg.eigvalsh(seen.matrix)[0])
+    total = total_curvature(seen, look.images, constant)
+    values, vectors = np.linalg.eigh(seen.matrix)
+    smallest = float(values[0])
     inverse = np.linalg.inv(seen.floored())
     step = -inverse @ score
     theta = np.linalg.solve(look.images.T, look.w) + step
@@ -110,6 +119,8 @@ def covariance(look: Look, kind: str, dispersed: bool) -> Covariance:
         back @ sampling @ back.T,
         back @ noise @ back.T,
         seen.edge / smallest if smallest > 0 else np.inf,
+        back @ vectors[:, 0],
+        float(np.sqrt(max(float(step @ seen.matrix @ step), 0.0) / total)),
     )
 
 

@@ -126,7 +126,7 @@ class ScoreSteps:
 
     def _covariance(self, problem: Problem, looks: Sequence[Look], kind: str) -> Covariance:
         dispersed = score_family(problem.loss).dispersed
-        return covariance(pooled(looks[-_POOLED:]), kind, dispersed)
+        return covariance(pooled(looks[-_POOLED:]), kind, dispersed, problem.constant)
 
 
 def require_inference(problem: Problem) -> None:
