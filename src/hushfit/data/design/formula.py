@@ -291,7 +291,8 @@ class FormulaDesign:
         for read in sorted(names_in(node)):
             if isinstance(known[read], CategoricalColumn):
                 raise InvalidArgument(
-                    f"{text!r} in the formula computes with {read!r}, which has labels. Write C({read}), or describe it as numeric."
+                    f"{text!r} in the formula computes with {read!r}, which has labels. Write "
+                    f"C({read}), or describe it as numeric."
                 )
         return [self._number(text, checked(node, text))]
 

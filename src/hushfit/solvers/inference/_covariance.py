@@ -2,6 +2,7 @@
 the curvature.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from hushfit.release import Moments
 from hushfit.solvers.inference._metric import Seen, intercept_direction, total_curvature
 
 COVARIANCES = ("model", "robust")
+# Share of the curvature times the squared step that a quadratic approximation leaves out.
+_LEFT_OUT = 0.25
 
 
 class Look(NamedTuple):
@@ -58,12 +61,23 @@ class Covariance:
         return self.sampling + self.noise
 
 
+def left_out(step: Vector, curvature: Matrix) -> float:
+    """Typical size of what a quadratic approximation leaves out of each entry of the scores.
+
+    The curvature of a record changes by at most its size times the change of the margin, so the
+    sum of scores is off by at most half the sum of curvatures times squared changes; typically by
+    half of that, in some direction.
+    """
+    return _LEFT_OUT * float(step @ curvature @ step) / math.sqrt(len(step))
+
+
 def pooled(looks: Sequence[Look]) -> Look:
     """Looks in one metric as one, weighted by their precision."""
     noise = np.array([look.moments.score_noise for look in looks])
     if not noise.all():  # without noise the last look is the nearest one
         return looks[-1]
-    weights = noise**-2 / np.sum(noise**-2)
+    precision = [1 / (look.moments.score_noise**2 + _own_error(look) ** 2) for look in looks]
+    weights = np.array(precision) / np.sum(precision)
 
     def average(values: Sequence[Vector]) -> Vector:
         return np.asarray(np.tensordot(weights, np.array(values), 1))
@@ -81,6 +95,13 @@ def pooled(looks: Sequence[Look]) -> Look:
         deviation([one.spread_noise for one in seen]),
     )
     return Look(looks[-1].images, average([look.w for look in looks]), moments, looks[-1].unit)
+
+
+def _own_error(look: Look) -> float:
+    """What the quadratic of a look leaves out where its own step leads."""
+    seen = Seen(look.moments.curvature / look.unit, look.moments.curvature_noise / look.unit)
+    curvature = seen.floored()
+    return left_out(np.linalg.solve(curvature, look.moments.score), curvature)
 
 
 def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covariance:
@@ -112,7 +133,8 @@ def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covar
         / 2
         * ((step @ step + np.trace(once)) * np.eye(p) + np.outer(step, step) + once)
     )
-    noise = inverse @ (s**2 * np.eye(p) + turned) @ inverse
+    bent = left_out(step, seen.floored()) ** 2 if s > 0 else 0.0
+    noise = inverse @ ((s**2 + bent) * np.eye(p) + turned) @ inverse
     back = look.images.T
     return Covariance(
         back @ theta,
