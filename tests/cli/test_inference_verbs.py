@@ -221,3 +221,17 @@ def test_a_graph_of_a_model_with_intervals_gives_its_probabilities(tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     found = session.run(["probabilities"], {"X": X[:50].astype(np.float32)})[0]
     np.testing.assert_allclose(found, model.predict_proba(X[:50]), atol=1e-5)
+
+
+def test_plan_says_how_many_rows_a_width_takes(hushfit):
+    given = ("plan", "--rows", 20000, "--columns", 10, "--inference", "--epsilon-range", "0.1:1")
+    shown = hushfit(*given, "--width", 0.3, "--json").json
+    first, last = shown["plans"][0], shown["plans"][-1]
+    assert first["width"] is None
+    assert first["units_needed"] > 20000
+    assert last["width"] < 0.3
+    assert last["units_for_width"] < 20000
+    text = hushfit(*given, "--width", 0.3)
+    assert "rows for width 0.3" in text.out
+    assert "refused" in text.out
+    assert hushfit("plan", "--rows", 100, "--columns", 3, "--width", 0.3).code != 0

@@ -54,13 +54,13 @@ _SHARES = (0.05, 0.10, 0.20, 0.65)
 # With so many times the units that are needed, noise is small beside what too few steps leave out.
 _AMPLE, _MORE_SHARES = 3, (0.03, 0.03, 0.04, 0.05, 0.10, 0.20, 0.55)
 # Looks at the end that have one metric and are pooled.
-_POOLED = 2
+POOLED = 2
 # Prior variances of the margins and of the intercept.
 _MARGIN_VARIANCE, _INTERCEPT_VARIANCE = 2.0, 16.0
 # How often looks are weighted anew by how far the weights are from where they were made.
 _WEIGHINGS = 4
 # Residuals of least squares are clipped to so many of their standard deviations.
-_RESIDUALS, _LEAST_UNIT = 4.0, 0.02
+RESIDUALS, _LEAST_UNIT = 4.0, 0.02
 # Without noise: looks, and a unit that residuals of targets in [-1, 1] hardly exceed.
 _EXACT_LOOKS, _EXACT_UNIT = 15, 4.0
 
@@ -81,9 +81,9 @@ class ScoreSteps:
     scaling: ClassVar[RecordScaling] = RecordScaling.BOUNDED
 
     def __post_init__(self) -> None:
-        if len(self.shares) <= _POOLED or min(self.shares) <= 0:
+        if len(self.shares) <= POOLED or min(self.shares) <= 0:
             raise InvalidArgument(
-                f"shares={self.shares!r} are not more than {_POOLED} positive numbers. Give one "
+                f"shares={self.shares!r} are not more than {POOLED} positive numbers. Give one "
                 "for each look."
             )
 
@@ -116,7 +116,7 @@ class ScoreSteps:
             query = path.query()
             moments = query.moments(door.release(name, query), door.noise_multiplier(name))
             last = number == len(self.shares)
-            path.saw(query, moments, keeps_metric=number > len(self.shares) - _POOLED)
+            path.saw(query, moments, keeps_metric=number > len(self.shares) - POOLED)
             if not last:
                 yield Iterate(path.w, weight=0.0)
         yield Iterate(self._covariance(problem, path.looks, COVARIANCES[0]).w)
@@ -139,7 +139,7 @@ class ScoreSteps:
 
     def _covariance(self, problem: Problem, looks: Sequence[Look], kind: str) -> Covariance:
         dispersed = score_family(problem.loss).dispersed
-        return covariance(pooled(looks[-_POOLED:]), kind, dispersed, problem.constant)
+        return covariance(pooled(looks[-POOLED:]), kind, dispersed, problem.constant)
 
 
 def require_inference(problem: Problem) -> None:
@@ -272,4 +272,4 @@ def _residual_unit(moments: Moments, unit: float) -> float:
     p, weight = len(moments.score), max(float(np.trace(moments.curvature)), 1e-300)
     square = max(float(np.trace(moments.spread)), 0.0) / weight
     error = 2 * moments.spread_noise * math.sqrt(p) / weight
-    return min(1.0, max(_RESIDUALS * unit * math.sqrt(square + error), _LEAST_UNIT))
+    return min(1.0, max(RESIDUALS * unit * math.sqrt(square + error), _LEAST_UNIT))
