@@ -1,8 +1,9 @@
 """Coverage of private intervals on real tables: ``python -m benchmarks.coverage_tables``.
 
-The population is a whole table, a sample is drawn from it with replacement, and the target is the
-ordinary coefficient of the whole table, without weights. No model holds exactly there, so errors
-are robust. Cells with persons are simulated: several rows each, with an effect of their own; errors
+The population is a whole table, a sample is drawn from it with replacement, and errors are robust,
+since no model holds exactly there. Two targets are looked at: the ordinary coefficient of the whole
+table, and that of the table with the weights of the fit, by which unusual rows count less; the
+second is what a fit estimates, and both are the same where the model holds. Cells with persons are simulated: several rows each, with an effect of their own; errors
 are clustered. Delta 1e-6, replace-one. Results are kept in ``out/coverage_tables.jsonl`` so that a
 run can be stopped and continued; ``--write`` stores them in
 ``benchmarks/results/coverage_tables.json`` and writes the table of
@@ -19,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 
 from benchmarks import sets
 from benchmarks._report import ROOT, machine, markdown, write_between
@@ -37,6 +39,7 @@ from hushfit.unit import PrivacyUnit
 KEPT = ROOT / "out" / "coverage_tables.jsonl"
 RESULTS = Path(__file__).parent / "results" / "coverage_tables.json"
 MARKS = "<!-- coverage of tables: begin -->", "<!-- coverage of tables: end -->"
+CONSTANT = math.sqrt(0.5)  # the entry of the intercept in a record
 PERSON_WEIGHTS = np.array([0.1, 0.3, -0.2, 0.1])
 
 
@@ -128,7 +131,8 @@ def sample(cell: Cell, rng: np.random.Generator) -> Rows:
     return Rows(whole.X[chosen], whole.y[chosen])
 
 
-def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> Inference:
+def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> tuple[Inference, np.ndarray]:
+    """The inference of a fit, and the metric of its last look."""
     unit = PrivacyUnit.person("mean", None)
     persons = None if rows.ids is None else persons_of(rows.ids, len(rows.X), unit)
     scaling = RecordScaling.BOUNDED
@@ -138,7 +142,28 @@ def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> Inference:
     fit = private_fit(source, problem, ScoreSteps(), terms)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
     about = About(names, "robust", cell.name, LINKS[cell.family], np.zeros(len(names)))
-    return inference_of(fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), about)
+    found = inference_of(fit, problem, in_units, about)
+    return found, fit.transcript[-1].query.A
+
+
+def in_units(w: np.ndarray) -> np.ndarray:
+    """Weights of records, the intercept last, as an intercept and coefficients."""
+    return np.append(w[-1] * CONSTANT, w[:-1])
+
+
+def weighted(cell: Cell, rows: Rows, metric: np.ndarray) -> np.ndarray:
+    """The coefficients of rows that weigh what they do in a fit, by Newton's method."""
+    Z = np.column_stack([rows.X, np.full(len(rows.X), CONSTANT)])
+    a = np.minimum(1.0, 1 / np.sum((Z @ metric) ** 2, axis=1))
+    w = np.zeros(Z.shape[1])
+    for _ in range(8):
+        mean = Z @ w
+        bend, goal = np.ones(len(Z)), rows.y
+        if cell.family == "logistic":
+            mean, goal = expit(mean), rows.y > 0
+            bend = mean * (1 - mean)
+        w = w - np.linalg.solve((Z.T * (a * bend)) @ Z, Z.T @ (a * (mean - goal)))
+    return in_units(w)
 
 
 def problem_of(cell: Cell, d: int, n_units: int, unit: PrivacyUnit | None = None) -> Problem:
@@ -157,7 +182,7 @@ def problem_of(cell: Cell, d: int, n_units: int, unit: PrivacyUnit | None = None
 def truth(cell: Cell) -> np.ndarray:
     if cell.population == PERSONS:
         return PERSON_WEIGHTS
-    return np.asarray(fitted(cell, population(cell.population), math.inf, 0).params)
+    return np.asarray(fitted(cell, population(cell.population), math.inf, 0)[0].params)
 
 
 def grid() -> list[Cell]:
@@ -180,14 +205,17 @@ def refused(cell: Cell) -> int | None:
 def replication(cell: Cell, number: int, goal: np.ndarray) -> dict | None:
     rng = np.random.default_rng([number, cell.n, round(100 * cell.epsilon)])
     rows = sample(cell, rng)
-    found = fitted(cell, rows, cell.epsilon, int(rng.integers(2**31)))
+    found, metric = fitted(cell, rows, cell.epsilon, int(rng.integers(2**31)))
     if found.verdict == "none":
         return None
-    plain = fitted(cell, rows, math.inf, 0)
+    plain = fitted(cell, rows, math.inf, 0)[0]
+    real = cell.population != PERSONS
+    own = weighted(cell, population(cell.population), metric) if real else goal
     ends, together = found.conf_int(LEVEL), found.conf_int(LEVEL, simultaneous=True)
     return {
-        "covered": ((ends[:, 0] <= goal) & (goal <= ends[:, 1])).astype(int).tolist(),
-        "together": bool(np.all((together[:, 0] <= goal) & (goal <= together[:, 1]))),
+        "covered": ((ends[:, 0] <= own) & (own <= ends[:, 1])).astype(int).tolist(),
+        "ordinary": ((ends[:, 0] <= goal) & (goal <= ends[:, 1])).astype(int).tolist(),
+        "together": bool(np.all((together[:, 0] <= own) & (own <= together[:, 1]))),
         "width": float(np.median(found.bse / plain.bse)),
     }
 
@@ -226,7 +254,7 @@ def summaries() -> list[dict]:
                 "replications": len(outcomes),
                 "none": 1 - len(seen) / len(outcomes),
                 "coverage": float(np.mean([one["covered"] for one in seen])),
-                "lowest": float(np.min(np.mean([one["covered"] for one in seen], axis=0))),
+                "ordinary": float(np.mean([one["ordinary"] for one in seen])),
                 "together": float(np.mean([one["together"] for one in seen])),
                 "width": float(np.median([one["width"] for one in seen])),
             }
@@ -236,7 +264,7 @@ def summaries() -> list[dict]:
 
 
 def table(lines: list[dict]) -> str:
-    head = ["population", "rows or persons", "epsilon", "coverage", "of the worst coefficient"]
+    head = ["population", "rows or persons", "epsilon", "coverage", "of the ordinary coefficient"]
     head += ["all at once", "width / without privacy", "replications"]
     rows = []
     for line in lines:
@@ -248,7 +276,7 @@ def table(lines: list[dict]) -> str:
         note = f" ({line['none']:.0%} none)" if line["none"] else ""
         shown = [
             f"{line['coverage']:.3f}{note}",
-            f"{line['lowest']:.3f}",
+            f"{line['ordinary']:.3f}",
             f"{line['together']:.3f}",
         ]
         rows.append([*first, *shown, f"{line['width']:.2f}", str(line["replications"])])

@@ -101,7 +101,7 @@ def _own_error(look: Look) -> float:
     """What the quadratic of a look leaves out where its own step leads."""
     seen = Seen(look.moments.curvature / look.unit, look.moments.curvature_noise / look.unit)
     curvature = seen.floored()
-    return left_out(np.linalg.solve(curvature, look.moments.score), curvature)
+    return left_out(np.asarray(np.linalg.solve(curvature, look.moments.score)), curvature)
 
 
 def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covariance:

@@ -217,7 +217,7 @@ class _Path:
         self.w = self.w - self.images.T @ step
 
     def _remember(self, seen: Seen, score: Vector, score_noise: float) -> None:
-        curvature, to_images = seen.floored(), np.linalg.inv(self.images.T)
+        curvature, to_images = seen.floored(), np.asarray(np.linalg.inv(self.images.T))
         theta = to_images @ self.w
         variance = score_noise**2 + seen.noise**2 * float(theta @ theta) / 2 + 1e-12
         self._seen.append(_Quadratic(curvature, to_images, score, variance, self.w))
