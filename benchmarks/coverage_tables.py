@@ -3,11 +3,12 @@
 The population is a whole table, a sample is drawn from it with replacement, and errors are robust,
 since no model holds exactly there. Two targets are looked at: the ordinary coefficient of the whole
 table, and that of the table with the weights of the fit, by which unusual rows count less; the
-second is what a fit estimates, and both are the same where the model holds. Cells with persons are simulated: several rows each, with an effect of their own; errors
-are clustered. Delta 1e-6, replace-one. Results are kept in ``out/coverage_tables.jsonl`` so that a
-run can be stopped and continued; ``--write`` stores them in
-``benchmarks/results/coverage_tables.json`` and writes the table of
-``docs/algorithms/inference.md``.
+second is what a fit estimates, and both are the same where the model holds.
+
+Cells with persons are simulated: several rows each, with an effect of their own; errors are
+clustered. Delta 1e-6, replace-one. Results are kept in ``out/coverage_tables.jsonl`` so that a run
+can be stopped and continued; ``--write`` stores them in
+``benchmarks/results/coverage_tables.json`` and writes the table of docs/algorithms/inference.md.
 """
 
 import argparse

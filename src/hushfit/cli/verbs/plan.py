@@ -99,6 +99,9 @@ def command(**given: Any) -> None:
     For numbers, grades and counts (--model linear, poisson and others) there is no such rule. It
     prints the noise, and the number of rows or persons below which noise hides everything.
 
+    With --inference it prints how wide intervals will be, and how many rows or persons a width
+    takes.
+
     For a ranking model (--lists, or --unit with --persons) there is no such rule. It prints the
     noise in a weight, and the number of lists or persons below which a weight is more noise than
     signal.
