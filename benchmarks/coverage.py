@@ -9,7 +9,6 @@ the table of ``docs/algorithms/inference.md``.
 """
 
 import argparse
-import json
 import math
 import warnings
 from dataclasses import astuple, dataclass
@@ -18,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from benchmarks._report import ROOT, machine, markdown, write_between
+from benchmarks._kept import keep, kept, store
+from benchmarks._report import ROOT, markdown
 from hushfit.data import RecordScaling, as_source
 from hushfit.estimators._inference import About, inference_of
 from hushfit.estimators._private_fit import private_fit
@@ -187,36 +187,23 @@ def refused(cell: Cell) -> int | None:
     return needed if needed > cell.n else None
 
 
-def kept() -> dict[str, dict[int, dict | None]]:
-    """Finished replications by cell and number."""
-    found: dict[str, dict[int, dict | None]] = {}
-    if KEPT.exists():
-        for line in KEPT.read_text().splitlines():
-            name, number, outcome = json.loads(line)
-            found.setdefault(name, {})[number] = outcome
-    return found
-
-
 def run(cells: list[Cell], replications: int) -> None:
     """Finish replications of each cell, keeping every one."""
-    KEPT.parent.mkdir(exist_ok=True)
-    done = kept()
+    done = kept(KEPT)
     for cell in cells:
         if refused(cell) is not None:
             continue
         todo = [k for k in range(FIRST, FIRST + replications) if k not in done.get(cell.name, {})]
         goal = truth(cell) if todo else np.empty(0)
         for number in todo:
-            outcome = replication(cell, number, goal)
-            with KEPT.open("a") as file:
-                file.write(json.dumps([cell.name, number, outcome]) + "\n")
+            keep(KEPT, cell.name, number, replication(cell, number, goal))
         if todo:
             print(cell.name, flush=True)
 
 
 def summaries() -> list[dict]:
     """One line for each cell that has replications, and for each that is refused."""
-    done, lines = kept(), []
+    done, lines = kept(KEPT), []
     for cell in grid():
         line = {"cell": astuple(cell), "needed": refused(cell)}
         outcomes = list(done.get(cell.name, {}).values())
@@ -275,8 +262,7 @@ def main() -> None:
     lines = summaries()
     print(table(lines))
     if given.write:
-        RESULTS.write_text(json.dumps({"machine": machine(), "cells": lines}, indent=1) + "\n")
-        write_between(PAGE, MARKS, [table(lines)])
+        store(RESULTS, lines, PAGE, MARKS, table(lines))
 
 
 if __name__ == "__main__":

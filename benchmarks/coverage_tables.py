@@ -12,7 +12,6 @@ can be stopped and continued; ``--write`` stores them in
 """
 
 import argparse
-import json
 import math
 import warnings
 from collections.abc import Callable
@@ -24,7 +23,8 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks import sets
-from benchmarks._report import ROOT, machine, markdown, write_between
+from benchmarks._kept import keep, kept, store
+from benchmarks._report import ROOT, markdown
 from benchmarks.coverage import DELTA, LEVEL, LINKS, LOSSES, PAGE
 from hushfit.data import RecordScaling, as_source, persons_of
 from hushfit.datasets import load_adult
@@ -221,31 +221,19 @@ def replication(cell: Cell, number: int, goal: np.ndarray) -> dict | None:
     }
 
 
-def kept() -> dict[str, dict[int, dict | None]]:
-    found: dict[str, dict[int, dict | None]] = {}
-    if KEPT.exists():
-        for line in KEPT.read_text().splitlines():
-            name, number, outcome = json.loads(line)
-            found.setdefault(name, {})[number] = outcome
-    return found
-
-
 def run(cells: list[Cell], replications: int) -> None:
-    KEPT.parent.mkdir(exist_ok=True)
-    done = kept()
+    done = kept(KEPT)
     for cell in cells:
         if refused(cell) is not None:
             continue
         todo = [k for k in range(replications) if k not in done.get(cell.name, {})]
         goal = truth(cell) if todo else np.empty(0)
         for number in todo:
-            outcome = replication(cell, number, goal)
-            with KEPT.open("a") as file:
-                file.write(json.dumps([cell.name, number, outcome]) + "\n")
+            keep(KEPT, cell.name, number, replication(cell, number, goal))
 
 
 def summaries() -> list[dict]:
-    done, lines = kept(), []
+    done, lines = kept(KEPT), []
     for cell in grid():
         line = {"cell": astuple(cell), "needed": refused(cell)}
         outcomes = list(done.get(cell.name, {}).values())
@@ -304,8 +292,7 @@ def main() -> None:
     lines = summaries()
     print(table(lines))
     if given.write:
-        RESULTS.write_text(json.dumps({"machine": machine(), "cells": lines}, indent=1) + "\n")
-        write_between(PAGE, MARKS, [table(lines)])
+        store(RESULTS, lines, PAGE, MARKS, table(lines))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ Results are kept in ``out/interval_rivals.jsonl``; ``--write`` stores them in
 """
 
 import argparse
-import json
 import math
 import warnings
 from pathlib import Path
@@ -24,7 +23,8 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-from benchmarks._report import ROOT, machine, markdown, write_between
+from benchmarks._kept import keep, kept, store
+from benchmarks._report import ROOT, markdown
 from benchmarks.coverage import DELTA, LEVEL, PAGE, Cell, coefficients, columns, fitted, targets
 from hushfit.privacy import gaussian_mu
 
@@ -141,29 +141,17 @@ def replication(cell: Cell, number: int) -> dict:
     }
 
 
-def kept() -> dict[str, dict[int, dict]]:
-    found: dict[str, dict[int, dict]] = {}
-    if KEPT.exists():
-        for line in KEPT.read_text().splitlines():
-            name, number, outcome = json.loads(line)
-            found.setdefault(name, {})[number] = outcome
-    return found
-
-
 def run(replications: int) -> None:
-    KEPT.parent.mkdir(exist_ok=True)
-    done = kept()
+    done = kept(KEPT)
     for cell in CELLS:
         for number in range(replications):
             if number in done.get(cell.name, {}):
                 continue
-            outcome = replication(cell, number)
-            with KEPT.open("a") as file:
-                file.write(json.dumps([cell.name, number, outcome]) + "\n")
+            keep(KEPT, cell.name, number, replication(cell, number))
 
 
 def summaries() -> list[dict]:
-    done, lines = kept(), []
+    done, lines = kept(KEPT), []
     for cell in CELLS:
         outcomes = list(done.get(cell.name, {}).values())
         if not outcomes:
@@ -205,8 +193,7 @@ def main() -> None:
     lines = summaries()
     print(table(lines))
     if given.write:
-        RESULTS.write_text(json.dumps({"machine": machine(), "cells": lines}, indent=1) + "\n")
-        write_between(PAGE, MARKS, [table(lines)])
+        store(RESULTS, lines, PAGE, MARKS, table(lines))
 
 
 if __name__ == "__main__":
