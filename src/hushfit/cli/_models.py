@@ -30,6 +30,8 @@ _PENALTY_OF: Final = {
     "poisson": "l2",
 }
 _USUAL_ALPHA: Final = 1e-4
+# Models whose coefficients can have intervals.
+_WITH_INTERVALS: Final = ("logistic", "linear", "poisson")
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,27 @@ class FitOptions:
             "rows_per_person": self.schema.rows_per_person,
             "random_state": given["seed"],
             "verbose": int(at_terminal(given["as_json"])),
+            **self._intervals,
         }
+
+    @property
+    def _intervals(self) -> dict[str, Any]:
+        """The settings of a model with intervals; none for another."""
+        from hushfit.data.design import MainEffects
+        from hushfit.errors import InvalidArgument
+
+        if not self.given["inference"]:
+            if self.given["cov_type"] is not None:
+                raise InvalidArgument("--cov-type is for --inference. Give both, or neither.")
+            return {}
+        if self.model not in _WITH_INTERVALS:
+            raise InvalidArgument(
+                f"--inference is for --model {', '.join(_WITH_INTERVALS)}, not for {self.model}. "
+                "Nothing was spent."
+            )
+        bounds = MainEffects(self.schema).bounds
+        kind = self.given["cov_type"] or "model"
+        return {"inference": True, "cov_type": kind, "feature_bounds": bounds}
 
     def _classifier(self) -> Any:
         from hushfit import PrivateLinearSVC, PrivateLogisticRegression

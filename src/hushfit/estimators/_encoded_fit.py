@@ -1,6 +1,6 @@
 """Regression of rows that a public schema has encoded, and regressors restored from files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from hushfit._typing import BoolVector, Vector
 from hushfit.data import DataSource, RecordScaling, SignedBounds
+from hushfit.estimators._inference import require_feasible
 from hushfit.estimators._linear import in_original_units
 from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._regressors import _PrivateRegressor, _warn_of_little_data
@@ -19,10 +20,15 @@ _NO_TARGETS: Vector = np.empty(0)
 
 
 class RegressionRows(DataSource, Protocol):
-    """A source that says which of its features were mapped from [0, 1] to [-1, 1]."""
+    """A source that says which of its features were mapped from [0, 1] to [-1, 1], and which values
+    0 and 1 stand for.
+    """
 
     @property
     def centred(self) -> BoolVector: ...
+
+    @property
+    def ranges(self) -> tuple[Vector, Vector]: ...
 
 
 class EncodedRows(Protocol):
@@ -35,18 +41,29 @@ class EncodedRows(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _EncodedUnits:
-    """Units of features in [0, 1], of which some were mapped to [-1, 1]."""
+class EncodedUnits:
+    """Units of features in [0, 1], of which some were mapped to [-1, 1].
+
+    Parameters
+    ----------
+    centred : bool array
+        Which were mapped.
+    ranges : (array, array)
+        The values that 0 and 1 stand for.
+    """
 
     centred: BoolVector
+    ranges: tuple[Vector, Vector]
 
     @property
     def origin(self) -> Vector:
-        return np.where(self.centred, 0.5, 0.0)
+        low, high = self.ranges
+        return low + np.where(self.centred, (high - low) / 2, 0.0)
 
     @property
     def width(self) -> Vector:
-        return np.where(self.centred, 0.5, 1.0)
+        low, high = self.ranges
+        return (high - low) * np.where(self.centred, 0.5, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +105,7 @@ class _Range:
 
 
 def fit_encoded(
-    estimator: _PrivateRegressor, rows: EncodedRows, terms: Terms
+    estimator: _PrivateRegressor, rows: EncodedRows, terms: Terms, names: Sequence[str] = ()
 ) -> tuple[Fit, Problem, Callable[[Vector], Vector]]:
     """Fit a regressor to encoded rows; the range of its target must be given.
 
@@ -99,6 +116,8 @@ def fit_encoded(
     rows : EncodedRows
     terms : Terms
         Budget, ledger, and what is public.
+    names : sequence of str, default=()
+        Of the features; needed with ``inference=True``.
 
     Returns
     -------
@@ -112,10 +131,14 @@ def fit_encoded(
     source = rows.for_regression(settled.scaling, scale, bounded or estimator._scales_labels)
     unit, d = source.privacy_unit, source.n_features
     problem = estimator._problem(settled, source.n_units, d, unit, scale)
-    if bounded and not estimator._features_are_public:
+    if estimator.inference:
+        require_feasible(problem, terms.budget)
+    elif bounded and not estimator._features_are_public:
         _warn_of_little_data(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)
-    units = _EncodedUnits(source.centred)
+    units = EncodedUnits(source.centred, source.ranges)
+    if estimator.inference:
+        estimator.keep_inference(estimator._inferred(fit, problem, units, scale, names))
 
     def in_units(w: Vector) -> Vector:
         coef, intercept = in_original_units(w, problem, units)
@@ -124,6 +147,6 @@ def fit_encoded(
     *coef, intercept = in_units(fit.result.w).tolist()
     estimator.coef_, estimator.intercept_ = np.array(coef), intercept
     estimator.n_features_in_, estimator.n_iter_ = d, fit.result.steps
-    estimator._fitted_bounds, estimator._fitted_scale = SignedBounds.parse((0.0, 1.0), d), scale
+    estimator._fitted_bounds, estimator._fitted_scale = SignedBounds(*source.ranges), scale
     estimator.privacy_ = fit.guarantee
     return fit, problem, in_units

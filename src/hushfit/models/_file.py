@@ -25,6 +25,12 @@ from hushfit.estimators import (
     PrivateRidge,
 )
 from hushfit.features import AdditiveMap, FeatureMap, KnotMasses, RowProfile, stored_map
+from hushfit.models._inference_file import (
+    INFERENCE_FIELD,
+    described_inference,
+    restore_inference,
+    stored_design,
+)
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.unit import WEIGHTINGS
@@ -145,11 +151,6 @@ def described(model: Model) -> dict[str, Any]:
             f"{type(fitted).__name__} is not a fitted hushfit classifier or regressor. Fit one, "
             "then save it."
         )
-    if fitted.inference:
-        raise InvalidArgument(
-            "models with inference=True are not written to files: their records keep their "
-            "lengths. Keep summary() and privacy_, or fit without inference."
-        )
     coef, intercept = model.weights
     contents: dict[str, Any] = {
         "format": FORMAT,
@@ -169,6 +170,7 @@ def described(model: Model) -> dict[str, Any]:
         **_described_map(fitted),
         **({_RANGE_FIELD: _described_ranges(fitted)} if kind in _REGRESSORS else {}),
         **_described_threshold(kind, fitted),
+        **described_inference(fitted, model.design),
     }
     return contents
 
@@ -263,7 +265,8 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
 def _complete_fields(found: set[str], regressor: bool) -> bool:
     """Whether all fields are there, optional ones with those that belong to them, and no other."""
     always = {*_FIELDS, _RANGE_FIELD} if regressor else {*_FIELDS}
-    groups = ({*_MAP_FIELDS}, set() if regressor else {*_THRESHOLD_FIELDS})
+    thresholds = set() if regressor else {*_THRESHOLD_FIELDS}
+    groups = ({*_MAP_FIELDS}, {INFERENCE_FIELD}, thresholds)
     optional: set[str] = set().union(*(group for group in groups if group <= found))
     return found == always | optional
 
@@ -307,9 +310,12 @@ def model_from(contents: dict[str, Any]) -> Model:
     features = contents["features"]
     if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
         raise InvalidArgument("the features of the model file are not a list of names.")
-    if len(features) != estimator.n_features_in_ or (
-        schema is not None and schema.feature_names != features
-    ):
+    design = None
+    if INFERENCE_FIELD in contents:
+        restore_inference(contents[INFERENCE_FIELD], estimator, features, _numbers)
+        design = stored_design(contents[INFERENCE_FIELD], schema)
+    expected = None if schema is None else Model(estimator, schema, design=design).feature_names
+    if len(features) != estimator.n_features_in_ or expected not in (None, features):
         raise InvalidArgument(
             "the features, coefficients and schema of the model file do not belong together."
         )
@@ -321,6 +327,7 @@ def model_from(contents: dict[str, Any]) -> Model:
         _standard_error(contents["standard_error"], estimator),
         None if contents["receipt"] is None else _receipt(contents["receipt"]),
         _provenance(contents["provenance"]),
+        design,
     )
 
 

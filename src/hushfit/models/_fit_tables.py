@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Matrix
+from hushfit.data.design import MainEffects
 from hushfit.data.schema import CategoricalColumn, Schema, SchemaFile, schema_hash
 from hushfit.data.tables import CodedRows
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import Fit, Prepared, fit_encoded, private_fit
+from hushfit.estimators import (
+    EncodedUnits,
+    Fit,
+    Prepared,
+    fit_encoded,
+    private_fit,
+    require_feasible,
+)
 from hushfit.features import AdditiveMap, FeatureMap
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._standard_errors import noise_standard_errors
@@ -69,7 +77,8 @@ def fit_rows(
     fit, errors = fitted(estimator, rows, file, ledger)
     paid, record = paid_receipt(ledger, fit.receipt)
     provenance = Provenance.now(command, schema_hash(file.schema))
-    return Model(estimator, file.schema, errors, paid, provenance), record
+    design = MainEffects(file.schema) if estimator.inference else None
+    return Model(estimator, file.schema, errors, paid, provenance, design), record
 
 
 def _fit_classes(
@@ -79,6 +88,8 @@ def _fit_classes(
     schema, classes = file.schema, list(rows.classes)
     if schema.features != "linear" and estimator.features == "linear":
         estimator.set_params(features=schema.features)
+    if estimator.inference:
+        return _fit_intervals(estimator, rows, file, ledger), None
     columns, n_columns = schema.inputs, rows.n_features
     feature_map = estimator.feature_map(rows.n_units, columns)
     if not isinstance(feature_map, AdditiveMap | None):
@@ -98,11 +109,34 @@ def _fit_classes(
     return fit, noise_standard_errors(fit, problem)
 
 
+def _fit_intervals(estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None) -> Fit:
+    """Fit a classifier whose coefficients get intervals."""
+    design = MainEffects(file.schema)
+    source, classes = rows.for_design(design), np.array(rows.classes)
+    problem = estimator.problem(
+        source.n_units, source.n_features, len(classes), source.privacy_unit, None
+    )
+    terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {_LABEL_NOTE}")
+    solver = estimator.chosen_solver(problem, terms.budget)
+    require_feasible(problem, terms.budget)
+    fit = private_fit(source, problem, solver, terms, estimator.verbose)
+    units = EncodedUnits(source.centred, source.ranges)
+    prepared = Prepared(source, problem, classes, units)
+    estimator.keep_inference(estimator.inferred(fit, prepared, design.names))
+    estimator.accept(fit.result, fit.guarantee, prepared, fit.transcript)
+    return fit
+
+
 def _fit_numbers(
     estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
 ) -> tuple[Fit, Matrix | None]:
     """Fit a regressor; returns standard errors too, where they are known."""
-    terms = _terms(estimator, file, ledger, _public(file, None), _number_note(rows))
+    note = _number_note(rows)
+    if estimator.inference:
+        design = MainEffects(file.schema)
+        terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {note}")
+        return fit_encoded(estimator, rows.for_design(design), terms, design.names)[0], None
+    terms = _terms(estimator, file, ledger, _public(file, None), note)
     fit, problem, in_units = fit_encoded(estimator, rows, terms)
     return fit, noise_standard_errors(fit, problem, in_units)
 
@@ -145,6 +179,13 @@ def _public(file: SchemaFile, feature_map: FeatureMap | None) -> tuple[str, ...]
         stated,
         f"of these, READ FROM THE ROWS and not confirmed: {', '.join(file.unconfirmed)}",
     )
+
+
+_DESIGN_NOTE = (
+    "Records keep their lengths; one with a label that the schema does not list, or without a "
+    "date, counts as the zero record."
+)
+_LABEL_NOTE = "So does one whose target is not among the classes."
 
 
 def _class_note(rows: CodedRows) -> str:

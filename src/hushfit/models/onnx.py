@@ -140,6 +140,8 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
     """The margin of a record of unit length: scaled and mapped features, a product, and a division
     by the record's norm.
     """
+    if fitted.inference:
+        return _bounded_margins(fitted)
     coef, intercept = fitted.coef_, fitted.intercept_
     nodes, record = [helper.make_node("Constant", [], ["axis"], value_ints=[1])], "X"
     constants: dict[str, Any] = {"unit": [[float(bool(fitted.fit_intercept))]], "tiny": [[1e-30]]}
@@ -172,6 +174,24 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
         helper.make_node("Max", ["whole", "tiny"], ["safe"]),
         helper.make_node("Sqrt", ["safe"], ["length"]),
         helper.make_node("Div", ["sum", "length"], ["margins"]),
+    ]
+    return nodes, constants
+
+
+def _bounded_margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
+    """The margin of a record that keeps its length: clipped columns and a product."""
+    bounds = FeatureBounds.parse(fitted.feature_bounds, int(fitted.n_features_in_))
+    constants = {
+        "low": bounds.low[None],
+        "high": bounds.high[None],
+        "coef": fitted.coef_.T,
+        "intercept": fitted.intercept_[None],
+    }
+    nodes = [
+        helper.make_node("Max", ["X", "low"], ["raised"]),
+        helper.make_node("Min", ["raised", "high"], ["clipped"]),
+        helper.make_node("MatMul", ["clipped", "coef"], ["product"]),
+        helper.make_node("Add", ["product", "intercept"], ["margins"]),
     ]
     return nodes, constants
 

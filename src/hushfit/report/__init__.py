@@ -26,6 +26,8 @@ forecast         Expected noise and loss of accuracy of a fit
 rows_needed      Number of rows for a given loss of accuracy
 NumberForecast   Noise of a regression fit for a budget
 number_forecast  Noise of a regression fit by the default solver
+IntervalForecast Expected intervals of a fit
+interval_forecast Expected width of intervals, and how many rows a width takes
 RankingForecast  Noise of a ranking fit for a budget
 warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
@@ -59,6 +61,7 @@ from hushfit.report._evaluator_points import (
 )
 from hushfit.report._figures import plan_figure
 from hushfit.report._forecast import Forecast, forecast, rows_needed, warning_of_few
+from hushfit.report._interval_forecast import IntervalForecast, interval_forecast
 from hushfit.report._network_page import network_page
 from hushfit.report._number_forecast import NumberForecast, number_forecast
 from hushfit.report._number_scores import NumberEvaluation
@@ -78,6 +81,7 @@ __all__ = [
     "Forecast",
     "GroupScore",
     "HeldOut",
+    "IntervalForecast",
     "NumberEvaluation",
     "NumberForecast",
     "Point",
@@ -89,6 +93,7 @@ __all__ = [
     "evaluator_points",
     "forecast",
     "held_out",
+    "interval_forecast",
     "model_card",
     "network_card",
     "network_page",

@@ -111,7 +111,7 @@ def scored_batches(
     for table in tables:
         for batch in table_batches(table, [*names, *others], watch, optional):
             if batch.num_rows:
-                X = codec.matrix(batch)
+                X = model.from_encoded(codec.matrix(batch))
                 proba = (
                     model.estimator.predict_proba(X)
                     if hasattr(model.estimator, "predict_proba")

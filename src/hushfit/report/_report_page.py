@@ -28,12 +28,13 @@ from hushfit.report._evaluator_points import Evidence, Point, evaluator_points
 from hushfit.report._figures import (
     calibration_figure,
     forest_row,
+    forest_table,
     odds_figure,
     posterior,
     shape_figure,
 )
+from hushfit.report._interval_section import intervals_body
 
-_SHOWN = 25
 _PRIORS = (0.5, 0.1, 0.01)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _KINDS = {
@@ -450,6 +451,8 @@ def _shown_weights(model: Model) -> list[int]:
 
 
 def _coefficients(model: Model) -> str:
+    if model.estimator.inference:
+        return section("coefficients", "Coefficients", intervals_body(model), long=True)
     shown = _shown_weights(model)
     coef, intercept = model.weights
     names = [*(model.weight_names[k] for k in shown), "(intercept)"]
@@ -537,27 +540,7 @@ def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
         ("se", "std. error", " n se"),
         ("ratio", "ratio", " n ratio"),
     ]
-    heads = [
-        f'<th class="{extra.strip()}" scope="col"><button type="button" '
-        f'data-key="{key}">{text}</button></th>'
-        for key, text, extra in columns
-    ]
-    marks = (
-        f"<span>{-reach:.2g}</span><span style='left:50%'>0</span><span "
-        f"style='left:100%'>{reach:.2g}</span>"
-    )
-    plot = (
-        f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
-    )
-    return (
-        f"<div data-forest><h3>{escape(title)}</h3>"
-        '<div class="bar" hidden><input type="search" placeholder="Find a feature" '
-        'aria-label="Find a feature">'
-        '<button type="button" data-more aria-expanded="false">Show all</button></div>'
-        f'<table class="forest" data-shown="{_SHOWN}"><thead>'
-        f"<tr>{heads[0]}{plot}{''.join(heads[1:])}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>{_folded(folded)}</div>"
-    )
+    return forest_table(title, columns, rows, reach, _folded(folded))
 
 
 def _folded(rows: list[str]) -> str:
