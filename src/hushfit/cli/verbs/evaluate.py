@@ -152,12 +152,12 @@ def _print_details(scores: Any) -> None:
         )
 
 
-def _print_confusion(confusion: Any) -> None:
+def _print_confusion(confusion: Any, counted: str = "rows") -> None:
     rows = [
         [s.label, f"{s.rows:.0f}", _share(s.recall), _share(s.precision)]
         for s in confusion.by_class
     ]
-    print_table("By class", ["class", "rows", "recall", "precision"], rows)
+    print_table("By class", ["class", counted, "recall", "precision"], rows)
     if len(rows) <= _MAX_SHOWN_CLASSES:
         cells = [
             [label, *(f"{count:.0f}" for count in row)]
@@ -204,7 +204,7 @@ def _release(model: Any, held: Any, given: dict[str, Any], model_path: str, as_j
     title = f"{model_path} on {scores.units} private {plural}, with noise"
     print_table(title, ["score", "value", "meaning"], scores.lines())
     if scores.confusion is not None:
-        _print_confusion(scores.confusion)
+        _print_confusion(scores.confusion, plural)
     if scores.by:
         _print_noisy_groups(scores.by, given["by"], plural)
     print_guarantee(scores.guarantee)
