@@ -27,6 +27,8 @@ _TARGETS_IN_WORDS: Final = {
 }
 # Models whose alpha is chosen from releases unless it is given.
 _WITH_ALPHA: Final = ("ridge", "lasso", "elasticnet", "huber", "poisson")
+# Models that take no feature map: they choose columns one by one.
+_OF_SINGLE_COLUMNS: Final = ("lasso", "elasticnet")
 _USUAL_ALPHA: Final = 1e-4
 
 
@@ -141,8 +143,10 @@ class FitOptions:
 
         name, target = self.model, self.schema.target
         self._refuse_options_of_classifiers()
-        self.features()
+        features = self.features()
         own: dict[str, Any] = {"alpha": self._alpha("auto")} if name in _WITH_ALPHA else {}
+        if name not in _OF_SINGLE_COLUMNS:
+            own["features"] = features
         if name == "poisson":
             return hushfit.PrivatePoissonRegressor(target.high, **self._common, **own)
         own["target_bounds"] = (target.low, target.high)
@@ -196,10 +200,11 @@ class FitOptions:
 
         given, schema = self.given, self.schema
         chosen, shaped = schema.features, given["monotone"] or given["smoothness"]
-        if chosen != "linear" and not self.classes:
+        if chosen != "linear" and self.model in _OF_SINGLE_COLUMNS:
             raise InvalidArgument(
-                f"--features {chosen} is for classes; models of numbers are linear in the encoded "
-                "columns. Nothing was spent. Leave it out of the options and of the schema."
+                f"--model {self.model} chooses single columns, and with --features {chosen} those "
+                "of a number mean nothing by themselves. Nothing was spent. Use --model linear, or "
+                "leave --features out of the options and of the schema."
             )
         if chosen != "additive":
             if shaped:

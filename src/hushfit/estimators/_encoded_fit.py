@@ -1,6 +1,6 @@
 """Regression of rows that a public schema has encoded, and regressors restored from files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,9 +8,11 @@ import numpy as np
 
 from hushfit._typing import BoolVector, Vector
 from hushfit.data import DataSource, RecordScaling, SignedBounds
+from hushfit.estimators._features import reshaped, row_profile
 from hushfit.estimators._linear import in_original_units
 from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._regressors import _PrivateRegressor, _warn_of_little_data
+from hushfit.features import AdditiveMap, InputColumn
 from hushfit.problem import Problem
 from hushfit.release import Terms
 
@@ -27,6 +29,9 @@ class RegressionRows(DataSource, Protocol):
 
 class EncodedRows(Protocol):
     """Rows whose columns a public schema has mapped to [0, 1], with targets in their own units."""
+
+    def mapped(self, feature_map: AdditiveMap) -> "EncodedRows":
+        """The same rows, with the outputs of a public map of their columns in place of these."""
 
     def for_regression(
         self, scaling: RecordScaling, mapped: Callable[[Vector], Vector], scaled_labels: bool
@@ -88,7 +93,11 @@ class _Range:
 
 
 def fit_encoded(
-    estimator: _PrivateRegressor, rows: EncodedRows, terms: Terms
+    estimator: _PrivateRegressor,
+    rows: EncodedRows,
+    terms: Terms,
+    columns: Sequence[InputColumn] = (),
+    feature_map: AdditiveMap | None = None,
 ) -> tuple[Fit, Problem]:
     """Fit a regressor to encoded rows; the range of its target must be given.
 
@@ -99,6 +108,10 @@ def fit_encoded(
     rows : EncodedRows
     terms : Terms
         Budget, ledger, and what is public.
+    columns : sequence of InputColumn
+        What is public about the columns; needed with a map alone.
+    feature_map : AdditiveMap, optional
+        Public map that rows go through; None uses them as they are.
 
     Returns
     -------
@@ -107,13 +120,20 @@ def fit_encoded(
     """
     settled, scale = estimator._settled(), estimator._scale(_NO_TARGETS)
     bounded = settled.scaling is RecordScaling.BOUNDED
-    source = rows.for_regression(settled.scaling, scale, bounded or estimator._scales_labels)
-    unit, d = source.privacy_unit, source.n_features
-    problem = estimator._problem(settled, source.n_units, d, unit, scale)
+    made = rows if feature_map is None else rows.mapped(feature_map)
+    source = made.for_regression(settled.scaling, scale, bounded or estimator._scales_labels)
+    d = source.n_features if feature_map is None else feature_map.n_inputs
+    problem = estimator._problem(
+        settled, source.n_units, d, source.privacy_unit, scale, feature_map
+    )
     if bounded and not estimator._features_are_public:
         _warn_of_little_data(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)
-    coef, intercept = in_original_units(fit.result.w, problem, _EncodedUnits(source.centred))
+    units = _EncodedUnits(source.centred) if feature_map is None else None
+    coef, intercept = in_original_units(fit.result.w, problem, units)
+    profile = row_profile(feature_map, problem, fit.transcript, fit.guarantee)
+    estimator.feature_map_, estimator.row_profile_ = feature_map, profile
+    coef, intercept = reshaped(coef, intercept, estimator.features, feature_map, columns, profile)
     coef_, intercept_ = scale.in_units_of_targets(coef[0], float(intercept[0]))
     estimator.coef_, estimator.intercept_ = coef_, intercept_
     estimator.n_features_in_, estimator.n_iter_ = d, fit.result.steps

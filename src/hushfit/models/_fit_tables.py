@@ -76,16 +76,8 @@ def _fit_classes(
     estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
 ) -> tuple[Fit, Matrix | None]:
     """Fit a classifier; returns standard errors too."""
-    schema, classes = file.schema, list(rows.classes)
-    if schema.features != "linear" and estimator.features == "linear":
-        estimator.set_params(features=schema.features)
-    columns, n_columns = schema.inputs, rows.n_features
-    feature_map = estimator.feature_map(rows.n_units, columns)
-    if not isinstance(feature_map, AdditiveMap | None):
-        raise InvalidArgument(
-            f"a table with a schema takes features='additive', not {type(feature_map).__name__}. "
-            "Nothing was spent. Fit arrays with this map in Python."
-        )
+    classes, columns, n_columns = list(rows.classes), file.schema.inputs, rows.n_features
+    feature_map = _additive_map(estimator, rows, file.schema)
     source = rows if feature_map is None else rows.mapped(feature_map)
     problem = estimator.problem(
         rows.n_units, n_columns, len(classes), rows.privacy_unit, feature_map
@@ -102,8 +94,28 @@ def _fit_numbers(
     estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
 ) -> tuple[Fit, Matrix | None]:
     """Fit a regressor; no standard errors of its weights are known."""
-    terms = _terms(estimator, file, ledger, _public(file, None), _number_note(rows))
-    return fit_encoded(estimator, rows, terms)[0], None
+    feature_map = _additive_map(estimator, rows, file.schema)
+    terms = _terms(estimator, file, ledger, _public(file, feature_map), _number_note(rows))
+    return fit_encoded(estimator, rows, terms, file.schema.inputs, feature_map)[0], None
+
+
+def _additive_map(estimator: Any, rows: CodedRows, schema: Schema) -> AdditiveMap | None:
+    """The public map of the columns that the schema or the settings ask for; None for none."""
+    if schema.features != "linear" and estimator.features == "linear":
+        if "features" not in estimator.get_params(deep=False):
+            raise InvalidArgument(
+                f"the schema has features = {schema.features!r}, and {type(estimator).__name__} "
+                "chooses single columns, which those of the map are not. Nothing was spent. Use a "
+                "model without an L1 penalty, or features = 'linear'."
+            )
+        estimator.set_params(features=schema.features)
+    feature_map = estimator.feature_map(rows.n_units, schema.inputs)
+    if not isinstance(feature_map, AdditiveMap | None):
+        raise InvalidArgument(
+            f"a table with a schema takes features='additive', not {type(feature_map).__name__}. "
+            "Nothing was spent. Fit arrays with this map in Python."
+        )
+    return feature_map
 
 
 def _terms(
