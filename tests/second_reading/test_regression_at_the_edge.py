@@ -293,9 +293,7 @@ def test_lengths_by_a_triangle_stay_within_the_error_claimed(spread, fit_interce
     whitening = MatrixWhitening(A, fit_intercept)
     X = rng.uniform(-1, 1, (200, d))
     X[:width] = V[:width, :d] / np.abs(V[:width, :d]).max()  # some along single directions
-    source = as_source(
-        X, np.zeros(200), fit_intercept=fit_intercept, scaling=RecordScaling.BOUNDED
-    )
+    source = as_source(X, np.zeros(200), fit_intercept=fit_intercept, scaling=RecordScaling.BOUNDED)
     (block,) = source.blocks()
     found = whitening.lengths(block)
     Z = np.hstack([X, np.full((200, 1), source.unit)])[:, :width]
