@@ -269,8 +269,8 @@ def main() -> None:
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS), choices=DESIGNS)
     parser.add_argument("--write", action="store_true", help="store results and write the docs")
     given = parser.parse_args()
+    run(given.sizes, given.designs, given.replications)
     if not given.write:
-        run(given.sizes, given.designs, given.replications)
         return
     found = kept()
     stored = {"machine": machine(), "level": LEVEL, "delta": DELTA, "cells": found}
