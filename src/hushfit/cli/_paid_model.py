@@ -128,6 +128,7 @@ def print_paid(
                 "guarantee": model.guarantee.to_dict(),
                 "receipt": paid,
                 "ledger_total": total,
+                **_intervals(model, given),
             }
         )
         return
@@ -156,6 +157,16 @@ def note_unit_of_schema(path: str, schema: Any, where: str) -> None:
         f"column of ids {where}.",
         word="note",
     )
+
+
+def _intervals(model: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Coefficients with their intervals, of a fit that has them."""
+    if not given.get("inference"):
+        return {}
+    found = model.estimator.inference_
+    lines = [line._asdict() for line in found.lines()]
+    plain = [{"name": name, "coef": value} for name, value in found.named]
+    return {"verdict": found.verdict, "coefficients": lines or plain}
 
 
 def note_account_of_rows(ledger: Any, person: str | None) -> None:

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from hushfit.estimators import Line
 from hushfit.report._class_scores import CalibrationCell
 from hushfit.report._forecast import Forecast
 
+_SHOWN = 25  # rows of a forest plot before "Show all"
 _STANDALONE = (
     "<style>text{font:13px "
     "sans-serif;fill:#1c2326}.soft{fill:#5c676c}.grid{stroke:#dfe2e0}.axis{stroke:#5c676c}"
@@ -268,7 +270,7 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
         "</span>"
     )
     cells = [
-        f'<td class="name">{escape(name).replace("=", "=<wbr>")}</td><td class="plot">{track}</td>'
+        f'<td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
         f'<td class="n">{value:+.3f}</td>',
         f'<td class="n se">{f"{error:.3f}" if error is not None else "–"}</td>',
         f'<td class="n ratio">{f"{ratio:.1f}" if error else "–"}</td>',
@@ -280,6 +282,65 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
     return (
         f'<tr {data} data-ratio="{ratio if math.isfinite(ratio) else 1e9!r}">{"".join(cells)}</tr>'
     )
+
+
+def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) -> str:
+    """One coefficient with its interval, on the scale from -reach to reach; ``texts`` are the
+    interval and its test.
+    """
+    clear = line.low > 0 or line.high < 0
+    start, stop = _share(line.low, reach), _share(line.high, reach)
+    label = f"{line.coef:.3g}, interval {texts[0]}"
+    track = (
+        f'<span class="track" role="img" aria-label="{escape(label)}">'
+        f'<i class="reach" style="left:{start:.2f}%;width:{stop - start:.2f}%"></i>'
+        f'<i class="point{"" if clear else " faint"}" style="left:{_share(line.coef, reach):.2f}%">'
+        "</i></span>"
+    )
+    data = (
+        f'data-name="{escape(name)}" data-value="{line.coef!r}" data-se="{line.std_err!r}" '
+        f'data-ratio="{abs(line.z)!r}"'
+    )
+    return (
+        f'<tr {data}><td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
+        f'<td class="n">{line.coef:+.3g}</td><td class="n se">{texts[0]}</td>'
+        f'<td class="n ratio">{texts[1]}</td></tr>'
+    )
+
+
+def forest_table(
+    title: str,
+    columns: Sequence[tuple[str, str, str]],
+    rows: Sequence[str],
+    reach: float,
+    after: str,
+) -> str:
+    """Rows of a forest plot under heads that sort them: a key, a text and classes each."""
+    heads = [
+        f'<th class="{extra.strip()}" scope="col"><button type="button" '
+        f'data-key="{key}">{text}</button></th>'
+        for key, text, extra in columns
+    ]
+    marks = (
+        f"<span>{-reach:.2g}</span><span style='left:50%'>0</span><span "
+        f"style='left:100%'>{reach:.2g}</span>"
+    )
+    plot = (
+        f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
+    )
+    return (
+        f"<div data-forest><h3>{escape(title)}</h3>"
+        '<div class="bar" hidden><input type="search" placeholder="Find a feature" '
+        'aria-label="Find a feature">'
+        '<button type="button" data-more aria-expanded="false">Show all</button></div>'
+        f'<table class="forest" data-shown="{_SHOWN}"><thead>'
+        f"<tr>{heads[0]}{plot}{''.join(heads[1:])}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>{after}</div>"
+    )
+
+
+def _breakable(name: str) -> str:
+    return escape(name).replace("=", "=<wbr>")
 
 
 def _share(value: float, reach: float) -> float:

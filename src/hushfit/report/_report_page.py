@@ -28,12 +28,13 @@ from hushfit.report._evaluator_points import Evidence, Point, evaluator_points
 from hushfit.report._figures import (
     calibration_figure,
     forest_row,
+    forest_table,
     odds_figure,
     posterior,
     shape_figure,
 )
+from hushfit.report._interval_section import intervals_body
 
-_SHOWN = 25
 _PRIORS = (0.5, 0.1, 0.01)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _KINDS = {
@@ -450,6 +451,8 @@ def _shown_weights(model: Model) -> list[int]:
 
 
 def _coefficients(model: Model) -> str:
+    if model.estimator.inference:
+        return section("coefficients", "Coefficients", intervals_body(model), long=True)
     shown = _shown_weights(model)
     coef, intercept = model.weights
     names = [*(model.weight_names[k] for k in shown), "(intercept)"]
@@ -461,7 +464,7 @@ def _coefficients(model: Model) -> str:
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
-        "(usually good to a factor of two). A hollow dot means that zero is within two standard "
+        f"({_how_good(model)}). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
         else "No standard errors are known for this solver or penalty."
@@ -475,6 +478,13 @@ def _coefficients(model: Model) -> str:
     )
 
 
+def _how_good(model: Model) -> str:
+    """How far standard errors can be trusted."""
+    if model.predicts_classes:
+        return "usually good to a factor of two"
+    return "usually good to a factor of two; where noise is large, several times too large"
+
+
 def _direction(model: Model, output: int) -> str:
     """What a positive weight of an output speaks for."""
     if not model.predicts_classes:
@@ -485,19 +495,23 @@ def _direction(model: Model, output: int) -> str:
 
 def _scale_note(model: Model) -> str:
     """What a weight is a multiple of."""
-    if model.estimator.feature_map_ is not None:
-        return "Labels are 0 or 1, and rows are scaled to unit length. Numbers are in the figures."
-    units = (
-        "Numbers are scaled from 0 at their lowest to 1 at their highest public value, labels are "
-        "0 or 1"
-        if model.schema is not None
-        else "Columns are in their own units"
-    )
+    units = _units_in_words(model)
     if model.predicts_classes:
         return f"{units}; rows are scaled to unit length."
     if isinstance(model.estimator, PrivatePoissonRegressor):
         return f"{units}. A weight adds to the logarithm of the count: 0.7 doubles it."
     return f"{units}. A weight is what the column adds to the prediction, in units of the target."
+
+
+def _units_in_words(model: Model) -> str:
+    if model.estimator.feature_map_ is not None:
+        return "Labels are 0 or 1, and numbers are in the figures"
+    if model.schema is None:
+        return "Columns are in their own units"
+    return (
+        "Numbers are scaled from 0 at their lowest to 1 at their highest public value, labels are "
+        "0 or 1"
+    )
 
 
 def _order(values: Any, errors: Any) -> Any:
@@ -530,27 +544,7 @@ def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
         ("se", "std. error", " n se"),
         ("ratio", "ratio", " n ratio"),
     ]
-    heads = [
-        f'<th class="{extra.strip()}" scope="col"><button type="button" '
-        f'data-key="{key}">{text}</button></th>'
-        for key, text, extra in columns
-    ]
-    marks = (
-        f"<span>{-reach:.2g}</span><span style='left:50%'>0</span><span "
-        f"style='left:100%'>{reach:.2g}</span>"
-    )
-    plot = (
-        f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
-    )
-    return (
-        f"<div data-forest><h3>{escape(title)}</h3>"
-        '<div class="bar" hidden><input type="search" placeholder="Find a feature" '
-        'aria-label="Find a feature">'
-        '<button type="button" data-more aria-expanded="false">Show all</button></div>'
-        f'<table class="forest" data-shown="{_SHOWN}"><thead>'
-        f"<tr>{heads[0]}{plot}{''.join(heads[1:])}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>{_folded(folded)}</div>"
-    )
+    return forest_table(title, columns, rows, reach, _folded(folded))
 
 
 def _folded(rows: list[str]) -> str:

@@ -362,6 +362,11 @@ def with_sorted_target(schema: Any) -> Any:
             "rows, and owners have different numbers. Runs of several owners fit linear models: "
             "delete that line."
         )
+    if schema.penalty is not None:
+        raise InvalidArgument(
+            "the schema has a [penalty]. Runs of several owners take theirs from the run's own "
+            "settings: delete that table."
+        )
     return replace(schema, target=replace(target, categories=tuple(sorted(target.categories))))
 
 

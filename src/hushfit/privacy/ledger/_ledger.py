@@ -8,7 +8,7 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -155,6 +155,10 @@ class ClosedAccount:
     history: tuple[Receipt, ...]
     adaptive: bool = True
     unit: AccountUnit | None = ROW_ACCOUNT
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        # Formats without enumerations store the relation as its name.
+        self.__dict__.update({**state, "relation": Relation.parse(state["relation"])})
 
     def entries(self) -> tuple[Receipt, ...]:
         return self.history
@@ -460,6 +464,12 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Ledger.over, (self._account,)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # For formats that store attributes (skops), not for pickles: a history that cannot pay.
+        own = self._account
+        terms = (own.budget, own.relation, own.name, own.entries(), own.adaptive, own.unit)
+        return {"_account": ClosedAccount(*terms)}
 
     def __repr__(self) -> str:
         name = f"{self.name!r}: " if self.name else ""
