@@ -204,16 +204,20 @@ def simulated(
 _PROMISE = Guarantee(1.0, DELTA, RELATION, cost=GaussianCost(1.0))
 
 
-def measured(cell: Cell, replications: int) -> dict[str, Any]:
-    """Coverage of every kind of statistic; None where it is refused."""
+def measured(
+    cell: Cell, replications: int, kinds: Sequence[str] = KINDS, seed: int = SEED
+) -> dict[str, Any]:
+    """Coverage of some kinds of statistics; None where it is refused."""
     design = DESIGNS[cell.design]
     true, coverage = truth(design), dict[str, float | None]()
     for number, (kind, survey) in enumerate(asked(design).items()):
+        if kind not in kinds:
+            continue
         quote = survey.quote(cell.n, Budget(cell.epsilon, DELTA), RELATION)
         coverage[kind] = None
         if cell.n < max(survey.least_units(quote, RELATION).values()):
             continue
-        rng = np.random.default_rng([SEED, number, cell.n, int(1000 * cell.epsilon)])
+        rng = np.random.default_rng([seed, number, cell.n, int(1000 * cell.epsilon)])
         covered = []
         for _ in range(replications):
             answers = simulated(survey, Table(design, cell.n, rng), quote, cell.n, rng)
@@ -233,13 +237,19 @@ def kept() -> dict[str, Any]:
     return {line["cell"]: line for line in lines}
 
 
-def run(sizes: Sequence[int], designs: Sequence[str], replications: int) -> None:
-    """Measure the cells that are not kept yet."""
+def run(
+    sizes: Sequence[int], designs: Sequence[str], replications: int, further: str | None = None
+) -> None:
+    """Measure the cells that are not kept yet; with ``further`` one kind again, by other seeds."""
     KEPT.parent.mkdir(exist_ok=True)
     for cell in (Cell(design, n, e) for n in sizes for e in EPSILONS for design in designs):
-        if cell.name in kept():
+        name = cell.name if further is None else f"{cell.name}/further"
+        if name in kept():
             continue
-        found = measured(cell, replications)
+        if further is None:
+            found = measured(cell, replications)
+        else:
+            found = {**measured(cell, replications, (further,), SEED + 1), "cell": name}
         with KEPT.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found) + "\n")
         print(found, flush=True)
@@ -268,9 +278,10 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS), choices=DESIGNS)
     parser.add_argument("--write", action="store_true", help="store results and write the docs")
+    parser.add_argument("--further", choices=KINDS, help="this kind again, with other seeds")
     given = parser.parse_args()
+    run(given.sizes, given.designs, given.replications, given.further)
     if not given.write:
-        run(given.sizes, given.designs, given.replications)
         return
     found = kept()
     stored = {"machine": machine(), "level": LEVEL, "delta": DELTA, "cells": found}
