@@ -144,9 +144,18 @@ def engine_for(model: ModuleLoss, shape: RecordShape, rows: int) -> Engine:
 def _checked_engine(model: ModuleLoss, x: Tensor, y: Tensor) -> Engine:
     _check_rows_apart(lambda x, y: [_detached_losses(model, x, y)], x, y, "losses")
     engine = _first_that_agrees(model, x, y)
-    _check_rows_apart(lambda x, y: _tensors_of(engine, x, y), x, y, "gradients")
+    try:
+        _check_gradients_apart(engine, x, y)
+    except DependsOnPlace:
+        # Products of small matrices may round by their place in one engine, and not in the other.
+        engine = _written_out(model, x, y)
+        _check_gradients_apart(engine, x, y)
     _check_no_memory(model, x, y)
     return engine
+
+
+def _check_gradients_apart(engine: Engine, x: Tensor, y: Tensor) -> None:
+    _check_rows_apart(lambda x, y: _tensors_of(engine, x, y), x, y, "gradients")
 
 
 def _check_no_memory(model: ModuleLoss, x: Tensor, y: Tensor) -> None:
@@ -215,6 +224,10 @@ def _first_that_agrees(model: ModuleLoss, x: Tensor, y: Tensor) -> Engine:
                 return engine
         except (NotBookKept, RuntimeError):  # torch refuses to differentiate overwritten outputs
             continue
+    return _written_out(model, x, y)
+
+
+def _written_out(model: ModuleLoss, x: Tensor, y: Tensor) -> WrittenOut:
     written_out = WrittenOut(model)
     if not _agrees(written_out, x, y):
         raise InvalidArgument(
