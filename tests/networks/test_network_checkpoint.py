@@ -1,6 +1,10 @@
 """Interrupted fits go on where they stopped: no step is drawn twice, and nothing is paid twice."""
 
 import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -177,3 +181,33 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
 
 def _fit(stored):
     return json.loads(str(stored["head"]))["fit"]
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+sys.path[:0] = sys.argv[3:]
+from hushfit import Ledger
+from test_network_checkpoint import X, Y, model
+
+def kill(progress):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+model(sys.argv[1], Ledger(sys.argv[2], dataset="d"), callbacks=[kill]).fit(X, Y)
+"""
+
+
+def test_a_process_that_was_killed_by_a_signal_is_continued_by_another(tmp_path, drawn):
+    """With SIGKILL, which no process can catch, after the first stored steps."""
+    calls, _ = drawn
+    path, place = tmp_path / "run", tmp_path / "ledger.db"
+    Ledger.create(place, dataset="d", epsilon=2.0, delta=1e-5)
+    script = [sys.executable, "-c", KILLED, path, place, Path(__file__).parent]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    ledger = Ledger(place, dataset="d")
+    assert len(ledger.entries) == 1
+    resumed = model(path, ledger).fit(X, Y)
+    assert resumed.receipt_.number == 1
+    assert len(ledger.entries) == 1
+    assert len(calls) == STEPS - 2 * CLAIMED_AT_ONCE  # stored and claimed steps are not drawn again

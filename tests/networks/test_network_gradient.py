@@ -220,15 +220,12 @@ def test_many_records_of_one_key_are_added_in_float64_batch_by_batch(monkeypatch
 def test_a_group_has_the_same_bits_wherever_its_records_stand(name):
     """Also where it comes from several batches, up to the largest group."""
     net = network(name)
+    batch = [torch.from_numpy(values) for values in records(net, ROWS)]
     with one_thread():
-        chunks = [_behind(net.engine, *random_batch(net), before) for before in (0, 5, 16)]
+        chunks = {before: _behind(net.engine, *batch, before) for before in (0, 5, 16)}
         for size in (1, 33, 257, 300, GROUP_ROWS):
-            one, *others = (_rounded_sum(net.engine, *found, size) for found in chunks)
+            one, *others = (_rounded_sum(net.engine, chunks[k], k, size) for k in chunks)
             assert all(torch.equal(one, other) for other in others)
-
-
-def random_batch(net):
-    return tuple(torch.from_numpy(values) for values in records(net, ROWS))
 
 
 def test_sums_that_depend_on_the_place_are_found(monkeypatch):
@@ -435,3 +432,30 @@ def test_a_module_that_fails_on_every_record_is_told_without_values():
     assert "no memory" not in str(told.value)
     assert told.value.__cause__ is None
     assert told.value.__context__ is None
+
+
+CONVOLUTIONS = {
+    "groups": nn.Conv2d(4, 6, 3, stride=2, padding=2, dilation=2, groups=2),
+    "depthwise": nn.Conv2d(4, 4, (3, 2), stride=(2, 1), padding=(0, 1), groups=4, bias=False),
+    "one channel": nn.Conv2d(1, 3, (4, 3), stride=(3, 2), padding=(3, 1), dilation=(1, 2)),
+    "one place": nn.Conv2d(2, 3, 8),
+    "reflected": nn.Conv2d(2, 3, 3, padding=1, padding_mode="reflect"),
+    "same size": nn.Conv2d(2, 3, (5, 3), padding="same"),
+    "around": nn.Conv2d(2, 3, 3, padding=(2, 1), padding_mode="circular"),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_of_all_settings_have_the_gradients_of_single_examples(name):
+    layer = CONVOLUTIONS[name]
+    shape = (layer.in_channels, 8, 8)
+    width = layer(torch.zeros(1, *shape)).numel()
+    net = of_classes(
+        nn.Sequential(layer, nn.Tanh(), nn.Flatten(), nn.Linear(width, CLASSES)), shape, ROWS
+    )
+    X, y = records(net, 5)
+    whole = NetworkGradient(net, net.start, 1e6)(source(net, X, y), None)
+    np.testing.assert_allclose(whole, one_at_a_time(net, X, y).sum(0), atol=1e-4)
+    query = NetworkGradient(net, net.start, 1e-3)
+    moved = query(source(net, X, y), None) - query(source(net, X, y), np.arange(4))
+    assert 0.99 * query.clip <= np.linalg.norm(moved) <= query.radius()

@@ -256,6 +256,16 @@ def test_datasets_that_do_not_fit_are_refused_before_payment():
         def __len__(self):
             return 40
 
+    class Growing(torch.utils.data.Dataset):
+        length = 40
+
+        def __getitem__(self, k):
+            self.length += 1
+            return X[k], Y[k]
+
+        def __len__(self):
+            return self.length
+
     class Stream(torch.utils.data.IterableDataset):
         def __iter__(self):
             return iter(())
@@ -263,6 +273,7 @@ def test_datasets_that_do_not_fit_are_refused_before_payment():
     ledger = Ledger(1.0, 1e-5)
     for dataset, match in [
         (Odd(), "no pair"),
+        (Growing(), "changes its length"),
         (Stream(), "secret coins"),
         ([(X, Y)] * 3, "secret coins"),
         ((X[:0], Y[:0]), "no records"),

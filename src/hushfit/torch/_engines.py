@@ -51,45 +51,60 @@ def _parts_of_linear(m: Any, names: dict[str, str], a: Tensor, g: Tensor) -> lis
 
 
 def _parts_of_convolution(m: Any, names: dict[str, str], a: Tensor, g: Tensor) -> list[Part]:
+    if a.ndim != 4:
+        raise NotBookKept("a convolution of one image")
     parts: list[Part] = []
     if "weight" in names:
-        values = g.new_empty(len(a), m.out_channels, *m.kernel_size, m.in_channels // m.groups)
-        a = F.pad(a, [m.padding[1], m.padding[1], m.padding[0], m.padding[0]])
-        for start in range(0, len(a), PATCHED_ROWS):
-            rows = slice(start, start + PATCHED_ROWS)
-            _write_kernel_gradients(m, a[rows], g[rows], values[rows])
-        parts.append(Whole(names["weight"], values, axes=(0, 2, 3, 1)))
+        parts.append(_kernel_gradients(m, names["weight"], a, g))
     if "bias" in names:
         parts.append(Whole(names["bias"], g.flatten(2).sum(2)))
     return parts
 
 
-def _write_kernel_gradients(m: Any, a: Tensor, g: Tensor, values: Tensor) -> None:
-    """Write slopes times patches, of which there is one for each row and group."""
-    patches = _patches(m, a)
-    slopes = g.reshape(len(patches), -1, patches.shape[1])
-    torch.bmm(slopes, patches, out=values.view(len(patches), -1, patches.shape[2]))
+def _kernel_gradients(m: Any, name: str, a: Tensor, g: Tensor) -> Whole:
+    """Slopes times patches, some examples at a time."""
+    channels, axes = m.in_channels // m.groups, (0, 2, 3, 1)
+    shape: tuple[int, ...] = (m.out_channels, *m.kernel_size, channels)
+    if m.in_channels == 1:
+        shape, axes = (*m.kernel_size, channels, m.out_channels), (2, 3, 1, 0)
+    values = g.new_empty(len(a), *shape)
+    mode = "constant" if m.padding_mode == "zeros" else m.padding_mode
+    a = F.pad(a, m._reversed_padding_repeated_twice, mode)
+    for start in range(0, len(a), PATCHED_ROWS):
+        rows = slice(start, start + PATCHED_ROWS)
+        left, right = _factors(m, a[rows], g[rows])
+        sizes = len(left), left.shape[1], right.shape[2]
+        torch.bmm(left, right, out=values[rows].view(sizes))
+    return Whole(name, values, axes)
 
 
-def _patches(m: Any, a: Tensor) -> Tensor:
-    """What a convolution multiplies with its weights, of shape (rows times groups, places of the
-    output, weights of an output), where weights are ordered by height, width and channel.
+def _factors(m: Any, a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Slopes, and patches of the images ordered by height, width and channel, for each example and
+    group: the product is over the places of the output. For images of one channel both are
+    transposed and exchanged.
+    """
+    windows = _windows(m, a)
+    count, places = len(a) * m.groups, g[0, 0].numel()
+    slopes = g.reshape(count, -1, places)
+    if m.in_channels == 1:  # a copy along the rows of an image has longer runs
+        return windows.permute(0, 1, 4, 5, 6, 2, 3).reshape(count, -1, places), slopes.mT
+    return slopes, windows.reshape(count, places, -1)
+
+
+def _windows(m: Any, a: Tensor) -> Tensor:
+    """What each place of a convolution's output is computed from, without a copy: of shape (rows,
+    groups, height and width of the output, height and width of the kernel, channels).
     """
     (down, right), (dy, dx), (ky, kx) = m.stride, m.dilation, m.kernel_size
     channels = m.in_channels // m.groups
     rows, _, height, width = a.shape
     row, channel, y, x = a.stride()
     high, wide = 1 + (height - 1 - dy * (ky - 1)) // down, 1 + (width - 1 - dx * (kx - 1)) // right
-    windows = a.as_strided(
+    return a.as_strided(
         (rows, m.groups, high, wide, ky, kx, channels),
         (row, channels * channel, down * y, right * x, dy * y, dx * x, channel),
         a.storage_offset(),
     )
-    count, places, weights = rows * m.groups, high * wide, ky * kx * channels
-    if channels > 1:  # channels are next to each other in memory
-        return windows.reshape(count, places, weights)
-    # A copy along the rows of an image has longer runs.
-    return windows.permute(0, 1, 4, 5, 6, 2, 3).reshape(count, weights, places).mT
 
 
 def _parts_of_group_norm(m: Any, names: dict[str, str], a: Tensor, g: Tensor) -> list[Part]:
@@ -144,10 +159,7 @@ def _layers(model: ModuleLoss) -> dict[nn.Module, dict[str, str]]:
     }
     layers = {layer: names for layer, names in layers.items() if names}
     for layer in layers:
-        zero_padded = type(layer) is not nn.Conv2d or (
-            layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
-        )
-        if type(layer) not in _RULES or not zero_padded:
+        if type(layer) not in _RULES:
             raise NotBookKept(type(layer).__name__)
     return layers
 

@@ -30,7 +30,7 @@ from hushfit.estimators import (
 from hushfit.privacy import Budget, Guarantee, Receipt
 from hushfit.release import Quote, Randomness, Terms
 from hushfit.torch._engines import VMAP_ROWS
-from hushfit.torch._fit import ROW_INDEPENDENCE, NetworkFit, fit_network, quote_of
+from hushfit.torch._fit import LEFT_OUT, ROW_INDEPENDENCE, NetworkFit, fit_network, quote_of
 from hushfit.torch._network import PHYSICAL_BATCH, Network
 from hushfit.torch._rows import ArrayRecords, NetworkRows
 from hushfit.torch._validation import RecordShape
@@ -176,7 +176,7 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
 
     def _notes(self) -> list[str]:
         return [
-            "A record with a missing or infinite value contributes nothing.",
+            LEFT_OUT,
             ROW_INDEPENDENCE,
         ]
 

@@ -13,7 +13,7 @@ from hushfit.data import persons_of
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.release import Randomness, Terms
-from hushfit.torch._fit import ROW_INDEPENDENCE, NetworkFit, fit_network
+from hushfit.torch._fit import LEFT_OUT, ROW_INDEPENDENCE, NetworkFit, fit_network
 from hushfit.torch._network import PHYSICAL_BATCH, Network
 from hushfit.torch._rows import ArrayRecords, DatasetRecords, NetworkRows, Records
 from hushfit.torch._validation import RecordShape
@@ -115,11 +115,7 @@ def fit_private(
         Randomness.of(random_state),
         ledger,
         ("the shapes and types of a record", "the module and its first weights", "the loss"),
-        (
-            "A record with a missing or infinite value, or on which the module or its loss fails, "
-            "contributes nothing.",
-            ROW_INDEPENDENCE,
-        ),
+        (LEFT_OUT, ROW_INDEPENDENCE),
     )
     return fit_network(rows, network, solver, terms, random_state, callbacks, checkpoint, verbose)
 
@@ -137,12 +133,17 @@ def _records(dataset: Any) -> tuple[Records, Tensor, Tensor]:
     if isinstance(dataset, Dataset) and not isinstance(dataset, IterableDataset):
         try:
             n_records = len(dataset)
-            pair = dataset[0]
+            pair, _ = dataset[0], dataset[n_records - 1]
         except Exception as error:
             raise InvalidArgument(
                 f"The dataset cannot be read by numbers from 0 ({type(error).__name__}). Give one "
                 "with __len__ and __getitem__."
             ) from None
+        if len(dataset) != n_records:
+            raise InvalidArgument(
+                "The dataset changes its length when it is read. Nothing was charged. Give one of "
+                "a fixed length."
+            )
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InvalidArgument("A record of the dataset is no pair of an input and a target.")
         x, y = (torch.as_tensor(one) for one in pair)
