@@ -9,7 +9,6 @@ the table of ``docs/algorithms/inference.md``.
 """
 
 import argparse
-import json
 import math
 import warnings
 from dataclasses import astuple, dataclass
@@ -18,9 +17,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from benchmarks._report import ROOT, machine, markdown, write_between
+from benchmarks._kept import keep, kept, store
+from benchmarks._report import ROOT, markdown
 from hushfit.data import RecordScaling, as_source
-from hushfit.estimators._inference import inference_of
+from hushfit.estimators._inference import About, inference_of
 from hushfit.estimators._private_fit import private_fit
 from hushfit.losses import LeastSquares, Logistic, Loss, Poisson
 from hushfit.penalties import Zero
@@ -40,6 +40,7 @@ LOSSES: dict[str, Loss] = {
     "logistic": Logistic(),
     "counts": Poisson(float(MOST_COUNT)),
 }
+LINKS = {"linear": "identity", "logistic": "logit", "counts": "log"}
 PATTERN = np.array([1.2, -0.8, 0.5, 0, 0, -0.4, 0, 0.3, 0, 0])
 PREVALENCES = 0.05, 0.1, 0.3, 0.5
 
@@ -135,9 +136,10 @@ def fitted(cell: Cell, X: np.ndarray, y: np.ndarray, epsilon: float, seed: int):
     terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
     fit = private_fit(source, problem, ScoreSteps(), terms)
     robust = "robust" if cell.design == "misspecified" else "model"
-    names = [f"x{j}" for j in range(cell.d)]
+    names, link = [f"x{j}" for j in range(cell.d)], LINKS[cell.family]
+    about = About(names, robust, cell.name, link, np.zeros(cell.d))
     return problem, inference_of(
-        fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), names, robust, cell.name
+        fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), about
     )
 
 
@@ -185,36 +187,23 @@ def refused(cell: Cell) -> int | None:
     return needed if needed > cell.n else None
 
 
-def kept() -> dict[str, dict[int, dict | None]]:
-    """Finished replications by cell and number."""
-    found: dict[str, dict[int, dict | None]] = {}
-    if KEPT.exists():
-        for line in KEPT.read_text().splitlines():
-            name, number, outcome = json.loads(line)
-            found.setdefault(name, {})[number] = outcome
-    return found
-
-
 def run(cells: list[Cell], replications: int) -> None:
     """Finish replications of each cell, keeping every one."""
-    KEPT.parent.mkdir(exist_ok=True)
-    done = kept()
+    done = kept(KEPT)
     for cell in cells:
         if refused(cell) is not None:
             continue
         todo = [k for k in range(FIRST, FIRST + replications) if k not in done.get(cell.name, {})]
         goal = truth(cell) if todo else np.empty(0)
         for number in todo:
-            outcome = replication(cell, number, goal)
-            with KEPT.open("a") as file:
-                file.write(json.dumps([cell.name, number, outcome]) + "\n")
+            keep(KEPT, cell.name, number, replication(cell, number, goal))
         if todo:
             print(cell.name, flush=True)
 
 
 def summaries() -> list[dict]:
     """One line for each cell that has replications, and for each that is refused."""
-    done, lines = kept(), []
+    done, lines = kept(KEPT), []
     for cell in grid():
         line = {"cell": astuple(cell), "needed": refused(cell)}
         outcomes = list(done.get(cell.name, {}).values())
@@ -273,8 +262,7 @@ def main() -> None:
     lines = summaries()
     print(table(lines))
     if given.write:
-        RESULTS.write_text(json.dumps({"machine": machine(), "cells": lines}, indent=1) + "\n")
-        write_between(PAGE, MARKS, [table(lines)])
+        store(RESULTS, lines, PAGE, MARKS, table(lines))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from hushfit.data import RecordScaling, as_source
 from hushfit.errors import InvalidArgument, NoIntervals, TooFewRows
-from hushfit.estimators._inference import Inference, Parts, inference_of, require_feasible
+from hushfit.estimators._inference import About, Inference, Parts, inference_of, require_feasible
 from hushfit.estimators._private_fit import private_fit
 from hushfit.losses import LeastSquares, Logistic, Poisson
 from hushfit.penalties import L1, Zero
@@ -53,7 +53,9 @@ def inference(family, X, y, budget, seed=0, cov_type="model"):
     terms = Terms(budget, "test", Randomness.of(seed), None, (), ())
     fit = private_fit(source, problem, ScoreSteps(), terms)
     names = [f"x{j}" for j in range(X.shape[1])]
-    return inference_of(fit, problem, in_units, names, cov_type, family)
+    link = {"linear": "identity", "logistic": "logit", "counts": "log"}[family]
+    about = About(names, cov_type, family, link, np.zeros(X.shape[1]))
+    return inference_of(fit, problem, in_units, about)
 
 
 @pytest.mark.parametrize("family", LOSSES)
@@ -144,6 +146,10 @@ def result(noise_ratio=0.2):
         noise_ratio,
         guarantee,
         "Logistic regression",
+        link="logit",
+        middle=np.array([50.0]),
+        weakest=("age",),
+        last_step=0.1,
     )
 
 

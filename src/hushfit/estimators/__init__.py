@@ -6,6 +6,14 @@ PrivateLinearSVC                Linear support vector machine (huberised hinge l
 PrivateLogisticRegression       Logistic regression with a differential-privacy guarantee
 PrivateGraphLogisticRegression  Logistic regression with a graph-guided fused lasso and a
                                 differential-privacy guarantee
+FormulaModel                    A model whose columns are the terms of a formula
+Inference                       Estimates and their covariance
+INTERCEPT                       The name of the intercept among coefficients
+Line                            One line of the table of coefficients
+MarginalEffects                 Changes of the mean of the response, with intervals
+Parts                           Covariance of coefficients: sampling, and what noise adds
+middle_of                       The middle of the public range of every column
+require_feasible                Refuse a fit whose intervals noise would hide
 LINEAR                          The name of features that are the columns themselves
 needs_class_counts              Whether a threshold needs the frequencies of the classes
 additive_settings               The settings of an additive model; None for any other argument
@@ -50,6 +58,7 @@ PrivateElasticNet               Linear regression with L1 and squared penalties 
 PrivateLasso                    Linear regression with an L1 penalty and a differential-privacy
                                 guarantee
 EncodedRows                     Rows whose columns a public schema has mapped to [0, 1]
+EncodedUnits                    Units of features in [0, 1], of which some were mapped to [-1, 1]
 PredictionRanges                The public ranges that a fitted regressor clips columns and
                                 predictions to
 fit_encoded                     Fit a regressor to encoded rows
@@ -58,7 +67,12 @@ PrivateFeatureSelector          Keep the columns with the largest coefficients o
 """
 
 from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
-from hushfit.estimators._encoded_fit import EncodedRows, PredictionRanges, fit_encoded
+from hushfit.estimators._encoded_fit import (
+    EncodedRows,
+    EncodedUnits,
+    PredictionRanges,
+    fit_encoded,
+)
 from hushfit.estimators._feature_maps import (
     STORED_MAPS,
     ChainedMaps,
@@ -68,8 +82,17 @@ from hushfit.estimators._feature_maps import (
     feature_map_from,
 )
 from hushfit.estimators._features import LINEAR, additive_settings, data_size, public_map
+from hushfit.estimators._formula import FormulaModel
 from hushfit.estimators._frames import as_frame
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
+from hushfit.estimators._inference import (
+    INTERCEPT,
+    Inference,
+    Line,
+    Parts,
+    middle_of,
+    require_feasible,
+)
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
     input_names,
@@ -77,6 +100,7 @@ from hushfit.estimators._linear import (
     refusal_of_shape,
     refuse_extras,
 )
+from hushfit.estimators._marginal_effects import MarginalEffects
 from hushfit.estimators._persons import (
     PersonSettings,
     ProtectsPersons,
@@ -102,13 +126,20 @@ from hushfit.estimators._selector import PrivateFeatureSelector
 from hushfit.estimators._threshold import needs_class_counts
 
 __all__ = [
+    "INTERCEPT",
     "LINEAR",
     "STORED_MAPS",
     "ChainedMaps",
     "DocumentMap",
     "EncodedRows",
+    "EncodedUnits",
     "Fit",
+    "FormulaModel",
+    "Inference",
     "LayerMap",
+    "Line",
+    "MarginalEffects",
+    "Parts",
     "PersonSettings",
     "PredictionRanges",
     "Prepared",
@@ -136,6 +167,7 @@ __all__ = [
     "fit_encoded",
     "input_names",
     "mean_ndcg",
+    "middle_of",
     "needs_class_counts",
     "no_cell_quoted",
     "persons_in",
@@ -146,5 +178,6 @@ __all__ = [
     "refusal_of_shape",
     "refuse_extras",
     "refuse_unused_settings",
+    "require_feasible",
     "split_groups",
 ]

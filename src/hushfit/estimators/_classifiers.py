@@ -28,9 +28,17 @@ from hushfit.estimators._features import (
     whole_rows,
 )
 from hushfit.estimators._frames import as_frame, labels_of, unwrapped
-from hushfit.estimators._inference import Inference, Inferring, inference_of, require_feasible
+from hushfit.estimators._inference import (
+    About,
+    Inference,
+    Inferring,
+    inference_of,
+    middle_of,
+    require_feasible,
+)
 from hushfit.estimators._labels import encode_labels, public_classes
 from hushfit.estimators._linear import (
+    Units,
     clipped,
     in_original_units,
     in_record_units,
@@ -73,7 +81,7 @@ class Prepared:
     source: DataSource = field(repr=False)
     problem: Problem
     classes: AnyArray
-    bounds: FeatureBounds | SignedBounds | None
+    bounds: Units | None
     feature_map: FeatureMap | None = None
     columns: tuple[InputColumn, ...] = ()
 
@@ -166,7 +174,9 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             self._terms(budget),
             self.verbose,
         )
-        self.keep_inference(self._inferred(fit, prepared) if self.inference else None)
+        self.keep_inference(
+            self.inferred(fit, prepared, input_names(self)) if self.inference else None
+        )
         return self.accept(fit.result, fit.guarantee, prepared, fit.transcript)
 
     def _solver(self) -> Any:
@@ -174,13 +184,31 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         if not self.inference:
             return self.solver
         self._require_plain(is_linear(self.features), self._penalty())
+        if needs_class_counts(self.threshold):
+            raise InvalidArgument(
+                "threshold='balanced' is for models without intervals: it would take a share of "
+                "their budget. Give a number, or leave it out."
+            )
         return ScoreSteps()
 
     @property
     def _scaling(self) -> RecordScaling:
         return RecordScaling.BOUNDED if self.inference else RecordScaling.UNIT_LENGTH
 
-    def _inferred(self, fit: Fit, prepared: "Prepared") -> Inference:
+    def inferred(self, fit: Fit, prepared: "Prepared", names: Sequence[str]) -> Inference:
+        """The inference of a fit with ``inference=True``.
+
+        Parameters
+        ----------
+        fit : Fit
+        prepared : Prepared
+        names : sequence of str
+            Of the columns.
+
+        Returns
+        -------
+        Inference
+        """
         problem = prepared.problem
 
         def in_units(w: Vector) -> Vector:
@@ -189,7 +217,9 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
 
         counted = f"{problem.n_units} {problem.privacy_unit.plural}"
         title = f"{type(self).__name__} of {prepared.classes[1]!s}, {counted}"
-        return inference_of(fit, problem, in_units, input_names(self), self.cov_type, title)
+        middle = middle_of(self.feature_bounds, problem.n_features)
+        about = About(names, self.cov_type, title, self.link, middle)
+        return inference_of(fit, problem, in_units, about)
 
     def quote(
         self,
@@ -460,7 +490,9 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             feature_map=self.feature_map_,
         )
         if self.inference and bounds is not None:  # coefficients are those of the rows themselves
-            return np.asarray(clipped(X, bounds) @ self.coef_[0] + self.intercept_[0])
+            margins = np.asarray(clipped(X, bounds) @ self.coef_[0] + self.intercept_[0])
+            middle = float(self.inference_.middle @ self.coef_[0] + self.intercept_[0])
+            return np.where(np.isfinite(margins), margins, middle)
         units = bounds if self.feature_map_ is None else None
         weights = in_record_units(self.coef_, self.intercept_, units)
         margins = np.empty((X.shape[0], len(weights)))
@@ -644,7 +676,9 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         In the units of the columns. Rows are scaled to unit length, so the log-odds of a row x are
         ``(x @ coef_.T + intercept_) / |[x, 1]|``, with x after ``feature_bounds`` in the length. A
         coefficient is thus the change of the log-odds per unit of the column, times the length of
-        the row: for rows of a typical length, divide by it.
+        the row: for rows of a typical length, divide by it. With ``inference=True`` coefficients
+        are ordinary log-odds. One public length for all rows would make them so in every fit, and
+        was measured to predict worse (docs/algorithms/auto-appendix.md).
         With a feature map, weights of its outputs, in units of these: for an additive model see
         ``shape_values``.
     feature_map_ : FeatureMap or None
@@ -671,6 +705,7 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     """
 
     gives_probabilities = True
+    link = "logit"
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic() if n_classes == 2 else Softmax(n_classes)

@@ -9,6 +9,7 @@ import numpy as np
 from hushfit._typing import BoolVector, Vector
 from hushfit.data import DataSource, RecordScaling, SignedBounds
 from hushfit.estimators._features import reshaped, row_profile
+from hushfit.estimators._inference import require_feasible
 from hushfit.estimators._linear import in_original_units
 from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._regressors import _PrivateRegressor, _warn_of_little_data
@@ -21,10 +22,15 @@ _NO_TARGETS: Vector = np.empty(0)
 
 
 class RegressionRows(DataSource, Protocol):
-    """A source that says which of its features were mapped from [0, 1] to [-1, 1]."""
+    """A source that says which of its features were mapped from [0, 1] to [-1, 1], and which values
+    0 and 1 stand for.
+    """
 
     @property
     def centred(self) -> BoolVector: ...
+
+    @property
+    def ranges(self) -> tuple[Vector, Vector]: ...
 
 
 class EncodedRows(Protocol):
@@ -40,18 +46,29 @@ class EncodedRows(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _EncodedUnits:
-    """Units of features in [0, 1], of which some were mapped to [-1, 1]."""
+class EncodedUnits:
+    """Units of features in [0, 1], of which some were mapped to [-1, 1].
+
+    Parameters
+    ----------
+    centred : bool array
+        Which were mapped.
+    ranges : (array, array)
+        The values that 0 and 1 stand for.
+    """
 
     centred: BoolVector
+    ranges: tuple[Vector, Vector]
 
     @property
     def origin(self) -> Vector:
-        return np.where(self.centred, 0.5, 0.0)
+        low, high = self.ranges
+        return low + np.where(self.centred, (high - low) / 2, 0.0)
 
     @property
     def width(self) -> Vector:
-        return np.where(self.centred, 0.5, 1.0)
+        low, high = self.ranges
+        return (high - low) * np.where(self.centred, 0.5, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +113,10 @@ def fit_encoded(
     estimator: _PrivateRegressor,
     rows: EncodedRows,
     terms: Terms,
+    names: Sequence[str] = (),
     columns: Sequence[InputColumn] = (),
     feature_map: AdditiveMap | None = None,
-) -> tuple[Fit, Problem]:
+) -> tuple[Fit, Problem, Callable[[Vector], Vector]]:
     """Fit a regressor to encoded rows; the range of its target must be given.
 
     Parameters
@@ -108,6 +126,8 @@ def fit_encoded(
     rows : EncodedRows
     terms : Terms
         Budget, ledger, and what is public.
+    names : sequence of str, default=()
+        Of the features; needed with ``inference=True``.
     columns : sequence of InputColumn
         What is public about the columns; needed with a map alone.
     feature_map : AdditiveMap, optional
@@ -117,26 +137,43 @@ def fit_encoded(
     -------
     fit : Fit
     problem : Problem
+    in_units : callable
+        From weights of the problem to coefficients, the intercept last.
     """
     settled, scale = estimator._settled(), estimator._scale(_NO_TARGETS)
     bounded = settled.scaling is RecordScaling.BOUNDED
     made = rows if feature_map is None else rows.mapped(feature_map)
     source = made.for_regression(settled.scaling, scale, bounded or estimator._scales_labels)
-    d = source.n_features if feature_map is None else feature_map.n_inputs
-    problem = estimator._problem(
-        settled, source.n_units, d, source.privacy_unit, scale, feature_map
-    )
-    if bounded and not estimator._features_are_public:
+    unit, d = source.privacy_unit, source.n_features
+    ranges = source.ranges
+    if feature_map is not None:
+        d = feature_map.n_inputs
+        ranges = np.zeros(d), np.ones(d)
+    problem = estimator._problem(settled, source.n_units, d, unit, scale, feature_map)
+    if estimator.inference:
+        require_feasible(problem, terms.budget)
+    elif bounded and not estimator._features_are_public:
         _warn_of_little_data(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)
-    units = _EncodedUnits(source.centred) if feature_map is None else None
-    coef, intercept = in_original_units(fit.result.w, problem, units)
+    units = EncodedUnits(source.centred, ranges) if feature_map is None else None
+    if estimator.inference:
+        estimator.keep_inference(estimator._inferred(fit, problem, units, scale, names))
     profile = row_profile(feature_map, problem, fit.transcript, fit.guarantee)
     estimator.feature_map_, estimator.row_profile_ = feature_map, profile
-    coef, intercept = reshaped(coef, intercept, estimator.features, feature_map, columns, profile)
-    coef_, intercept_ = scale.in_units_of_targets(coef[0], float(intercept[0]))
-    estimator.coef_, estimator.intercept_ = coef_, intercept_
+
+    def in_units(w: Vector) -> Vector:
+        coef, intercept = reshaped(
+            *in_original_units(w, problem, units),
+            estimator.features,
+            feature_map,
+            columns,
+            profile,
+        )
+        return np.append(*scale.in_units_of_targets(coef[0], float(intercept[0])))
+
+    *coef, intercept = in_units(fit.result.w).tolist()
+    estimator.coef_, estimator.intercept_ = np.array(coef), intercept
     estimator.n_features_in_, estimator.n_iter_ = d, fit.result.steps
-    estimator._fitted_bounds, estimator._fitted_scale = SignedBounds.parse((0.0, 1.0), d), scale
+    estimator._fitted_bounds, estimator._fitted_scale = SignedBounds(*ranges), scale
     estimator.privacy_ = fit.guarantee
-    return fit, problem
+    return fit, problem, in_units

@@ -2,16 +2,18 @@
 docs/algorithms/inference.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2, norm, qmc
 
 from hushfit._typing import Matrix, Vector
+from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument, NoIntervals, TooFewRows
+from hushfit.estimators._marginal_effects import Change, MarginalEffects, column_slopes
 from hushfit.estimators._private_fit import Fit
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation, labels_only
@@ -21,7 +23,14 @@ from hushfit.solvers.inference import COVARIANCES, ScoreSteps, least_units
 # Noise of the curvature over its smallest eigenvalue: up to the first intervals cover as stated, up
 # to the second they are wider than they need be, above there are none.
 _GOOD, _USABLE = 1.0, 2.0
+# Root mean square change of the margins in the last step, above which there are no intervals: the
+# steps have not settled. It is about 1 for classes that a column separates, at most about .5 else.
+_LONGEST = 0.75
 _DRAWS = 4096
+INTERCEPT = "(intercept)"
+MIDDLE = "the middle of the public ranges"
+# Columns with at least this share of the largest entry of the weakest direction are named.
+_NAMED = 0.4
 
 
 class Parts(NamedTuple):
@@ -33,6 +42,20 @@ class Parts(NamedTuple):
     @property
     def total(self) -> Matrix:
         return self.sampling + self.noise
+
+
+class Line(NamedTuple):
+    """One coefficient: its standard error and its parts, test and interval."""
+
+    name: str
+    coef: float
+    std_err: float
+    sampling: float
+    noise: float
+    z: float
+    pvalue: float
+    low: float
+    high: float
 
 
 class WaldTest(NamedTuple):
@@ -67,6 +90,14 @@ class Inference:
         Noise of the curvature over its smallest eigenvalue.
     guarantee : Guarantee
     title : str
+    link : {"identity", "logit", "log"}
+        What the mean of the response is a function of.
+    middle : array
+        Middle of the public range of every column.
+    weakest : sequence of str
+        Columns that make up the direction about which the releases say least.
+    last_step : float
+        Root mean square change of the margins in the last step.
     """
 
     names: Sequence[str]
@@ -76,13 +107,34 @@ class Inference:
     noise_ratio: float
     guarantee: Guarantee
     title: str
+    link: str
+    middle: Vector
+    weakest: Sequence[str]
+    last_step: float
 
     @property
     def verdict(self) -> str:
-        """``"good"``, ``"conservative"``, or ``"none"`` if noise hides the curvature."""
-        if self.noise_ratio <= _GOOD:
-            return "good"
-        return "conservative" if self.noise_ratio <= _USABLE else "none"
+        """``"good"``, ``"conservative"``, or ``"none"`` if there are no standard errors."""
+        if self._obstacle:
+            return "none"
+        return "good" if self.noise_ratio <= _GOOD else "conservative"
+
+    @property
+    def _obstacle(self) -> str:
+        """Why there are no standard errors; empty if there are."""
+        if self.noise_ratio > _USABLE:
+            return (
+                f"noise hides the curvature of the model (ratio {self.noise_ratio:.3g}, at most "
+                f"{_USABLE:g}). Least is known about {', '.join(self.weakest)}. Use more rows, a "
+                "larger epsilon, or fewer or less collinear columns."
+            )
+        if self.last_step > _LONGEST:
+            return (
+                f"the last step still changed margins by {self.last_step:.2g} (at most "
+                f"{_LONGEST:g}), as it does where columns nearly separate the classes and no "
+                "finite coefficients fit. Leave out the column that decides the response."
+            )
+        return ""
 
     def cov_params(self, cov_type: str | None = None) -> Matrix:
         """Covariance matrix of the coefficients.
@@ -98,11 +150,9 @@ class Inference:
         return self._parts(cov_type).total
 
     def _parts(self, cov_type: str | None) -> Parts:
-        if self.verdict == "none":
+        if self._obstacle:
             raise NoIntervals(
-                f"Noise hides the curvature of the model (ratio {self.noise_ratio:.3g}, at most "
-                f"{_USABLE:g}), so there are no standard errors. Use more rows, a larger epsilon, "
-                "or fewer or less collinear columns; the coefficients stay as they are."
+                f"There are no standard errors: {self._obstacle} The coefficients stay as they are."
             )
         kind = self.cov_type if cov_type is None else cov_type
         if kind not in self.covariances:
@@ -140,11 +190,9 @@ class Inference:
         -------
         array of shape (p, 2)
         """
-        if not 0 < level < 1:
-            raise InvalidArgument(f"level={level!r} is outside (0, 1). Give 0.95, for instance.")
+        quantile = _quantile(level)
         total = self.cov_params(cov_type)
         deviations = np.sqrt(np.diag(total))
-        quantile = norm.ppf((1 + level) / 2)
         if simultaneous:
             correlation = total / np.outer(deviations, deviations)
             draws = qmc.MultivariateNormalQMC(np.zeros(len(total)), correlation, rng=0)
@@ -169,7 +217,7 @@ class Inference:
         rows = self._combinations(C)
         estimate = rows @ self.params
         deviations = np.sqrt(np.einsum("ij,jk,ik->i", rows, self.cov_params(), rows))
-        reach = norm.ppf((1 + level) / 2) * deviations
+        reach = _quantile(level) * deviations
         return np.column_stack([estimate, deviations, estimate - reach, estimate + reach])
 
     def wald_test(self, C: Any, value: Any = 0.0) -> WaldTest:
@@ -195,6 +243,56 @@ class Inference:
         statistic = float(apart @ np.linalg.solve(covariance, apart))
         return WaldTest(statistic, df, float(chi2.sf(statistic, df)))
 
+    def marginal_effects(self, at: Any = None, level: float = 0.95) -> MarginalEffects:
+        """How the mean of the response changes with each column, averaged over reference rows.
+
+        Computed from the released coefficients and their covariance (delta method). Reference rows
+        are public: no private row is averaged over.
+
+        Parameters
+        ----------
+        at : array of shape (k, n_columns), optional
+            Public reference rows, in the units of the columns. None is one row, in the middle of
+            the public range of every column.
+        level : float, default=0.95
+
+        Returns
+        -------
+        MarginalEffects
+        """
+        rows = self.middle[None] if at is None else self._reference_rows(at)
+        over = MIDDLE if at is None else f"{len(rows)} public reference rows"
+        return self.effects_of(zip(self.names[1:], column_slopes(rows), strict=True), level, over)
+
+    def effects_of(
+        self, changes: Iterable[tuple[str, Change]], level: float, over: str
+    ) -> MarginalEffects:
+        """The marginal effects of some changes of public reference rows.
+
+        Parameters
+        ----------
+        changes : iterable of (str, Change)
+        level : float
+        over : str
+            What is averaged over, in words.
+
+        Returns
+        -------
+        MarginalEffects
+        """
+        covariance, interval = self.cov_params(), (level, _quantile(level))
+        return MarginalEffects.of(changes, self.params, covariance, self.link, interval, over)
+
+    def _reference_rows(self, at: Any) -> Matrix:
+        rows = np.atleast_2d(np.asarray(at, dtype=float))
+        wanted = len(self.names) - 1
+        if rows.ndim != 2 or rows.shape[1] != wanted or not np.isfinite(rows).all():
+            raise InvalidArgument(
+                f"at has shape {rows.shape}. Give public reference rows of finite numbers, "
+                f"{wanted} in each: one for each of {', '.join(self.names[1:])}."
+            )
+        return rows
+
     def _combinations(self, C: Any) -> Matrix:
         rows = np.atleast_2d(np.asarray(C, dtype=float))
         if rows.ndim != 2 or rows.shape[1] != len(self.params) or not np.isfinite(rows).all():
@@ -215,31 +313,63 @@ class Inference:
         -------
         str
         """
+        lines = self.lines(level)
+        if not lines:
+            head = ["", "coef"]
+            rows = [[name, f"{value:.4g}"] for name, value in self.named]
+        else:
+            head = ["", "coef", "std err", "sampling", "noise", "z", "P>|z|"]
+            head += [f"[{(1 - level) / 2:.3f}", f"{(1 + level) / 2:.3f}]"]
+            rows = [[line.name, *(f"{value:.4g}" for value in line[1:])] for line in lines]
+        return "\n".join([self.title, *text_table(head, rows), self.said(level), *self._footer()])
+
+    @property
+    def named(self) -> list[tuple[str, float]]:
+        """The coefficients with their names, the intercept first."""
+        return list(zip(self.names, self.params.tolist(), strict=True))
+
+    def lines(self, level: float = 0.95) -> list[Line]:
+        """The lines of the table, the intercept first; none without standard errors.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        list of Line
+        """
         if self.verdict == "none":
-            rows = [
-                [name, f"{value:.4g}"] for name, value in zip(self.names, self.params, strict=True)
-            ]
-            return "\n".join([self.title, *_table(["", "coef"], rows), *self._footer(level)])
-        parts, ends = self._parts(None), self.conf_int(level)
-        head = ["", "coef", "std err", "sampling", "noise", "z", "P>|z|", f"[{(1 - level) / 2:.3f}"]
-        head.append(f"{(1 + level) / 2:.3f}]")
-        sampling, noise = (np.sqrt(np.diag(part)) for part in parts)
-        columns = self.params, self.bse, sampling, noise, self.zvalues, self.pvalues, *ends.T
-        rows = [
-            [name, *(f"{value:.4g}" for value in values)]
+            return []
+        ends = self.conf_int(level)
+        parts = [np.sqrt(np.diag(part)) for part in self._parts(None)]
+        columns = self.params, self.bse, *parts, self.zvalues, self.pvalues, *ends.T
+        return [
+            Line(name, *map(float, values))
             for name, *values in zip(self.names, *columns, strict=True)
         ]
-        return "\n".join([self.title, *_table(head, rows), *self._footer(level)])
 
-    def _footer(self, level: float) -> list[str]:
-        said = {
+    def said(self, level: float = 0.95) -> str:
+        """What the intervals are worth, in a sentence.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        str
+        """
+        return {
             "good": f"Intervals of {level:.0%} cover sampling and noise.",
-            "conservative": "Noise is large: intervals are wider than they need be.",
-            "none": "Noise hides the curvature of the model: there are no standard errors.",
+            "conservative": "Conservative: noise is large, and intervals are wider than they need "
+            "be.",
+            "none": f"None: there are no standard errors, because {self._obstacle}",
         }[self.verdict]
+
+    def _footer(self) -> list[str]:
         budget = self.guarantee
         return [
-            said,
             f"Covariance: {self.cov_type}. Noise over curvature: {self.noise_ratio:.2g}. Rows with "
             "unusual features weigh less.",
             f"epsilon={budget.epsilon:g}, delta={budget.delta:g}, {budget.relation}, one "
@@ -255,6 +385,31 @@ class Inferring:
 
     inference: bool = False  # of classes that do not take it
     cov_type: str = COVARIANCES[0]
+    link: ClassVar[str] = "identity"
+
+    @classmethod
+    def from_formula(cls, formula: str, schema: Any, **settings: Any) -> Any:
+        """A model of a formula, with intervals; it needs ``hushfit[formula]``.
+
+        Parameters
+        ----------
+        formula : str
+            Such as ``"readmitted ~ age + C(ward)"``. Whatever would have to be computed from the
+            rows, such as spline knots or a mean, is refused.
+        schema : Schema
+            Public ranges and levels of the columns, and of the response; with ``person``, whose
+            rows they are.
+        **settings
+            Those of the estimator: ``epsilon``, ``delta``, ``cov_type``, ``ledger`` and others.
+
+        Returns
+        -------
+        FormulaModel
+            Not fitted; fit it to a table: ``model.fit(table)``.
+        """
+        from hushfit.estimators._formula import formula_model
+
+        return formula_model(cls, formula, schema, settings)
 
     @property
     def inference_(self) -> Inference:
@@ -300,6 +455,10 @@ class Inferring:
         """Test of linear combinations: `Inference.wald_test`."""
         return self.inference_.wald_test(C, value)
 
+    def marginal_effects(self, at: Any = None, level: float = 0.95) -> MarginalEffects:
+        """How the mean changes with each column: `Inference.marginal_effects`."""
+        return self.inference_.marginal_effects(at, level)
+
     def summary(self, level: float = 0.95) -> str:
         """The table of coefficients with their errors, tests and intervals."""
         return self.inference_.summary(level)
@@ -325,13 +484,21 @@ class Inferring:
             )
 
 
+class About(NamedTuple):
+    """What is public about a fit beside its problem."""
+
+    names: Sequence[str]
+    cov_type: str
+    title: str
+    link: str
+    middle: Vector
+
+
 def inference_of(
     fit: Fit,
     problem: Problem,
     in_units: Callable[[Vector], Vector],
-    names: Sequence[str],
-    cov_type: str,
-    title: str,
+    about: About,
 ) -> Inference:
     """The inference of a fit by `ScoreSteps`.
 
@@ -346,19 +513,36 @@ def inference_of(
     found = {
         kind: solver.covariance(problem, fit.transcript, multipliers, kind) for kind in COVARIANCES
     }
-    one = found[COVARIANCES[0]]
+    one, names = found[COVARIANCES[0]], (INTERCEPT, *about.names)
     return Inference(
-        ("(intercept)", *names),
+        names,
         L @ one.w + origin,
         {
             kind: Parts(L @ each.sampling @ L.T, L @ each.noise @ L.T)
             for kind, each in found.items()
         },
-        cov_type,
+        about.cov_type,
         one.noise_ratio,
         fit.guarantee,
-        title,
+        about.title,
+        about.link,
+        about.middle,
+        _largest(one.weakest, names),
+        one.last_step,
     )
+
+
+def _largest(direction: Vector, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of the largest entries of a direction of record weights, whose intercept is last."""
+    sizes = np.abs(np.roll(direction, 1))
+    large = sizes >= _NAMED * sizes.max()
+    return tuple(name for name, is_large in zip(names, large, strict=True) if is_large)
+
+
+def middle_of(feature_bounds: Any, n_features: int) -> Vector:
+    """The middle of the public range of every column."""
+    bounds = FeatureBounds.parse(feature_bounds, n_features)
+    return np.asarray(bounds.low + (bounds.high - bounds.low) / 2)
 
 
 def require_feasible(problem: Problem, budget: Budget) -> None:
@@ -370,8 +554,14 @@ def require_feasible(problem: Problem, budget: Budget) -> None:
             f"{problem.n_units} {unit.plural} are too few for intervals of "
             f"{problem.dimension} coefficients at epsilon={budget.epsilon:g} and "
             f"delta={budget.delta:g}: about {needed} are needed. Nothing was charged. Use a larger "
-            "epsilon, fewer columns, or inference=False."
+            "epsilon, fewer columns, or a fit without inference."
         )
+
+
+def _quantile(level: float) -> float:
+    if not 0 < level < 1:
+        raise InvalidArgument(f"level={level!r} is outside (0, 1). Give 0.95, for instance.")
+    return float(norm.ppf((1 + level) / 2))
 
 
 def check_cov_type(cov_type: str) -> None:
@@ -379,7 +569,7 @@ def check_cov_type(cov_type: str) -> None:
         raise InvalidArgument(f"cov_type={cov_type!r} is not one of {COVARIANCES}.")
 
 
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+def text_table(head: list[str], rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[j]) for row in [head, *rows]) for j in range(len(head))]
     lines = [
         "  ".join(

@@ -7,6 +7,7 @@ one. Where labels alone are private, there is one release: docs/algorithms/one-r
 
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -34,7 +35,14 @@ from hushfit.estimators._features import (
     whole_rows,
 )
 from hushfit.estimators._frames import as_frame, labels_of, unwrapped
-from hushfit.estimators._inference import Inference, Inferring, inference_of, require_feasible
+from hushfit.estimators._inference import (
+    About,
+    Inference,
+    Inferring,
+    inference_of,
+    middle_of,
+    require_feasible,
+)
 from hushfit.estimators._linear import (
     clipped,
     in_original_units,
@@ -193,7 +201,8 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
     def _settled(self) -> _Settled:
         """Solver, scaling of the records and penalty, from the settings."""
         if self.inference:
-            self._require_plain(is_linear(self.features))
+            given = None if self._chosen_alpha() is not None else self._penalty(self.alpha)
+            self._require_plain(is_linear(self.features), given)
             return _Settled(ScoreSteps(), RecordScaling.BOUNDED, self._signed(Zero()))
         chosen = self._chosen_alpha()
         if self._features_are_public:
@@ -297,8 +306,10 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             _warn_of_little_data(problem, budget)
         terms = self._terms(budget, settled.scaling)
         fit = private_fit(source, problem, settled.solver, terms, self.verbose)
-        inferred = self._inferred(fit, problem, bounds, scale) if self.inference else None
-        self.keep_inference(inferred)
+        if self.inference:
+            self.keep_inference(self._inferred(fit, problem, bounds, scale, input_names(self)))
+        else:
+            self.keep_inference(None)
         units = bounds if feature_map is None else None  # weights of mapped columns stay in theirs
         coef, intercept = in_original_units(fit.result.w, problem, units)
         self.feature_map_ = feature_map
@@ -328,14 +339,18 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         """Whether the range of the targets is given, and not read from them."""
         raise NotImplementedError
 
-    def _inferred(self, fit: Fit, problem: Problem, bounds: Any, scale: Any) -> Inference:
+    def _inferred(
+        self, fit: Fit, problem: Problem, bounds: Any, scale: Any, names: Sequence[str]
+    ) -> Inference:
         def in_units(w: Vector) -> Vector:
             coef, intercept = in_original_units(w, problem, bounds)
             own, constant = scale.in_units_of_targets(coef[0], float(intercept[0]))
             return np.append(constant, own)
 
         title = f"{type(self).__name__}, {problem.n_units} {problem.privacy_unit.plural}"
-        return inference_of(fit, problem, in_units, input_names(self), self.cov_type, title)
+        middle = middle_of(self.feature_bounds, problem.n_features)
+        about = About(names, self.cov_type, title, self.link, middle)
+        return inference_of(fit, problem, in_units, about)
 
     def _columns(self, bounds: Any, names: list[str]) -> list[InputColumn]:
         """What is public about the columns."""
@@ -426,7 +441,18 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
     def _bounds(self, X: Any, scaling: RecordScaling) -> FeatureBounds | SignedBounds | None:
         if scaling is RecordScaling.UNIT_LENGTH or not is_linear(self.features):
             given = self.feature_bounds
-            return None if given is None else FeatureBounds.parse(given, X.shape[1])
+            if given is not None:
+                return FeatureBounds.parse(given, X.shape[1])
+            if is_linear(self.features) and not self._features_are_public:
+                warnings.warn(
+                    f"feature_bounds=None and solver={self.solver!r}: rows are scaled to unit "
+                    "length as they are, and what their length says is lost. Give (low, high) of "
+                    "every column as you know them without looking at the rows, or use "
+                    "solver='auto'.",
+                    MissingBoundsWarning,
+                    stacklevel=3,
+                )
+            return None
         if self.feature_bounds is None:
             low, high = _ASSUMED_BOUNDS
             warnings.warn(
@@ -1123,6 +1149,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
     """
 
     _engine = WhitenedPoisson
+    link = "log"
     _label_scaling = RecordScaling.BOUNDED
     _scales_labels = False
 

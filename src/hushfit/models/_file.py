@@ -4,8 +4,7 @@ import hashlib
 import json
 import math
 import os
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,12 @@ from hushfit.estimators import (
     PrivateRidge,
 )
 from hushfit.features import AdditiveMap, FeatureMap, KnotMasses, RowProfile, stored_map
+from hushfit.models._inference_file import (
+    INFERENCE_FIELD,
+    described_inference,
+    restore_inference,
+    stored_design,
+)
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.unit import WEIGHTINGS
@@ -147,11 +152,6 @@ def described(model: Model) -> dict[str, Any]:
             f"{type(fitted).__name__} is not a fitted hushfit classifier or regressor. Fit one, "
             "then save it."
         )
-    if fitted.inference:
-        raise InvalidArgument(
-            "models with inference=True are not written to files: their records keep their "
-            "lengths. Keep summary() and privacy_, or fit without inference."
-        )
     coef, intercept = model.weights
     contents: dict[str, Any] = {
         "format": FORMAT,
@@ -171,6 +171,7 @@ def described(model: Model) -> dict[str, Any]:
         **_described_map(fitted),
         **({_RANGE_FIELD: _described_ranges(fitted)} if kind in _REGRESSORS else {}),
         **_described_threshold(kind, fitted),
+        **described_inference(fitted, model.design),
     }
     return contents
 
@@ -244,7 +245,8 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
             f"{VERSION}. Use the hushfit "
             "that wrote it, or a newer one."
         )
-    if not _complete_fields(set(contents), contents.get("kind") in _REGRESSORS):
+    kind = contents.get("kind")
+    if not _complete_fields(set(contents), isinstance(kind, str) and kind in _REGRESSORS):
         odd = sorted(set(contents) ^ set(_FIELDS))
         raise InvalidArgument(
             f"the model file has missing or unknown fields {odd}. Use what save_model wrote, "
@@ -270,53 +272,10 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
 def _complete_fields(found: set[str], regressor: bool) -> bool:
     """Whether all fields are there, optional ones with those that belong to them, and no other."""
     always = {*_FIELDS, _RANGE_FIELD} if regressor else {*_FIELDS}
-    groups = ({*_MAP_FIELDS}, set() if regressor else {*_THRESHOLD_FIELDS})
+    thresholds = set() if regressor else {*_THRESHOLD_FIELDS}
+    groups = ({*_MAP_FIELDS}, {INFERENCE_FIELD}, thresholds)
     optional: set[str] = set().union(*(group for group in groups if group <= found))
     return found == always | optional
-
-
-def write_whole(path: Path, text: str | Iterable[str]) -> None:
-    """Replace a file atomically: readers see the old one or the new one, also after a crash."""
-    try:
-        handle, temporary = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
-        )
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.writelines([text] if isinstance(text, str) else text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise _unwritable(path, error) from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _unwritable(path: Path, error: OSError) -> InvalidArgument:
-    return InvalidArgument(
-        f"{path} cannot be written ({error.strerror}). Choose another path with -o."
-    )
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _digest(contents: Mapping[str, Any]) -> str:
@@ -358,9 +317,12 @@ def model_from(contents: dict[str, Any]) -> Model:
     features = contents["features"]
     if not isinstance(features, list) or not all(isinstance(name, str) for name in features):
         raise InvalidArgument("the features of the model file are not a list of names.")
-    if len(features) != estimator.n_features_in_ or (
-        schema is not None and schema.feature_names != features
-    ):
+    design = None
+    if INFERENCE_FIELD in contents:
+        restore_inference(contents[INFERENCE_FIELD], estimator, features, _numbers)
+        design = stored_design(contents[INFERENCE_FIELD], schema)
+    expected = None if schema is None else Model(estimator, schema, design=design).feature_names
+    if len(features) != estimator.n_features_in_ or expected not in (None, features):
         raise InvalidArgument(
             "the features, coefficients and schema of the model file do not belong together."
         )
@@ -372,6 +334,7 @@ def model_from(contents: dict[str, Any]) -> Model:
         _standard_error(contents["standard_error"], estimator),
         None if contents["receipt"] is None else _receipt(contents["receipt"]),
         _provenance(contents["provenance"]),
+        design,
     )
 
 

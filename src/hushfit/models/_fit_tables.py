@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Matrix
+from hushfit.data.design import MainEffects
 from hushfit.data.schema import CategoricalColumn, Schema, SchemaFile, schema_hash
 from hushfit.data.tables import CodedRows
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import Fit, Prepared, fit_encoded, private_fit
+from hushfit.estimators import (
+    EncodedUnits,
+    Fit,
+    Prepared,
+    fit_encoded,
+    private_fit,
+    require_feasible,
+)
 from hushfit.features import AdditiveMap, FeatureMap
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._standard_errors import noise_standard_errors
@@ -69,7 +77,8 @@ def fit_rows(
     fit, errors = fitted(estimator, rows, file, ledger)
     paid, record = paid_receipt(ledger, fit.receipt)
     provenance = Provenance.now(command, schema_hash(file.schema))
-    return Model(estimator, file.schema, errors, paid, provenance), record
+    design = MainEffects(file.schema) if estimator.inference else None
+    return Model(estimator, file.schema, errors, paid, provenance, design), record
 
 
 def _fit_classes(
@@ -78,6 +87,8 @@ def _fit_classes(
     """Fit a classifier; returns standard errors too."""
     classes, columns, n_columns = list(rows.classes), file.schema.inputs, rows.n_features
     feature_map = _additive_map(estimator, rows, file.schema)
+    if estimator.inference:
+        return _fit_intervals(estimator, rows, file, ledger), None
     source = rows if feature_map is None else rows.mapped(feature_map)
     problem = estimator.problem(
         rows.n_units, n_columns, len(classes), rows.privacy_unit, feature_map
@@ -90,13 +101,39 @@ def _fit_classes(
     return fit, noise_standard_errors(fit, problem)
 
 
+def _fit_intervals(estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None) -> Fit:
+    """Fit a classifier whose coefficients get intervals."""
+    design = MainEffects(file.schema)
+    source, classes = rows.for_design(design), np.array(rows.classes)
+    problem = estimator.problem(
+        source.n_units, source.n_features, len(classes), source.privacy_unit, None
+    )
+    terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {_LABEL_NOTE}")
+    solver = estimator.chosen_solver(problem, terms.budget)
+    require_feasible(problem, terms.budget)
+    fit = private_fit(source, problem, solver, terms, estimator.verbose)
+    units = EncodedUnits(source.centred, source.ranges)
+    prepared = Prepared(source, problem, classes, units)
+    estimator.keep_inference(estimator.inferred(fit, prepared, design.names))
+    estimator.accept(fit.result, fit.guarantee, prepared, fit.transcript)
+    return fit
+
+
 def _fit_numbers(
     estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
 ) -> tuple[Fit, Matrix | None]:
-    """Fit a regressor; no standard errors of its weights are known."""
+    """Fit a regressor; returns standard errors too, where they are known."""
+    note = _number_note(rows)
     feature_map = _additive_map(estimator, rows, file.schema)
-    terms = _terms(estimator, file, ledger, _public(file, feature_map), _number_note(rows))
-    return fit_encoded(estimator, rows, terms, file.schema.inputs, feature_map)[0], None
+    if estimator.inference:
+        design = MainEffects(file.schema)
+        terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {note}")
+        return fit_encoded(estimator, rows.for_design(design), terms, design.names)[0], None
+    terms = _terms(estimator, file, ledger, _public(file, feature_map), note)
+    fit, problem, in_units = fit_encoded(
+        estimator, rows, terms, (), file.schema.inputs, feature_map
+    )
+    return fit, noise_standard_errors(fit, problem, in_units)
 
 
 def _additive_map(estimator: Any, rows: CodedRows, schema: Schema) -> AdditiveMap | None:
@@ -156,6 +193,13 @@ def _public(file: SchemaFile, feature_map: FeatureMap | None) -> tuple[str, ...]
         stated,
         f"of these, READ FROM THE ROWS and not confirmed: {', '.join(file.unconfirmed)}",
     )
+
+
+_DESIGN_NOTE = (
+    "Records keep their lengths; one with a label that the schema does not list, or without a "
+    "date, counts as the zero record."
+)
+_LABEL_NOTE = "So does one whose target is not among the classes."
 
 
 def _class_note(rows: CodedRows) -> str:

@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit._version import __version__
+from hushfit.data.design import Design
 from hushfit.data.schema import OrdinalTarget, Schema, encode
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Guarantee
@@ -88,6 +89,9 @@ class Model:
         Standard error of each coefficient, and last of the intercept, due to the privacy noise.
     receipt : PaidReceipt, optional
     provenance : Provenance
+    design : Design, optional
+        The columns that coefficients with intervals belong to; without one they belong to the
+        encoded features.
     """
 
     estimator: Any
@@ -95,6 +99,7 @@ class Model:
     standard_error: Matrix | None = None
     receipt: PaidReceipt | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    design: Design | None = None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -120,7 +125,9 @@ class Model:
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the encoded features."""
+        """Names of the encoded features, or of the columns of its design."""
+        if self.design is not None:
+            return self.design.names
         if self.schema is not None:
             return self.schema.feature_names
         count = int(self.estimator.n_features_in_)
@@ -187,5 +194,18 @@ class Model:
             )
         return np.asarray(self.estimator.predict_proba(self._features(table)))
 
+    def from_encoded(self, X: Any) -> Any:
+        """What the estimator takes, from rows that the schema has encoded.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n, n_encoded)
+
+        Returns
+        -------
+        array or CSR matrix
+        """
+        return X if self.design is None else self.design.from_encoded(X)
+
     def _features(self, table: Any) -> Any:
-        return table if self.schema is None else encode(table, self.schema)[0]
+        return table if self.schema is None else self.from_encoded(encode(table, self.schema)[0])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hushfit._write import write_whole
 from hushfit.data.lists import RankingSchema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import STORED_MAPS, PrivateRanker, feature_map_from
@@ -19,7 +20,6 @@ from hushfit.models._file import (
     _strict_json,
     bounds_described,
     bounds_read,
-    write_whole,
 )
 from hushfit.models._model import PaidReceipt, Provenance
 from hushfit.privacy import Guarantee

@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hushfit._write import write_whole
+from hushfit.data.schema import schema_hash
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import PrivateFeatureSelector, PrivateRanker
-from hushfit.models._file import _digest, _strict_json, model_json, read_model, write_whole
+from hushfit.estimators import FormulaModel, PrivateFeatureSelector, PrivateRanker
+from hushfit.models._file import _digest, _strict_json, model_json, read_model
 from hushfit.models._model import Model, Provenance
 from hushfit.models._pipeline_file import (
     PIPELINE_FORMAT,
@@ -90,6 +92,10 @@ def _with_provenance(model: Any) -> Any:
         return RankingModel(model, provenance=Provenance.now())
     if isinstance(model, PrivatePipeline | PrivateFeatureSelector):
         return PipelineModel(model, Provenance.now())
+    if isinstance(model, FormulaModel):
+        schema = model.design.schema
+        made = Provenance.now(schema_hash=schema_hash(schema))
+        return Model(model.estimator_, schema, provenance=made, design=model.design)
     return Model(model, provenance=Provenance.now())
 
 

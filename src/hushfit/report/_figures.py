@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from hushfit.estimators import Line
 from hushfit.report._class_scores import CalibrationCell
 from hushfit.report._forecast import Forecast
 
+_SHOWN = 25  # rows of a forest plot before "Show all"
 _STANDALONE = (
     "<style>text{font:13px "
     "sans-serif;fill:#1c2326}.soft{fill:#5c676c}.grid{stroke:#dfe2e0}.axis{stroke:#5c676c}"
@@ -30,8 +32,10 @@ def posterior(prior: float, epsilon: float, delta: float) -> tuple[float, float]
     return max(low - delta, 0.0), min(high + delta, 1.0)
 
 
-def odds_figure(epsilon: float, delta: float, unit: str = "one row") -> str:
-    """Posterior against prior belief of an attacker who sees the model."""
+def odds_figure(
+    epsilon: float, delta: float, unit: str = "one row", seen: str = "the model"
+) -> str:
+    """Posterior against prior belief of an attacker who sees a release."""
     box = _Square(280)
     priors = [k / 50 for k in range(1, 50)]
     bounds = [posterior(prior, epsilon, delta) for prior in priors]
@@ -57,9 +61,9 @@ def odds_figure(epsilon: float, delta: float, unit: str = "one row") -> str:
     description = (
         f"An attacker who believed something about {unit} with probability 50 percent believes it "
         f"with {low:.0%} to {high:.0%} "
-        "after seeing the model. The shaded band shows the same for every starting belief."
+        f"after seeing {seen}. The shaded band shows the same for every starting belief."
     )
-    return box.svg("What the model can change in an attacker's belief", description, parts)
+    return box.svg(f"What {seen} can change in an attacker's belief", description, parts)
 
 
 def calibration_figure(cells: Sequence[CalibrationCell]) -> str:
@@ -198,6 +202,50 @@ def shape_figure(
     return _svg(width, height, f"Effect of {name}", description, [marks, ticks, *parts, *dots])
 
 
+def bars_figure(
+    name: str,
+    group: str | None,
+    edges: Sequence[float],
+    shares: Sequence[float],
+    noise: Sequence[float],
+) -> str:
+    """A noisy histogram: bars from zero, each with two standard deviations of its noise."""
+    width, height, left, bottom, top = 320.0, 150.0, 6.0, 22.0, 8.0
+    highest = max(max(s + 2 * e for s, e in zip(shares, noise, strict=True)), 1e-9)
+    each = (width - 2 * left) / len(shares)
+
+    def y(share: float) -> float:
+        return top + (height - bottom - top) * (1 - min(max(share, 0.0), highest) / highest)
+
+    parts = []
+    for k, (share, error) in enumerate(zip(shares, noise, strict=True)):
+        x, middle = left + k * each, left + (k + 0.5) * each
+        parts.append(
+            f'<rect class="bar" x="{x + 1:.1f}" y="{y(share):.1f}" width="{each - 2:.1f}" '
+            f'height="{y(0.0) - y(share):.1f}"><title>{edges[k]:.4g} to {edges[k + 1]:.4g}: '
+            f"{share:.1%}</title></rect>"
+            f'<line class="axis" x1="{middle:.1f}" x2="{middle:.1f}" '
+            f'y1="{y(share - 2 * error):.1f}" y2="{y(share + 2 * error):.1f}"/>'
+        )
+    axis = f'<line class="axis" x1="{left}" x2="{width - left}" y1="{y(0.0)}" y2="{y(0.0)}"/>'
+    places = ((left, edges[0], "start"), (width - left, edges[-1], "end"))
+    marks = "".join(
+        f'<text class="soft" x="{x}" y="{height - 5}" text-anchor="{anchor}">{_tick(edge)}</text>'
+        for x, edge, anchor in places
+    )
+    description = ", ".join(
+        f"{edges[k]:.4g} to {edges[k + 1]:.4g}: {max(share, 0.0):.1%}"
+        for k, share in enumerate(shares)
+    )
+    title = f"Histogram of {name}" + ("" if group is None else f", {group}")
+    return _svg(width, height, title, description, [*parts, axis, marks])
+
+
+def _tick(value: float) -> str:
+    """A number at an axis, large ones without an exponent."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
 def _rounded_up(value: float) -> float:
     """The next number with one significant digit; one for zero."""
     if value == 0.0:
@@ -222,7 +270,7 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
         "</span>"
     )
     cells = [
-        f'<td class="name">{escape(name).replace("=", "=<wbr>")}</td><td class="plot">{track}</td>'
+        f'<td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
         f'<td class="n">{value:+.3f}</td>',
         f'<td class="n se">{f"{error:.3f}" if error is not None else "–"}</td>',
         f'<td class="n ratio">{f"{ratio:.1f}" if error else "–"}</td>',
@@ -234,6 +282,65 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
     return (
         f'<tr {data} data-ratio="{ratio if math.isfinite(ratio) else 1e9!r}">{"".join(cells)}</tr>'
     )
+
+
+def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) -> str:
+    """One coefficient with its interval, on the scale from -reach to reach; ``texts`` are the
+    interval and its test.
+    """
+    clear = line.low > 0 or line.high < 0
+    start, stop = _share(line.low, reach), _share(line.high, reach)
+    label = f"{line.coef:.3g}, interval {texts[0]}"
+    track = (
+        f'<span class="track" role="img" aria-label="{escape(label)}">'
+        f'<i class="reach" style="left:{start:.2f}%;width:{stop - start:.2f}%"></i>'
+        f'<i class="point{"" if clear else " faint"}" style="left:{_share(line.coef, reach):.2f}%">'
+        "</i></span>"
+    )
+    data = (
+        f'data-name="{escape(name)}" data-value="{line.coef!r}" data-se="{line.std_err!r}" '
+        f'data-ratio="{abs(line.z)!r}"'
+    )
+    return (
+        f'<tr {data}><td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
+        f'<td class="n">{line.coef:+.3g}</td><td class="n se">{texts[0]}</td>'
+        f'<td class="n ratio">{texts[1]}</td></tr>'
+    )
+
+
+def forest_table(
+    title: str,
+    columns: Sequence[tuple[str, str, str]],
+    rows: Sequence[str],
+    reach: float,
+    after: str,
+) -> str:
+    """Rows of a forest plot under heads that sort them: a key, a text and classes each."""
+    heads = [
+        f'<th class="{extra.strip()}" scope="col"><button type="button" '
+        f'data-key="{key}">{text}</button></th>'
+        for key, text, extra in columns
+    ]
+    marks = (
+        f"<span>{-reach:.2g}</span><span style='left:50%'>0</span><span "
+        f"style='left:100%'>{reach:.2g}</span>"
+    )
+    plot = (
+        f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
+    )
+    return (
+        f"<div data-forest><h3>{escape(title)}</h3>"
+        '<div class="bar" hidden><input type="search" placeholder="Find a feature" '
+        'aria-label="Find a feature">'
+        '<button type="button" data-more aria-expanded="false">Show all</button></div>'
+        f'<table class="forest" data-shown="{_SHOWN}"><thead>'
+        f"<tr>{heads[0]}{plot}{''.join(heads[1:])}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>{after}</div>"
+    )
+
+
+def _breakable(name: str) -> str:
+    return escape(name).replace("=", "=<wbr>")
 
 
 def _share(value: float, reach: float) -> float:

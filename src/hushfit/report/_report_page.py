@@ -28,12 +28,13 @@ from hushfit.report._evaluator_points import Evidence, Point, evaluator_points
 from hushfit.report._figures import (
     calibration_figure,
     forest_row,
+    forest_table,
     odds_figure,
     posterior,
     shape_figure,
 )
+from hushfit.report._interval_section import intervals_body
 
-_SHOWN = 25
 _PRIORS = (0.5, 0.1, 0.01)
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _KINDS = {
@@ -163,13 +164,13 @@ def page_head(title: str, lead: str, facts: Sequence[tuple[str, str, str]]) -> s
     )
 
 
-def budget_facts(g: Guarantee) -> list[tuple[str, str, str]]:
+def budget_facts(g: Guarantee, of: str = "this model") -> list[tuple[str, str, str]]:
     """Epsilon, delta and what is protected, for the head of a page."""
     return [
         (
             "epsilon",
             "∞" if g.nonprivate else f"{g.epsilon:.4g}",
-            "no guarantee" if g.nonprivate else "privacy loss of this model",
+            "no guarantee" if g.nonprivate else f"privacy loss of {of}",
         ),
         ("delta", f"{g.delta:.3g}", "probability of exceeding it"),
         ("protects", _protected(g), _protection(g)),
@@ -258,11 +259,11 @@ def _persons(g: Guarantee) -> str:
     return f'<dl class="papers persons">{rows}</dl>'
 
 
-def odds_section(g: Guarantee) -> str:
+def odds_section(g: Guarantee, seen: str = "this model") -> str:
     title = f"What epsilon means for {g.unit.in_words}"
     if g.nonprivate:
         body = (
-            '<p class="warning">Epsilon is infinite: the model may reveal everything about '
+            f'<p class="warning">Epsilon is infinite: {seen} may reveal everything about '
             f"{g.unit.in_words}.</p>"
         )
         return section("odds", title, body)
@@ -281,8 +282,7 @@ def odds_section(g: Guarantee) -> str:
     )
     intro = (
         f"<p>Take an attacker who knows everything about the table except {_unknown(g)}, and who "
-        "sees "
-        "this model. Their belief can move, "
+        f"sees {seen}. Their belief can move, "
         f"but not far: the odds change by a factor of at most e<sup>{g.epsilon:.3g}</sup> = "
         f"{math.exp(min(g.epsilon, 700)):.3g} either "
         f"way.{further}</p>"
@@ -291,7 +291,7 @@ def odds_section(g: Guarantee) -> str:
         f"The band holds except with probability about {g.delta:.2g}. The dashed line is an "
         "attacker who learns nothing."
     )
-    drawn = odds_figure(g.epsilon, g.delta, g.unit.in_words)
+    drawn = odds_figure(g.epsilon, g.delta, g.unit.in_words, seen)
     figure = f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
     return section(
         "odds",
@@ -451,6 +451,8 @@ def _shown_weights(model: Model) -> list[int]:
 
 
 def _coefficients(model: Model) -> str:
+    if model.estimator.inference:
+        return section("coefficients", "Coefficients", intervals_body(model), long=True)
     shown = _shown_weights(model)
     coef, intercept = model.weights
     names = [*(model.weight_names[k] for k in shown), "(intercept)"]
@@ -462,7 +464,7 @@ def _coefficients(model: Model) -> str:
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
-        "(usually good to a factor of two). A hollow dot means that zero is within two standard "
+        f"({_how_good(model)}). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
         else "No standard errors are known for this solver or penalty."
@@ -474,6 +476,13 @@ def _coefficients(model: Model) -> str:
         f"<p>{how}</p><p class='note'>{scale}</p>{''.join(tables)}",
         long=True,
     )
+
+
+def _how_good(model: Model) -> str:
+    """How far standard errors can be trusted."""
+    if model.predicts_classes:
+        return "usually good to a factor of two"
+    return "usually good to a factor of two; where noise is large, several times too large"
 
 
 def _direction(model: Model, output: int) -> str:
@@ -535,27 +544,7 @@ def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
         ("se", "std. error", " n se"),
         ("ratio", "ratio", " n ratio"),
     ]
-    heads = [
-        f'<th class="{extra.strip()}" scope="col"><button type="button" '
-        f'data-key="{key}">{text}</button></th>'
-        for key, text, extra in columns
-    ]
-    marks = (
-        f"<span>{-reach:.2g}</span><span style='left:50%'>0</span><span "
-        f"style='left:100%'>{reach:.2g}</span>"
-    )
-    plot = (
-        f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
-    )
-    return (
-        f"<div data-forest><h3>{escape(title)}</h3>"
-        '<div class="bar" hidden><input type="search" placeholder="Find a feature" '
-        'aria-label="Find a feature">'
-        '<button type="button" data-more aria-expanded="false">Show all</button></div>'
-        f'<table class="forest" data-shown="{_SHOWN}"><thead>'
-        f"<tr>{heads[0]}{plot}{''.join(heads[1:])}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>{_folded(folded)}</div>"
-    )
+    return forest_table(title, columns, rows, reach, _folded(folded))
 
 
 def _folded(rows: list[str]) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 import click
 
 from hushfit.cli._files import table_options
-from hushfit.cli._models import MODELS, PENALTIES, FitOptions
+from hushfit.cli._models import MODELS, FitOptions
+from hushfit.cli._penalties import CONSTRAINTS, PENALTIES, USUAL_L1_RATIO, chosen_penalty
 from hushfit.cli._printing import at_terminal, json_option, print_message, reading_bar
 
 # Numeric columns up to which an additive model was better on nearly all benchmark tables.
 _MAX_ADDITIVE_COLUMNS = 30
 _MOST_INTERVALS = 8  # of a numeric column of an additive model
+_BYTES_OF_COVARIANCES = 160  # of each pair of coefficients with intervals: four numbers
 
 
 @click.command(
@@ -29,6 +31,8 @@ Examples:
       --adjacency person-label --epsilon 1 --delta 1e-6 -o model.json
   hushfit fit stays.csv --schema stays.toml --model lasso --alpha select \\
       --epsilon 1 --delta 1e-6 -o model.json
+  hushfit fit patients.csv --schema schema.toml --inference --cov-type robust \\
+      --epsilon 1 --delta 1e-6 -o table.json
   hushfit fit ranks.csv --schema ranks.toml --epsilon 1 --delta 1e-6 -o ranker.json
   zcat part-*.csv.gz | hushfit fit - --schema schema.toml --epsilon 0.5 \\
       --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json
@@ -97,17 +101,24 @@ Examples:
     "--penalty",
     type=click.Choice(PENALTIES),
     metavar="NAME",
-    default="none",
-    show_default=True,
     help=f"Of the coefficients of classes: {', '.join(PENALTIES)}. group and sparse-group: of all "
-    "features of one column together; graph: of differences along the edges of --graph.",
+    "features of one column together; graph: of differences along the edges of --graph. For "
+    "numbers l1, l2 and elasticnet are --model lasso, ridge and elasticnet. Replaces [penalty] of "
+    "the schema.  [default: by the schema, or else none]",
+)
+@click.option(
+    "--constraint",
+    type=click.Choice(CONSTRAINTS),
+    help="What the penalty is a function of: the coefficients (identity), differences of "
+    "neighbouring ones (chain), or along the edges of --graph (graph). Others are written in "
+    "[penalty] of the schema.",
 )
 @click.option(
     "--graph",
     "graph_path",
     metavar="FILE",
-    help="With --penalty graph: CSV whose lines name two features each, such as age,city=Bern. It "
-    "must be public.",
+    help="With --penalty or --constraint graph: CSV whose lines name two features each, such as "
+    "age,city=Bern. It must be public.",
 )
 @click.option(
     "--alpha",
@@ -119,9 +130,8 @@ Examples:
 @click.option(
     "--l1-ratio",
     type=float,
-    default=0.5,
-    show_default=True,
-    help="Share of L1 in elasticnet, fused and sparse-group.",
+    help="Share of L1 in elasticnet, fused and sparse-group.  [default: by the schema, or else "
+    f"{USUAL_L1_RATIO}]",
 )
 @click.option(
     "--solver",
@@ -146,6 +156,18 @@ Examples:
     help="What the model is linear in: the encoded columns, piecewise linear functions of the "
     "numeric ones (an additive model), or the numeric ones centred in their range. Overrides the "
     "schema.  [default: linear]",
+)
+@click.option(
+    "--inference",
+    is_flag=True,
+    help="Estimate ordinary coefficients with standard errors, intervals and tests that cover "
+    "sampling and noise: logistic (two classes), linear, poisson.",
+)
+@click.option(
+    "--cov-type",
+    type=click.Choice(["model", "robust"]),
+    help="With --inference: covariance if the model holds, or also if it does not (with persons "
+    "clustered by person).  [default: model]",
 )
 @click.option(
     "--monotone",
@@ -207,6 +229,10 @@ def command(**given: Any) -> None:
     range ("numeric"), counts up to a public cap ("count"), or ordered grades ("ordinal").
     Predictions never leave the public range.
 
+    With --inference coefficients are in the units of the columns (log-odds, units of the target, or
+    logarithms of rate ratios), with the first label of a column as the reference. Too few rows are
+    refused before anything is spent. A row with a label that the schema does not list is left out.
+
     A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
     also be LETOR (SVMlight) text. Its `unit` says what is protected.
     """
@@ -239,14 +265,15 @@ def command(**given: Any) -> None:
     _refuse_other_labels(given["adjacency"], file.schema.person)
     if given["features"] is not None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
-    options = FitOptions(given, file.schema)
+    penalty = chosen_penalty(given, _given_options(), file.schema)
+    options = FitOptions(given, file.schema, penalty)
     if given["threshold"] is not None and options.model != "logistic":
         raise click.UsageError("--threshold is for --model logistic. Leave it out.")
-    if options.model == "mlp":
-        fit_perceptron(file, ledger_of(given), given)
+    if options.model == "mlp" and not given["inference"]:
+        fit_perceptron(file, penalty, ledger_of(given), given)
         return
     estimator, ledger = options.estimator(), ledger_of(given)
-    if options.classes:
+    if options.classes and not given["inference"]:
         _recommend_additive(estimator, file.schema)
     note_account_of_rows(ledger, file.schema.person)
     print_message(
@@ -254,11 +281,13 @@ def command(**given: Any) -> None:
         "payment. The owner of the data can: hushfit schema --check TABLE... SCHEMA",
         word="note",
     )
-    with reserved_space(given["output"], _max_bytes(file.schema)):
+    with reserved_space(given["output"], _max_bytes(file.schema, given["inference"])):
         model, record = _fitted(estimator, file, ledger, given)
     text, digest = model_json(model)
     write_paid(text, digest, record, ledger, Path(given["output"]))
     print_paid(model, ledger, digest, given)
+    if given["inference"] and not given["as_json"]:
+        click.echo(f"\n{model.estimator.summary()}")
     note_bound_account(ledger, model.receipt)
 
 
@@ -293,6 +322,7 @@ def _person_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
+    from hushfit.cli._paid_model import note_unit_of_schema
     from hushfit.data.schema import UNIT, read_schema
     from hushfit.errors import InvalidArgument
     from hushfit.models import with_sorted_classes
@@ -311,13 +341,7 @@ def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
             f"confirmed ({names}). Replace them by what is publicly known and delete `confirm = "
             "true`, or use --accept-draft, which the guarantee will state."
         )
-    if file.schema.unit != "row" and file.schema.person is None:
-        print_message(
-            f"{path} has the unit {file.schema.unit}. That is a label only: the guarantee "
-            f"protects one row, and is weaker for a {file.schema.unit} with several rows. To "
-            "protect all of them, name the column of ids with --person.",
-            word="note",
-        )
+    note_unit_of_schema(path, file.schema, "with --person")
     return replace(file, schema=with_sorted_classes(file.schema))
 
 
@@ -380,16 +404,18 @@ def _warn_of_few(rows: Any, given: dict[str, Any]) -> None:
     from hushfit.report import warning_of_few
 
     budget = given["epsilon"], given["delta"], given["adjacency"]
-    if rows.classes:
+    if rows.classes and not given["inference"]:
         text = warning_of_few(rows.n_units, rows.n_features, *budget, rows.privacy_unit)
         if text:
             print_message(text, word="warning")
 
 
-def _max_bytes(schema: Any) -> int:
+def _max_bytes(schema: Any, inference: bool) -> int:
     """Upper bound on the size of a model file with this schema: coefficients, their errors and
     names, and metadata.
     """
     classes = len(schema.target.categories) if schema.target.kind == "categorical" else 1
     weights = _MOST_INTERVALS * 64 * classes + 128 * _MOST_INTERVALS  # and masses of its knots
-    return (1 << 16) + sum(weights + 12 * (len(name) + 16) for name in schema.feature_names)
+    names = schema.feature_names
+    covariances = _BYTES_OF_COVARIANCES * (len(names) + 1) ** 2 if inference else 0
+    return (1 << 16) + covariances + sum(weights + 12 * (len(name) + 16) for name in names)

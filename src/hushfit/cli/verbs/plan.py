@@ -19,6 +19,7 @@ Examples:
   hushfit plan --persons 71000 --columns 100
   hushfit plan --rows 50000 --columns 100 --adjacency label
   hushfit plan --rows 50000 --columns 30 --model linear
+  hushfit plan --rows 20000 --columns 10 --inference --width .2
   hushfit plan --lists 800 --columns 46 --unit labels""",
 )
 @click.option("--rows", type=int, help="Number of rows, if single rows are protected.")
@@ -68,6 +69,23 @@ Examples:
 @click.option(
     "--target-loss", type=float, default=0.01, show_default=True, help="Accuracy that may be lost."
 )
+@click.option(
+    "--inference",
+    is_flag=True,
+    help="Plan a fit with intervals: how wide they will be, and how many rows are needed.",
+)
+@click.option(
+    "--width",
+    type=float,
+    help="With --inference: the width that intervals of 95 % should have, in log-odds, logarithms "
+    "of rate ratios, or (linear) standard deviations of the residuals.  [default: 0.2]",
+)
+@click.option(
+    "--spread",
+    type=float,
+    help="With --inference: standard deviation of the column asked about.  [default: 0.5, an "
+    "indicator of half of the rows]",
+)
 @click.option("--svg", type=click.Path(dir_okay=False), help="Also draw the plot into this file.")
 @json_option
 def command(**given: Any) -> None:
@@ -80,6 +98,9 @@ def command(**given: Any) -> None:
 
     For numbers, grades and counts (--model linear, poisson and others) there is no such rule. It
     prints the noise, and the number of rows or persons below which noise hides everything.
+
+    With --inference it prints how wide intervals will be, and how many rows or persons a width
+    takes.
 
     For a ranking model (--lists, or --unit with --persons) there is no such rule. It prints the
     noise in a weight, and the number of lists or persons below which a weight is more noise than
@@ -94,6 +115,11 @@ def command(**given: Any) -> None:
     given["adjacency"] = given["adjacency"] or "replace-one"
     count, unit = _units(given)
     _refuse_other_adjacency(given["adjacency"], unit)
+    if given["inference"]:
+        _plan_intervals(given, count, unit)
+        return
+    if given["width"] is not None or given["spread"] is not None:
+        raise click.UsageError("--width and --spread are for --inference. Give it too.")
     if given["model"] not in (None, *BY_TARGET["categorical"]):
         _plan_numbers(given, count, unit)
         return
@@ -131,6 +157,47 @@ def command(**given: Any) -> None:
     few = warning_of_few(*place, epsilons[-1], delta, given["adjacency"], unit)
     shown = {**given, "sized": sized, "units": unit.plural, "few": few}
     _print_forecasts(forecasts, needed, shown, delta)
+
+
+def _plan_intervals(given: dict[str, Any], count: int, unit: Any) -> None:
+    from hushfit.report import interval_forecast
+
+    if given["svg"] is not None or given["penalty"] != "none":
+        raise click.UsageError("--svg and --penalty are not for --inference. Leave them out.")
+    delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
+    model, wished = given["model"] or "logistic", given["width"] or 0.2
+    spread = given["spread"] or 0.5
+    plans = [
+        interval_forecast(
+            *(count, given["columns"], epsilon, delta, given["adjacency"], model, wished, spread),
+            unit=unit,
+        )
+        for epsilon in _grid(given["epsilon_range"])
+    ]
+    if given["as_json"]:
+        public = {unit.plural: count, "columns": given["columns"], "model": model}
+        lines = [plan.to_dict() for plan in plans]
+        print_json({**public, "width": wished, "spread": spread, "plans": lines})
+        return
+    rows = [
+        [f"{p.epsilon:g}", f"{p.units_needed:,}", f"{p.units_for_width:,}"]
+        + ([f"{p.width:.3g}", f"{p.over_plain:.2f}"] if p.width is not None else ["refused", ""])
+        for p in plans
+    ]
+    title = (
+        f"Intervals of --model {model} with {count:,} {unit.plural} and {given['columns']:,} "
+        f"columns ({given['adjacency']}, delta={delta:.2g})"
+    )
+    heads = ["epsilon", f"{unit.plural} at least", f"{unit.plural} for width {wished:g}"]
+    heads += [f"width with {count:,}", "over that without privacy"]
+    print_table(title, heads, rows)
+    print_message(
+        f"for a column of standard deviation {spread:g} that is not correlated with others, and a "
+        "usual response (a class of 28 %, a mean of a fifth of the largest count, residuals of a "
+        "tenth of the range). Correlated columns and rarer responses give wider intervals; "
+        "'at least' is exact: with fewer a fit is refused before anything is spent.",
+        word="note",
+    )
 
 
 def _plan_numbers(given: dict[str, Any], count: int, unit: Any) -> None:

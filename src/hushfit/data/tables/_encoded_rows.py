@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
 from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
+from hushfit.data.design import MainEffects
 from hushfit.data.rows import (
     ALL_ROWS,
     FEWEST_BLOCK_ROWS,
@@ -272,6 +273,7 @@ class CodedRows:
         self._n_rows = 0
         self.n_features = self.codec.n_features
         self.feature_map: AdditiveMap | None = None
+        self.design: MainEffects | None = None
         self.y: Vector = np.empty(0)
         self.scale: Vector = np.empty(0)
         self._file = unnamed_file()
@@ -385,6 +387,35 @@ class CodedRows:
         other._measure_all()
         return other
 
+    def for_design(self, design: MainEffects) -> "CodedRows":
+        """The same rows as those of a regression table; they keep their lengths.
+
+        Parameters
+        ----------
+        design : MainEffects
+            Rows with a label that has no place in it count as the zero record.
+
+        Returns
+        -------
+        CodedRows
+            Shares the packed rows with this one.
+        """
+        other = copy(self)
+        other.design, other.n_features = design, len(design.kept)
+        other.scaling = RecordScaling.BOUNDED
+        other._measure_all()
+        return other
+
+    @property
+    def ranges(self) -> tuple[Vector, Vector]:
+        """Lowest and highest value of every feature: in the units of the table for a design, else
+        0 and 1.
+        """
+        if self.design is None:
+            return np.zeros(self.n_features), np.ones(self.n_features)
+        low, high = np.array(self.design.bounds).T
+        return low, high
+
     def for_regression(
         self, scaling: RecordScaling, mapped: Callable[[Vector], Vector], scaled_labels: bool
     ) -> "CodedRows":
@@ -419,12 +450,20 @@ class CodedRows:
         """Encoded features that are mapped from [0, 1] to [-1, 1]: the numbers, in records that
         keep their lengths. A feature map reads them as they are.
         """
+        if self.design is not None:
+            return self.design.is_number
         numbers = np.array([column.is_numeric for column in self.codec.schema.inputs])
         return numbers & (self.scaling is RecordScaling.BOUNDED and self.feature_map is None)
 
     def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Packed rows as sparse features."""
         data, indices, indptr = self.codec.unpack(packed)
+        if self.design is not None:
+            places = self.design.places[indices]
+            kept = places >= 0
+            ends = np.cumsum(kept.reshape(len(packed), -1).sum(axis=1))
+            data, indices = data[kept], places[kept].astype(indices.dtype)
+            indptr = np.concatenate([[0], ends]).astype(indptr.dtype)
         if self.scaling is RecordScaling.BOUNDED and self.feature_map is None:
             data = np.where(self.centred[indices], 2 * data - 1, data)
         parts = data, indices, indptr
@@ -446,6 +485,14 @@ class CodedRows:
         else:
             row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
         scale *= packed[:, -1]
+        if self.design is not None:
+            scale *= ~self._has_no_place(packed, self.design)
+
+    def _has_no_place(self, packed: AnyArray, design: MainEffects) -> BoolVector:
+        """Whether a row has a label that is not in the design."""
+        data, features, _ = self.codec.unpack(packed)
+        odd = design.left_out[features] & (data != 0)
+        return np.asarray(odd.reshape(len(packed), -1).any(axis=1))
 
     def fetch(self, start: int, stop: int) -> AnyArray:
         """Packed rows from the file; safe in several threads at once."""

@@ -27,6 +27,7 @@ _MOST_CELLS = 400_000
 # Steps of the table of curvatures of counts, and the largest count whose loop is short and whose
 # probabilities are normal numbers.
 _TABULATED = 20_000
+USUAL_RESIDUAL = 0.2  # standard deviation, as a share of half the range of the target
 MOST_COUNT = 250
 _LEAST_LOG_RATE = -20.0
 
@@ -72,6 +73,10 @@ class ScoreFamily(Protocol):
     @property
     def usual_curvature(self) -> float:
         """Mean curvature that is assumed before anything is known."""
+
+    @property
+    def usual_variance(self) -> float:
+        """Variance of a residual that is assumed before anything is known."""
 
     @property
     def means(self) -> "Means | None":
@@ -151,6 +156,10 @@ class LinearScores:
         return self.unit
 
     @property
+    def usual_variance(self) -> float:
+        return (USUAL_RESIDUAL / self.unit) ** 2
+
+    @property
     def radius(self) -> float:
         b, e = self.factors
         return math.sqrt(1 + b**2 + e**2)
@@ -166,7 +175,7 @@ class LogisticScores:
     largest_curvature = 0.25
     margin_unit = 1.0
     dispersed = False
-    usual_curvature = 0.2  # a class of 28 %
+    usual_curvature = usual_variance = 0.2  # a class of 28 %
     means = LogisticMeans()
 
     @property
@@ -190,6 +199,10 @@ class CountScores:
     margin_unit = 1.0
     dispersed = True
     usual_curvature = 0.2  # a mean of a fifth of the largest count
+
+    @property
+    def usual_variance(self) -> float:
+        return self.usual_curvature / self.most
 
     def __post_init__(self) -> None:
         if not (float(self.most).is_integer() and 1 <= self.most <= MOST_COUNT):

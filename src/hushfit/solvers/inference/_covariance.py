@@ -2,6 +2,7 @@
 the curvature.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,9 +11,11 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.release import Moments
-from hushfit.solvers.inference._metric import Seen, intercept_direction
+from hushfit.solvers.inference._metric import Seen, intercept_direction, total_curvature
 
 COVARIANCES = ("model", "robust")
+# Share of the curvature times the squared step that a quadratic approximation leaves out.
+_LEFT_OUT = 0.25
 
 
 class Look(NamedTuple):
@@ -39,16 +42,33 @@ class Covariance:
     noise_ratio : float
         Edge of the noise of the curvature over its smallest eigenvalue; infinite if that is not
         positive.
+    weakest : array of p entries
+        Direction of weights in which the curvature is smallest.
+    last_step : float
+        Root mean square of what the last step adds to the margins of records, weighted by their
+        curvature.
     """
 
     w: Vector
     sampling: Matrix
     noise: Matrix
     noise_ratio: float
+    weakest: Vector
+    last_step: float
 
     @property
     def total(self) -> Matrix:
         return self.sampling + self.noise
+
+
+def left_out(step: Vector, curvature: Matrix) -> float:
+    """Typical size of what a quadratic approximation leaves out of each entry of the scores.
+
+    The curvature of a record changes by at most its size times the change of the margin, so the
+    sum of scores is off by at most half the sum of curvatures times squared changes; typically by
+    half of that, in some direction.
+    """
+    return _LEFT_OUT * float(step @ curvature @ step) / math.sqrt(len(step))
 
 
 def pooled(looks: Sequence[Look]) -> Look:
@@ -56,7 +76,8 @@ def pooled(looks: Sequence[Look]) -> Look:
     noise = np.array([look.moments.score_noise for look in looks])
     if not noise.all():  # without noise the last look is the nearest one
         return looks[-1]
-    weights = noise**-2 / np.sum(noise**-2)
+    precision = [1 / (look.moments.score_noise**2 + _own_error(look) ** 2) for look in looks]
+    weights = np.array(precision) / np.sum(precision)
 
     def average(values: Sequence[Vector]) -> Vector:
         return np.asarray(np.tensordot(weights, np.array(values), 1))
@@ -76,16 +97,25 @@ def pooled(looks: Sequence[Look]) -> Look:
     return Look(looks[-1].images, average([look.w for look in looks]), moments, looks[-1].unit)
 
 
-def covariance(look: Look, kind: str, dispersed: bool) -> Covariance:
+def _own_error(look: Look) -> float:
+    """What the quadratic of a look leaves out where its own step leads."""
+    seen = Seen(look.moments.curvature / look.unit, look.moments.curvature_noise / look.unit)
+    curvature = seen.floored()
+    return left_out(np.asarray(np.linalg.solve(curvature, look.moments.score)), curvature)
+
+
+def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covariance:
     """One Newton step from the weights of a look, and the covariance of where it leads.
 
     ``dispersed`` says whether the variance of a residual is a multiple of the curvature, as in
-    linear models, and not the curvature itself.
+    linear models, and not the curvature itself; ``constant`` is the last entry of every record.
     """
     p, unit = len(look.w), look.unit
     score, curvature, spread, s, h, _ = look.moments
     seen = Seen(curvature / unit, h / unit)
-    smallest = float(np.linalg.eigvalsh(seen.matrix)[0])
+    total = total_curvature(seen, look.images, constant)
+    values, vectors = np.linalg.eigh(seen.matrix)
+    smallest = float(values[0])
     inverse = np.linalg.inv(seen.floored())
     step = -inverse @ score
     theta = np.linalg.solve(look.images.T, look.w) + step
@@ -103,13 +133,16 @@ def covariance(look: Look, kind: str, dispersed: bool) -> Covariance:
         / 2
         * ((step @ step + np.trace(once)) * np.eye(p) + np.outer(step, step) + once)
     )
-    noise = inverse @ (s**2 * np.eye(p) + turned) @ inverse
+    bent = left_out(step, seen.floored()) ** 2 if s > 0 else 0.0
+    noise = inverse @ ((s**2 + bent) * np.eye(p) + turned) @ inverse
     back = look.images.T
     return Covariance(
         back @ theta,
         back @ sampling @ back.T,
         back @ noise @ back.T,
         seen.edge / smallest if smallest > 0 else np.inf,
+        back @ vectors[:, 0],
+        float(np.sqrt(max(float(step @ seen.matrix @ step), 0.0) / total)),
     )
 
 

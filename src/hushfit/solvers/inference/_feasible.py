@@ -18,6 +18,11 @@ def least_units(problem: Problem, budget: Budget) -> int:
     p, family = problem.dimension, score_family(problem.loss)
     mu = gaussian_mu(budget.epsilon, budget.delta)
     moved = by_relation(problem.relation, replace_one=family.diameter, add_remove=family.radius)
-    square = p + 2.5 * math.sqrt(2 * p)
-    noise = moved / family.factors[0] * square * math.sqrt(2 * p)
+    noise = moved / family.factors[0] * squared_reach(problem) * math.sqrt(2 * p)
     return math.ceil(noise / (math.sqrt(_LAST_SHARE) * mu * family.usual_curvature * _MOST_RATIO))
+
+
+def squared_reach(problem: Problem) -> float:
+    """Squared length in the metric of the last looks beyond which records weigh less."""
+    p = problem.dimension
+    return p + 2.5 * math.sqrt(2 * p)

@@ -46,13 +46,13 @@ def whitened(seen: Seen, images: Matrix, constant: float, longest: float) -> Mat
     hidden = int(np.sum(~visible))
     rest = (float(np.trace(seen.matrix)) - float(values[visible].sum())) / max(hidden, 1)
     believed = np.where(visible, values, max(rest, _LEAST * seen.edge, 1e-300))
-    total = _total_curvature(seen, images, constant)
+    total = total_curvature(seen, images, constant)
     M = (vectors / np.sqrt(believed / total)) @ vectors.T @ images
     square = min(p + _REACH * np.sqrt(2 * p), longest**2 * float(np.linalg.norm(M, 2)) ** 2)
     return np.asarray(M / np.sqrt(square))
 
 
-def _total_curvature(seen: Seen, images: Matrix, constant: float) -> float:
+def total_curvature(seen: Seen, images: Matrix, constant: float) -> float:
     """Sum of the curvatures of all records: that of the intercept."""
     a = intercept_direction(images) / constant
     return max(float(a @ seen.matrix @ a), FLOOR * seen.noise * float(a @ a), 1e-300)

@@ -11,12 +11,15 @@ Shares are of the squared Gaussian parameter mu.
     look 4  65 %   in the same
     between looks: posterior mean of the weights, under a prior of margins of variance 2
     at the end: looks 3 and 4 as one, one Newton step without a prior
+
+With three times as many units as are needed, noise is small, and what counts is that Newton's
+method converges: there are seven looks then.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,19 +43,24 @@ from hushfit.solvers.inference._covariance import (
     Covariance,
     Look,
     covariance,
+    left_out,
     pooled,
 )
+from hushfit.solvers.inference._feasible import least_units
 from hushfit.solvers.inference._metric import Seen, whitened
 from hushfit.solvers.inference._start import moved_to_intercept
 
 _SHARES = (0.05, 0.10, 0.20, 0.65)
+# With so many times the units that are needed, noise is small beside what too few steps leave out.
+_AMPLE, _MORE_SHARES = 3, (0.03, 0.03, 0.04, 0.05, 0.10, 0.20, 0.55)
 # Looks at the end that have one metric and are pooled.
-_POOLED = 2
-# Prior variances of the margins and of the intercept, and by how much the variance of an earlier
-# look grows with every later one: its curvature was that of other weights.
-_MARGIN_VARIANCE, _INTERCEPT_VARIANCE, _AGEING = 2.0, 16.0, 2.0
+POOLED = 2
+# Prior variances of the margins and of the intercept.
+_MARGIN_VARIANCE, _INTERCEPT_VARIANCE = 2.0, 16.0
+# How often looks are weighted anew by how far the weights are from where they were made.
+_WEIGHINGS = 4
 # Residuals of least squares are clipped to so many of their standard deviations.
-_RESIDUALS, _LEAST_UNIT = 4.0, 0.02
+RESIDUALS, _LEAST_UNIT = 4.0, 0.02
 # Without noise: looks, and a unit that residuals of targets in [-1, 1] hardly exceed.
 _EXACT_LOOKS, _EXACT_UNIT = 15, 4.0
 
@@ -73,15 +81,20 @@ class ScoreSteps:
     scaling: ClassVar[RecordScaling] = RecordScaling.BOUNDED
 
     def __post_init__(self) -> None:
-        if len(self.shares) <= _POOLED or min(self.shares) <= 0:
+        if len(self.shares) <= POOLED or min(self.shares) <= 0:
             raise InvalidArgument(
-                f"shares={self.shares!r} are not more than {_POOLED} positive numbers. Give one "
+                f"shares={self.shares!r} are not more than {POOLED} positive numbers. Give one "
                 "for each look."
             )
 
     def for_budget(self, budget: Budget, problem: Problem) -> "ScoreSteps":
-        """The same; without privacy with so many steps that Newton's method converges."""
-        return self if budget.is_private else replace(self, shares=_EXACT_LOOKS * (1.0,))
+        """The same; with more looks where noise is small, if shares were not given, and without
+        privacy with so many that Newton's method converges.
+        """
+        if not budget.is_private:
+            return replace(self, shares=_EXACT_LOOKS * (1.0,))
+        ample = problem.n_units >= _AMPLE * least_units(problem, budget)
+        return replace(self, shares=_MORE_SHARES) if ample and self.shares == _SHARES else self
 
     def names(self) -> list[str]:
         """Names of the releases, in order."""
@@ -103,7 +116,7 @@ class ScoreSteps:
             query = path.query()
             moments = query.moments(door.release(name, query), door.noise_multiplier(name))
             last = number == len(self.shares)
-            path.saw(query, moments, keeps_metric=number > len(self.shares) - _POOLED)
+            path.saw(query, moments, keeps_metric=number > len(self.shares) - POOLED)
             if not last:
                 yield Iterate(path.w, weight=0.0)
         yield Iterate(self._covariance(problem, path.looks, COVARIANCES[0]).w)
@@ -126,7 +139,7 @@ class ScoreSteps:
 
     def _covariance(self, problem: Problem, looks: Sequence[Look], kind: str) -> Covariance:
         dispersed = score_family(problem.loss).dispersed
-        return covariance(pooled(looks[-_POOLED:]), kind, dispersed)
+        return covariance(pooled(looks[-POOLED:]), kind, dispersed, problem.constant)
 
 
 def require_inference(problem: Problem) -> None:
@@ -157,7 +170,7 @@ class _Path:
     w: Vector = field(init=False)
     unit: float = 1.0
     looks: list[Look] = field(default_factory=list)
-    _seen: list[tuple[Matrix, Vector, float]] = field(default_factory=list)
+    _seen: list["_Quadratic"] = field(default_factory=list)
     _intercept: float = 0.0
 
     def __post_init__(self) -> None:
@@ -204,25 +217,54 @@ class _Path:
         self.w = self.w - self.images.T @ step
 
     def _remember(self, seen: Seen, score: Vector, score_noise: float) -> None:
-        curvature = seen.floored()
-        theta = np.linalg.solve(self.images.T, self.w)
+        curvature, to_images = seen.floored(), np.asarray(np.linalg.inv(self.images.T))
+        theta = to_images @ self.w
         variance = score_noise**2 + seen.noise**2 * float(theta @ theta) / 2 + 1e-12
-        self._seen = [(map_, value, _AGEING * old) for map_, value, old in self._seen]
-        of_weights = curvature @ np.linalg.inv(self.images.T)
-        self._seen.append((of_weights, curvature @ theta - score, variance))
+        self._seen.append(_Quadratic(curvature, to_images, score, variance, self.w))
 
     def _posterior_mean(self) -> Vector:
         p, constant = len(self.w), self.problem.constant
         # In the metric squares of records are about one.
         prior = _MARGIN_VARIANCE * self.images.T @ self.images
         prior[-1, -1] += _INTERCEPT_VARIANCE / constant**2
-        precision = np.linalg.inv(prior)
-        information = precision[:, -1] * self._intercept
-        for of_weights, value, variance in self._seen:
-            precision = precision + of_weights.T @ of_weights / variance
-            information = information + of_weights.T @ value / variance
-        # Never an error after payment: with hardly any noise the matrix may be close to singular.
-        return np.asarray(np.linalg.lstsq(precision, information, rcond=None)[0]).reshape(p)
+        known = np.linalg.inv(prior)
+        w, variances = self.w, [look.variance for look in self._seen]
+        for _ in range(_WEIGHINGS):
+            precision, information = known, known[:, -1] * self._intercept
+            for look, variance in zip(self._seen, variances, strict=True):
+                precision = precision + look.of_weights.T @ look.of_weights / variance
+                information = information + look.of_weights.T @ look.value / variance
+            # Never an error after payment: with hardly any noise it may be close to singular.
+            w = np.asarray(np.linalg.lstsq(precision, information, rcond=None)[0]).reshape(p)
+            variances = [look.variance_at(w) for look in self._seen]
+        return w
+
+
+class _Quadratic(NamedTuple):
+    """What a look says about the scores at other weights.
+
+    ``to_images`` maps weights to those of the images of the look, ``variance`` is that of the
+    noise, and ``w`` are the weights where the look was made.
+    """
+
+    curvature: Matrix
+    to_images: Matrix
+    score: Vector
+    variance: float
+    w: Vector
+
+    @property
+    def of_weights(self) -> Matrix:
+        return self.curvature @ self.to_images
+
+    @property
+    def value(self) -> Vector:
+        return self.of_weights @ self.w - self.score
+
+    def variance_at(self, w: Vector) -> float:
+        """Variance of a score at other weights: noise, and what the quadratic leaves out."""
+        moved = self.to_images @ (w - self.w)
+        return self.variance + left_out(moved, self.curvature) ** 2
 
 
 def _residual_unit(moments: Moments, unit: float) -> float:
@@ -230,4 +272,4 @@ def _residual_unit(moments: Moments, unit: float) -> float:
     p, weight = len(moments.score), max(float(np.trace(moments.curvature)), 1e-300)
     square = max(float(np.trace(moments.spread)), 0.0) / weight
     error = 2 * moments.spread_noise * math.sqrt(p) / weight
-    return min(1.0, max(_RESIDUALS * unit * math.sqrt(square + error), _LEAST_UNIT))
+    return min(1.0, max(RESIDUALS * unit * math.sqrt(square + error), _LEAST_UNIT))

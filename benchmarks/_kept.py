@@ -1,0 +1,30 @@
+"""Results of replications, kept one by one so that a run can be stopped and continued."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks._report import machine, write_between
+
+
+def kept(path: Path) -> dict[str, dict[int, Any]]:
+    """Finished replications by cell and number."""
+    found: dict[str, dict[int, Any]] = {}
+    if path.exists():
+        for line in path.read_text().splitlines():
+            name, number, outcome = json.loads(line)
+            found.setdefault(name, {})[number] = outcome
+    return found
+
+
+def keep(path: Path, name: str, number: int, outcome: Any) -> None:
+    """Add one replication."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps([name, number, outcome]) + "\n")
+
+
+def store(results: Path, lines: Any, page: Path, marks: tuple[str, str], table: str) -> None:
+    """Write summaries to a file, and the table to a page."""
+    results.write_text(json.dumps({"machine": machine(), "cells": lines}, indent=1) + "\n")
+    write_between(page, marks, [table])

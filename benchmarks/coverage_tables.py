@@ -1,0 +1,299 @@
+"""Coverage of private intervals on real tables: ``python -m benchmarks.coverage_tables``.
+
+The population is a whole table, a sample is drawn from it with replacement, and errors are robust,
+since no model holds exactly there. Two targets are looked at: the ordinary coefficient of the whole
+table, and that of the table with the weights of the fit, by which unusual rows count less; the
+second is what a fit estimates, and both are the same where the model holds.
+
+Cells with persons are simulated: several rows each, with an effect of their own; errors are
+clustered. Delta 1e-6, replace-one. Results are kept in ``out/coverage_tables.jsonl`` so that a run
+can be stopped and continued; ``--write`` stores them in
+``benchmarks/results/coverage_tables.json`` and writes the table of docs/algorithms/inference.md.
+"""
+
+import argparse
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from scipy.special import expit
+
+from benchmarks import sets
+from benchmarks._kept import keep, kept, store
+from benchmarks._report import ROOT, markdown
+from benchmarks.coverage import DELTA, LEVEL, LINKS, LOSSES, PAGE
+from hushfit.data import RecordScaling, as_source, persons_of
+from hushfit.datasets import load_adult
+from hushfit.estimators._inference import About, Inference, inference_of
+from hushfit.estimators._private_fit import private_fit
+from hushfit.penalties import Zero
+from hushfit.privacy import Budget, Relation
+from hushfit.problem import Problem
+from hushfit.release import Randomness, Terms
+from hushfit.solvers.inference import ScoreSteps, least_units
+from hushfit.unit import PrivacyUnit
+
+KEPT = ROOT / "out" / "coverage_tables.jsonl"
+RESULTS = Path(__file__).parent / "results" / "coverage_tables.json"
+MARKS = "<!-- coverage of tables: begin -->", "<!-- coverage of tables: end -->"
+CONSTANT = math.sqrt(0.5)  # the entry of the intercept in a record
+PERSON_WEIGHTS = np.array([0.1, 0.3, -0.2, 0.1])
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A population, a sample size and a budget."""
+
+    population: str
+    n: int
+    epsilon: float
+
+    @property
+    def name(self) -> str:
+        return "/".join(map(str, astuple(self)))
+
+    @property
+    def family(self) -> str:
+        return "logistic" if self.population in ("Adult: income", "covtype: class 2") else "linear"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Columns in [-1, 1], responses, and perhaps whose row each is."""
+
+    X: np.ndarray
+    y: np.ndarray
+    ids: np.ndarray | None = None
+
+
+def adult_columns() -> tuple[np.ndarray, dict]:
+    found = load_adult()
+    columns = found.columns
+    numbers = [("age", 17, 90), ("education-num", 1, 16)]
+    parts = [
+        2 * (np.clip(np.asarray(columns[name], float), low, high) - low) / (high - low) - 1
+        for name, low, high in numbers
+    ]
+    married = np.char.startswith(np.asarray(columns["marital-status"], str), "Married-civ")
+    parts += [np.asarray(columns["sex"]) == "Male", married]
+    return np.column_stack(parts).astype(float), {"columns": columns, "y": found.y}
+
+
+def income() -> Rows:
+    X, other = adult_columns()
+    hours = np.clip(np.asarray(other["columns"]["hours-per-week"], float), 1, 99)
+    return Rows(np.column_stack([X, (hours - 50) / 49]), np.where(other["y"] > 0, 1.0, -1.0))
+
+
+def hours() -> Rows:
+    X, other = adult_columns()
+    worked = np.clip(np.asarray(other["columns"]["hours-per-week"], float), 1, 99)
+    return Rows(X, (worked - 50) / 49)
+
+
+def cover() -> Rows:
+    X, y = sets.covtype()
+    return Rows(2 * X[:, [0, 2, 3, 5, 7, 9]] - 1, np.where(y > 0, 1.0, -1.0))
+
+
+POPULATIONS: dict[str, Callable[[], Rows]] = {
+    "Adult: income": income,
+    "Adult: hours": hours,
+    "covtype: class 2": cover,
+}
+PERSONS = "simulated: persons"
+
+
+@lru_cache(maxsize=1)
+def population(name: str) -> Rows:
+    return POPULATIONS[name]()
+
+
+def persons_rows(n: int, rng: np.random.Generator) -> Rows:
+    """Rows of n persons, one to five each, with an effect and a column of their own."""
+    counts = rng.integers(1, 6, n)
+    ids = np.repeat(np.arange(n), counts)
+    own, effect = rng.uniform(-1, 1, n), rng.normal(0, 0.15, n)
+    X = np.column_stack([own[ids], rng.uniform(-1, 1, (len(ids), 2))])
+    mean = PERSON_WEIGHTS[0] + X @ PERSON_WEIGHTS[1:]
+    y = mean + effect[ids] + 0.15 * rng.normal(size=len(ids))
+    return Rows(X, np.clip(y, -1, 1), ids)
+
+
+def sample(cell: Cell, rng: np.random.Generator) -> Rows:
+    if cell.population == PERSONS:
+        return persons_rows(cell.n, rng)
+    whole = population(cell.population)
+    chosen = rng.integers(len(whole.X), size=cell.n)
+    return Rows(whole.X[chosen], whole.y[chosen])
+
+
+def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> tuple[Inference, np.ndarray]:
+    """The inference of a fit, and the metric of its last look."""
+    unit = PrivacyUnit.person("mean", None)
+    persons = None if rows.ids is None else persons_of(rows.ids, len(rows.X), unit)
+    scaling = RecordScaling.BOUNDED
+    source = as_source(rows.X, rows.y, scaled_labels=True, scaling=scaling, persons=persons)
+    problem = problem_of(cell, rows.X.shape[1], source.n_units, source.privacy_unit)
+    terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
+    fit = private_fit(source, problem, ScoreSteps(), terms)
+    names = [f"x{j}" for j in range(rows.X.shape[1])]
+    about = About(names, "robust", cell.name, LINKS[cell.family], np.zeros(len(names)))
+    found = inference_of(fit, problem, in_units, about)
+    return found, fit.transcript[-1].query.A
+
+
+def in_units(w: np.ndarray) -> np.ndarray:
+    """Weights of records, the intercept last, as an intercept and coefficients."""
+    return np.append(w[-1] * CONSTANT, w[:-1])
+
+
+def weighted(cell: Cell, rows: Rows, metric: np.ndarray) -> np.ndarray:
+    """The coefficients of rows that weigh what they do in a fit, by Newton's method."""
+    Z = np.column_stack([rows.X, np.full(len(rows.X), CONSTANT)])
+    a = np.minimum(1.0, 1 / np.sum((Z @ metric) ** 2, axis=1))
+    w = np.zeros(Z.shape[1])
+    for _ in range(8):
+        mean = Z @ w
+        bend, goal = np.ones(len(Z)), rows.y
+        if cell.family == "logistic":
+            mean, goal = expit(mean), rows.y > 0
+            bend = mean * (1 - mean)
+        w = w - np.linalg.solve((Z.T * (a * bend)) @ Z, Z.T @ (a * (mean - goal)))
+    return in_units(w)
+
+
+def problem_of(cell: Cell, d: int, n_units: int, unit: PrivacyUnit | None = None) -> Problem:
+    more = {} if unit is None else {"privacy_unit": unit}
+    return Problem(
+        LOSSES[cell.family],
+        Zero(),
+        n_units,
+        d,
+        Relation.REPLACE_ONE,
+        scaling=RecordScaling.BOUNDED,
+        **more,
+    )
+
+
+def truth(cell: Cell) -> np.ndarray:
+    if cell.population == PERSONS:
+        return PERSON_WEIGHTS
+    return np.asarray(fitted(cell, population(cell.population), math.inf, 0)[0].params)
+
+
+def grid() -> list[Cell]:
+    names = [*POPULATIONS, PERSONS]
+    sizes = {PERSONS: (4000, 10_000)}
+    return [
+        Cell(name, n, epsilon)
+        for name in names
+        for n in sizes.get(name, (5000, 20_000))
+        for epsilon in (0.3, 1.0, 3.0)
+    ]
+
+
+def refused(cell: Cell) -> int | None:
+    d = {"Adult: income": 5, "Adult: hours": 4, "covtype: class 2": 6, PERSONS: 3}[cell.population]
+    needed = least_units(problem_of(cell, d, cell.n), Budget(cell.epsilon, DELTA))
+    return needed if needed > cell.n else None
+
+
+def replication(cell: Cell, number: int, goal: np.ndarray) -> dict | None:
+    rng = np.random.default_rng([number, cell.n, round(100 * cell.epsilon)])
+    rows = sample(cell, rng)
+    found, metric = fitted(cell, rows, cell.epsilon, int(rng.integers(2**31)))
+    if found.verdict == "none":
+        return None
+    plain = fitted(cell, rows, math.inf, 0)[0]
+    real = cell.population != PERSONS
+    own = weighted(cell, population(cell.population), metric) if real else goal
+    ends, together = found.conf_int(LEVEL), found.conf_int(LEVEL, simultaneous=True)
+    return {
+        "covered": ((ends[:, 0] <= own) & (own <= ends[:, 1])).astype(int).tolist(),
+        "ordinary": ((ends[:, 0] <= goal) & (goal <= ends[:, 1])).astype(int).tolist(),
+        "together": bool(np.all((together[:, 0] <= own) & (own <= together[:, 1]))),
+        "width": float(np.median(found.bse / plain.bse)),
+    }
+
+
+def run(cells: list[Cell], replications: int) -> None:
+    done = kept(KEPT)
+    for cell in cells:
+        if refused(cell) is not None:
+            continue
+        todo = [k for k in range(replications) if k not in done.get(cell.name, {})]
+        goal = truth(cell) if todo else np.empty(0)
+        for number in todo:
+            keep(KEPT, cell.name, number, replication(cell, number, goal))
+
+
+def summaries() -> list[dict]:
+    done, lines = kept(KEPT), []
+    for cell in grid():
+        line = {"cell": astuple(cell), "needed": refused(cell)}
+        outcomes = list(done.get(cell.name, {}).values())
+        seen = [one for one in outcomes if one is not None]
+        if seen:
+            line |= {
+                "replications": len(outcomes),
+                "none": 1 - len(seen) / len(outcomes),
+                "coverage": float(np.mean([one["covered"] for one in seen])),
+                "ordinary": float(np.mean([one["ordinary"] for one in seen])),
+                "together": float(np.mean([one["together"] for one in seen])),
+                "width": float(np.median([one["width"] for one in seen])),
+            }
+        if seen or line["needed"] is not None:
+            lines.append(line)
+    return lines
+
+
+def table(lines: list[dict]) -> str:
+    head = ["population", "rows or persons", "epsilon", "coverage", "of the ordinary coefficient"]
+    head += ["all at once", "width / without privacy", "replications"]
+    rows = []
+    for line in lines:
+        name, n, epsilon = line["cell"]
+        first = [name, f"{n:,}", f"{epsilon:g}"]
+        if line["needed"] is not None:
+            rows.append([*first, f"refused: needs {line['needed']:,}", "", "", "", ""])
+            continue
+        note = f" ({line['none']:.0%} none)" if line["none"] else ""
+        shown = [
+            f"{line['coverage']:.3f}{note}",
+            f"{line['ordinary']:.3f}",
+            f"{line['together']:.3f}",
+        ]
+        rows.append([*first, *shown, f"{line['width']:.2f}", str(line["replications"])])
+    return markdown(head, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=300)
+    parser.add_argument("--only", nargs="*", help="parts of the names of cells")
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in ("covtype",):
+        if sets.missing(name):
+            print(sets.missing(name))
+    cells = [
+        cell
+        for cell in grid()
+        if (not given.only or any(part in cell.name for part in given.only))
+        and not (cell.population.startswith("covtype") and sets.missing("covtype"))
+    ]
+    run(cells, given.replications)
+    lines = summaries()
+    print(table(lines))
+    if given.write:
+        store(RESULTS, lines, PAGE, MARKS, table(lines))
+
+
+if __name__ == "__main__":
+    main()

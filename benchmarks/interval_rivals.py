@@ -1,0 +1,200 @@
+"""Intervals beside those of three rivals: ``python -m benchmarks.interval_rivals``.
+
+All are (epsilon, 1e-6)-private under replace-one, on columns and targets in [-1, 1], and see the
+same rows. Where a rival would need budget for something that we cannot give it fairly, it gets it
+for nothing, so its widths are lower bounds.
+
+sufficient statistics   one noisy second moment of (x, 1, y), a parametric bootstrap of 200 tables
+objective perturbation  a random linear term in the objective, the delta method; no regulariser is
+                        added and its curvature and scores are taken without noise
+little bootstraps       estimates of disjoint parts of 40 p rows, clipped to the box of twice the
+                        true coefficients, a noisy mean; sampling variance is taken without noise
+
+Results are kept in ``out/interval_rivals.jsonl``; ``--write`` stores them in
+``benchmarks/results/interval_rivals.json`` and writes the table of docs/algorithms/inference.md.
+"""
+
+import argparse
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import norm
+
+from benchmarks._kept import keep, kept, store
+from benchmarks._report import ROOT, markdown
+from benchmarks.coverage import DELTA, LEVEL, PAGE, Cell, coefficients, columns, fitted, targets
+from hushfit.privacy import gaussian_mu
+
+KEPT = ROOT / "out" / "interval_rivals.jsonl"
+RESULTS = Path(__file__).parent / "results" / "interval_rivals.json"
+MARKS = "<!-- rivals: begin -->", "<!-- rivals: end -->"
+OURS, MOMENTS, OBJECTIVE, PARTS = "ours", "sufficient", "objective", "little bootstraps"
+NAMES = {
+    OURS: "this",
+    MOMENTS: "noisy sufficient statistics",
+    OBJECTIVE: "objective perturbation",
+    PARTS: "little bootstraps",
+}
+BOOTSTRAPS, ROWS_PER_PART = 200, 40
+CELLS = [
+    Cell(family, n, d, epsilon)
+    for family in ("linear", "logistic")
+    for n, d, epsilon in ((2000, 3, 1.0), (2000, 3, 3.0), (10_000, 3, 1.0), (10_000, 10, 3.0))
+]
+
+
+def maximum(cell: Cell, Z: np.ndarray, y: np.ndarray, linear: np.ndarray) -> np.ndarray:
+    """The minimum of the loss plus a linear term, by Newton's method."""
+    w = np.zeros(Z.shape[1])
+    for _ in range(25):
+        score, H = score_and_curvature(cell, Z, y, w)
+        step = np.linalg.solve(H + 1e-6 * np.eye(len(w)), score.sum(axis=0) + linear)
+        w = w - step * min(1.0, 5 / (1e-9 + np.linalg.norm(step)))
+    return w
+
+
+def score_and_curvature(cell: Cell, Z: np.ndarray, y: np.ndarray, w: np.ndarray):
+    margin = Z @ w
+    if cell.family == "linear":
+        return (margin - y)[:, None] * Z, Z.T @ Z
+    p = expit(margin)
+    return (p - (y > 0))[:, None] * Z, (Z * (p * (1 - p))[:, None]).T @ Z
+
+
+def sufficient_statistics(Z, y, mu, rng):
+    """Linear models: estimate and standard errors by a parametric bootstrap."""
+    p = Z.shape[1]
+    scale = math.sqrt(2) * (p + 1) / mu
+
+    def noisy(V):
+        noise = rng.normal(size=V.shape) * scale / math.sqrt(2)
+        upper = np.triu(noise, 1)
+        return V + upper + upper.T + np.diag(rng.normal(size=len(V)) * scale)
+
+    V = np.column_stack([Z, y])
+    seen = noisy(V.T @ V)
+    A = _positive(seen[:p, :p], scale)
+    estimate = np.linalg.solve(A, seen[:p, p])
+    rest = max(seen[p, p] - estimate @ seen[:p, p], 1e-6 * len(y)) / len(y)
+    root = np.linalg.cholesky(A)
+    draws = []
+    for _ in range(BOOTSTRAPS):
+        whole = np.zeros((p + 1, p + 1))
+        whole[:p, :p] = A
+        whole[:p, p] = A @ estimate + math.sqrt(rest) * root @ rng.normal(size=p)
+        whole[p, :p] = whole[:p, p]
+        again = noisy(whole)
+        draws.append(np.linalg.solve(_positive(again[:p, :p], scale), again[:p, p]))
+    return estimate, np.std(draws, axis=0)
+
+
+def _positive(A, scale):
+    values, vectors = np.linalg.eigh((A + A.T) / 2)
+    return (vectors * np.maximum(values, scale)) @ vectors.T
+
+
+def objective_perturbation(cell, Z, y, mu, rng):
+    p = Z.shape[1]
+    noise = 2 * math.sqrt(p) * (1.0 if cell.family == "logistic" else 2.0) / mu
+    estimate = maximum(cell, Z, y, noise * rng.normal(size=p))
+    score, H = score_and_curvature(cell, Z, y, estimate)
+    inverse = np.linalg.inv(H)
+    V = inverse @ (score.T @ score + noise**2 * np.eye(p)) @ inverse
+    return estimate, np.sqrt(np.diag(V))
+
+
+def little_bootstraps(cell, Z, y, mu, rng, plain_errors, goal):
+    p = Z.shape[1]
+    parts = np.array_split(rng.permutation(len(Z)), max(len(Z) // (ROWS_PER_PART * p), 2))
+    box = 2 * np.abs(goal).max()
+    found = [np.clip(maximum(cell, Z[k], y[k], np.zeros(p)), -box, box) for k in parts]
+    noise = 2 * box * math.sqrt(p) / (len(parts) * mu)
+    estimate = np.mean(found, axis=0) + noise * rng.normal(size=p)
+    return estimate, np.sqrt(plain_errors**2 + noise**2)
+
+
+def replication(cell: Cell, number: int) -> dict:
+    """Which intervals cover and how wide they are, by method."""
+    rng = np.random.default_rng([number, cell.n, cell.d, 7])
+    X = columns(cell, cell.n, rng)
+    y = targets(cell, X, rng)
+    Z, goal = np.column_stack([np.ones(cell.n), X]), coefficients(cell)
+    mu, found = gaussian_mu(cell.epsilon, DELTA), {}
+    plain = fitted(cell, X, y, math.inf, 0)[1].bse
+    own = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))[1]
+    if own.verdict != "none":
+        found[OURS] = own.params, own.bse
+    if cell.family == "linear":
+        found[MOMENTS] = sufficient_statistics(Z, y, mu, rng)
+    found[OBJECTIVE] = objective_perturbation(cell, Z, y, mu, rng)
+    found[PARTS] = little_bootstraps(cell, Z, y, mu, rng, plain, goal)
+    quantile = norm.ppf((1 + LEVEL) / 2)
+    return {
+        name: {
+            "covered": float(np.mean(np.abs(estimate - goal) <= quantile * errors)),
+            "width": float(np.median(errors / plain)),
+        }
+        for name, (estimate, errors) in found.items()
+    }
+
+
+def run(replications: int) -> None:
+    done = kept(KEPT)
+    for cell in CELLS:
+        for number in range(replications):
+            if number in done.get(cell.name, {}):
+                continue
+            keep(KEPT, cell.name, number, replication(cell, number))
+
+
+def summaries() -> list[dict]:
+    done, lines = kept(KEPT), []
+    for cell in CELLS:
+        outcomes = list(done.get(cell.name, {}).values())
+        if not outcomes:
+            continue
+        by_method = {}
+        for name in NAMES:
+            seen = [one[name] for one in outcomes if name in one]
+            if seen:
+                by_method[name] = {
+                    key: float(pick([one[key] for one in seen]))
+                    for key, pick in (("covered", np.mean), ("width", np.median))
+                }
+        lines.append({"cell": cell.name, "replications": len(outcomes), "methods": by_method})
+    return lines
+
+
+def table(lines: list[dict]) -> str:
+    head = ["model", "rows", "columns", "epsilon", *NAMES.values(), "replications"]
+    rows = []
+    for line in lines:
+        family, n, d, epsilon, _ = line["cell"].split("/")
+        cells = []
+        for name in NAMES:
+            one = line["methods"].get(name)
+            cells.append("" if one is None else f"{one['width']:.2f} ({one['covered']:.2f})")
+        rows.append(
+            [family, f"{int(n):,}", d, f"{float(epsilon):g}", *cells, str(line["replications"])]
+        )
+    return markdown(head, rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=100)
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    run(given.replications)
+    lines = summaries()
+    print(table(lines))
+    if given.write:
+        store(RESULTS, lines, PAGE, MARKS, table(lines))
+
+
+if __name__ == "__main__":
+    main()

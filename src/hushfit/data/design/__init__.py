@@ -1,0 +1,10 @@
+"""The columns of an ordinary regression table, from a public schema. `hushfit.data.design.formula`,
+which needs formulaic, makes them from a formula.
+
+Design       The columns of a regression table, computed of each row by itself
+MainEffects  All columns of a schema, each by itself
+"""
+
+from hushfit.data.design._main_effects import Design, MainEffects
+
+__all__ = ["Design", "MainEffects"]

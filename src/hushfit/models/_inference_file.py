@@ -1,0 +1,108 @@
+"""The intervals of a model in its file: covariances of coefficients, and what they are worth."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hushfit._typing import Matrix
+from hushfit.data.design import Design, MainEffects
+from hushfit.data.schema import Schema
+from hushfit.errors import InvalidArgument
+from hushfit.estimators import INTERCEPT, Inference, Parts, middle_of
+
+# Only files of models with intervals have this.
+INFERENCE_FIELD = "inference"
+_KEYS = {"cov_type", "title", "formula", "noise_ratio", "weakest", "last_step", "covariances"}
+
+
+def described_inference(fitted: Any, design: Design | None) -> dict[str, Any]:
+    """The intervals of a fitted estimator as a field of its file; nothing if it has none."""
+    if not fitted.inference:
+        return {}
+    found: Inference = fitted.inference_
+    ratio = found.noise_ratio
+    stated = {
+        "cov_type": found.cov_type,
+        "title": found.title,
+        "formula": None if design is None else design.formula,
+        "noise_ratio": ratio if math.isfinite(ratio) else "inf",
+        "weakest": list(found.weakest),
+        "last_step": found.last_step,
+        "covariances": {
+            kind: {"sampling": parts.sampling.tolist(), "noise": parts.noise.tolist()}
+            for kind, parts in found.covariances.items()
+        },
+    }
+    return {INFERENCE_FIELD: stated}
+
+
+def restore_inference(
+    stated: Mapping[str, Any],
+    fitted: Any,
+    names: Sequence[str],
+    numbers: Callable[[Any, str, int, int], Matrix],
+) -> None:
+    """Give an estimator that was read from a file its intervals.
+
+    ``numbers`` reads a table of finite numbers of a shape, and refuses anything else.
+    """
+    if set(stated) != _KEYS:
+        raise _broken("has missing or unknown fields")
+    try:
+        fitted.set_params(inference=True, cov_type=stated["cov_type"])
+    except ValueError:
+        raise _broken("is of a model that has none") from None
+    p = len(names) + 1
+    ratio = math.inf if stated["noise_ratio"] == "inf" else stated["noise_ratio"]
+    ratio = float(numbers([[ratio]], INFERENCE_FIELD, 1, 1)[0, 0]) if ratio != math.inf else ratio
+    weakest, covariances = stated["weakest"], stated["covariances"]
+    texts = [stated["title"], stated["cov_type"], *weakest]
+    if not all(isinstance(text, str) for text in texts) or stated["cov_type"] not in covariances:
+        raise _broken("has a text that is none, or lacks its covariance")
+    found = {kind: _parts(each, p, numbers) for kind, each in covariances.items()}
+    params = np.append(np.ravel(fitted.intercept_)[:1], np.ravel(fitted.coef_))
+    fitted.keep_inference(
+        Inference(
+            (INTERCEPT, *names),
+            params,
+            found,
+            stated["cov_type"],
+            ratio,
+            fitted.privacy_,
+            stated["title"],
+            fitted.link,
+            middle_of(fitted.feature_bounds, len(names)),
+            tuple(weakest),
+            float(numbers([[stated["last_step"]]], INFERENCE_FIELD, 1, 1)[0, 0]),
+        )
+    )
+
+
+def stored_design(stated: Mapping[str, Any], schema: Schema | None) -> Design | None:
+    """The columns that the coefficients belong to, by the schema or the formula of a file."""
+    formula = stated["formula"]
+    if schema is None and formula is None:
+        return None
+    if schema is None or not isinstance(formula, str | None):
+        raise _broken("has a formula that is no text, or no schema for it")
+    if formula is None:
+        return MainEffects(schema)
+    from hushfit.data.design.formula import FormulaDesign
+
+    return FormulaDesign(formula, schema)
+
+
+def _parts(stated: Mapping[str, Any], p: int, numbers: Callable[..., Matrix]) -> Parts:
+    found = [numbers(stated[part], INFERENCE_FIELD, p, p) for part in ("sampling", "noise")]
+    for matrix in found:
+        if (np.diag(matrix) < 0).any() or not np.allclose(matrix, matrix.T):
+            raise _broken("has a covariance that is none")
+    return Parts(*found)
+
+
+def _broken(what: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{INFERENCE_FIELD} of the model file {what}. Use what save_model wrote, unedited."
+    )

@@ -1,0 +1,38 @@
+"""How wide intervals will be, from public numbers: docs/algorithms/inference.md."""
+
+import math
+
+from hushfit.privacy import Budget, by_relation, gaussian_mu
+from hushfit.problem import Problem
+from hushfit.release import score_family
+from hushfit.solvers.inference._feasible import squared_reach
+from hushfit.solvers.inference._score_steps import POOLED, RESIDUALS, ScoreSteps
+
+
+def noise_over_sampling(problem: Problem, budget: Budget) -> float:
+    """Variance that noise is expected to add to a coefficient, over its sampling variance.
+
+    In the metric of the last looks all coefficients are alike: the ratio is the same for each.
+    """
+    if not budget.is_private:
+        return 0.0
+    family, n = score_family(problem.loss), problem.n_units
+    moved = by_relation(problem.relation, replace_one=family.diameter, add_remove=family.radius)
+    noise = moved / gaussian_mu(budget.epsilon, budget.delta)
+    shares, square = ScoreSteps().for_budget(budget, problem).shares, squared_reach(problem)
+    variance = family.usual_variance
+    if family.means is None:  # where residuals are clipped follows from a noisy look
+        error = 2 * noise / family.factors[1] * square / (n * math.sqrt(problem.dimension))
+        unit = RESIDUALS * math.sqrt(variance + error / math.sqrt(shares[-POOLED - 1]))
+        variance = score_family(problem.loss, min(1.0, unit)).usual_variance
+    return noise**2 / sum(shares[-POOLED:]) * square / (n * variance)
+
+
+def sampling_deviation(problem: Problem) -> float:
+    """Standard error of a coefficient without privacy, times the standard deviation of its column;
+    for linear models in standard deviations of the residuals.
+    """
+    family = score_family(problem.loss)
+    if family.means is None:
+        return 1 / math.sqrt(problem.n_units)
+    return math.sqrt(family.usual_variance / problem.n_units) / family.usual_curvature
