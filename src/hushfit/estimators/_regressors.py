@@ -599,9 +599,10 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
 
 def _numbers(y: Any) -> Vector | None:
-    """Targets as floats; None if they are no numbers, which scikit-learn refuses."""
+    """Targets as floats; None if they are no real numbers, which scikit-learn refuses."""
     try:
-        return np.asarray(y, dtype=np.float64)
+        given = np.asarray(y)
+        return None if given.dtype.kind == "c" else given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -31,7 +31,7 @@ from hushfit.solvers.base import Iterate, Solver, finished
 from hushfit.solvers.wrappers._counted import COUNTS, shrunk_counts
 from hushfit.solvers.wrappers._inner_plan import inner_parts
 
-_NAME, _COUNTS = "temperature", "class counts"
+_NAME = "temperature"
 _ROUNDS = 3
 _COUNTS_SHARE = 1 / 2  # of the wrapper's share
 _LEAST_SHARE, _MOST_SHARE = 0.02, 0.08
