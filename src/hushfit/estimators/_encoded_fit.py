@@ -130,7 +130,7 @@ def fit_encoded(
     unit, d = source.privacy_unit, source.n_features
     problem = estimator._problem(settled, source.n_units, d, unit, scale)
     if estimator.inference:
-        require_feasible(problem, terms.budget)
+        require_feasible(problem, terms.budget, estimator.cov_type)
     elif bounded and not estimator._features_are_public:
         _warn_of_little_data(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)
