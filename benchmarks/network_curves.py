@@ -3,15 +3,15 @@ fits without tuning.
 
 ``python -m benchmarks.network_curves run`` takes one cell after another and appends it to
 ``out/network-curves.jsonl``; cells that are there are not run again. ``collect`` copies them into
-``benchmarks/results/networks.json``, ``table`` and ``plot`` show them. The data are public test
-sets, so losses are printed here that a private fit would never show.
+``benchmarks/results/networks.json``, ``table`` and ``plot`` write them into the page. The data are
+public test sets, so losses are printed here that a private fit would never show.
 """
 
 import argparse
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from benchmarks._report import markdown, write_between
 from benchmarks.networks import DATA, DELTA, FOLDERS, RESULTS, SOLVERS, made
 from hushfit.data import SeededCoins
 from hushfit.privacy import Budget, RdpFilter, Relation, SeededSampler, epsilon_of
@@ -33,6 +34,16 @@ PICTURES = Path(__file__).parents[1] / "docs" / "figures"
 RELATION = Relation.ADD_REMOVE
 POINTS = 8  # of a curve
 SEEN = 2000  # images on which a curve is measured
+PAGE = Path(__file__).parents[1] / "docs" / "algorithms" / "networks.md"
+TITLES = {
+    "mnist": "MNIST",
+    "fashion": "Fashion-MNIST",
+    "small-mlp": "784-256-256-10",
+    "mlp": "784-1000-10",
+    "cnn": "small CNN",
+}
+# Papernot et al. (2020) at delta 1e-5, tuned on the test set.
+LITERATURE = {("mnist", "cnn", 3.0): ".981", ("fashion", "cnn", 3.0): ".861"}
 THESIS = ("thesis-sgd", "thesis-adam", "bls", "bls-ac", "bls-cheb")
 
 
@@ -195,17 +206,41 @@ def stored() -> dict[tuple[Any, ...], list[dict[str, Any]]]:
 
 
 def table() -> None:
-    """Print means over the seeds."""
-    print("| data | network | solver | epsilon | accuracy of each seed | mean | objective |")
-    print("|---|---|---|---|---|---|---|")
-    for (data, network, solver, epsilon), lines in sorted(stored().items()):
+    """Write means over the seeds into the page: fits without tuning, and the thesis' algorithms."""
+    cells = stored()
+    write_between(
+        PAGE,
+        ("<!-- networks, auto: begin -->", "<!-- networks, auto: end -->"),
+        [_means(cells, lambda key: key[2] == "auto", tuned=True)],
+    )
+    write_between(
+        PAGE,
+        ("<!-- networks, curves: begin -->", "<!-- networks, curves: end -->"),
+        [_means(cells, lambda key: key[1] in ("small-mlp", "cnn") and key[3] == 3.0)],
+    )
+
+
+def _means(cells: Any, chosen: Callable[[Any], bool], *, tuned: bool = False) -> str:
+    rows = []
+    for key in sorted(filter(chosen, cells), key=lambda key: (key[0], key[1], key[3])):
+        lines = cells[key]
+        data, network, solver, epsilon = key
         each = [line["accuracy"] for line in lines]
-        loss = np.mean([line["objective"] for line in lines])
-        shown = " ".join(f"{one:.4f}" for one in each)
-        print(
-            f"| {data} | {network} | {solver} | {epsilon:g} | {shown} | {np.mean(each):.4f} "
-            f"| {loss:.3f} |"
-        )
+        spread = f"{np.std(each, ddof=1):.4f}" if len(each) > 1 else "-"
+        row = [
+            TITLES[data],
+            TITLES[network],
+            f"`{solver}`",
+            f"{epsilon:g}",
+            f"{np.mean(each):.4f}",
+            spread,
+            str(len(each)),
+            f"{np.mean([line['objective'] for line in lines]):.3f}",
+            f"{np.mean([line['cpu_seconds'] for line in lines]):.0f}",
+        ]
+        rows.append([*row, LITERATURE.get((data, network, epsilon), "-")] if tuned else row)
+    head = ["set", "network", "solver", "epsilon", "accuracy", "std", "seeds", "objective", "s"]
+    return markdown([*head, "literature, tuned"] if tuned else head, rows)
 
 
 def plot() -> None:

@@ -61,7 +61,7 @@ from hushfit.privacy.accounting import (
     normal_form,
     stopping_rule,
 )
-from hushfit.privacy.ledger import ClosedAccount, Decide
+from hushfit.privacy.ledger import ClosedAccount, Decide, Tally
 from hushfit.release import (
     Contract,
     Plan,
@@ -94,8 +94,11 @@ class TrialAccount:
     def entries(self) -> tuple[Receipt, ...]:
         return ()
 
+    def tally(self) -> Tally:
+        return Tally.of(self)
+
     def append(self, decide: Decide) -> Receipt:
-        receipt = decide(())
+        receipt = decide(self.tally())
         with self._lock:
             # Before it is recorded: a payment that is refused releases nothing.
             if self.costs or receipt.cost != self._price:

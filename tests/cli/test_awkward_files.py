@@ -15,8 +15,14 @@ from conftest_cli import write_csv
 from hushfit.data.schema import TextForm, parse_schema
 from hushfit.data.tables import find_tables, sniffed_form, table_batches
 from hushfit.errors import InvalidArgument
+from hushfit.models import _standard_errors
 
 COUNT = 600
+
+
+@pytest.fixture(autouse=True)
+def few_replays(monkeypatch):
+    monkeypatch.setattr(_standard_errors, "REPLAYS", 2)  # none is looked at here
 
 
 def visits(count=COUNT):
@@ -81,6 +87,32 @@ def test_a_draft_sees_what_a_person_sees(hushfit):
     assert columns["admitted"] == {"kind": "date", "low": "2019-01-01", "high": "2021-12-31"}
     assert "Years? They are used as numbers" in text
     assert fitted(hushfit, "visits.csv").code == 0
+
+
+TARGETS = {
+    "a word that is a class": (["None", "Norm", ">7"], ["None", "Norm", ">7"], "'None' is listed"),
+    "a mark among words": (["yes", "no", "?"], ["?", "no", "yes"], "'?' is listed"),
+    "a mark among numbers": (["1", "2", "NA"], ["1", "2"], "'NA' is taken for a missing value"),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS.values(), ids=TARGETS)
+def test_no_class_is_dropped_in_silence(hushfit, folder, case):
+    cells, classes, said = case
+    ages = [str(20 + k % 50) for k in range(90)]
+    write_csv("odd.csv", {"age": ages, "outcome": cells * 30})
+    schema, text, _ = drafted(hushfit, "odd.csv")
+    assert sorted(schema["target"]["categories"]) == sorted(classes)
+    assert said in text
+
+
+def test_a_long_draft_is_shown_in_part(hushfit, folder):
+    wide = {f"c{k}": [str(k + j % 9) for j in range(40)] for k in range(70)}
+    write_csv("wide.csv", {**wide, "outcome": ["a", "b"] * 20})
+    outcome = hushfit("schema", "wide.csv", "--target", "outcome", "-o", "wide.toml")
+    assert "more" in outcome.out
+    assert "c69" not in outcome.out
+    assert "c69" in Path("wide.toml").read_text()
 
 
 def test_semicolons_and_decimal_commas(hushfit):

@@ -7,7 +7,7 @@ import pytest
 from conftest_cli import make_rows, write_csv
 
 from hushfit import PrivateLogisticRegression, load_model
-from hushfit.cli._models import PENALTIES
+from hushfit.cli._penalties import PENALTIES
 from hushfit.cli._wording import in_options
 from hushfit.constraints import Constraint, chain, generalised, graph
 from hushfit.errors import InsecureNoiseWarning, InvalidArgument
@@ -45,9 +45,15 @@ def test_a_strong_group_penalty_drops_whole_columns(hushfit, edges):
 
 
 WRONG = {
-    "a graph without its file": (("--penalty", "graph"), "Give both"),
+    "a graph without its file": (("--penalty", "graph"), "give --graph FILE"),
     "a file without its graph": (("--graph", "edges.csv"), "Give both"),
     "a graph with a solver": (("--penalty", "graph", "--solver", "dp-sgd"), "dp-sadmm"),
+    "a constraint of nothing": (("--constraint", "chain"), "Choose one"),
+    "a graph twice": (("--penalty", "graph", "--constraint", "graph"), "Choose one"),
+    "a chain of curves": (
+        ("--penalty", "l1", "--constraint", "chain", "--features", "additive"),
+        "Use one of them",
+    ),
     "groups of curves": (("--penalty", "group", "--features", "additive"), "Use one of them"),
 }
 
@@ -55,11 +61,95 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
 def test_what_does_not_belong_together_is_refused(hushfit, edges, case):
     options, remedy = case
-    extra = () if "--graph" in options or remedy == "Give both" else edges
-    extra = () if "group" in options else extra
+    needs_file = "graph" in options and "FILE" not in remedy
+    extra = edges if needs_file else ()
     result = hushfit("fit", "few.csv", "--schema", "schema.toml", *PLACE, *options, *extra)
     assert result.code == 2
     assert remedy in result.err
+
+
+def stated(text):
+    """The schema of the table with a penalty in it."""
+    path = Path("schema.toml")
+    path.write_text(f"{path.read_text()}\n[penalty]\n{text}\n")
+
+
+# What a schema states, and the same fit by options.
+STATED = {
+    "scad": ('name = "scad"\nalpha = 0.01', ("--penalty", "scad", "--alpha", 0.01)),
+    "a share": (
+        'name = "elasticnet"\nl1_ratio = 0.9\nalpha = 0.01',
+        ("--penalty", "elasticnet", "--alpha", 0.01, "--l1-ratio", 0.9),
+    ),
+    "groups of columns": (
+        'name = "group"\nalpha = 0.01\ngroups = [["age"], ["city"]]',
+        ("--penalty", "group", "--alpha", 0.01),
+    ),
+    "edges": (
+        'name = "graph"\nalpha = 0.01\n'
+        'edges = [["city=Bern", "city=Zug, upper"], ["city=Ulm", "age"]]',
+        ("--penalty", "graph", "--alpha", 0.01, "--graph", "edges.csv"),
+    ),
+    "a chain": (
+        'name = "l1"\nalpha = 0.01\nconstraint = "chain"',
+        ("--penalty", "l1", "--alpha", 0.01, "--constraint", "chain"),
+    ),
+    "combinations": (
+        'name = "l1"\nalpha = 0.01\nconstraint = "generalised"\n'
+        'combinations = [{"city=Bern" = -1, "city=Zug, upper" = 1}, {"city=Ulm" = -1, age = 1}]',
+        ("--penalty", "l1", "--alpha", 0.01, "--constraint", "graph", "--graph", "ends.csv"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STATED.values(), ids=STATED)
+def test_a_schema_states_what_options_do(hushfit, edges, case):
+    text, options = case
+    Path("ends.csv").write_text('city=Bern,"city=Zug, upper"\ncity=Ulm,age\n')
+    place = ("few.csv", "--schema", "schema.toml", *PLACE)
+    assert hushfit("fit", *place, *options).code == 0
+    by_options = load_model("model.json")
+    stated(text)
+    result = hushfit("fit", *place)
+    assert result.code == 0, result.err
+    by_schema = load_model("model.json")
+    assert np.array_equal(by_options.estimator.coef_, by_schema.estimator.coef_)
+    assert by_schema.schema.penalty is not None
+    assert hushfit("fit", *place, "--penalty", "none").code == 0
+    assert load_model("model.json").estimator.penalty is None
+
+
+def test_groups_that_overlap_are_copied(hushfit, edges):
+    stated('name = "group"\nalpha = 10\ngroups = [["age", "city=Bern"], ["city"]]')
+    result = hushfit("fit", "few.csv", "--schema", "schema.toml", *PLACE)
+    assert result.code == 0, result.err
+    assert (abs(load_model("model.json").estimator.coef_) < 0.1).all()
+
+
+NOT_STATED = {
+    'name = "l3"': "Choose one of none, l1",
+    "name = 3": "Write a text",
+    'weight = 3\nname = "l1"': "unknown keys ['weight']",
+    'name = "l1"\nalpha = true': "Write a number",
+    'name = "l1"\nconstraint = "ring"': "Choose one of identity",
+    'name = "l1"\ngroups = [["age"]]': "'group' or 'sparse-group'",
+    'name = "group"\ngroups = [["age"]]\nconstraint = "chain"': "Delete one",
+    'name = "l1"\nedges = [["age", "city"]]': "constraint = 'graph'",
+    'name = "graph"\nedges = [["age"]]': "pairs of names",
+    'name = "graph"\nedges = [["age", "height"]]': "'height'",
+    'name = "graph"': "needs edges",
+    'name = "l1"\nconstraint = "generalised"': "needs combinations",
+    'name = "l1"\nconstraint = "generalised"\ncombinations = [3]': "{age = 1, dose = -2}",
+    'name = "group"\ngroups = [["height"]]': "'height'",
+}
+
+
+@pytest.mark.parametrize("text", NOT_STATED)
+def test_a_penalty_that_cannot_be_is_refused_with_the_remedy(hushfit, edges, text):
+    stated(text)
+    result = hushfit("fit", "few.csv", "--schema", "schema.toml", *PLACE)
+    assert result.code == 2
+    assert NOT_STATED[text] in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize("text", ["age,height\n", "age\n", ""])

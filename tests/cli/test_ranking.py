@@ -85,6 +85,15 @@ def test_a_schema_with_a_query_fits_a_ranker_that_every_verb_takes(folder, capsy
     page = (folder / "page.html").read_text()
     assert "NDCG by depth" in page
     assert "NOT protected" in page
+    assert "SP 800-226" in page
+    scored = ("--held-out", "ranks.csv", "--ledger", "ledger.db")
+    assert run("card", "model.json", *scored, "-o", "card.md") == 0
+    card = (folder / "card.md").read_text()
+    assert "pipeline_tag: text-ranking" in card
+    assert "NDCG@10" in card
+    assert "1 payments on 'judges'" in card
+    assert run("export", "model.json", "-o", "model.onnx") == 0
+    assert (folder / "model.onnx").exists()
 
 
 def test_letor_text_is_read_compressed_too(folder):

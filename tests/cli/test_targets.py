@@ -184,7 +184,17 @@ WRONG = {
     "a Poisson model of numbers": ("days", ("--model", "poisson"), "kind = 'count'"),
     "classes of numbers": ("days", ("--model", "logistic"), "kind = 'categorical'"),
     "numbers of classes": ("ill", ("--model", "lasso"), "kind = 'numeric'"),
-    "a penalty by its name": ("days", ("--penalty", "l1"), "--model lasso"),
+    "a penalty of another model": (
+        "days",
+        ("--model", "ridge", "--penalty", "l1"),
+        "--model lasso",
+    ),
+    "a penalty of classes": ("days", ("--penalty", "scad"), "Leave it out"),
+    "a constraint of classes": (
+        "days",
+        ("--penalty", "l1", "--constraint", "chain"),
+        "Leave it out",
+    ),
     "a weight without a penalty": ("days", ("--alpha", "0.1"), "--model ridge"),
     "a weight that is no number": ("days", ("--model", "ridge", "--alpha", "x"), "auto"),
     "a chosen weight of classes": ("ill", ("--alpha", "auto"), "not a number"),
@@ -276,7 +286,12 @@ def test_noise_of_scores_is_asked_for_completely(targets):
     fitted(targets, "ill")
     assert targets("evaluate", "ill.json", "test.csv", "--private").code == 2
     assert targets("evaluate", "ill.json", "test.csv", "--epsilon", 1).code == 2
-    assert private(targets, "ill", "--by", "sex").code == 2
+    refused = private(targets, "ill", "--by", "age")
+    assert refused.code == 2
+    assert "'sex'" in refused.out
+    groups = private(targets, "ill", "--by", "sex").json["by"]
+    assert [*groups][-1] == "<other>"
+    assert any(group["accuracy"] is not None for group in groups.values())
 
 
 def test_plan_states_the_noise_of_regression(hushfit):

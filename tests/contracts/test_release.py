@@ -61,6 +61,7 @@ from hushfit.release import (
     GaussianRun,
     GradientDifference,
     GradientWithMoment,
+    GroupMoments,
     HessianSum,
     LaplaceInside,
     LineDerivative,
@@ -156,6 +157,12 @@ def histogram(n_units, relation):
 
 def class_counts(n_units, relation):
     return ClassCounts(problem_for(np.empty((n_units, COLUMNS)), Softmax(3), 3, relation))
+
+
+def group_moments(columns, by=None, groups=1):
+    return lambda n_units, relation: GroupMoments(
+        problem_for(np.empty((n_units, COLUMNS)), relation=relation), columns, by, groups
+    )
 
 
 def record_sum(n_units, relation):
@@ -286,6 +293,8 @@ QUERIES = {
     "margin histogram": histogram,
     "class counts": class_counts,
     "sum of records": record_sum,
+    "moments of columns": group_moments((0, 1, 2)),
+    "moments of columns by group": group_moments((0, 2), by=1, groups=3),
     "gradient, rank one": gradient(Logistic(), metric=RANK_ONE),
     "softmax gradient, rank one": gradient(Softmax(3), outputs=3, metric=RANK_ONE),
     "derivative along a line": along_line(Softmax(3), 3),

@@ -4,6 +4,7 @@ import hashlib
 import json
 import pickle
 import warnings
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from hushfit import (
+    Ledger,
     PrivateElasticNet,
     PrivateFeatureSelector,
     PrivateHuberRegressor,
     PrivateLasso,
     PrivateLinearRegression,
+    PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivatePoissonRegressor,
     PrivateRanker,
@@ -24,7 +27,7 @@ from hushfit import (
     save_model,
 )
 from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
-from hushfit.errors import InsecureNoiseWarning, InvalidArgument
+from hushfit.errors import InsecureNoiseWarning, InvalidArgument, LedgerError
 from hushfit.preprocessing import (
     BoundedScaler,
     PrivatePipeline,
@@ -62,8 +65,15 @@ FITTED = {
     "elastic net": fit(PrivateElasticNet(alpha=0.01, l1_ratio=0.9, **RUN, **TARGET)),
     "huber": fit(PrivateHuberRegressor(threshold=1.5, **RUN, **TARGET)),
     "poisson": fit(PrivatePoissonRegressor(12, **RUN, **BOUNDS), y=COUNTS),
-    "a named solver": fit(PrivateRidge(solver="dp-sgd", **RUN, target_bounds=(0.0, 15.0))),
+    "a named solver": fit(PrivateRidge(solver="dp-sgd", **RUN, **TARGET)),
     "logistic": fit(PrivateLogisticRegression(**RUN, **CLASSES), y=LABELS),
+    "vectors": fit(PrivateLinearSVC(**RUN, **CLASSES), y=LABELS),
+    "ranker": fit(
+        PrivateRanker(epsilon=5.0, delta=1e-4, random_state=0),
+        X,
+        LABELS,
+        qid=np.repeat(np.arange(60), 10),
+    ),
     "selector": fit(PrivateFeatureSelector(2, **RUN, **CLASSES), y=LABELS),
     "quantiles, then classes": fit(
         pipeline(PrivateQuantileScaler(), PrivateLogisticRegression(**CLASSES)), y=LABELS
@@ -121,15 +131,75 @@ def test_a_pickle_gives_back_what_was_fitted(name):
     assert again.privacy_ == FITTED[name].privacy_
 
 
-@pytest.mark.parametrize("name", ["linear", "poisson", "logistic", "selector"])
+@pytest.mark.parametrize("name", FITTED)
 def test_skops_gives_back_what_was_fitted(name):
     skops = pytest.importorskip("skops.io", reason="skops is not installed")
     stored = skops.dumps(FITTED[name])
     trusted = skops.get_untrusted_types(data=stored)
     assert all(kind.startswith("hushfit.") for kind in trusted)
-    again = skops.loads(stored, trusted=trusted)
-    assert np.array_equal(answers(again, X), answers(FITTED[name], X))
+    again, rows = skops.loads(stored, trusted=trusted), rows_of(name)
+    assert np.array_equal(answers(again, rows), answers(FITTED[name], rows))
     assert again.privacy_ == FITTED[name].privacy_
+
+
+def test_a_ledger_in_a_skops_file_shows_its_history_and_cannot_pay():
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
+    ledger = Ledger(20.0, 1e-4)
+    fitted = fit(PrivateRidge(**RUN, **TARGET, ledger=ledger))
+    stored = skops.dumps(fitted)
+    again = skops.loads(stored, trusted=skops.get_untrusted_types(data=stored))
+    assert again.ledger.spent() == ledger.spent()
+    with pytest.raises(LedgerError, match="another process"):
+        fit(again)
+
+
+def published(name):
+    """A validator for files of a format, whose schema may refer to that of models."""
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    referencing = pytest.importorskip("referencing", reason="referencing is not installed")
+    folder = files("hushfit.models")
+    found = {
+        kind: json.loads(folder.joinpath(f"{kind}.schema.json").read_text())
+        for kind in ("model", "pipeline", "ranker")
+    }
+    registry = referencing.Registry().with_resources(
+        (f"{kind}.schema.json", referencing.Resource.from_contents(one))
+        for kind, one in found.items()
+    )
+    jsonschema.Draft202012Validator.check_schema(found[name])
+    return jsonschema.Draft202012Validator(found[name], registry=registry)
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_file_is_as_its_published_json_schema_says(name, tmp_path):
+    save_model(FITTED[name], tmp_path / "model.json")
+    written = json.loads((tmp_path / "model.json").read_text())
+    validator = published(written["format"].removeprefix("hushfit-"))
+    assert [error.message for error in validator.iter_errors(written)] == []
+    odd = {
+        "another format": {"format": "pickle"},
+        "a further field": {"code": "import os"},
+        "a guarantee of nothing": {"guarantee": {}},
+        "a hash that is none": {"hash": "abc"},
+    }
+    for change in odd.values():
+        assert not validator.is_valid({**written, **change})
+    for field in written:
+        assert not validator.is_valid({k: v for k, v in written.items() if k != field})
+
+
+def test_steps_of_a_pipeline_are_described_too(tmp_path):
+    save_model(FITTED["ranks, selected"], tmp_path / "model.json")
+    written, validator = json.loads((tmp_path / "model.json").read_text()), published("pipeline")
+    for place, change in (
+        (0, {"kind": "os.system"}),
+        (0, {"state": None}),
+        (2, {"model": {}}),
+        (2, {"state": {}}),
+    ):
+        steps = [dict(step) for step in written["steps"]]
+        steps[place] |= change
+        assert not validator.is_valid({**written, "steps": steps})
 
 
 @pytest.mark.parametrize("kind", [PrivateRidge, PrivateLogisticRegression])
@@ -144,15 +214,6 @@ def test_names_of_columns_come_back(kind, tmp_path):
     assert np.array_equal(again.estimator.predict(frame), fitted.predict(frame))
     with pytest.raises(ValueError, match="feature names"):
         again.estimator.predict(frame[["weight", "age", "height"]])
-
-
-def test_a_ranker_is_saved_like_any_other(tmp_path):
-    qid, grades = np.repeat(np.arange(60), 10), LABELS
-    ranker = fit(PrivateRanker(epsilon=5.0, delta=1e-4, random_state=0), X, grades, qid=qid)
-    save_model(ranker, tmp_path / "model.json")
-    again = load_model(tmp_path / "model.json")
-    assert np.array_equal(again.estimator.weights_, ranker.weights_)
-    assert again.guarantee == ranker.privacy_
 
 
 def rewritten(path, change):

@@ -8,7 +8,7 @@ import pytest
 from hushfit import PrivateRanker
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import ChainedMaps, LayerMap, QuadraticMap
-from hushfit.models import is_ranker, load_ranker, save_ranker
+from hushfit.models import RankingModel, is_ranker, load_ranker, save_ranker
 from hushfit.report import ranking_page
 
 pytestmark = pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
@@ -58,6 +58,39 @@ def test_a_feature_map_that_is_data_is_in_the_file(tmp_path, name):
     assert "feature 1" in ranking_page(read)
     with pytest.raises(InvalidArgument, match="has its own scorer"):
         load_ranker(tmp_path / "ranker.json", scorer=MAPS[name])
+
+
+SCORERS = {
+    "linear": {},
+    "bounded": {"feature_bounds": (0.2, 0.8)},
+    "network": {"scorer": "mlp", "hidden": 4},
+    **{name: {"scorer": one} for name, one in MAPS.items()},
+}
+
+
+@pytest.mark.parametrize("settings", SCORERS.values(), ids=SCORERS)
+def test_a_graph_scores_documents_alike(tmp_path, settings):
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    from hushfit.models.onnx import export_onnx
+
+    model, X = fitted(unit="list", **settings)
+    path = tmp_path / "ranker.onnx"
+    export_onnx(RankingModel(model), path)
+    rows = np.vstack([2 * X[:20] - 0.5, [[np.nan, 0.5, 0.5]]]).astype(np.float32)
+    [scores] = runtime.InferenceSession(str(path)).run(["scores"], {"X": rows})
+    expected = model.predict(rows.astype(float))
+    assert np.allclose(scores[:, 0], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    stated = {prop.key: prop.value for prop in onnx.load(path).metadata_props}
+    assert json.loads(stated["guarantee"]) == model.privacy_.to_dict()
+
+
+def test_a_map_that_is_code_has_no_graph(tmp_path):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    from hushfit.models.onnx import export_onnx
+
+    with pytest.raises(InvalidArgument, match="no form in ONNX"):
+        export_onnx(RankingModel(fitted(scorer=np.square)[0]), tmp_path / "ranker.onnx")
 
 
 def test_a_feature_map_that_is_code_is_given_again(tmp_path):

@@ -18,6 +18,7 @@ from .regression import REGRESSION
 from .search import SEARCH
 from .side_channels import SIDE_CHANNELS
 from .solvers import SOLVERS
+from .statistics import STATISTICS
 
 MUTANTS: dict[str, Mutant] = {
     mutant.name: mutant
@@ -27,6 +28,7 @@ MUTANTS: dict[str, Mutant] = {
         RANKING,
         REGRESSION,
         INFERENCE,
+        STATISTICS,
         NOISE,
         SOLVERS,
         FEDERATED,

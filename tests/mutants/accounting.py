@@ -20,7 +20,9 @@ from hushfit.privacy import (
     compose,
 )
 from hushfit.privacy.accounting import _filter as filters
+from hushfit.privacy.ledger import Tally, _tally
 from hushfit.privacy.ledger import _ledger as ledgers
+from hushfit.privacy.ledger._tally import ComposedTotal
 from hushfit.release import Plan, Planned, SecondMoment
 from hushfit.release import curator as _curator
 from hushfit.release import plan as _plan
@@ -324,20 +326,18 @@ def forked_account():
 
 def every_charge_by_itself():
     def append(self, decide):
-        receipt = decide(())
-        self._entries.append(receipt)
+        receipt = decide(Tally.of(self))
+        self._receipts.add(receipt)
         return receipt
 
     return swapped(ledgers.MemoryAccount, append=append)
 
 
 def no_filter():
-    def total_epsilon(account, entries):
-        return ledgers._composed(
-            compose(entry.cost for entry in entries), account.budget.delta, account.relation
-        )
+    def empty_total(terms):
+        return ComposedTotal(terms.budget.delta, terms.relation)
 
-    return swapped(ledgers, total_epsilon=total_epsilon)
+    return swapped(_tally, empty_total=empty_total)
 
 
 def one_release_too_many():

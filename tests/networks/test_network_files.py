@@ -149,6 +149,15 @@ def test_the_command_line_fits_evaluates_predicts_and_reports(tmp_path):
     written = (tmp_path / "page.html").read_text()
     assert "noisy sums of gradients alone" in written
     assert "On held-out rows" in written
+    assert "SP 800-226" in written
+    card, graph = str(tmp_path / "card.md"), str(tmp_path / "model.onnx")
+    assert run(["card", model, "--held-out", table, "--ledger", ledger, "-o", card]) == 0
+    written = (tmp_path / "card.md").read_text()
+    assert "# Network for ill" in written
+    assert "load_network" in written
+    assert "accuracy" in written
+    assert run(["export", model, "-o", graph, "--json"]) == 0
+    assert (tmp_path / "model.onnx").exists()
     assert load_network(model).receipt.number == 1
     for wrong in (["--hidden", "a,b"], ["--penalty", "l1"], ["--person", "city"]):
         assert run([*fit, *paid, "--model", "mlp", *wrong, "-o", model + "2"]) != 0

@@ -305,7 +305,7 @@ def test_auto_chooses_from_public_numbers():
     net = network("mlp", n_units=60_000, relation="add-remove")
     small, large = auto(Budget(1.0, 1e-5), net), auto(Budget(3.0, 1e-5), net)
     assert (small.steps, large.steps) == (300, 600)
-    assert (small.rate, large.rate) == (1 / 30, 1 / 60)  # ten epochs
+    assert (small.rate, large.rate) == (1 / 15, 1 / 30)  # twenty epochs
     assert auto(Budget(1.0, 1e-5), network("mlp", n_units=100)).rate == 1
     assert network("mlp", relation=Relation.ADD_REMOVE).relation is Relation.ADD_REMOVE
 

@@ -22,6 +22,7 @@ OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_FAULT, INTERRUPTED = 0, 1, 2, 3, 
 VERBS = {
     "schema": "Draft the public description of a table.",
     "discover": "Find the frequent labels of columns privately, paying first.",
+    "describe": "Release means, quantiles and shares with intervals, paying first.",
     "fit": "Fit a model with a privacy guarantee, paying first.",
     "predict": "Predict labels, numbers, counts or grades of new rows.",
     "evaluate": "Score a model on rows it has not seen.",

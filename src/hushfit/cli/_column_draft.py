@@ -53,8 +53,11 @@ class DistinctCount:
     rows: int = 0
 
     def add(self, numbers: Vector, texts: Sequence[str], rows: int) -> None:
+        """Count some more cells; ``numbers`` are sorted, each once."""
         if self.count <= _MOST_COUNTED:
-            self.numbers = np.union1d(self.numbers, numbers) if len(numbers) else self.numbers
+            if len(numbers):
+                known = self.numbers
+                self.numbers = np.union1d(known, numbers) if len(known) else numbers
             self.texts.update(texts)
             self.rows += rows
 
@@ -151,16 +154,17 @@ class ColumnDraft:
     def _add_numbers(self, values: Vector, weights: IntVector, texts: Any = None) -> None:
         if not len(values):
             return
-        self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
+        different = np.unique(values)
+        self.low, self.high = min(self.low, different[0]), max(self.high, different[-1])
         total = int(weights.sum())
         self.numbers += total
         self.fractions += int(weights[values != np.floor(values)].sum())
-        self.distinct.add(values, (), total)
+        self.distinct.add(different, (), total)
         if not self.fractions and texts is not None and _has_zero_codes(texts):
             self.zero_codes += 1
             self._list(texts.unique().to_pylist())
         elif len(self.labels) <= MAX_CATEGORIES:
-            fewest = np.unique(values)[: MAX_CATEGORIES + 1].tolist()
+            fewest = different[: MAX_CATEGORIES + 1].tolist()
             # What `label_of` makes of them, sooner.
             written = [f"{one:.0f}" if one.is_integer() else str(one) for one in fewest]
             self.labels.update(zip(written, written, strict=True))

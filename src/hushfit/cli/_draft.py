@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hushfit.cli._column_draft import MAX_CATEGORIES, MIN_NUMBERS, ColumnDraft, words_in
-from hushfit.cli._draft_target import NOTES as TARGET_NOTES
-from hushfit.cli._draft_target import drafted_target
+from hushfit.cli._draft_target import drafted_target, note_on_target
 from hushfit.data.schema import (
     OTHER,
     UNIT,
@@ -119,7 +118,7 @@ def _assembled(
             column, notes.kept[name] = drafted_column(draft, name)
             columns.append(column)
     predicted = drafted_target(drafts[target], target, target_kind)
-    notes.kept[target] = TARGET_NOTES[predicted.kind]
+    notes.kept[target] = note_on_target(drafts[target], predicted)
     if not columns:
         raise InvalidArgument(
             "no column is left to learn from: each looks like text or an identifier. Prepare some "

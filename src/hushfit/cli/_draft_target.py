@@ -45,9 +45,10 @@ def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
     Target
     """
     kind = kind or _likely_kind(draft)
-    if kind in ("categorical", "ordinal"):
-        labels = _labels(draft, name)
-        return CategoricalColumn(name, labels) if kind == "categorical" else _graded(name, labels)
+    if kind == "categorical":
+        return CategoricalColumn(name, _labels(draft, name, _marked_classes(draft)))
+    if kind == "ordinal":
+        return _graded(name, _labels(draft, name))
     if not draft.numbers or draft.low == draft.high:
         raise InvalidArgument(
             f"the target {name!r} has no two different numbers, so it is not {kind}. Choose "
@@ -63,8 +64,43 @@ def _likely_kind(draft: Any) -> str:
     return "count" if not draft.fractions and draft.low == 0 else "numeric"
 
 
-def _labels(draft: Any, name: str) -> tuple[str, ...]:
-    labels = tuple(sorted(draft.labels.values()))
+def _marked_classes(draft: Any) -> tuple[str, ...]:
+    """Texts such as None or NA, which may be a class as well as a mark of missing values. Among
+    words they are proposed as classes; among numbers, as in features, they are missing.
+    """
+    return tuple(draft.markers) if draft.others else ()
+
+
+def note_on_target(draft: Any, target: Target) -> str:
+    """What to know about the target, and about texts in it that may stand for missing values.
+
+    Parameters
+    ----------
+    draft : ColumnDraft
+    target : Target
+
+    Returns
+    -------
+    str
+    """
+    marks = ", ".join(map(repr, draft.markers))
+    if not marks:
+        return NOTES[target.kind]
+    if isinstance(target, CategoricalColumn) and set(draft.markers) <= set(target.categories):
+        what = (
+            f"{marks} is listed as a class. If it stands for a missing value, delete it: rows with "
+            "it are then not used."
+        )
+    else:
+        what = (
+            f"{marks} is taken for a missing value, and rows with it are not used. If it is a "
+            "class, list it in categories."
+        )
+    return f"{NOTES[target.kind]}\n{what}"
+
+
+def _labels(draft: Any, name: str, further: tuple[str, ...] = ()) -> tuple[str, ...]:
+    labels = tuple(sorted({*draft.labels.values(), *further}))
     if not 2 <= len(labels) <= _MAX_CLASSES:
         found = len(labels) if len(labels) <= _MAX_CLASSES else "too many"
         raise InvalidArgument(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hushfit.cli._penalties import ChosenPenalty
 from hushfit.cli._printing import at_terminal
 
 # The default model for each kind of target, and what else can be fitted to it.
@@ -13,20 +14,21 @@ BY_TARGET: Final = {
     "count": ("poisson",),
 }
 MODELS: Final = tuple(dict.fromkeys(name for names in BY_TARGET.values() for name in names))
-# Penalties by name, and those whose structure comes from the schema or a file.
-_BY_NAME: Final = (
-    *("l1", "l2", "elasticnet", "scad", "mcp", "l1/2", "fused", "total-variation", "nuclear"),
-    "nonnegative",
-)
-PENALTIES: Final = ("none", *_BY_NAME, "group", "sparse-group", "graph")
 _TARGETS_IN_WORDS: Final = {
     "categorical": "classes",
     "numeric": "numbers",
     "ordinal": "grades",
     "count": "counts",
 }
-# Models whose alpha is chosen from releases unless it is given.
-_WITH_ALPHA: Final = ("ridge", "lasso", "elasticnet", "huber", "poisson")
+# The penalty of each model of numbers that has one. Its alpha is chosen from releases unless it is
+# given. The first model with a penalty is the one that its name means.
+_PENALTY_OF: Final = {
+    "ridge": "l2",
+    "lasso": "l1",
+    "elasticnet": "elasticnet",
+    "huber": "l2",
+    "poisson": "l2",
+}
 _USUAL_ALPHA: Final = 1e-4
 # Models whose coefficients can have intervals.
 _WITH_INTERVALS: Final = ("logistic", "linear", "poisson")
@@ -41,10 +43,12 @@ class FitOptions:
     given : dict
         All options, by name.
     schema : Schema
+    penalty : ChosenPenalty
     """
 
     given: dict[str, Any]
     schema: Any
+    penalty: ChosenPenalty
 
     @property
     def classes(self) -> bool:
@@ -59,7 +63,8 @@ class FitOptions:
         target = self.schema.target
         known, chosen = BY_TARGET[target.kind], self.given["model"]
         if chosen is None:
-            return known[0]
+            meant = (name for name in known if _PENALTY_OF.get(name) == self.penalty.name)
+            return next(meant, known[0])
         if chosen not in known:
             what = _TARGETS_IN_WORDS[target.kind]
             other = next(kind for kind, names in BY_TARGET.items() if chosen in names)
@@ -110,53 +115,20 @@ class FitOptions:
 
     def _classifier(self) -> Any:
         from hushfit import PrivateLinearSVC, PrivateLogisticRegression
+        from hushfit.errors import InvalidArgument
 
         alpha = self._alpha(_USUAL_ALPHA)
         kind = {"logistic": PrivateLogisticRegression, "svm": PrivateLinearSVC}[self.model]
         settings = {
-            **self._common,
-            "penalty": self._penalty(alpha),
-            "alpha": alpha,
-            "l1_ratio": self.given["l1_ratio"],
             "features": self.features(),
             "threshold": _threshold(self.given["threshold"]),
         }
-        return kind(**{**settings, **self._graph_settings()})
-
-    def _penalty(self, alpha: float) -> Any:
-        """The penalty of classes: a name, or an object for the columns of the schema."""
-        from hushfit.errors import InvalidArgument
-        from hushfit.penalties import GroupLasso, SparseGroup
-
-        name = self.given["penalty"]
-        if name in ("group", "sparse-group"):
-            if self.schema.features != "linear":
-                raise InvalidArgument(
-                    f"--penalty {name} groups the features of a column, and with --features "
-                    f"{self.schema.features} they are others. Nothing was spent. Use one of them."
-                )
-            groups = self.schema.groups
-            if name == "group":
-                return GroupLasso(alpha, groups)
-            return SparseGroup(alpha, groups, self.given["l1_ratio"])
-        return {"none": None, "graph": "l1"}.get(name, name)
-
-    def _graph_settings(self) -> dict[str, Any]:
-        """What a graph changes: differences along its edges are penalised, by ADMM."""
-        from hushfit.errors import InvalidArgument
-        from hushfit.solvers import DPSADMM, PublicGraph
-
-        path, wanted = self.given["graph_path"], self.given["penalty"] == "graph"
-        if wanted is not (path is not None):
-            raise InvalidArgument("--penalty graph and --graph FILE belong together. Give both.")
-        if not wanted:
-            return {}
-        if self.given["solver"] != "auto" or self.schema.features != "linear":
+        if self.penalty.name == "graph" and self.given["solver"] != "auto":
             raise InvalidArgument(
-                "--penalty graph has its own solver, dp-sadmm, and is for --features linear. "
-                "Nothing was spent. Leave the others out."
+                f"{self.penalty.called('name')} has its own solver, dp-sadmm. Nothing was spent. "
+                "Leave --solver out."
             )
-        return {"solver": PublicGraph(DPSADMM(), read_edges(path, self.schema.feature_names))}
+        return kind(**{**self._common, **settings, **self.penalty.settings(alpha)})
 
     def _regressor(self) -> Any:
         import hushfit
@@ -164,12 +136,12 @@ class FitOptions:
         name, target = self.model, self.schema.target
         self._refuse_options_of_classifiers()
         self.features()
-        own: dict[str, Any] = {"alpha": self._alpha("auto")} if name in _WITH_ALPHA else {}
+        own: dict[str, Any] = {"alpha": self._alpha("auto")} if name in _PENALTY_OF else {}
         if name == "poisson":
             return hushfit.PrivatePoissonRegressor(target.high, **self._common, **own)
         own["target_bounds"] = (target.low, target.high)
         if name == "elasticnet":
-            own["l1_ratio"] = self.given["l1_ratio"]
+            own["l1_ratio"] = self.penalty.l1_ratio
         kind = {
             "linear": hushfit.PrivateLinearRegression,
             "ridge": hushfit.PrivateRidge,
@@ -182,25 +154,30 @@ class FitOptions:
     def _refuse_options_of_classifiers(self) -> None:
         from hushfit.errors import InvalidArgument
 
-        penalty = self.given["penalty"]
-        if penalty != "none":
-            named = {"l1": "lasso", "l2": "ridge", "elasticnet": "elasticnet"}.get(penalty)
-            fits = named in BY_TARGET[self.schema.target.kind]
-            remedy = f"Use --model {named}" if fits else "Leave it out"
+        penalty, choice = self.penalty, self.penalty.choice
+        if penalty.name not in ("none", _PENALTY_OF.get(self.model)):
+            known = BY_TARGET[self.schema.target.kind]
+            named = next((name for name in known if _PENALTY_OF.get(name) == penalty.name), None)
+            remedy = "Leave it out" if named is None else f"Use --model {named}"
             raise InvalidArgument(
-                f"--penalty {penalty} is for classes. Nothing was spent. {remedy}."
+                f"{penalty.called('name')} is not for --model {self.model} of "
+                f"{_TARGETS_IN_WORDS[self.schema.target.kind]}. Nothing was spent. {remedy}."
             )
-        if self.model == "linear" and self.given["alpha"] is not None:
+        if choice.constraint is not None:
             raise InvalidArgument(
-                "--alpha is the weight of a penalty, and --model linear has none. Nothing was "
-                "spent. Use --model ridge, or leave --alpha out."
+                f"{penalty.called('constraint')} is for classes. Nothing was spent. Leave it out."
+            )
+        if self.model == "linear" and choice.alpha is not None:
+            raise InvalidArgument(
+                f"{penalty.called('alpha')} is the weight of a penalty, and --model linear has "
+                "none. Nothing was spent. Use --model ridge, or leave it out."
             )
 
     def _alpha(self, default: Any) -> Any:
         """The weight of the penalty: a number, or how it is chosen."""
         from hushfit.errors import InvalidArgument
 
-        text = self.given["alpha"]
+        text = self.penalty.choice.alpha
         if text is None:
             return default
         if text in ("auto", "select") and default == "auto":
@@ -209,7 +186,9 @@ class FitOptions:
             return float(text)
         except ValueError:
             choice = ", auto, or (lasso, elasticnet) select" if default == "auto" else ""
-            raise InvalidArgument(f"--alpha {text} is not a number{choice}.") from None
+            raise InvalidArgument(
+                f"{self.penalty.called('alpha')} is not a number{choice}."
+            ) from None
 
     def features(self) -> Any:
         """What the model is to be linear in: by the options, or else by the schema."""
@@ -255,31 +234,3 @@ def _direction(text: str) -> tuple[str, int]:
             "for a falling one."
         )
     return name, int(way)
-
-
-def read_edges(path: str, features: list[str]) -> Any:
-    """Edges between features from a CSV file whose lines name two each."""
-    import csv
-
-    import numpy as np
-
-    from hushfit.errors import InvalidArgument
-
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no CSV text in UTF-8"
-        raise InvalidArgument(f"the graph {path} cannot be read: {reason}.") from None
-    places = {name: k for k, name in enumerate(features)}
-    for number, line in enumerate(lines, 1):
-        unknown = [name for name in line if name not in places]
-        if len(line) != 2 or unknown:
-            what = f"names {unknown[0]!r}" if unknown else f"has {len(line)} cells"
-            raise InvalidArgument(
-                f"line {number} of the graph {path} {what}. Every line must name two features of "
-                f"the model, such as {','.join(features[:2])}."
-            )
-    if not lines:
-        raise InvalidArgument(f"the graph {path} has no edges. Name two features in each line.")
-    return np.array([[places[name] for name in line] for line in lines])

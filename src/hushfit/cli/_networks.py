@@ -10,14 +10,20 @@ from hushfit.cli._paid_model import note_account_of_rows
 from hushfit.cli._printing import at_terminal, print_json, print_panel, reading_bar
 
 
-def fit_perceptron(file: Any, ledger: Any, given: dict[str, Any]) -> None:
+def fit_perceptron(file: Any, penalty: Any, ledger: Any, given: dict[str, Any]) -> None:
     """``hushfit fit --model mlp``: read, pay, fit, write."""
     from hushfit.data.schema import schema_hash
+    from hushfit.errors import InvalidArgument
     from hushfit.models import Model, Provenance, paid_receipt
     from hushfit.privacy.ledger import redacted
     from hushfit.torch import network_bytes
     from hushfit.torch import save_network as save
 
+    if penalty.name != "none" or penalty.choice.constraint is not None:
+        key = "constraint" if penalty.name == "none" else "name"
+        raise InvalidArgument(
+            f"{penalty.called(key)} is for linear models. Leave it out with --model mlp."
+        )
     estimator = _estimator(file, ledger, given)
     note_account_of_rows(ledger, file.schema.person)
     X, y, persons = _read(file.schema, given)
@@ -43,10 +49,6 @@ def _estimator(file: Any, ledger: Any, given: dict[str, Any]) -> Any:
     from hushfit.torch import PrivateMLPClassifier
 
     Budget(given["epsilon"], given["delta"])  # refuses invalid values before a large file is read
-    if given["penalty"] != "none":
-        raise InvalidArgument(
-            f"--penalty {given['penalty']} is for linear models. Leave it out with --model mlp."
-        )
     if file.unconfirmed:
         raise InvalidArgument(
             "--model mlp takes confirmed schemas only. Confirm the drafted values first."
@@ -118,13 +120,3 @@ def _refuse_large_delta(given: dict[str, Any], n_rows: int) -> None:
             f"spent. Use a delta well below it, for instance {0.1 / max(n_rows, 1):.0e}, or "
             "--allow-large-delta."
         )
-
-
-def report_network(model_path: str, output: str, scores: Any) -> None:
-    """``hushfit report`` with a network."""
-    from hushfit.models import write_whole
-    from hushfit.report import network_page
-    from hushfit.torch import read_network
-
-    model, digest = read_network(model_path)
-    write_whole(Path(output), network_page(model, digest, scores))

@@ -10,6 +10,30 @@ import click
 from hushfit.cli._printing import print_guarantee, print_json, print_message
 
 
+def payment_options(command: Any) -> Any:
+    """The options of a release that is no fit: relation, account and noise."""
+    for option in reversed(
+        [
+            click.option(
+                "--adjacency",
+                type=click.Choice(["replace-one", "add-remove"]),
+                default="replace-one",
+                show_default=True,
+                help="Adjacency relation: which tables are neighbours.",
+            ),
+            click.option(
+                "--ledger",
+                metavar="PATH|URL",
+                help="SQLite file or postgresql:// address of the ledger.",
+            ),
+            click.option("--dataset", metavar="NAME", help="Account in the ledger."),
+            click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 def ledger_of(given: dict[str, Any]) -> Any:
     """The account that the options name; None, with a warning, if they name none."""
     from hushfit import Ledger
@@ -121,6 +145,18 @@ def print_paid(
     click.echo(f"  hushfit evaluate {output} TEST.csv     on {records} that were held out")
     click.echo(f"  hushfit report {output} -o report.html")
     click.echo(f"  hushfit predict {output} NEW.csv -o predictions.csv")
+
+
+def note_unit_of_schema(path: str, schema: Any, where: str) -> None:
+    """The schema names a unit other than the row, but no column of ids."""
+    if schema.unit == "row" or schema.person is not None:
+        return
+    print_message(
+        f"{path} has the unit {schema.unit}. That is a label only: the guarantee protects one row, "
+        f"and is weaker for a {schema.unit} with several rows. To protect all of them, name the "
+        f"column of ids {where}.",
+        word="note",
+    )
 
 
 def _intervals(model: Any, given: dict[str, Any]) -> dict[str, Any]:

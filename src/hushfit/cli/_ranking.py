@@ -222,15 +222,3 @@ def scored_documents(
     cells = (f"{score:.8g}" for score in scores)
     header = [*keep, schema.query, "score", "place"]
     return [header, *map(list, zip(*kept, queries, cells, map(str, places), strict=True))]
-
-
-def report_lists(
-    model_path: str, tables: tuple[str, ...], format_: str | None, output: str
-) -> None:
-    """``hushfit report`` with a ranking model."""
-    from hushfit.models import load_ranker, ranker_json, write_whole
-    from hushfit.report import ranking_page
-
-    model = load_ranker(model_path)
-    scores = ndcg_of(model_path, tables, format_) if tables else None
-    write_whole(Path(output), ranking_page(model, ranker_json(model)[1], scores))

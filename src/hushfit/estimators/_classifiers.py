@@ -676,7 +676,9 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         In the units of the columns. Rows are scaled to unit length, so the log-odds of a row x are
         ``(x @ coef_.T + intercept_) / |[x, 1]|``, with x after ``feature_bounds`` in the length. A
         coefficient is thus the change of the log-odds per unit of the column, times the length of
-        the row: for rows of a typical length, divide by it.
+        the row: for rows of a typical length, divide by it. With ``inference=True`` coefficients
+        are ordinary log-odds. One public length for all rows would make them so in every fit, and
+        was measured to predict worse (docs/algorithms/auto-appendix.md).
         With a feature map, weights of its outputs, in units of these: for an additive model see
         ``shape_values``.
     feature_map_ : FeatureMap or None

@@ -106,7 +106,7 @@ class _Range:
 
 def fit_encoded(
     estimator: _PrivateRegressor, rows: EncodedRows, terms: Terms, names: Sequence[str] = ()
-) -> tuple[Fit, Problem]:
+) -> tuple[Fit, Problem, Callable[[Vector], Vector]]:
     """Fit a regressor to encoded rows; the range of its target must be given.
 
     Parameters
@@ -123,6 +123,8 @@ def fit_encoded(
     -------
     fit : Fit
     problem : Problem
+    in_units : callable
+        From weights of the problem to coefficients, the intercept last.
     """
     settled, scale = estimator._settled(), estimator._scale(_NO_TARGETS)
     bounded = settled.scaling is RecordScaling.BOUNDED
@@ -137,10 +139,14 @@ def fit_encoded(
     units = EncodedUnits(source.centred, source.ranges)
     if estimator.inference:
         estimator.keep_inference(estimator._inferred(fit, problem, units, scale, names))
-    coef, intercept = in_original_units(fit.result.w, problem, units)
-    coef_, intercept_ = scale.in_units_of_targets(coef[0], float(intercept[0]))
-    estimator.coef_, estimator.intercept_ = coef_, intercept_
+
+    def in_units(w: Vector) -> Vector:
+        coef, intercept = in_original_units(w, problem, units)
+        return np.append(*scale.in_units_of_targets(coef[0], float(intercept[0])))
+
+    *coef, intercept = in_units(fit.result.w).tolist()
+    estimator.coef_, estimator.intercept_ = np.array(coef), intercept
     estimator.n_features_in_, estimator.n_iter_ = d, fit.result.steps
     estimator._fitted_bounds, estimator._fitted_scale = SignedBounds(*source.ranges), scale
     estimator.privacy_ = fit.guarantee
-    return fit, problem
+    return fit, problem, in_units

@@ -410,7 +410,18 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
     def _bounds(self, X: Any, scaling: RecordScaling) -> FeatureBounds | SignedBounds | None:
         if scaling is RecordScaling.UNIT_LENGTH or not is_linear(self.features):
             given = self.feature_bounds
-            return None if given is None else FeatureBounds.parse(given, X.shape[1])
+            if given is not None:
+                return FeatureBounds.parse(given, X.shape[1])
+            if is_linear(self.features) and not self._features_are_public:
+                warnings.warn(
+                    f"feature_bounds=None and solver={self.solver!r}: rows are scaled to unit "
+                    "length as they are, and what their length says is lost. Give (low, high) of "
+                    "every column as you know them without looking at the rows, or use "
+                    "solver='auto'.",
+                    MissingBoundsWarning,
+                    stacklevel=3,
+                )
+            return None
         if self.feature_bounds is None:
             low, high = _ASSUMED_BOUNDS
             warnings.warn(

@@ -16,7 +16,6 @@ from hushfit.federated._protocol import Algorithm, Seat
 from hushfit.federated._simulation import Talk, simulate
 from hushfit.federated.algorithms import ALGORITHMS
 from hushfit.privacy import Budget, Guarantee, Ledger
-from hushfit.privacy.ledger import unit_problem
 from hushfit.solvers import Result
 from hushfit.unit import PrivacyUnit
 
@@ -203,7 +202,7 @@ def _common_unit(units: Mapping[str, PrivacyUnit]) -> PrivacyUnit:
 def _refuse_accounts(ledgers: Mapping[str, Ledger], unit: PrivacyUnit) -> None:
     """Refuse ledgers that do not take charges for the unit, before any owner pays."""
     for name, ledger in ledgers.items():
-        problem = unit_problem(ledger.account, ledger.entries, unit)
+        problem = ledger.account.tally().unit_problem(unit)
         if problem is not None:
             raise LedgerError(f"the run of {name} {problem}. No owner has paid anything.")
 

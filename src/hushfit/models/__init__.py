@@ -24,11 +24,11 @@ save_ranker          Write a ranking model to a file
 model_problems       Differences between a model file and the ledger that paid for it
 """
 
+from hushfit._write import write_whole
 from hushfit.models._file import (
     model_json,
     parse_model,
     read_model,
-    write_whole,
 )
 from hushfit.models._fit_tables import fit_rows, paid_receipt, with_sorted_classes
 from hushfit.models._model import Model, PaidReceipt, Provenance

@@ -4,8 +4,7 @@ import hashlib
 import json
 import math
 import os
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -239,7 +238,8 @@ def _parsed(raw: bytes) -> tuple[Model, str]:
             f"{VERSION}. Use the hushfit "
             "that wrote it, or a newer one."
         )
-    if not _complete_fields(set(contents), contents.get("kind") in _REGRESSORS):
+    kind = contents.get("kind")
+    if not _complete_fields(set(contents), isinstance(kind, str) and kind in _REGRESSORS):
         odd = sorted(set(contents) ^ set(_FIELDS))
         raise InvalidArgument(
             f"the model file has missing or unknown fields {odd}. Use what save_model wrote, "
@@ -269,50 +269,6 @@ def _complete_fields(found: set[str], regressor: bool) -> bool:
     groups = ({*_MAP_FIELDS}, {INFERENCE_FIELD}, thresholds)
     optional: set[str] = set().union(*(group for group in groups if group <= found))
     return found == always | optional
-
-
-def write_whole(path: Path, text: str | Iterable[str]) -> None:
-    """Replace a file atomically: readers see the old one or the new one, also after a crash."""
-    try:
-        handle, temporary = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
-        )
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.writelines([text] if isinstance(text, str) else text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise _unwritable(path, error) from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _unwritable(path: Path, error: OSError) -> InvalidArgument:
-    return InvalidArgument(
-        f"{path} cannot be written ({error.strerror}). Choose another path with -o."
-    )
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _digest(contents: Mapping[str, Any]) -> str:

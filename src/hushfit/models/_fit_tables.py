@@ -130,14 +130,15 @@ def _fit_intervals(estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Le
 def _fit_numbers(
     estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
 ) -> tuple[Fit, Matrix | None]:
-    """Fit a regressor; no standard errors of its weights are known."""
+    """Fit a regressor; returns standard errors too, where they are known."""
     note = _number_note(rows)
-    if not estimator.inference:
-        terms = _terms(estimator, file, ledger, _public(file, None), note)
-        return fit_encoded(estimator, rows, terms)[0], None
-    design = MainEffects(file.schema)
-    terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {note}")
-    return fit_encoded(estimator, rows.for_design(design), terms, design.names)[0], None
+    if estimator.inference:
+        design = MainEffects(file.schema)
+        terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {note}")
+        return fit_encoded(estimator, rows.for_design(design), terms, design.names)[0], None
+    terms = _terms(estimator, file, ledger, _public(file, None), note)
+    fit, problem, in_units = fit_encoded(estimator, rows, terms)
+    return fit, noise_standard_errors(fit, problem, in_units)
 
 
 def _terms(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hushfit._write import write_whole
 from hushfit.data.lists import RankingSchema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import STORED_MAPS, PrivateRanker, feature_map_from
@@ -17,7 +18,6 @@ from hushfit.models._file import (
     _plain,
     _receipt,
     _strict_json,
-    write_whole,
 )
 from hushfit.models._model import PaidReceipt, Provenance
 from hushfit.privacy import Guarantee

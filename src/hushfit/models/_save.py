@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hushfit._write import write_whole
 from hushfit.data.schema import schema_hash
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import FormulaModel, PrivateFeatureSelector, PrivateRanker
-from hushfit.models._file import _digest, _strict_json, model_json, read_model, write_whole
+from hushfit.models._file import _digest, _strict_json, model_json, read_model
 from hushfit.models._model import Model, Provenance
 from hushfit.models._pipeline_file import (
     PIPELINE_FORMAT,

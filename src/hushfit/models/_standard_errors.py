@@ -9,9 +9,9 @@ included.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from scipy.special import expit
@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import Fit
+from hushfit.losses import LeastSquares, SaturatingSquares
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release import (
@@ -29,13 +30,18 @@ from hushfit.release import (
     LabelStatistic,
     LineDerivative,
     MarginHistogram,
+    MeanAndSquare,
     Metric,
+    Prediction,
     Priced,
     PublicRows,
     Query,
     RecordSum,
     Released,
+    ResidualGradient,
+    ResidualMoments,
     SecondMoment,
+    ShortenedMoment,
 )
 from hushfit.solvers import run
 
@@ -51,9 +57,17 @@ _ADDITIVE: Final = (
     LabelStatistic,
     LineDerivative,
     MarginHistogram,
+    MeanAndSquare,
     RecordSum,
+    ResidualGradient,
+    ResidualMoments,
     SecondMoment,
+    ShortenedMoment,
 )
+# Share of clipped records up to which gradients are taken to follow the weights.
+_MOST_CLIPPED: Final = 0.9
+# How an answer changes because the replay is at other weights.
+Change: TypeAlias = Callable[[Released, Query], Vector | float]
 
 
 def _is_additive(query: Query | None) -> bool:
@@ -69,7 +83,7 @@ class Replay:
     log: Sequence[Released]
     multipliers: dict[str, float]
     shares: dict[str, float]
-    curvature: Matrix | float
+    change: Change
     generator: np.random.Generator
     transcript: list[Released] = field(default_factory=list)
 
@@ -90,32 +104,65 @@ class Replay:
 
     def release(self, name: str, query: Query) -> Vector:
         before = self.log[len(self.transcript)]
-        change = self.shares[name] * self._change(before.query, query)
+        change = self.shares[name] * self.change(before, query)
         answer = before.answer + change + self._noise(name, query)
         self.transcript.append(Released(name, answer, query))
         return answer
 
-    def _change(self, before: Query | None, now: Query) -> Vector | float:
-        """Change of the answer because the replay is at other weights; the second moment is not
-        released again.
-        """
-        if not isinstance(before, ClippedGradient) or not isinstance(now, ClippedGradient):
-            return 0.0
-        apart = now.w - before.w
-        curvature = self.curvature
-        change = curvature * apart if isinstance(curvature, float) else apart @ curvature
-        return (change if now.metric is None else now.metric.image(change)).ravel()
-
     def _noise(self, name: str, query: Query) -> Vector | float:
-        if isinstance(
-            query, SecondMoment
-        ):  # its noise is in the answer already, and in all later ones
+        if _stays(query):
             return 0.0
         scale = self.multipliers[name] * query.sensitivity(self.problem.relation)
         noise: Vector = scale * self.generator.standard_normal(query.size)
         if isinstance(query, GradientWithMoment):
             noise[query.gradient.size :] = 0.0  # as for a second moment by itself
         return noise
+
+
+def _stays(query: Query) -> bool:
+    """Whether the answer is taken as released: its noise is in all later ones already. So it is
+    with second moments, and with what is learnt of targets and lengths before the gradients.
+    """
+    if isinstance(query, MeanAndSquare):
+        return not isinstance(query.value, Prediction)
+    return isinstance(query, SecondMoment | ShortenedMoment)
+
+
+def _change_of_gradients(curvature: Matrix | float) -> Change:
+    """For clipped gradients; other answers do not change."""
+
+    def change(before: Released, now: Query) -> Vector | float:
+        was = before.query
+        if not isinstance(was, ClippedGradient) or not isinstance(now, ClippedGradient):
+            return 0.0
+        apart = now.w - was.w
+        moved = curvature * apart if isinstance(curvature, float) else apart @ curvature
+        return (moved if now.metric is None else now.metric.image(moved)).ravel()
+
+    return change
+
+
+def _change_of_residuals(problem: Problem, moment: Matrix) -> Change:
+    """For gradients and moments of residuals of least squares, whose curvature is the second
+    moment.
+    """
+
+    def change(before: Released, now: Query) -> Vector | float:
+        was = before.query
+        if isinstance(was, ResidualGradient) and isinstance(now, ResidualGradient):
+            clipped = min(max(was.split(before.answer)[1], 0.0), _MOST_CLIPPED)
+            moved = now.whitening.image((1 - clipped) * (moment @ (now.w - was.w)))
+            return np.append(moved, before.answer[-1] * (now.clip / was.clip - 1))
+        if isinstance(was, ResidualMoments) and isinstance(now, ResidualMoments):
+            if not problem.fit_intercept:
+                return 0.0
+            apart = moment @ (now.w - was.w)
+            level = float(apart[-1]) / problem.constant
+            slope = (float(now.w @ apart) - now.mean * level) / (2 * now.spread)
+            return -np.array([level, slope])
+        return 0.0
+
+    return change
 
 
 def replayed_weights(fit: Fit, problem: Problem) -> list[Vector] | None:
@@ -138,16 +185,43 @@ def replayed_weights(fit: Fit, problem: Problem) -> list[Vector] | None:
         return None
     n, parts = problem.n_units, fit.solver.plan(problem).parts
     shares = {part.name: part.sampling.expected_units(n) / n for part in parts}
-    curvature = _curvature(problem, log, multipliers, fit.result.w)
+    change = _change(problem, log, multipliers, fit.result.w)
+    if change is None:
+        return None
     replays = [
-        Replay(problem, log, multipliers, shares, curvature, np.random.default_rng(k))
+        Replay(problem, log, multipliers, shares, change, np.random.default_rng(k))
         for k in range(REPLAYS)
     ]
     with threadpool_limits(1):  # matrices this small are slower with several threads
         return [run(fit.solver, problem, replay).w for replay in replays]
 
 
-def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
+def _change(
+    problem: Problem, log: Sequence[Released], multipliers: dict[str, float], w: Vector
+) -> Change | None:
+    """How answers follow the weights; None where that is not known."""
+    if not any(isinstance(released.query, ResidualGradient) for released in log):
+        return _change_of_gradients(_curvature(problem, log, multipliers, w))
+    if not isinstance(problem.loss, LeastSquares | SaturatingSquares):
+        return None
+    for released in log:
+        query = released.query
+        if isinstance(query, ShortenedMoment):
+            return _change_of_residuals(problem, _above(query.matrix(released.answer), 0.0))
+    return None
+
+
+def _above(M: Matrix, level: float) -> Matrix:
+    """A matrix without its eigenvalues up to a level. Where noise hides the second moment there
+    may be no curvature at all: zero is the conservative guess.
+    """
+    values, vectors = np.linalg.eigh(M)
+    return np.asarray((vectors * np.where(values > level, values, 0.0)) @ vectors.T)
+
+
+def noise_standard_errors(
+    fit: Fit, problem: Problem, in_units: Callable[[Vector], Vector] | None = None
+) -> Matrix | None:
     """Standard error of each weight due to the noise; None without noise, if it is not additive,
     or for a penalty of several weights together, whose fits take too long to be repeated.
 
@@ -156,6 +230,8 @@ def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
     fit : Fit
         Solver, weights, noise multipliers and transcript.
     problem : Problem
+    in_units : callable, optional
+        From weights to coefficients, the intercept last. Weights as they are when not given.
 
     Returns
     -------
@@ -165,6 +241,8 @@ def noise_standard_errors(fit: Fit, problem: Problem) -> Matrix | None:
     weights = replayed_weights(fit, problem) if problem.penalty.separable else None
     if weights is None:
         return None
+    if in_units is not None:
+        return np.atleast_2d(np.std([in_units(w) for w in weights], axis=0, ddof=1))
     errors = np.atleast_2d(np.std(weights, axis=0, ddof=1))
     return errors if problem.fit_intercept else np.column_stack([errors, np.zeros(len(errors))])
 
@@ -190,12 +268,8 @@ def _curvature(
         mean = 1 / problem.dimension
         largest = math.sqrt(mean * float((np.atleast_2d(w) ** 2).sum(axis=1).max()))
         return float(problem.n_units * mean * _mean_second_derivative(log, largest, 1.0))
-    M = SecondMoment(problem).matrix(moment.answer)
-    values, vectors = np.linalg.eigh(M)
-    # Where noise hides the second moment there may be no curvature at all: zero is the conservative
-    # guess.
     noise_level = _NOISE_LEVEL * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
-    M = (vectors * np.where(values > noise_level, values, 0.0)) @ vectors.T
+    M = _above(SecondMoment(problem).matrix(moment.answer), noise_level)
     mean_moment, rows = M / problem.n_units, np.atleast_2d(w)
     largest = float(np.sqrt(np.einsum("kj,ji,ki->k", rows, mean_moment, rows).max()))
     metric = next((query.metric for query in _gradients(log)), None)

@@ -16,17 +16,19 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators import PredictionRanges, PrivatePoissonRegressor
 from hushfit.features import AdditiveMap
 from hushfit.models._model import Model
+from hushfit.models._onnx_scorer import scorer_nodes
+from hushfit.models._ranker_file import RankingModel
 
 _OPSET = 18
 
 
-def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
+def export_onnx(model: Model | RankingModel, path: str | os.PathLike[str]) -> None:
     """Write a model as an ONNX graph over encoded features.
 
     Parameters
     ----------
-    model : Model
-        Any linear model.
+    model : Model or RankingModel
+        Any linear model, or a ranker whose feature map is data.
     path : path or str
         Where to write it.
 
@@ -35,12 +37,16 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
     The input ``X`` has one float column for each of ``model.feature_names``. The outputs are
     ``margins`` of shape (n, 1) for two classes or (n, classes), and for a model with probabilities
     ``probabilities`` of shape (n, classes); of a model of numbers, ``predictions`` of shape (n, 1),
-    inside the public range (of grades, their positions). The graph includes bounds and the map of
+    inside the public range (of grades, their positions). Of a ranker they are ``scores`` of shape
+    (n, 1), one for each document. The graph includes bounds and the map of
     an additive model. The guarantee is stored as metadata, and the threshold if there is one: the
     class with the largest probability in proportion to its number there is predicted.
     """
     fitted = model.estimator
-    if model.predicts_classes:
+    if isinstance(model, RankingModel):
+        nodes, constants = scorer_nodes(fitted)
+        outputs = {"scores": 1}
+    elif model.predicts_classes:
         nodes, constants = _margins(fitted)
         outputs = {"margins": len(fitted.coef_)}
         if hasattr(fitted, "predict_proba"):
@@ -63,9 +69,16 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
         ],
     )
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=9)
-    helper.set_model_props(made, _metadata(model))
+    about = _about_lists(model) if isinstance(model, RankingModel) else _metadata(model)
+    helper.set_model_props(made, about)
     onnx.checker.check_model(made)
     Path(path).write_bytes(made.SerializeToString())
+
+
+def _about_lists(model: RankingModel) -> dict[str, str]:
+    names = () if model.schema is None else model.schema.columns
+    features = {"features": repr(list(names))} if names else {}
+    return {"guarantee": model.guarantee.to_json(), **features}
 
 
 def _metadata(model: Model) -> dict[str, str]:

@@ -42,8 +42,8 @@ from hushfit.privacy.ledger import (
     RESERVED_SHARE,
     ClosedAccount,
     Decide,
-    refuse_if_changed,
-    total_epsilon,
+    Receipts,
+    Tally,
 )
 from hushfit.release import Randomness, require_payer
 from hushfit.unit import ROW, PrivacyUnit
@@ -95,26 +95,36 @@ class PipelineAccount:
         self.adaptive = True
         self.unit = None  # that of the first step, which all others must have as well
         self._ledger = ledger
-        self._entries: list[Receipt] = []
+        self._receipts = Receipts(self)
         self._lock = threading.RLock()
 
     def entries(self) -> tuple[Receipt, ...]:
-        return tuple(self._entries)
+        return tuple(self._receipts.kept)
+
+    def tally(self) -> Tally:
+        return self._receipts.tally
 
     def append(self, decide: Decide) -> Receipt:
         # Threads may fit the parts of a column transformer, each requesting budget that the others
         # are about to spend.
         with self._lock:
-            before = self.entries()
+            before = self.tally()
             try:
                 receipt = decide(before)
             except BudgetExceeded as error:
-                raise _OverOwnBudget(str(error), _price_alone(decide)) from None
-            refuse_if_changed(before, self.entries(), self.name)
+                raise _OverOwnBudget(str(error), self._price_alone(decide)) from None
+            self._receipts.refuse_if_changed(before, self.name)
             if self._ledger is not None:
                 self._ledger.charge(receipt.cost, receipt.label, receipt.relation, receipt.unit)
-            self._entries.append(receipt)
+            self._receipts.add(receipt)
         return receipt
+
+    def _price_alone(self, decide: Decide) -> Cost | None:
+        """Cost of a refused payment, if it would fit an empty account."""
+        try:
+            return decide(Tally.of(self)).cost
+        except BudgetExceeded:
+            return None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PipelineAccount":
         return self
@@ -123,14 +133,6 @@ class PipelineAccount:
         # A copy elsewhere could spend the rest a second time.
         terms = (self.budget, self.relation, self.name, self.entries(), self.adaptive, self.unit)
         return ClosedAccount, terms
-
-
-def _price_alone(decide: Decide) -> Cost | None:
-    """Cost of a refused payment, if it would fit an empty account."""
-    try:
-        return decide(()).cost
-    except BudgetExceeded:
-        return None
 
 
 def _on_features(name: str) -> Any:
@@ -477,7 +479,7 @@ def _composed(
             "A step released something other than it paid for, so no guarantee can be stated. "
             "Report this as a bug."
         )
-    spent = total_epsilon(account, account.entries())
+    spent = account.tally().epsilon
     if not spent <= account.budget.epsilon:
         raise BudgetExceeded(
             f"The steps released epsilon={spent:.6g} together, over the pipeline's "

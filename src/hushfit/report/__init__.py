@@ -4,6 +4,8 @@ CalibrationCell  Rows with a predicted probability in one range, and their obser
 ClassScore       Recall and precision of one class
 Confusion        How often each class was taken for each other one
 Evaluation       Scores of classes on held-out rows
+DeclaredGroups   Groups of rows by a column whose values a schema lists
+GroupScore       Noisy scores of one group
 HeldOut          Predictions of a model and what held-out rows have
 NumberEvaluation Scores of predicted numbers, counts and grades on held-out rows
 PrivateScores    Noisy scores of a model on private rows
@@ -29,15 +31,20 @@ interval_forecast Expected width of intervals, and how many rows a width takes
 RankingForecast  Noise of a ranking fit for a budget
 warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
+description_page Write a page about the statistics of a table
 model_card       Write a card about a model, in Markdown
+network_card     Write a card about a network
+ranking_card     Write a card about a ranking model
 network_page     Write a page about a network
 ranking_page     Write a page about a ranking model
 report_page      Write a page about a model
 """
 
-from hushfit.report._card import model_card
+from hushfit.report._card import model_card, network_card, ranking_card
 from hushfit.report._class_scores import CalibrationCell, ClassScore, Confusion, Evaluation
+from hushfit.report._description_page import description_page
 from hushfit.report._evaluate import (
+    DeclaredGroups,
     HeldOut,
     Scores,
     evaluate_model,
@@ -58,7 +65,7 @@ from hushfit.report._interval_forecast import IntervalForecast, interval_forecas
 from hushfit.report._network_page import network_page
 from hushfit.report._number_forecast import NumberForecast, number_forecast
 from hushfit.report._number_scores import NumberEvaluation
-from hushfit.report._private_scores import PrivateScores, private_scores
+from hushfit.report._private_scores import GroupScore, PrivateScores, private_scores
 from hushfit.report._ranking_forecast import RankingForecast, ranking_forecast
 from hushfit.report._ranking_page import ranking_page
 from hushfit.report._report_page import report_page
@@ -68,9 +75,11 @@ __all__ = [
     "CalibrationCell",
     "ClassScore",
     "Confusion",
+    "DeclaredGroups",
     "Evaluation",
     "Evidence",
     "Forecast",
+    "GroupScore",
     "HeldOut",
     "IntervalForecast",
     "NumberEvaluation",
@@ -79,17 +88,20 @@ __all__ = [
     "PrivateScores",
     "RankingForecast",
     "Scores",
+    "description_page",
     "evaluate_model",
     "evaluator_points",
     "forecast",
     "held_out",
     "interval_forecast",
     "model_card",
+    "network_card",
     "network_page",
     "number_forecast",
     "plan_figure",
     "points_dict",
     "private_scores",
+    "ranking_card",
     "ranking_forecast",
     "ranking_page",
     "report_page",

@@ -4,23 +4,48 @@ and of scores on rows that were held out.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hushfit._version import __version__
-from hushfit.models import Model
+from hushfit.models import Model, RankingModel
+from hushfit.privacy import Guarantee
 from hushfit.report._evaluate import AnyEvaluation
 from hushfit.report._evaluator_points import Evidence, evaluator_points
 from hushfit.report._report_page import kind_in_words, lead, target_name
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
-_CODE = """```python
-from hushfit import load_model
+_LOAD = """```python
+from hushfit{package} import {load}
 
-model = load_model("model.json")
-model.predict(table)  # {use}
+model = {load}("{file}")
+{use}
 print(model.guarantee)
 ```"""
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What a card says about a model of one kind.
+
+    Parameters
+    ----------
+    title, lead, use, columns : str
+    task : str
+        As model hubs call it.
+    metric : str, default=""
+        The most important score, with its value.
+    scores : str, default=""
+    """
+
+    title: str
+    lead: str
+    use: str
+    columns: str
+    task: str
+    metric: str = ""
+    scores: str = ""
 
 
 def model_card(
@@ -34,6 +59,7 @@ def model_card(
     Parameters
     ----------
     model : Model
+        Of classes or numbers.
     digest : str, default=""
         Hash of the model file.
     evaluation : Evaluation or NumberEvaluation, optional
@@ -46,21 +72,106 @@ def model_card(
     str
         Markdown.
     """
-    title = f"{kind_in_words(model)} of {target_name(model)}"
+    subject = _Subject(
+        f"{kind_in_words(model)} of {target_name(model)}",
+        lead(model),
+        _use("", "load_model", "model.json", _predict(model)),
+        _columns(model),
+        "tabular-classification" if model.predicts_classes else "tabular-regression",
+        *_scores(evaluation),
+    )
+    return _card(model, subject, digest, evidence)
+
+
+def network_card(
+    model: Model,
+    digest: str = "",
+    evaluation: AnyEvaluation | None = None,
+    evidence: Evidence | None = None,
+) -> str:
+    """Write a card about a network.
+
+    Parameters
+    ----------
+    model : Model
+        With a fitted network.
+    digest, evaluation, evidence
+        As for `model_card`.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    subject = _Subject(
+        f"Network for {target_name(model)}",
+        lead(model),
+        _use(".torch", "load_network", "model.safetensors", _predict(model)),
+        _columns(model),
+        "tabular-classification",
+        *_scores(evaluation),
+    )
+    return _card(model, subject, digest, evidence)
+
+
+def ranking_card(
+    model: RankingModel,
+    digest: str = "",
+    ndcg: Mapping[int, float] | None = None,
+    evidence: Evidence | None = None,
+) -> str:
+    """Write a card about a ranking model.
+
+    Parameters
+    ----------
+    model : RankingModel
+    digest : str, default=""
+    ndcg : mapping of int to float, optional
+        Mean NDCG on held-out lists, by depth.
+    evidence : Evidence, optional
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    by_depth = [[f"NDCG@{depth}", f"{value:.4f}"] for depth, value in (ndcg or {}).items()]
+    names = () if model.schema is None else model.schema.columns
+    subject = _Subject(
+        "Ranking model",
+        "Orders the documents of a list by their features.",
+        _use("", "load_model", "model.json", "model.estimator.predict(X)  # higher is earlier"),
+        _table(["column"], [[name] for name in names])
+        if names
+        else f"{model.estimator.n_features_in_} features of a document.",
+        "text-ranking",
+        " ".join(by_depth[-1]) if by_depth else "",
+        _EXACT_LISTS + _table(["score", "value"], by_depth) if by_depth else "",
+    )
+    return _card(model, subject, digest, evidence)
+
+
+def _card(
+    model: Model | RankingModel, subject: _Subject, digest: str, evidence: Evidence | None
+) -> str:
     sections = [
-        ("", f"{_text(lead(model))} Fitted with differential privacy by hushfit."),
-        ("How to use it", _use(model)),
+        ("", f"{_text(subject.lead)} Fitted with differential privacy by hushfit."),
+        ("How to use it", subject.use),
         ("Privacy guarantee", _text(str(model.guarantee).replace("\n", " "))),
-        ("Scores on held-out rows", "" if evaluation is None else _scores(evaluation)),
+        ("Scores on held-out data", subject.scores),
         ("For an evaluator (NIST SP 800-226)", _points(model, evidence)),
-        ("Columns", _columns(model)),
+        ("Columns", subject.columns),
         ("Limits", _LIMITS),
         ("Provenance", _provenance(model, digest)),
     ]
     body = [f"## {name}\n\n{text}" if name else text for name, text in sections if text]
-    return "\n\n".join([_head(model, evaluation), f"# {_text(title)}", *body]) + "\n"
+    return "\n\n".join([_head(model.guarantee, subject), f"# {_text(subject.title)}", *body]) + "\n"
 
 
+_EXACT_LISTS = (
+    "Computed without noise from lists declared as held out of training. A list without a relevant "
+    "document counts as 0.\n\n"
+)
 _LIMITS = (
     "The guarantee is about the rows that the model was fitted to, under the assumptions that it "
     "lists. It says nothing about whether predictions are right or fair. Noise hides small groups "
@@ -68,34 +179,39 @@ _LIMITS = (
 )
 
 
-def _head(model: Model, evaluation: AnyEvaluation | None) -> str:
+def _head(guarantee: Guarantee, subject: _Subject) -> str:
     """YAML; its texts are written as JSON, which is YAML too."""
-    task = "tabular-classification" if model.predicts_classes else "tabular-regression"
     lines = [
         "---",
         "library_name: hushfit",
-        f"pipeline_tag: {task}",
+        f"pipeline_tag: {subject.task}",
         "tags:",
         "- differential-privacy",
-        f"- {task}",
+        f"- {subject.task}",
         f"hushfit_version: {json.dumps(__version__)}",
-        f"epsilon: {json.dumps('inf' if model.guarantee.nonprivate else model.guarantee.epsilon)}",
-        f"delta: {model.guarantee.delta:.6e}",  # without a point, YAML would read a text
-        f"adjacency: {json.dumps(str(model.guarantee.relation))}",
-        f"unit_of_privacy: {json.dumps(model.guarantee.unit.in_words)}",
+        f"epsilon: {json.dumps('inf' if guarantee.nonprivate else guarantee.epsilon)}",
+        f"delta: {guarantee.delta:.6e}",  # without a point, YAML would read a text
+        f"adjacency: {json.dumps(str(guarantee.relation))}",
+        f"unit_of_privacy: {json.dumps(guarantee.unit.in_words)}",
     ]
-    if evaluation is not None:
-        name, value = evaluation.headline
-        lines += ["metrics:", f"- {json.dumps(f'{name} {value}', ensure_ascii=False)}"]
+    if subject.metric:
+        lines += ["metrics:", f"- {json.dumps(subject.metric, ensure_ascii=False)}"]
     return "\n".join([*lines, "---"])
 
 
-def _use(model: Model) -> str:
-    use = "raw columns, by name" if model.schema is not None else "an array of features"
-    return _CODE.format(use=use)
+def _use(package: str, load: str, file: str, use: str) -> str:
+    return _LOAD.format(package=package, load=load, file=file, use=use)
 
 
-def _scores(evaluation: AnyEvaluation) -> str:
+def _predict(model: Model) -> str:
+    table = "raw columns, by name" if model.schema is not None else "an array of features"
+    return f"model.predict(table)  # {table}"
+
+
+def _scores(evaluation: AnyEvaluation | None) -> tuple[str, str]:
+    """The most important score, and a section about all of them."""
+    if evaluation is None:
+        return "", ""
     rows = _table(["score", "value", "meaning"], evaluation.lines())
     by_class = ""
     if evaluation.confusion is not None:
@@ -108,14 +224,14 @@ def _scores(evaluation: AnyEvaluation) -> str:
         f"Computed without noise from {evaluation.rows:,} rows declared as held out of training. "
         f"{evaluation.independence}"
     )
-    return f"{_text(exact)}\n\n{rows}{by_class}"
+    return " ".join(evaluation.headline), f"{_text(exact)}\n\n{rows}{by_class}"
 
 
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _points(model: Model, evidence: Evidence | None) -> str:
+def _points(model: Model | RankingModel, evidence: Evidence | None) -> str:
     return "\n".join(
         f"- **{_text(point.title)}.** {_text(point.answer)}"
         + (" *To be stated by the owner of the data.*" if point.open else "")
@@ -130,7 +246,7 @@ def _columns(model: Model) -> str:
     return _table(["column", "kind"], rows)
 
 
-def _provenance(model: Model, digest: str) -> str:
+def _provenance(model: Model | RankingModel, digest: str) -> str:
     made = model.provenance
     pairs: list[tuple[str, Any]] = [
         ("Model file", digest and f"sha256 {digest}"),

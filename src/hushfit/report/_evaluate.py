@@ -121,6 +121,22 @@ def scored_batches(
 
 
 @dataclass(frozen=True, eq=False)
+class DeclaredGroups:
+    """Groups of rows by a column whose values a schema lists.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Public: the listed values, and what all others share.
+    codes : int array of shape (n_rows,)
+        The group of each row. NOT public.
+    """
+
+    names: tuple[str, ...]
+    codes: IntVector
+
+
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """Predictions of a model and what held-out rows have. NOT public.
 
@@ -136,6 +152,8 @@ class HeldOut:
     person_column : str or None
     groups : array of str of shape (n_rows,) or None
         The values of a column that scores are grouped by.
+    declared : DeclaredGroups or None
+        The same, if the model's schema lists the values of that column.
     """
 
     target: Target
@@ -145,6 +163,7 @@ class HeldOut:
     persons: IntVector | None = None
     person_column: str | None = None
     groups: AnyArray | None = None
+    declared: "DeclaredGroups | None" = None
 
     def scores(self, chosen: BoolVector | None = None) -> AnyEvaluation:
         """Scores of all rows, or of some.
@@ -242,6 +261,9 @@ def held_out(
     predicted: list[Vector] = [np.empty(0)]
     proba: list[Matrix] = []
     groups: list[AnyArray] = [np.empty(0, dtype=str)]
+    listed = next((c for c in schema.columns if c.name == by), None)
+    column = listed if isinstance(listed, CategoricalColumn) else None
+    codes: list[IntVector] = [np.empty(0, dtype=np.int64)]
     index, persons, batches = PersonIndex(), [], 0
     read = [target.name, *([] if by is None else [by])]
     for batch, predictions, p in scored_batches(model, tables, read, watch, optional):
@@ -251,6 +273,8 @@ def held_out(
         proba += [] if p is None else [p]
         if by is not None:
             groups.append(_group_names(batch.column(by)))
+        if column is not None:
+            codes.append(column.codes(batch.column(column.name)))
         if schema.person in batch.schema.names:
             persons.append(index.add(batch.column(schema.person)))
     everyone = bool(persons) and len(persons) == batches
@@ -262,7 +286,13 @@ def held_out(
         index.numbered(persons)[0] if everyone else None,
         schema.person,
         None if by is None else np.concatenate(groups),
+        None if column is None else DeclaredGroups(_names(column), np.concatenate(codes)),
     )
+
+
+def _names(column: CategoricalColumn) -> tuple[str, ...]:
+    """The listed values of a column, and what other ones become."""
+    return tuple(name.removeprefix(f"{column.name}=") for name in column.feature_names)
 
 
 def evaluate_model(model: Model, tables: Sequence[Table], watch: Any = None) -> AnyEvaluation:

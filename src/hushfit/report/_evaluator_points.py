@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hushfit.data.schema import CategoricalColumn
-from hushfit.models import Model
+from hushfit.models import Model, RankingModel
 from hushfit.privacy import Guarantee, labels_only
 
 
@@ -67,12 +67,14 @@ class Evidence:
     audit: str | None = None
 
 
-def evaluator_points(model: Model, evidence: Evidence | None = None) -> tuple[Point, ...]:
+def evaluator_points(
+    model: Model | RankingModel, evidence: Evidence | None = None
+) -> tuple[Point, ...]:
     """What an evaluator must be told about a model.
 
     Parameters
     ----------
-    model : Model
+    model : Model or RankingModel
     evidence : Evidence, optional
 
     Returns
@@ -113,9 +115,9 @@ def evaluator_points(model: Model, evidence: Evidence | None = None) -> tuple[Po
         Point(
             "retention",
             "Data retention and access",
-            "hushfit keeps no rows: encoded rows are in an unnamed temporary file that ends with "
-            "the process, and the model has none. How long the table itself is kept, and who may "
-            "read it, has to be stated by its owner.",
+            "hushfit keeps no rows: encoded rows are in memory or in an unnamed temporary file, "
+            "which end with the process, and the model has none. How long the table itself is "
+            "kept, and who may read it, has to be stated by its owner.",
             open=True,
         ),
         Point("assumed_public", "Assumed public", "; ".join(g.public) or "Nothing but the sizes."),
@@ -155,7 +157,7 @@ def _unit(g: Guarantee) -> str:
     return f"{g.unit.in_words} ({protected}); adjacency: {g.relation}."
 
 
-def _total(model: Model, total: AccountTotal | None) -> Point:
+def _total(model: Model | RankingModel, total: AccountTotal | None) -> Point:
     key, title = "total_budget", "All releases from this data set"
     if total is not None:
         return Point(
@@ -185,7 +187,7 @@ def _mechanism(g: Guarantee) -> str:
     )
 
 
-def _tuning(model: Model) -> Point:
+def _tuning(model: Model | RankingModel) -> Point:
     return Point(
         "tuning",
         "Settings tuned on rows",
@@ -197,7 +199,7 @@ def _tuning(model: Model) -> Point:
     )
 
 
-def _penalty(model: Model) -> str:
+def _penalty(model: Model | RankingModel) -> str:
     settings = model.estimator.get_params()
     return "".join(
         f", {key} = {settings[key]!r}" for key in ("penalty", "alpha") if key in settings
@@ -209,7 +211,12 @@ def _audit(stated: str | None) -> Point:
     return Point("audit", "Audit evidence", answer)
 
 
-def _utility(model: Model) -> str:
+def _utility(model: Model | RankingModel) -> str:
+    if isinstance(model, RankingModel):
+        return (
+            "Noise hides rare kinds of lists first, so a model may serve them worse. NDCG on "
+            "held-out lists is given by `hushfit evaluate`."
+        )
     target = None if model.schema is None else model.schema.target
     rare = (
         " Rare classes suffer most: see recall by class."

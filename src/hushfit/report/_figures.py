@@ -32,8 +32,10 @@ def posterior(prior: float, epsilon: float, delta: float) -> tuple[float, float]
     return max(low - delta, 0.0), min(high + delta, 1.0)
 
 
-def odds_figure(epsilon: float, delta: float, unit: str = "one row") -> str:
-    """Posterior against prior belief of an attacker who sees the model."""
+def odds_figure(
+    epsilon: float, delta: float, unit: str = "one row", seen: str = "the model"
+) -> str:
+    """Posterior against prior belief of an attacker who sees a release."""
     box = _Square(280)
     priors = [k / 50 for k in range(1, 50)]
     bounds = [posterior(prior, epsilon, delta) for prior in priors]
@@ -59,9 +61,9 @@ def odds_figure(epsilon: float, delta: float, unit: str = "one row") -> str:
     description = (
         f"An attacker who believed something about {unit} with probability 50 percent believes it "
         f"with {low:.0%} to {high:.0%} "
-        "after seeing the model. The shaded band shows the same for every starting belief."
+        f"after seeing {seen}. The shaded band shows the same for every starting belief."
     )
-    return box.svg("What the model can change in an attacker's belief", description, parts)
+    return box.svg(f"What {seen} can change in an attacker's belief", description, parts)
 
 
 def calibration_figure(cells: Sequence[CalibrationCell]) -> str:
@@ -198,6 +200,50 @@ def shape_figure(
         + ("" if all(seen) else ". Dashed parts have too few rows to be told from none.")
     )
     return _svg(width, height, f"Effect of {name}", description, [marks, ticks, *parts, *dots])
+
+
+def bars_figure(
+    name: str,
+    group: str | None,
+    edges: Sequence[float],
+    shares: Sequence[float],
+    noise: Sequence[float],
+) -> str:
+    """A noisy histogram: bars from zero, each with two standard deviations of its noise."""
+    width, height, left, bottom, top = 320.0, 150.0, 6.0, 22.0, 8.0
+    highest = max(max(s + 2 * e for s, e in zip(shares, noise, strict=True)), 1e-9)
+    each = (width - 2 * left) / len(shares)
+
+    def y(share: float) -> float:
+        return top + (height - bottom - top) * (1 - min(max(share, 0.0), highest) / highest)
+
+    parts = []
+    for k, (share, error) in enumerate(zip(shares, noise, strict=True)):
+        x, middle = left + k * each, left + (k + 0.5) * each
+        parts.append(
+            f'<rect class="bar" x="{x + 1:.1f}" y="{y(share):.1f}" width="{each - 2:.1f}" '
+            f'height="{y(0.0) - y(share):.1f}"><title>{edges[k]:.4g} to {edges[k + 1]:.4g}: '
+            f"{share:.1%}</title></rect>"
+            f'<line class="axis" x1="{middle:.1f}" x2="{middle:.1f}" '
+            f'y1="{y(share - 2 * error):.1f}" y2="{y(share + 2 * error):.1f}"/>'
+        )
+    axis = f'<line class="axis" x1="{left}" x2="{width - left}" y1="{y(0.0)}" y2="{y(0.0)}"/>'
+    places = ((left, edges[0], "start"), (width - left, edges[-1], "end"))
+    marks = "".join(
+        f'<text class="soft" x="{x}" y="{height - 5}" text-anchor="{anchor}">{_tick(edge)}</text>'
+        for x, edge, anchor in places
+    )
+    description = ", ".join(
+        f"{edges[k]:.4g} to {edges[k + 1]:.4g}: {max(share, 0.0):.1%}"
+        for k, share in enumerate(shares)
+    )
+    title = f"Histogram of {name}" + ("" if group is None else f", {group}")
+    return _svg(width, height, title, description, [*parts, axis, marks])
+
+
+def _tick(value: float) -> str:
+    """A number at an axis, large ones without an exponent."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def _rounded_up(value: float) -> float:

@@ -5,16 +5,23 @@ from typing import Any
 
 from hushfit.models import Model
 from hushfit.report._evaluate import Scores
+from hushfit.report._evaluator_points import Evidence, evaluator_points
 from hushfit.report._report_page import (
     budget_facts,
     document,
     guarantee_section,
     page_head,
+    points_section,
     section,
 )
 
 
-def network_page(model: Model, digest: str = "", scores: Scores | None = None) -> str:
+def network_page(
+    model: Model,
+    digest: str = "",
+    scores: Scores | None = None,
+    evidence: Evidence | None = None,
+) -> str:
     """Write a page about a network.
 
     Parameters
@@ -25,6 +32,8 @@ def network_page(model: Model, digest: str = "", scores: Scores | None = None) -
         Hash of the model file.
     scores : Scores, optional
         Scores on held-out rows.
+    evidence : Evidence, optional
+        The total of its data set, and what attacks measured.
 
     Returns
     -------
@@ -36,6 +45,7 @@ def network_page(model: Model, digest: str = "", scores: Scores | None = None) -
         guarantee_section(g),
         "" if scores is None else section("scores", "On held-out rows", _scores(scores)),
         section("layers", "Layers", _layers(model.estimator.module_)),
+        points_section(evaluator_points(model, evidence)),
         section(
             "public", "Taken as public", "".join(f"<p>{escape(fact)}.</p>" for fact in g.public)
         ),

@@ -3,6 +3,10 @@
 Classes: the confusion matrix, whose entries are counts of records of K x K classes
 (docs/proofs/histogram.md). Numbers: means and mean squares of residuals and of targets
 (docs/proofs/regression.md, part 1). Every score is post-processing of these.
+
+By group: classes are counted in G x K x K cells, of which a record is in one, so the bound is that
+of K x K cells. Of numbers, each group has two releases of its own, which share the budget with the
+others: a record that is replaced may leave one group and enter another.
 """
 
 import math
@@ -11,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hushfit._typing import Matrix
 from hushfit.data import RecordScaling, as_source, persons_of
 from hushfit.data.schema import CategoricalColumn
 from hushfit.losses import LeastSquares, Softmax
@@ -28,10 +33,42 @@ from hushfit.release import (
     Terms,
 )
 from hushfit.report._class_scores import Confusion
-from hushfit.report._evaluate import HeldOut
+from hushfit.report._evaluate import DeclaredGroups, HeldOut
 from hushfit.unit import PrivacyUnit
 
 _CONFUSION, _RESIDUALS, _TARGETS = "confusion matrix", "residuals", "targets"
+_BY_GROUP = "sizes and residuals of groups"
+
+
+@dataclass(frozen=True)
+class GroupScore:
+    """Noisy scores of the rows of one group; public.
+
+    Parameters
+    ----------
+    name : str
+    units : float
+        Noisy number of rows, or of persons by their weight.
+    accuracy : float or None
+        Of classes; None where noise hides it.
+    rmse : (float, float) or None
+        Of numbers, as in `PrivateScores`.
+    noise : float or None
+        Standard deviation of the noise in the accuracy.
+    """
+
+    name: str
+    units: float
+    accuracy: float | None = None
+    rmse: tuple[float, float] | None = None
+    noise: float | None = None
+
+    @property
+    def written(self) -> str:
+        """Its score in words; empty where noise hides it."""
+        if self.accuracy is None:
+            return _interval(self.rmse)
+        return f"{self.accuracy:.3g} +- {self.noise or 0.0:.2g}"
 
 
 @dataclass(frozen=True)
@@ -55,6 +92,8 @@ class PrivateScores:
     rmse, r2 : (float, float) or None
         Of numbers: root mean squared error and explained share of the variance, as intervals of
         two standard deviations of the noise to each side. None where noise hides the variance.
+    by : tuple of GroupScore, default=()
+        Of groups whose names are public.
     """
 
     units: int
@@ -66,12 +105,15 @@ class PrivateScores:
     bias: float | None = None
     rmse: tuple[float, float] | None = None
     r2: tuple[float, float] | None = None
+    by: tuple[GroupScore, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         confusion = None if self.confusion is None else asdict(self.confusion)
-        return {**plain, "confusion": confusion, "guarantee": self.guarantee.to_dict()}
+        groups = {one.name: _group_dict(one) for one in self.by}
+        made = {"confusion": confusion, "by": groups, "guarantee": self.guarantee.to_dict()}
+        return {**plain, **made}
 
     def lines(self) -> list[list[str]]:
         """Name, value and meaning of each score."""
@@ -84,6 +126,10 @@ class PrivateScores:
             ("R2", _interval(self.r2), "explained share of the variance; 0 is the mean alone"),
         ]
         return [[name, text, meaning] for name, text, meaning in found if text]
+
+
+def _group_dict(group: GroupScore) -> dict[str, Any]:
+    return {key: value for key, value in asdict(group).items() if key != "name"}
 
 
 def _written(value: float | None) -> str:
@@ -124,34 +170,54 @@ def _persons(held: HeldOut, unit: PrivacyUnit | None) -> Any:
     return persons_of(held.persons, len(held.truth), unit)
 
 
+def _groups(held: HeldOut) -> DeclaredGroups:
+    """The declared groups; one of all rows if there are none."""
+    return held.declared or DeclaredGroups(("",), np.zeros(len(held.truth), dtype=np.int64))
+
+
 def _classes(
     held: HeldOut, terms: Terms, relation: Relation, unit: PrivacyUnit | None
 ) -> PrivateScores:
     assert isinstance(held.target, CategoricalColumn)
-    classes = held.target.categories
-    K, known = len(classes), ~np.isnan(held.truth)
-    cells = np.where(known, held.truth * K + held.predicted, 0.0)
+    classes, groups = held.target.categories, _groups(held)
+    K, G, known = len(classes), len(groups.names), ~np.isnan(held.truth)
+    cells = np.where(known, (groups.codes * K + held.truth) * K + held.predicted, 0.0)
     empty = np.where(known, 0.0, np.nan)[:, None]  # not a number: the zero record
     source = as_source(empty, cells, persons=_persons(held, unit))
+    outputs = G * K * K
     place = source.n_units, 1, relation
     problem = Problem(
-        Softmax(K * K), Zero(), *place, outputs=K * K, privacy_unit=source.privacy_unit
+        Softmax(outputs), Zero(), *place, outputs=outputs, privacy_unit=source.privacy_unit
     )
     query = ClassCounts(problem)
     quote = Plan((Planned(_CONFUSION, ClassCounts, 1),)).quote(problem, terms.budget)
     contract = Contract.signed(source, quote, relation, terms)
-    counts = np.maximum(contract.curator.release(_CONFUSION, query).reshape(K, K), 0.0)
+    found = contract.curator.release(_CONFUSION, query).reshape(G, K, K)
+    counts = np.maximum(found.sum(axis=0), 0.0)  # zero only after groups are added up
     confusion = Confusion(classes, tuple(tuple(row) for row in counts.tolist()))
     seen = counts.sum() > 0
     noise = quote.multipliers[_CONFUSION] * query.sensitivity(relation)
     return PrivateScores(
         source.n_units,
         contract.guarantee,
-        noise * math.sqrt(K) / source.n_units,
+        noise * math.sqrt(K * G) / source.n_units,
         confusion.accuracy if seen else None,
         confusion.balanced_accuracy if seen else None,
         confusion,
+        by=()
+        if held.declared is None
+        else tuple(map(_group_of_classes, groups.names, found, [noise] * G)),
     )
+
+
+def _group_of_classes(name: str, counts: Matrix, noise: float) -> GroupScore:
+    """Accuracy in one group, if its rows stand out from the noise in their number."""
+    total, K = float(counts.sum()), len(counts)
+    if total <= 4 * noise * K:  # the deviation of a sum of K x K counts, four times
+        return GroupScore(name, max(total, 0.0))
+    accuracy = min(max(float(np.trace(counts)) / total, 0.0), 1.0)
+    right, wrong = (1 - accuracy) * math.sqrt(K), accuracy * math.sqrt(K * (K - 1))
+    return GroupScore(name, total, accuracy, noise=noise * math.hypot(right, wrong) / total)
 
 
 def _numbers(
@@ -159,11 +225,15 @@ def _numbers(
 ) -> PrivateScores:
     low, high = held.target.low, held.target.high  # type: ignore[union-attr]
     width, known = high - low, ~np.isnan(held.truth)
-    # The residual is the only feature, and its weight is one.
+    # The residual is the first feature; a weight of one selects it. By group there are further
+    # ones: whether a row is in the group, and its residual if it is.
     residuals = np.where(known, (held.truth - held.predicted) / width, np.nan)[:, None]
+    names = () if held.declared is None else held.declared.names
+    inside = np.eye(len(names))[_groups(held).codes] if names else np.empty((len(residuals), 0))
+    features = np.hstack([residuals, inside, np.where(inside > 0, residuals, 0.0)])
     targets = np.where(known, 2 * (held.truth - low) / width - 1, 0.0)
     source = as_source(
-        residuals,
+        features,
         targets,
         fit_intercept=False,
         persons=_persons(held, unit),
@@ -173,16 +243,19 @@ def _numbers(
         LeastSquares(),
         Zero(),
         source.n_units,
-        1,
+        features.shape[1],
         relation,
         fit_intercept=False,
         privacy_unit=source.privacy_unit,
         scaling=RecordScaling.BOUNDED,
     )
-    plan = Plan((Planned(_RESIDUALS, MeanAndSquare, 1), Planned(_TARGETS, MeanAndSquare, 1)))
-    quote = plan.quote(problem, terms.budget)
+    parts = [Planned(_RESIDUALS, MeanAndSquare, 1), Planned(_TARGETS, MeanAndSquare, 1)]
+    if names:
+        parts.append(Planned(_BY_GROUP, MeanAndSquare, 2 * len(names), share=2.0))
+    quote = Plan(tuple(parts)).quote(problem, terms.budget)
     contract = Contract.signed(source, quote, relation, terms)
-    of_residuals = MeanAndSquare(problem, Prediction(np.ones(1)))
+    selected = [MeanAndSquare(problem, Prediction(one)) for one in np.eye(features.shape[1])]
+    of_residuals = selected[0]
     of_targets = MeanAndSquare(problem, Target())
     bias, square = of_residuals.moments(contract.curator.release(_RESIDUALS, of_residuals))
     mean, spread = of_targets.moments(contract.curator.release(_TARGETS, of_targets))
@@ -190,6 +263,10 @@ def _numbers(
     noise = quote.multipliers[_RESIDUALS] * of_residuals.sensitivity(relation) / source.n_units
     in_square = noise / math.sqrt(2)
     error = _around(square, in_square)
+    moments = [one.moments(contract.curator.release(_BY_GROUP, one)) for one in selected[1:]]
+    in_group = 0.0
+    if names:
+        in_group = quote.multipliers[_BY_GROUP] * of_residuals.sensitivity(relation)
     in_variance = math.hypot(in_square, 2 * abs(mean) * noise)
     variance = _around((spread - mean**2) / 4, in_variance / 4)  # in units of the width
     return PrivateScores(
@@ -199,7 +276,29 @@ def _numbers(
         bias=bias * width,
         rmse=(math.sqrt(error[0]) * width, math.sqrt(error[1]) * width),
         r2=(1 - error[1] / variance[0], 1 - error[0] / variance[1]) if variance[0] > 0 else None,
+        by=tuple(
+            _group_of_numbers(name, size, own, in_group / source.n_units, source.n_units, width)
+            for name, (size, _), (_, own) in zip(
+                names, moments[: len(names)], moments[len(names) :], strict=True
+            )
+        ),
     )
+
+
+def _group_of_numbers(
+    name: str, share: float, square: float, noise: float, n_units: int, width: float
+) -> GroupScore:
+    """Root mean squared error in one group, if its rows stand out from the noise in their number.
+
+    ``share`` is its noisy share of all units, ``square`` its sum of squared residuals over their
+    number; ``noise`` is the deviation of the first, and that of the second is smaller by sqrt(2).
+    """
+    if share <= 4 * noise:
+        return GroupScore(name, max(share, 0.0) * n_units)
+    low, high = _around(square, noise / math.sqrt(2))
+    few, many = _around(share, noise)
+    worst = min(math.sqrt(high / few), 1.0)
+    return GroupScore(name, share * n_units, rmse=(math.sqrt(low / many) * width, worst * width))
 
 
 def _around(value: float, deviation: float) -> tuple[float, float]:

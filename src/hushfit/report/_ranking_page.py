@@ -6,6 +6,7 @@ from html import escape
 import numpy as np
 
 from hushfit.models import RankingModel
+from hushfit.report._evaluator_points import Evidence, evaluator_points
 from hushfit.report._report_page import (
     budget_facts,
     budget_section,
@@ -13,6 +14,7 @@ from hushfit.report._report_page import (
     guarantee_section,
     odds_section,
     page_head,
+    points_section,
     section,
 )
 
@@ -21,7 +23,10 @@ _BAR, _HEIGHT, _GAP = 260.0, 22.0, 80.0
 
 
 def ranking_page(
-    model: RankingModel, digest: str = "", ndcg: Mapping[int, float] | None = None
+    model: RankingModel,
+    digest: str = "",
+    ndcg: Mapping[int, float] | None = None,
+    evidence: Evidence | None = None,
 ) -> str:
     """Write a page about a ranking model.
 
@@ -32,6 +37,8 @@ def ranking_page(
         Hash of the model file.
     ndcg : mapping of int to float, optional
         Mean NDCG on held-out lists, by depth.
+    evidence : Evidence, optional
+        The total of its data set, and what attacks measured.
 
     Returns
     -------
@@ -46,6 +53,7 @@ def ranking_page(
         budget_section(g),
         "" if ndcg is None else section("ndcg", "NDCG by depth", _ndcg(ndcg)),
         section("weights", "Weights", _weights(model)),
+        points_section(evaluator_points(model, evidence)),
         section(
             "public",
             "What was assumed public",

@@ -164,13 +164,13 @@ def page_head(title: str, lead: str, facts: Sequence[tuple[str, str, str]]) -> s
     )
 
 
-def budget_facts(g: Guarantee) -> list[tuple[str, str, str]]:
+def budget_facts(g: Guarantee, of: str = "this model") -> list[tuple[str, str, str]]:
     """Epsilon, delta and what is protected, for the head of a page."""
     return [
         (
             "epsilon",
             "∞" if g.nonprivate else f"{g.epsilon:.4g}",
-            "no guarantee" if g.nonprivate else "privacy loss of this model",
+            "no guarantee" if g.nonprivate else f"privacy loss of {of}",
         ),
         ("delta", f"{g.delta:.3g}", "probability of exceeding it"),
         ("protects", _protected(g), _protection(g)),
@@ -259,11 +259,11 @@ def _persons(g: Guarantee) -> str:
     return f'<dl class="papers persons">{rows}</dl>'
 
 
-def odds_section(g: Guarantee) -> str:
+def odds_section(g: Guarantee, seen: str = "this model") -> str:
     title = f"What epsilon means for {g.unit.in_words}"
     if g.nonprivate:
         body = (
-            '<p class="warning">Epsilon is infinite: the model may reveal everything about '
+            f'<p class="warning">Epsilon is infinite: {seen} may reveal everything about '
             f"{g.unit.in_words}.</p>"
         )
         return section("odds", title, body)
@@ -282,8 +282,7 @@ def odds_section(g: Guarantee) -> str:
     )
     intro = (
         f"<p>Take an attacker who knows everything about the table except {_unknown(g)}, and who "
-        "sees "
-        "this model. Their belief can move, "
+        f"sees {seen}. Their belief can move, "
         f"but not far: the odds change by a factor of at most e<sup>{g.epsilon:.3g}</sup> = "
         f"{math.exp(min(g.epsilon, 700)):.3g} either "
         f"way.{further}</p>"
@@ -292,7 +291,7 @@ def odds_section(g: Guarantee) -> str:
         f"The band holds except with probability about {g.delta:.2g}. The dashed line is an "
         "attacker who learns nothing."
     )
-    drawn = odds_figure(g.epsilon, g.delta, g.unit.in_words)
+    drawn = odds_figure(g.epsilon, g.delta, g.unit.in_words, seen)
     figure = f"<figure>{drawn}<figcaption>{caption}</figcaption></figure>"
     return section(
         "odds",
@@ -465,7 +464,7 @@ def _coefficients(model: Model) -> str:
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
-        "(usually good to a factor of two). A hollow dot means that zero is within two standard "
+        f"({_how_good(model)}). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
         else "No standard errors are known for this solver or penalty."
@@ -477,6 +476,13 @@ def _coefficients(model: Model) -> str:
         f"<p>{how}</p><p class='note'>{scale}</p>{''.join(tables)}",
         long=True,
     )
+
+
+def _how_good(model: Model) -> str:
+    """How far standard errors can be trusted."""
+    if model.predicts_classes:
+        return "usually good to a factor of two"
+    return "usually good to a factor of two; where noise is large, several times too large"
 
 
 def _direction(model: Model, output: int) -> str:

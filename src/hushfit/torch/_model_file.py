@@ -168,8 +168,8 @@ def _model(fields: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module
         fitted.n_features_in_ = len(fields["features"])
     elif module is None:
         raise InvalidArgument(
-            f"the file has the weights of a {fields['kind']}, whose architecture is code. Give it "
-            "as module=."
+            f"the file has the weights of a {fields['kind']}, whose architecture is code. In "
+            "Python, give it as module= of load_network."
         )
     else:
         fitted = PrivateNeuralClassifier(module, classes=fields["classes"])
@@ -223,7 +223,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]
 
     Parameters
     ----------
-    model : fitted estimator or NetworkFit
+    model : Model, fitted estimator or NetworkFit
     path : path or str
     shape : tuple of int
         Shape of a record, as the module takes it: inputs are scaled before.
@@ -235,9 +235,13 @@ def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]
     """
     import onnx
 
-    fitted = isinstance(model, NetworkFit)
-    module = model.module if fitted else model.module_
-    guarantee = model.guarantee if fitted else model.privacy_
+    fitted = model.estimator if isinstance(model, Model) else model
+    bare = isinstance(fitted, NetworkFit)
+    module = fitted.module if bare else fitted.module_
+    guarantee = fitted.guarantee if bare else fitted.privacy_
+    about = {"guarantee": guarantee.to_json()}
+    if isinstance(model, Model):
+        about |= {"classes": repr(model.classes), "features": repr(model.feature_names)}
     dtype = next(module.parameters()).dtype
     rows = torch.export.Dim("n", min=1)
     program = torch.onnx.export(
@@ -250,5 +254,5 @@ def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]
         verbose=False,
     )
     graph = program.model_proto
-    onnx.helper.set_model_props(graph, {"guarantee": guarantee.to_json()})
+    onnx.helper.set_model_props(graph, about)
     _write(Path(path), graph.SerializeToString())

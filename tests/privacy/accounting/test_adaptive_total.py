@@ -28,7 +28,7 @@ from hushfit.privacy import (
     gaussian_mu,
     usable,
 )
-from hushfit.privacy.accounting._adaptive_total import LOST_SHARE, _mu_of_profile, lost_later
+from hushfit.privacy.accounting._adaptive_total import LOST_SHARE, FilteredTotal, _mu_of_profile
 from hushfit.privacy.accounting._interpret import profile_of
 
 REPLACE, ADD_REMOVE = Relation.REPLACE_ONE, Relation.ADD_REMOVE
@@ -328,9 +328,8 @@ def test_a_delta_that_the_first_payment_took_is_named():
 
 def test_lost_probabilities_of_one_plan_are_those_of_its_profile():
     both = compose([ApproximateCost(0.0, 0.3), ApproximateCost(0.0, 0.2)])
-    assert lost_later([GaussianCost(1.0), both]) == pytest.approx(
-        delta_of(both, 5.0, REPLACE), rel=1e-12
-    )
+    total = FilteredTotal(BUDGET, REPLACE).after(GaussianCost(1.0)).after(both)
+    assert float(total.lost) == pytest.approx(delta_of(both, 5.0, REPLACE), rel=1e-12)
 
 
 def test_tiny_pure_releases_count():

@@ -28,10 +28,9 @@ from hushfit.privacy import (
     Relation,
     calibrate,
     compose,
-    filtered_epsilon,
 )
-from hushfit.privacy.accounting import _adaptive_total
-from hushfit.privacy.ledger import _ledger
+from hushfit.privacy.accounting import FilteredTotal, _adaptive_total
+from hushfit.privacy.ledger import _chain
 from hushfit.privacy.ledger._chain import FORMAT
 from hushfit.privacy.ledger._disk_ledger import DiskAccount, ledger_datasets
 from hushfit.privacy.ledger._redact import redacted
@@ -126,10 +125,9 @@ def test_passwords_do_not_enter_the_record():
 
 def test_a_tighter_accountant_lowers_the_total(ledger, monkeypatch):
     receipt = pay(ledger, 1.0)
-    monkeypatch.setattr(_ledger, "filtered_epsilon", lambda *given: 0.5 * filtered_epsilon(*given))
-    _ledger._filtered.cache_clear()
+    exact = FilteredTotal.epsilon
+    monkeypatch.setattr(FilteredTotal, "epsilon", property(lambda self: 0.5 * exact.fget(self)))
     assert ledger.spent().epsilon == pytest.approx(0.5 * receipt.total.epsilon)
-    _ledger._filtered.cache_clear()
 
 
 def test_an_account_is_opened_once(ledger, path):
@@ -178,9 +176,41 @@ def test_tampering_is_found_and_nothing_is_paid_into_it(ledger, path, statement)
         pay(Ledger(path, dataset="patients"), 0.1)
 
 
+def test_payments_read_only_what_is_new(ledger, path, monkeypatch):
+    """What was checked when the ledger was opened is not parsed again, whoever wrote since."""
+    parsed = []
+    monkeypatch.setattr(
+        _chain, "_parsed", lambda line, own=_chain._parsed: parsed.append(line) or own(line)
+    )
+    for label in ("first", "second", "third"):
+        pay(ledger, 0.1, label)
+    assert len(parsed) == len(set(parsed))  # the opening entry, and each payment once
+    assert [entry.label for entry in ledger.entries] == ["first", "second", "third"]
+
+
+def test_an_old_entry_that_is_edited_during_a_run_still_counts_as_it_was(ledger, path):
+    for label in ("first", "second"):
+        pay(ledger, 0.5, label)
+    assert len(ledger.entries) == 2  # so both are known to this process
+    change(path, TAMPERINGS["edited cost"])
+    assert pay(ledger, 0.1, "third").total == ledger.spent()
+    assert [entry.label for entry in ledger.entries] == ["first", "second", "third"]
+    assert "was edited" in verify_ledger(path)["patients"][0]
+
+
+@pytest.mark.parametrize("name", ["removed at the end", "not JSON", "account removed", "added"])
+def test_a_changed_end_is_found_without_opening_the_ledger_again(ledger, path, name):
+    for label in ("first", "second", "third"):
+        pay(ledger, 0.1, label)
+    assert len(ledger.entries) == 3
+    change(path, TAMPERINGS[name])
+    with pytest.raises(LedgerError, match="does not verify"):
+        pay(ledger, 0.1)
+
+
 def test_a_total_that_is_too_small_for_its_costs_is_found(ledger, path, monkeypatch):
     """A total and every hash after it are rewritten: composing the costs again shows it."""
-    monkeypatch.setattr(_ledger, "_filtered", lambda *given: 0.1)
+    monkeypatch.setattr(FilteredTotal, "epsilon", 0.1)
     pay(ledger, 1.5)
     monkeypatch.undo()
     (problem,) = verify_ledger(path)["patients"]

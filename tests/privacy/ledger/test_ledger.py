@@ -31,7 +31,6 @@ from hushfit.privacy import (
     usable,
 )
 from hushfit.privacy._budget import Spent
-from hushfit.privacy.ledger import _ledger
 
 
 def gaussian_of(epsilon, delta=1e-6):
@@ -214,7 +213,6 @@ def test_a_charge_inside_a_charge_makes_the_outer_one_void(kind):
     ledger = (
         own if kind == "memory" else Ledger.over(PipelineAccount(own.budget, own.relation, None))
     )
-    _ledger._filtered.cache_clear()
     LATER.append(lambda: ledger.charge(GaussianCost(6.0), "inner", "replace-one"))
     with pytest.raises(LedgerError, match="while another charge was being decided"):
         ledger.charge(ReentrantCost(6.0, 1e-9), "outer", "replace-one")

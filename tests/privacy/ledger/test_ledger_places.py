@@ -250,12 +250,12 @@ def test_a_file_exchanged_during_a_payment_is_noticed(ledger, path, tmp_path, mo
         pay(ledger)
 
 
-def receipt_for(ledger, entries):
+def receipt_for(ledger, tally):
     from hushfit.privacy import Receipt, Relation, Spent
     from hushfit.privacy.costs._cost import GaussianCost
 
     return Receipt(
-        len(entries) + 1, "fit", GaussianCost(900.0), Relation.REPLACE_ONE, Spent(1.0, DELTA)
+        tally.count + 1, "fit", GaussianCost(900.0), Relation.REPLACE_ONE, Spent(1.0, DELTA)
     )
 
 

@@ -488,6 +488,13 @@ def test_two_thousand_mutations_of_a_model(fitted, tmp_path, capsys):
         print(f"\n2,000 mutations of a model file: {outcomes}, none verified")
 
 
+@pytest.mark.parametrize("kind", [["logistic-regression"], {}, 7, None])
+def test_a_kind_that_is_no_name_is_refused(fitted, tmp_path, kind):
+    place = forged(fitted, tmp_path / "forged.json", lambda c: c.update(kind=kind))
+    with pytest.raises(InvalidArgument, match="model file"):
+        load_model(place)
+
+
 @pytest.mark.parametrize("field", ["epsilon", "delta", "alpha"])
 def test_a_huge_number_in_a_model_is_refused(fitted, tmp_path, field):
     place = forged(

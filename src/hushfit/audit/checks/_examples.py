@@ -36,6 +36,7 @@ from hushfit.release import (
     Gate,
     GradientDifference,
     GradientWithMoment,
+    GroupMoments,
     HessianSum,
     LabelStatistic,
     LineDerivative,
@@ -258,6 +259,8 @@ def example_queries(
     bounded = _of_bounded_records(relation, rng, unit)
     # New ones come last: those before them keep the values that short searches were tried with.
     add("gradient, saturating", SaturatingSquares(), lambda p, w: ClippedGradient(p, w, 1.0))
+    add("moments of columns", Logistic(), lambda p, w: GroupMoments(p, (0, 1, 2)))
+    add("moments by group", Logistic(), lambda p, w: GroupMoments(p, (0, 2), by=1, groups=3))
     return {**made, **bounded}
 
 

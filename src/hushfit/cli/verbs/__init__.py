@@ -2,6 +2,7 @@
 
 audit       ``hushfit audit``: attack an algorithm, or show how a model's algorithm was attacked
 completion  ``hushfit completion``: print the shell completion script
+describe    ``hushfit describe``: statistics of a table with intervals, paid for from the ledger
 discover    ``hushfit discover``: the frequent labels of columns, found privately and paid for
 evaluate    ``hushfit evaluate``: scores of a model on held-out rows
 federate    ``hushfit federate``: create a federation of data owners, join one, start a run, and

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
+from hushfit.cli._files import FORMATS
+from hushfit.cli._printing import json_option, print_json
 
 
 @click.command(
@@ -23,7 +24,7 @@ from hushfit.cli._printing import at_terminal, json_option, print_json, reading_
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+    type=click.Choice(FORMATS),
     help="Format of the table, if its name does not show it.",
 )
 @click.option("--ledger", metavar="PATH|URL", help="The ledger that paid, for the total.")
@@ -46,23 +47,16 @@ def command(
     as_json: bool,
 ) -> None:
     """Write a card about MODEL in the form that model hubs show: what it predicts, its guarantee,
-    the points of NIST SP 800-226, scores on held-out rows, limits and provenance. It is
-    post-processing: it costs no further privacy.
+    the points of NIST SP 800-226, scores on held-out rows, limits and provenance. MODEL may be of
+    classes, numbers or rankings, or a network. It is post-processing: it costs no further privacy.
     """
-    from hushfit.cli._evidence import evidence_of, linear_model
+    from hushfit.cli._evidence import subject_of
     from hushfit.cli._files import refuse_to_overwrite
-    from hushfit.data.tables import find_tables
     from hushfit.models import write_whole
-    from hushfit.report import evaluate_model, model_card
 
     refuse_to_overwrite(output, overwrite)
-    model, digest = linear_model(model_path, "card")
-    scores = None
-    if tables:
-        found = find_tables(tables, format_)
-        with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-            scores = evaluate_model(model, found, watch=watch)
-    write_whole(Path(output), model_card(model, digest, scores, evidence_of(model, ledger)))
+    subject = subject_of(model_path, tables, format_, ledger, as_json)
+    write_whole(Path(output), subject.written_card())
     if as_json:
         print_json({"card": output})
     else:

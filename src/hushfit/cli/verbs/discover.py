@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hushfit.cli._files import table_options
+from hushfit.cli._paid_model import payment_options
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -53,20 +54,7 @@ Examples:
     type=float,
     help="Should be well below one over the number of rows, or of persons.",
 )
-@click.option(
-    "--adjacency",
-    type=click.Choice(["replace-one", "add-remove"]),
-    default="replace-one",
-    show_default=True,
-    help="Adjacency relation: which tables are neighbours.",
-)
-@click.option(
-    "--ledger",
-    metavar="PATH|URL",
-    help="SQLite file or postgresql:// address of the ledger.",
-)
-@click.option("--dataset", metavar="NAME", help="Account in the ledger.")
-@click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only.")
+@payment_options
 @table_options
 @click.option(
     "-o",

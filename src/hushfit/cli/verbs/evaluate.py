@@ -32,7 +32,7 @@ Examples:
   hushfit evaluate model.json held-out.csv
   hushfit evaluate model.json held-out.csv --by sex
   hushfit evaluate model.json held-out.csv --private --epsilon 0.1 --delta 1e-6 \\
-      --ledger ledger.db --dataset held-out""",
+      --ledger ledger.db --dataset held-out --by sex""",
 )
 @click.argument("model_path", metavar="MODEL", type=click.Path(dir_okay=False))
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
@@ -76,6 +76,8 @@ def command(
     With --private the rows of TABLE are protected as those of a fit: the confusion matrix, or
     means and mean squares of residuals and targets, are released with noise and charged to the
     ledger, and every score follows from them. The unit of privacy is that of the model's schema.
+    With --by too, the column must be a categorical one of the schema, and the budget covers all
+    groups together: small ones are hidden by the noise.
     """
     from hushfit.cli._files import tables_for
     from hushfit.cli._ranking import evaluate_lists
@@ -91,6 +93,8 @@ def command(
     model = table_model(model_path)
     found = tables_for(tables, format_, model.schema)
     shown = at_terminal(as_json)
+    if given["private"] and given["by"] is not None:
+        _refuse_undeclared(model.schema, given["by"])
     with reading_bar([table.path for table in found], shown, not given["private"]) as watch:
         held = held_out(model, found, watch, given["by"])
     if given["private"]:
@@ -116,15 +120,21 @@ def _refuse_unused(given: dict[str, Any]) -> None:
     if given["private"]:
         if given["epsilon"] is None or given["delta"] is None:
             raise click.UsageError("--private needs --epsilon and --delta.")
-        if given["by"] is not None:
-            raise click.UsageError(
-                "--by is not for --private: the scores of small groups would be mostly noise. "
-                "Leave one of them out."
-            )
         return
     unused = [f"--{name}" for name in payment if given[name] is not None]
     if unused:
         raise click.UsageError(f"{', '.join(unused)}: only with --private, which adds noise.")
+
+
+def _refuse_undeclared(schema: Any, by: str) -> None:
+    """Which groups there are must be public."""
+    known = [column.name for column in schema.columns if column.kind == "categorical"]
+    if by not in known:
+        names = ", ".join(map(repr, known)) or "none"
+        raise click.UsageError(
+            f"--by {by} with --private: which groups there are must be public, so the column must "
+            f"be a categorical one of the model's schema ({names}). Nothing was spent."
+        )
 
 
 def _print_details(scores: Any) -> None:
@@ -195,4 +205,12 @@ def _release(model: Any, held: Any, given: dict[str, Any], model_path: str, as_j
     print_table(title, ["score", "value", "meaning"], scores.lines())
     if scores.confusion is not None:
         _print_confusion(scores.confusion)
+    if scores.by:
+        _print_noisy_groups(scores.by, given["by"], plural)
     print_guarantee(scores.guarantee)
+
+
+def _print_noisy_groups(groups: Sequence[Any], by: str, plural: str) -> None:
+    name = "accuracy" if any(one.accuracy is not None for one in groups) else "RMSE"
+    rows = [[one.name, f"{one.units:.0f}", one.written or "hidden by noise"] for one in groups]
+    print_table(f"By {by}, with noise", [by, plural, name], rows)

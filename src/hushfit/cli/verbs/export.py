@@ -1,5 +1,7 @@
 """``hushfit export``: a model as an ONNX graph."""
 
+from typing import Any
+
 import click
 
 from hushfit.cli._printing import json_option, print_json
@@ -27,22 +29,44 @@ def command(model_path: str, output: str, overwrite: bool, as_json: bool) -> Non
     The input X has one float for each feature, in the order of the model file: numbers scaled from
     0 at their lowest to 1 at their highest public value, one indicator for each category and one
     for other labels. The outputs are margins and probabilities of classes, or predictions inside
-    the public range of the target.
+    the public range of the target. Of a ranking model X has the features of a document, and the
+    output is its score; of a network the outputs are those of its last layer.
     """
-    from hushfit.cli._evidence import linear_model
+    from hushfit.cli._evidence import refuse_pipelines
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.errors import InvalidArgument
+    from hushfit.models import is_network
 
     refuse_to_overwrite(output, overwrite)
-    model, _ = linear_model(model_path, "export")
+    refuse_pipelines(model_path)
     try:
-        from hushfit.models.onnx import export_onnx
-    except ModuleNotFoundError:
+        about = (_network if is_network(model_path) else _graph)(model_path, output)
+    except ModuleNotFoundError as error:
         raise InvalidArgument(
-            "ONNX is not installed. Install it with: pip install 'hushfit[onnx]'"
+            f"{error.name} is not installed. Install it with: pip install 'hushfit[onnx]'"
         ) from None
-    export_onnx(model, output)
     if as_json:
-        print_json({"graph": output, "features": model.feature_names, "classes": model.classes})
+        print_json({"graph": output, **about})
     else:
-        click.echo(f"Graph: {output}  ({len(model.feature_names)} features)")
+        click.echo(f"Graph: {output}  ({len(about['features'])} features)")
+
+
+def _graph(model_path: str, output: str) -> dict[str, Any]:
+    from hushfit.models import is_ranker, load_model
+    from hushfit.models.onnx import export_onnx
+
+    model = load_model(model_path)
+    export_onnx(model, output)
+    if not is_ranker(model_path):
+        return {"features": model.feature_names, "classes": model.classes}
+    names = () if model.schema is None else model.schema.columns
+    count = model.estimator.n_features_in_
+    return {"features": list(names or (f"feature {k + 1}" for k in range(count)))}
+
+
+def _network(model_path: str, output: str) -> dict[str, Any]:
+    from hushfit.torch import export_onnx, load_network
+
+    model = load_network(model_path)
+    export_onnx(model, output, (model.estimator.n_features_in_,))
+    return {"features": model.feature_names, "classes": model.classes}

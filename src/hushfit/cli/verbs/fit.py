@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from hushfit.cli._files import table_options
-from hushfit.cli._models import MODELS, PENALTIES, FitOptions
+from hushfit.cli._models import MODELS, FitOptions
+from hushfit.cli._penalties import CONSTRAINTS, PENALTIES, USUAL_L1_RATIO, chosen_penalty
 from hushfit.cli._printing import at_terminal, json_option, print_message, reading_bar
 
 # Numeric columns up to which an additive model was better on nearly all benchmark tables.
@@ -100,17 +101,24 @@ Examples:
     "--penalty",
     type=click.Choice(PENALTIES),
     metavar="NAME",
-    default="none",
-    show_default=True,
     help=f"Of the coefficients of classes: {', '.join(PENALTIES)}. group and sparse-group: of all "
-    "features of one column together; graph: of differences along the edges of --graph.",
+    "features of one column together; graph: of differences along the edges of --graph. For "
+    "numbers l1, l2 and elasticnet are --model lasso, ridge and elasticnet. Replaces [penalty] of "
+    "the schema.  [default: by the schema, or else none]",
+)
+@click.option(
+    "--constraint",
+    type=click.Choice(CONSTRAINTS),
+    help="What the penalty is a function of: the coefficients (identity), differences of "
+    "neighbouring ones (chain), or along the edges of --graph (graph). Others are written in "
+    "[penalty] of the schema.",
 )
 @click.option(
     "--graph",
     "graph_path",
     metavar="FILE",
-    help="With --penalty graph: CSV whose lines name two features each, such as age,city=Bern. It "
-    "must be public.",
+    help="With --penalty or --constraint graph: CSV whose lines name two features each, such as "
+    "age,city=Bern. It must be public.",
 )
 @click.option(
     "--alpha",
@@ -122,9 +130,8 @@ Examples:
 @click.option(
     "--l1-ratio",
     type=float,
-    default=0.5,
-    show_default=True,
-    help="Share of L1 in elasticnet, fused and sparse-group.",
+    help="Share of L1 in elasticnet, fused and sparse-group.  [default: by the schema, or else "
+    f"{USUAL_L1_RATIO}]",
 )
 @click.option(
     "--solver",
@@ -258,11 +265,12 @@ def command(**given: Any) -> None:
     _refuse_other_labels(given["adjacency"], file.schema.person)
     if given["features"] is not None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
-    options = FitOptions(given, file.schema)
+    penalty = chosen_penalty(given, _given_options(), file.schema)
+    options = FitOptions(given, file.schema, penalty)
     if given["threshold"] is not None and options.model != "logistic":
         raise click.UsageError("--threshold is for --model logistic. Leave it out.")
     if options.model == "mlp" and not given["inference"]:
-        fit_perceptron(file, ledger_of(given), given)
+        fit_perceptron(file, penalty, ledger_of(given), given)
         return
     estimator, ledger = options.estimator(), ledger_of(given)
     if options.classes and not given["inference"]:
@@ -314,6 +322,7 @@ def _person_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
+    from hushfit.cli._paid_model import note_unit_of_schema
     from hushfit.data.schema import UNIT, read_schema
     from hushfit.errors import InvalidArgument
     from hushfit.models import with_sorted_classes
@@ -332,13 +341,7 @@ def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
             f"confirmed ({names}). Replace them by what is publicly known and delete `confirm = "
             "true`, or use --accept-draft, which the guarantee will state."
         )
-    if file.schema.unit != "row" and file.schema.person is None:
-        print_message(
-            f"{path} has the unit {file.schema.unit}. That is a label only: the guarantee "
-            f"protects one row, and is weaker for a {file.schema.unit} with several rows. To "
-            "protect all of them, name the column of ids with --person.",
-            word="note",
-        )
+    note_unit_of_schema(path, file.schema, "with --person")
     return replace(file, schema=with_sorted_classes(file.schema))
 
 

@@ -353,7 +353,7 @@ def _balance(account: Any) -> dict[str, Any]:
 
 
 def _lines(account: Any) -> list[dict[str, Any]]:
-    from hushfit.privacy.ledger import total_epsilon
+    from hushfit.privacy.ledger import Tally
 
     chain, receipts = _disk(account).history(), iter(account.entries)
     models = {
@@ -364,7 +364,7 @@ def _lines(account: Any) -> list[dict[str, Any]]:
             "number": entry.body["receipt"],
             **{key: entry.body[key] for key in ("at", "user", "host", "command", "label")},
             "total": float(entry.body["total"]),
-            "epsilon_alone": total_epsilon(account.account, (receipt,)),
+            "epsilon_alone": Tally.of(account.account, (receipt,)).epsilon,
             "unit": receipt.unit.kind,
             "model": models.get(entry.body["receipt"]),
         }

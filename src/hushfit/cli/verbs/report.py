@@ -1,12 +1,11 @@
 """``hushfit report``: one HTML page about a model."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from hushfit.cli._files import FORMATS
-from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
+from hushfit.cli._printing import json_option, print_json
 
 
 @click.command(
@@ -60,38 +59,14 @@ def command(
     The page loads nothing from the network. It is post-processing: reading it costs no further
     privacy.
     """
-    from hushfit.cli._evidence import evidence_of
-    from hushfit.cli._files import refuse_to_overwrite, tables_for
-    from hushfit.cli._networks import report_network
-    from hushfit.cli._ranking import report_lists
-    from hushfit.models import is_network, is_ranker, read_model, write_whole
-    from hushfit.report import (
-        evaluate_model,
-        evaluator_points,
-        points_dict,
-        report_page,
-        table_model,
-    )
+    from hushfit.cli._evidence import subject_of
+    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.models import write_whole
 
     refuse_to_overwrite(output, overwrite)
-    points: dict[str, Any] = {}
-    if is_ranker(model_path):
-        report_lists(model_path, tables, format_, output)
-    else:
-        network = is_network(model_path)
-        model, digest = (table_model(model_path), "") if network else read_model(model_path)
-        scores = None
-        if tables:
-            found = tables_for(tables, format_, model.schema)
-            with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
-                scores = evaluate_model(model, found, watch=watch)
-        if network:
-            report_network(model_path, output, scores)
-        else:
-            evidence = evidence_of(model, ledger)
-            write_whole(Path(output), report_page(model, digest, scores, evidence))
-            points = {"nist_sp_800_226": points_dict(evaluator_points(model, evidence))}
+    subject = subject_of(model_path, tables, format_, ledger, as_json)
+    write_whole(Path(output), subject.written_page())
     if as_json:
-        print_json({"report": output, **points})
+        print_json({"report": output, **subject.points})
     else:
         click.echo(f"Report: {output}")

@@ -47,6 +47,7 @@ _LISTS_HEAD = (
 )
 
 _SHOWN_LABELS = 4
+_SHOWN_COLUMNS = 60
 
 _CHECK_WARNING = (
     "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
@@ -177,12 +178,12 @@ def _draft(
 ) -> None:
     from dataclasses import replace
 
+    from hushfit._write import write_whole
     from hushfit.cli._draft import draft_schema
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.data.lists import is_letor
     from hushfit.data.schema import UNIT, schema_to_toml
     from hushfit.data.tables import find_tables, sniffed_form
-    from hushfit.models import write_whole
 
     letor = format_ is None and all(map(is_letor, tables))
     if output is None or (target is None and not letor):
@@ -222,10 +223,10 @@ def _draft_lists(
 ) -> None:
     from dataclasses import asdict
 
+    from hushfit._write import write_whole
     from hushfit.cli._draft import DraftNotes
     from hushfit.cli._draft_lists import draft_letor, draft_lists, lists_to_toml
     from hushfit.data.tables import find_paths, find_tables
-    from hushfit.models import write_whole
 
     notes = DraftNotes()
     if letor:
@@ -373,7 +374,10 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
         )
         return
     target = draft.schema.target
-    rows = [[column.name, column.kind, _brief(column)] for column in draft.schema.columns]
+    columns = draft.schema.columns
+    rows = [[column.name, column.kind, _brief(column)] for column in columns[:_SHOWN_COLUMNS]]
+    if len(columns) > len(rows):
+        rows.append([f"... {len(columns) - len(rows)} more", "", f"in {output}"])
     rows.append([f"{target.name} (target)", target.kind, _brief(target)])
     if draft.schema.person is not None:
         rows.append([f"{draft.schema.person} (person)", "id", "proposed: its values repeat"])

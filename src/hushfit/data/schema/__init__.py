@@ -12,6 +12,7 @@ DateColumn         A date with a public range
 HashedColumn       A label with too many values to list, hashed to a few features
 NumericColumn      A number with a public range
 MISSING_VALUE      The name of the indicator of missing values
+PenaltyChoice      A penalty by name, for the features of a schema
 OTHER              The category of texts that a schema does not list
 OrdinalTarget      Ordered grades, as a target
 Schema             The public description of a table
@@ -32,6 +33,7 @@ schema_to_toml     Write a schema as TOML
 from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_of, numbers_in
 from hushfit.data.schema._date_column import DateColumn
 from hushfit.data.schema._hashed_column import HashedColumn
+from hushfit.data.schema._penalty_choice import PenaltyChoice
 from hushfit.data.schema._schema import (
     OTHER,
     CategoricalColumn,
@@ -67,6 +69,7 @@ __all__ = [
     "HashedColumn",
     "NumericColumn",
     "OrdinalTarget",
+    "PenaltyChoice",
     "Schema",
     "SchemaFile",
     "Target",

@@ -8,7 +8,7 @@ the table.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -19,6 +19,7 @@ from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_o
 from hushfit.data.schema._checks import refuse_nameless, settle_markers
 from hushfit.data.schema._date_column import DateColumn
 from hushfit.data.schema._hashed_column import HashedColumn
+from hushfit.data.schema._penalty_choice import PenaltyChoice
 from hushfit.data.schema._text_form import TextForm
 from hushfit.errors import InvalidArgument
 from hushfit.features import InputColumn
@@ -545,6 +546,8 @@ class Schema:
         ones, or the numeric ones centred in their range.
     file : TextForm
         Encoding and delimiter of text files.
+    penalty : PenaltyChoice, optional
+        The penalty that ``hushfit fit`` uses unless its options say otherwise.
 
     Examples
     --------
@@ -573,6 +576,7 @@ class Schema:
     rows_per_person: int | None = None
     features: str = "linear"
     file: TextForm = TextForm()
+    penalty: PenaltyChoice | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -666,6 +670,7 @@ class Schema:
             **({} if self.features == "linear" else {"features": self.features}),
             **{key: value for key, value in persons.items() if value is not None},
             **({"file": stated} if (stated := self.file.to_dict()) else {}),
+            **({} if self.penalty is None else {"penalty": self.penalty.to_dict()}),
             **target,
             "columns": {column.name: _settings(column) for column in self.columns},
         }
@@ -684,7 +689,7 @@ class Schema:
         schema : Schema
             The schema it describes.
         """
-        known = ("unit", "features", "person", *_WEIGHTS, "file", "target", "columns")
+        known = ("unit", "features", "person", *_WEIGHTS, "file", "penalty", "target", "columns")
         _refuse_unknown_keys(_table(description, "the schema"), known, "the schema")
         listed = _table(description.get("columns", {}), "columns")
         columns = tuple(_column(name, settings) for name, settings in listed.items())
@@ -701,6 +706,11 @@ class Schema:
             **persons,
             features=description.get("features", "linear"),
             file=TextForm.from_dict(description.get("file", {})),
+            penalty=(
+                PenaltyChoice.from_dict(description["penalty"])
+                if "penalty" in description
+                else None
+            ),
         )
 
 
@@ -769,12 +779,9 @@ def _category(value: Any) -> str:
 
 def _settings(column: Column | Target) -> dict[str, Any]:
     """A column as plain values, without its name and its defaults."""
+    values = {f.name: getattr(column, f.name) for f in fields(column) if f.name != "name"}
     defaults = {f.name: f.default for f in fields(column)}
-    given = {
-        k: v
-        for k, v in asdict(column).items()
-        if k != "name" and (defaults[k] is MISSING or v != defaults[k])
-    }
+    given = {k: v for k, v in values.items() if defaults[k] is MISSING or v != defaults[k]}
     return {
         "kind": column.kind,
         **{k: list(v) if isinstance(v, tuple) else v for k, v in given.items()},

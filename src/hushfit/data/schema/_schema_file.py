@@ -119,7 +119,7 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
     str
         What `parse_schema` reads back.
     """
-    notes, schema = comments or {}, file.schema
+    notes, schema, marked = comments or {}, file.schema, set(file.unconfirmed)
     described = schema.to_dict()
     unit = [] if schema.unit == "row" else [f"unit = {_value(schema.unit)}"]
     persons = {key: described[key] for key in _PERSON_KEYS if key in described}
@@ -127,9 +127,10 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
     features = [] if schema.features == "linear" else [f"features = {_value(schema.features)}"]
     lines = [*_comment(notes.get("")), *(["", *note] if note else []), *unit, *features]
     lines += _pairs(persons)
-    lines += _mark(UNIT, file)
-    if "file" in described:
-        lines += ["", "[file]", *_pairs(described["file"])]
+    lines += _mark(UNIT, marked)
+    for table in ("file", "penalty"):
+        if table in described:
+            lines += ["", f"[{table}]", *_pairs(described[table])]
     if schema.target is not None:
         lines += [
             "",
@@ -137,10 +138,10 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
             "[target]",
             *_pairs(described["target"]),
         ]
-        lines += _mark(schema.target.name, file)
+        lines += _mark(schema.target.name, marked)
     for column in schema.columns:
         lines += ["", *_comment(notes.get(column.name)), f"[columns.{_value(column.name)}]"]
-        lines += [*_pairs(described["columns"][column.name]), *_mark(column.name, file)]
+        lines += [*_pairs(described["columns"][column.name]), *_mark(column.name, marked)]
     return "\n".join(lines) + "\n"
 
 
@@ -192,8 +193,8 @@ def _comment(text: str | None) -> list[str]:
     return [f"# {line}".rstrip() for line in text.splitlines()] if text else []
 
 
-def _mark(name: str, file: SchemaFile) -> list[str]:
-    return [f"{_MARK} = true"] if name in file.unconfirmed else []
+def _mark(name: str, marked: set[str]) -> list[str]:
+    return [f"{_MARK} = true"] if name in marked else []
 
 
 def _pairs(settings: dict[str, Any]) -> list[str]:
@@ -202,6 +203,8 @@ def _pairs(settings: dict[str, Any]) -> list[str]:
 
 def _value(value: Any) -> str:
     """TOML for the few types a schema has; JSON strings are TOML strings, except for one escape."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_value(k)} = {_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, str):

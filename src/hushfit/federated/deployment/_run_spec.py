@@ -27,7 +27,6 @@ from hushfit.federated._owner import Owner, Run
 from hushfit.federated._protocol import Algorithm, Seat
 from hushfit.federated.algorithms import ALGORITHMS, SharedSolver
 from hushfit.privacy import Budget, Ledger
-from hushfit.privacy.ledger import unit_problem
 from hushfit.unit import PrivacyUnit
 
 _FORMAT = "hushfit-run-2"
@@ -363,6 +362,11 @@ def with_sorted_target(schema: Any) -> Any:
             "rows, and owners have different numbers. Runs of several owners fit linear models: "
             "delete that line."
         )
+    if schema.penalty is not None:
+        raise InvalidArgument(
+            "the schema has a [penalty]. Runs of several owners take theirs from the run's own "
+            "settings: delete that table."
+        )
     return replace(schema, target=replace(target, categories=tuple(sorted(target.categories))))
 
 
@@ -609,7 +613,7 @@ class OwnerConfig:
     def _require_account(self, spec: RunSpec) -> None:
         """Refuse a run that the ledger would refuse to pay for, before another owner has paid."""
         ledger = self.open_ledger()
-        problem = unit_problem(ledger.account, ledger.entries, spec.unit)
+        problem = ledger.account.tally().unit_problem(spec.unit)
         if problem is not None:
             raise RunRefused(
                 f"run {spec.run} {problem}. Nothing was spent.",

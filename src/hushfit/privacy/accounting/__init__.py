@@ -2,14 +2,11 @@
 
 Only ``pld`` imports dp_accounting.
 
+FilteredTotal             Total of plans chosen one after the other
 LOST_SHARE                Share of delta for failure probabilities
-delta_left                Delta left for all plans after the first
 dominating_mu             Mu of a Gaussian release that dominates a cost, except with a given
                           probability
 filtered_epsilon          Epsilon that a filter counts for plans chosen one after the other
-lost_later                Failure probability of all plans after the first
-room_for_lost             Share of the delta left by the first plan that is reserved for
-                          `lost_later`
 calibrate                 Largest strength whose cost fits the budget
 exact_delta               Mixture of Gaussian profiles over the losses of the other parts
 is_exact                  Whether the closed form applies and is small enough
@@ -42,11 +39,9 @@ rdp_epsilon               Epsilon of a cost through its Renyi curve
 
 from hushfit.privacy.accounting._adaptive_total import (
     LOST_SHARE,
-    delta_left,
+    FilteredTotal,
     dominating_mu,
     filtered_epsilon,
-    lost_later,
-    room_for_lost,
 )
 from hushfit.privacy.accounting._calibrate import calibrate
 from hushfit.privacy.accounting._closed_forms import exact_delta, is_exact, is_single_objective
@@ -74,6 +69,7 @@ __all__ = [
     "FILTER_ORDERS",
     "LOST_SHARE",
     "Filter",
+    "FilteredTotal",
     "GaussianFilter",
     "RdpFilter",
     "RdpOdometer",
@@ -81,7 +77,6 @@ __all__ = [
     "best_of_many",
     "calibrate",
     "dearest",
-    "delta_left",
     "delta_of",
     "dominating_mu",
     "epsilon_of",
@@ -93,13 +88,11 @@ __all__ = [
     "group_epsilon",
     "is_exact",
     "is_single_objective",
-    "lost_later",
     "lost_mass",
     "normal_form",
     "pure_epsilon_of_gaussian",
     "rdp_curve",
     "rdp_delta",
     "rdp_epsilon",
-    "room_for_lost",
     "stopping_rule",
 ]

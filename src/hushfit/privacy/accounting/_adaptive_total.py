@@ -6,8 +6,10 @@ each plan was chosen.
 """
 
 import math
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache, reduce
 from typing import Final
 
 import numpy as np
@@ -35,7 +37,108 @@ _TOLERANCE: Final = 1e-3
 _MAX_MU: Final = 100.0
 
 
-def filtered_epsilon(plans: Sequence[Cost], budget: Budget, relation: Relation | str) -> float:
+@dataclass(frozen=True)
+class FilteredTotal:
+    """Total of plans chosen one after the other; adding a plan costs the same after any number.
+
+    Parameters
+    ----------
+    budget : Budget
+        Finite.
+    relation : Relation
+    first : Cost, optional
+        The first plan, which was fixed before any answer.
+    count : int, default=0
+        Number of plans.
+    inexact : int, default=0
+        How many of them are dominated by a Gaussian release only up to a failure probability.
+    mu_square : Fraction or float
+        Sum of the squares of their mu, exact or infinite; not filled in for a single plan.
+    lost : Fraction
+        Failure probability of all plans after the first. That of the first is part of the delta
+        which it uses by itself.
+    pure : Fraction or float
+        Sum of their pure epsilons.
+    """
+
+    budget: Budget
+    relation: Relation
+    first: Cost | None = None
+    count: int = 0
+    inexact: int = 0
+    mu_square: Fraction | float = Fraction(0)
+    lost: Fraction | float = Fraction(0)
+    pure: Fraction | float = Fraction(0)
+
+    def after(self, plan: Cost) -> "FilteredTotal":
+        """The total with one more plan."""
+        require_proof(plan, self.relation)
+        pure = _exact_sum(self.pure, _pure_epsilon(plan))
+        if self.first is None:
+            return replace(self, first=plan, count=1, pure=pure)
+        # A single plan has its exact epsilon, so its mu is needed only now.
+        before = self._with_mu(self.first) if self.count == 1 else self
+        lost = _exact_sum(self.lost, _failure_probability(plan))
+        return replace(before._with_mu(plan), count=self.count + 1, lost=lost, pure=pure)
+
+    @property
+    def left(self) -> float:
+        """Delta left for all plans after the first.
+
+        The first was fixed before any answer, so by itself it may use the rest.
+        """
+        used = _delta_used(self.first, self.budget.epsilon, self.relation) if self.first else 0.0
+        return self.budget.delta - used
+
+    @property
+    def room(self) -> float:
+        """Share of the delta left by the first plan that is reserved for `lost`."""
+        return LOST_SHARE * self.left / 2
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon that the filter counts: for a single plan its exact one, infinity where no budget
+        is left.
+        """
+        if self.first is None:
+            return 0.0
+        if self.count == 1:
+            return epsilon_of(self.first, self.budget.delta, self.relation)
+        gaussian = self._gaussian
+        by_gaussian = math.inf if gaussian is None else _epsilon(*gaussian, self.relation)
+        return min(by_gaussian, float(self.pure))
+
+    def within(self, epsilon: float) -> bool:
+        """Whether the total is at most epsilon; faster than computing it."""
+        if self.count < 2 or self.pure <= epsilon:
+            return self.epsilon <= epsilon
+        gaussian = self._gaussian
+        if gaussian is None:
+            return False
+        cost, delta = gaussian
+        return delta_of(cost, epsilon, self.relation) <= delta
+
+    def _with_mu(self, plan: Cost) -> "FilteredTotal":
+        if self.left <= 0:
+            return self
+        inexact = self.inexact + (not _is_exact(plan))
+        # 1/2, 1/6, 1/12, ...: the shares sum to one, however many plans will follow.
+        allowed = self.room / (inexact * (inexact + 1)) if inexact else self.room
+        mu = dominating_mu(plan, _failure_probability(plan) + allowed, self.relation)
+        return replace(self, inexact=inexact, mu_square=_exact_sum(self.mu_square, mu**2))
+
+    @property
+    def _gaussian(self) -> tuple[GaussianCost, float] | None:
+        """One Gaussian release that dominates all plans up to failure probabilities, and the delta
+        that is left for it; None if there is none.
+        """
+        if self.left <= 0 or self.lost > self.room or self.mu_square == math.inf:
+            return None
+        mu = math.sqrt(self.mu_square)
+        return GaussianCost(1 / mu if mu > 0 else math.inf), self.left - 2 * self.room
+
+
+def filtered_epsilon(plans: Iterable[Cost], budget: Budget, relation: Relation | str) -> float:
     """Epsilon that a filter counts for plans chosen one after the other.
 
     As long as it is at most the budget's epsilon after every plan, all plans together satisfy the
@@ -43,7 +146,7 @@ def filtered_epsilon(plans: Sequence[Cost], budget: Budget, relation: Relation |
 
     Parameters
     ----------
-    plans : sequence of Cost
+    plans : iterable of Cost
         In the order in which they began, each with its total cost.
     budget : Budget
         Finite.
@@ -60,35 +163,9 @@ def filtered_epsilon(plans: Sequence[Cost], budget: Budget, relation: Relation |
     >>> round(filtered_epsilon([GaussianCost(10.0)] * 4, Budget(1.0, 1e-6), "replace-one"), 3)
     0.833
     """
-    relation = Relation.parse(relation)
-    for plan in plans:
-        require_proof(plan, relation)
-    if len(plans) < 2:
-        return epsilon_of(plans[0], budget.delta, relation) if plans else 0.0
-    left = delta_left(plans[0], budget, relation)
-    by_gaussian = _gaussian_epsilon(plans, left, relation) if left > 0 else math.inf
-    return min(by_gaussian, math.fsum(_pure_epsilon(plan) for plan in plans))
-
-
-def delta_left(first: Cost, budget: Budget, relation: Relation) -> float:
-    """Delta left for all plans after the first.
-
-    The first was fixed before any answer, so by itself it may use the rest.
-    """
-    return budget.delta - delta_of(first, budget.epsilon, relation)
-
-
-def lost_later(plans: Sequence[Cost]) -> float:
-    """Failure probability of all plans after the first.
-
-    That of the first is part of the delta which it uses by itself.
-    """
-    return math.fsum(_failure_probability(plan) for plan in plans[1:])
-
-
-def room_for_lost(left: float) -> float:
-    """Share of the delta left by the first plan that is reserved for `lost_later`."""
-    return LOST_SHARE * left / 2
+    return reduce(
+        FilteredTotal.after, plans, FilteredTotal(budget, Relation.parse(relation))
+    ).epsilon
 
 
 def dominating_mu(cost: Cost, lost: float, relation: Relation | str) -> float:
@@ -120,23 +197,21 @@ def dominating_mu(cost: Cost, lost: float, relation: Relation | str) -> float:
     return _mu_of_profile(cost, lost, relation)
 
 
-def _gaussian_epsilon(plans: Sequence[Cost], delta: float, relation: Relation) -> float:
-    """Epsilon of one Gaussian release that dominates all plans, up to the failure probability."""
-    room = room_for_lost(delta)
-    if lost_later(plans) > room:
-        return math.inf
-    squares, inexact = [], 0
-    for plan in plans:
-        inexact += not _is_exact(plan)
-        # 1/2, 1/6, 1/12, ...: the shares sum to one, however many plans will follow.
-        allowed = room / (inexact * (inexact + 1)) if inexact else room
-        squares.append(dominating_mu(plan, _failure_probability(plan) + allowed, relation) ** 2)
-    mu = math.sqrt(math.fsum(squares))
-    if mu == 0:
-        return 0.0
-    return (
-        epsilon_of(GaussianCost(1 / mu), delta - 2 * room, relation) if mu < math.inf else math.inf
-    )
+# A charge is decided twice, the second time while others wait.
+@lru_cache(maxsize=64)
+def _epsilon(cost: Cost, delta: float, relation: Relation) -> float:
+    return epsilon_of(cost, delta, relation)
+
+
+# Every plan of a ledger asks for that of the first.
+@lru_cache(maxsize=1024)
+def _delta_used(cost: Cost, epsilon: float, relation: Relation) -> float:
+    return delta_of(cost, epsilon, relation)
+
+
+def _exact_sum(total: Fraction | float, term: float) -> Fraction | float:
+    """Sum without rounding, so that it does not depend on the order; infinity stays."""
+    return total + Fraction(term) if max(total, term) < math.inf else math.inf
 
 
 def _is_exact(cost: Cost) -> bool:

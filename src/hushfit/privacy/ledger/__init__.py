@@ -7,18 +7,17 @@ unit_of_account    Whom an account on disk protects
 unit_of_charge     Whom a payment on disk was for
 Account            Storage for the entries of a ledger
 ClosedAccount      Read-only history of an account that belongs to another process
-Decide             What an account calls, under its lock, with its entries so far
+Decide             What an account calls, under its lock, with its tally so far
 Ledger             An append-only account of the privacy spent on one data set
-Receipt            Receipt of a payment: one entry of a ledger
-counted_costs      Costs of entries for the unit of the account
-refuse_if_changed  Refuse a charge if entries were added while it was being decided
-total_epsilon      Total epsilon of entries by the rule of an account
-unit_problem       Why an account cannot take a charge for a unit
+Receipts           Receipts in memory, with their tally
 KEY_VARIABLE       Environment variable that names the file with the ledger's key
 Mount              A mount point, as ``/proc/self/mountinfo`` lists it
 redacted           A command line without logins of database addresses and without invalid text
 RESERVED_SHARE     Share of every budget that is reserved for the rounding of noise
 usable             Budget minus its reserve, and the epsilon that one fit may lose to discrete noise
+Receipt            Receipt of a payment: one entry of a ledger
+Tally              All charges of an account so far, as far as the next decision needs them
+counted_costs      Costs of receipts as they count for the unit of the account
 transaction        Open a connection, begin, and commit at the end
 Anchor             An entry of which a copy is stored elsewhere
 Verdict            Result of verifying a ledger
@@ -40,16 +39,13 @@ from hushfit.privacy.ledger._ledger import (
     ClosedAccount,
     Decide,
     Ledger,
-    Receipt,
-    counted_costs,
-    refuse_if_changed,
-    total_epsilon,
-    unit_problem,
+    Receipts,
 )
 from hushfit.privacy.ledger._ledger_key import KEY_VARIABLE
 from hushfit.privacy.ledger._mounts import Mount
 from hushfit.privacy.ledger._redact import redacted
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE, usable
+from hushfit.privacy.ledger._tally import Receipt, Tally, counted_costs
 from hushfit.privacy.ledger._transaction import transaction
 from hushfit.privacy.ledger._verify import Anchor, Verdict, export_anchors, head_anchor, verify
 
@@ -65,18 +61,17 @@ __all__ = [
     "Ledger",
     "Mount",
     "Receipt",
+    "Receipts",
+    "Tally",
     "Verdict",
     "counted_costs",
     "export_anchors",
     "head_anchor",
     "ledger_datasets",
     "redacted",
-    "refuse_if_changed",
-    "total_epsilon",
     "transaction",
     "unit_of_account",
     "unit_of_charge",
-    "unit_problem",
     "usable",
     "verify",
 ]

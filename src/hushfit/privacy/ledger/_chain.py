@@ -116,15 +116,19 @@ class Book:
         )
         return sorted(str(name) for (name,) in rows)
 
-    def read(self, dataset: str) -> tuple[tuple[Entry, ...], list[str]]:
-        """Entries of a data set, and problems of their numbers, hashes and seals."""
+    def read(
+        self, dataset: str, known: tuple[Entry, ...] = ()
+    ) -> tuple[tuple[Entry, ...], list[str]]:
+        """Entries of a data set, and problems of their numbers, hashes and seals; those of entries
+        that are known are not looked for.
+        """
         rows = self.execute(
-            "SELECT number, body, hash FROM hushfit_entries WHERE dataset = :dataset ORDER BY "
-            "number",
-            {"dataset": dataset},
+            "SELECT number, body, hash FROM hushfit_entries WHERE dataset = :dataset AND number >= "
+            ":first ORDER BY number",
+            {"dataset": dataset, "first": len(known)},
         )
-        chain: list[Entry] = []
-        for expected, (number, body, recorded) in enumerate(rows):
+        chain = list(known)
+        for expected, (number, body, recorded) in enumerate(rows, start=len(known)):
             if number != expected:
                 return tuple(chain), [f"entry {expected} is missing"]
             if _link(chain, body) != recorded:
@@ -132,17 +136,35 @@ class Book:
             if (parsed := _parsed(body)) is None:
                 return tuple(chain), [f"entry {number} is not a JSON object with a kind"]
             chain.append(Entry(number, parsed, recorded))
-        return tuple(chain), self._seal_problems(dataset, chain)
+        return tuple(chain), self._seal_problems(dataset, chain, len(known))
 
-    def sound(self, dataset: str) -> tuple[Entry, ...]:
-        """Entries of a data set without problems; a ledger that was tampered with is refused."""
-        chain, problems = self.read(dataset)
+    def sound(self, dataset: str, known: tuple[Entry, ...] = ()) -> tuple[Entry, ...]:
+        """Entries of a data set without problems; a ledger that was tampered with is refused.
+
+        ``known`` entries were found sound before. If the last of them is still there they are
+        taken as they were: its hash covers all of them. Otherwise everything is read again.
+        """
+        chain, problems = self.read(dataset, known if self._still_has(dataset, known) else ())
         if problems:
             raise LedgerError(
                 f"the ledger of {dataset!r} does not verify: {problems[0]}. Nothing was spent or "
                 "released. Restore it from a backup; `hushfit ledger verify` shows more."
             )
         return chain
+
+    def _still_has(self, dataset: str, known: tuple[Entry, ...]) -> bool:
+        """Whether the last known entry and its seal are in the database."""
+        if not known or not self._has_seals:
+            return False
+        head = known[-1]
+        found = self.execute(
+            "SELECT body, hash, seal FROM hushfit_entries JOIN hushfit_seals USING (dataset, "
+            "number) WHERE dataset = :dataset AND number = :number",
+            {"dataset": dataset, "number": head.number},
+        )
+        return [(_link(known[:-1], body), link, seal) for body, link, seal in found] == [
+            (head.hash, head.hash, self._seal(dataset, known[0], head))
+        ]
 
     def add(self, dataset: str, chain: tuple[Entry, ...], body: dict[str, Any]) -> Entry:
         """Append one entry and its seal."""
@@ -198,7 +220,8 @@ class Book:
             return entry.hash
         return self.key.seal(dataset, entry.number, entry.hash)
 
-    def _seal_problems(self, dataset: str, chain: list[Entry]) -> list[str]:
+    def _seal_problems(self, dataset: str, chain: list[Entry], first: int) -> list[str]:
+        """Problems of the seals from an entry on."""
         cut = ["the last entries were removed, or others were added"]
         if not self._has_seals:
             heads = self.execute(
@@ -206,9 +229,13 @@ class Book:
                 {"dataset": dataset},
             )
             return [] if chain and heads == [(chain[-1].number, chain[-1].hash)] else cut
-        query = "SELECT number, seal FROM hushfit_seals WHERE dataset = :dataset ORDER BY number"
-        seals = self.execute(query, {"dataset": dataset})
-        if not chain or [number for number, _ in seals] != [entry.number for entry in chain]:
+        seals = self.execute(
+            "SELECT number, seal FROM hushfit_seals WHERE dataset = :dataset AND number >= :first "
+            "ORDER BY number",
+            {"dataset": dataset, "first": first},
+        )
+        added = chain[first:]
+        if not chain or [number for number, _ in seals] != [entry.number for entry in added]:
             return cut
         if problem := self._key_problem(chain[0]):
             return [problem]
@@ -217,7 +244,7 @@ class Book:
         wrong = [
             f"entry {entry.number} has a wrong seal: it was not written with the ledger's key, or "
             "not by hushfit"
-            for entry, (_, seal) in zip(chain, seals, strict=True)
+            for entry, (_, seal) in zip(added, seals, strict=True)
             if not hmac.compare_digest(
                 str(seal).encode(), self._seal(dataset, chain[0], entry).encode()
             )

@@ -1,10 +1,11 @@
 """Persistent ledgers: accounts in an SQLite file or a PostgreSQL database."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import reduce
+from typing import Any, Final
 
 from hushfit.errors import InvalidArgument, LedgerError
 from hushfit.privacy import _check
@@ -12,9 +13,10 @@ from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs import cost_from_dict
 from hushfit.privacy.ledger._chain import Book, Entry
-from hushfit.privacy.ledger._ledger import Decide, Receipt
+from hushfit.privacy.ledger._ledger import Decide
 from hushfit.privacy.ledger._ledger_key import key_from_environment
 from hushfit.privacy.ledger._sqlite import Database, SqliteDatabase
+from hushfit.privacy.ledger._tally import Receipt, Tally
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
 
@@ -50,26 +52,38 @@ class DiskAccount:
 
     def history(self) -> tuple[Entry, ...]:
         """Every entry, oldest first, after the hash chain has been checked."""
-        with opened(self.location) as book:
-            return book.sound(self.dataset)
+        return self._state().chain
 
     def entries(self) -> tuple[Receipt, ...]:
-        return receipts_of(self.history(), self.budget, self.relation)
+        return self._state().receipts
+
+    def tally(self) -> Tally:
+        with opened(self.location) as book:
+            return self._own(book).tally
+
+    def _state(self) -> "_Verified":
+        with opened(self.location) as book:
+            return _verified(book, self.location, self.dataset)
+
+    def _own(self, book: Book) -> "_Verified":
+        """The account as it is now, refused if it was opened with other terms than this handle."""
+        state = _verified(book, self.location, self.dataset)
+        if state.account != self:
+            raise LedgerError(
+                f"the account {self.dataset!r} {book.database.title} was opened with other "
+                "terms than this handle has; the ledger may have been made again. Nothing was "
+                "spent or released. Open it again."
+            )
+        return state
 
     def append(self, decide: Decide) -> Receipt:
         # Slow computations are cached here, so that others do not wait for them inside the
         # transaction below. A refusal is final: totals only grow.
-        decide(self.entries())
+        decide(self.tally())
         with opened(self.location, writing=True) as found:
             book = found.prepared()
-            chain = book.sound(self.dataset)
-            if account_of(self.location, self.dataset, chain) != self:
-                raise LedgerError(
-                    f"the account {self.dataset!r} {book.database.title} was opened with other "
-                    "terms than this handle has; the ledger may have been made again. Nothing was "
-                    "spent or released. Open it again."
-                )
-            receipt = decide(receipts_of(chain, self.budget, self.relation))
+            state = self._own(book)
+            receipt = decide(state.tally)
             body = {
                 "kind": "charge",
                 "receipt": receipt.number,
@@ -78,7 +92,7 @@ class DiskAccount:
                 "unit": receipt.unit.to_dict(),
                 "total": _check.to_json_number(receipt.total.epsilon),
             }
-            book.add(self.dataset, chain, body)
+            book.add(self.dataset, state.chain, body)
         return receipt
 
     def record_model(self, receipt: Receipt, digest: str) -> None:
@@ -97,7 +111,8 @@ class DiskAccount:
         """Add an entry without a cost."""
         with opened(self.location, writing=True) as found:
             book = found.prepared()
-            book.add(self.dataset, book.sound(self.dataset), body)
+            state = _verified(book, self.location, self.dataset)
+            book.add(self.dataset, state.chain, body)
 
     def record_releases(self, receipt: Receipt, count: int, digest: str) -> None:
         """Record how many releases a payment has led to, so that none of them is made again.
@@ -113,7 +128,7 @@ class DiskAccount:
         """
         with opened(self.location, writing=True) as found:
             book = found.prepared()
-            chain = book.sound(self.dataset)
+            chain = _verified(book, self.location, self.dataset).chain
             recorded, _ = _last_releases(chain, receipt)
             if count <= recorded:
                 raise LedgerError(
@@ -136,7 +151,7 @@ class DiskAccount:
         """Hash of the chain at a payment; a copy shows whether earlier entries were rewritten."""
         return next(
             e.hash
-            for e in self.history()
+            for e in reversed(self.history())
             if e.kind == "charge" and e.body["receipt"] == receipt.number
         )
 
@@ -188,7 +203,7 @@ def open_account(location: str | os.PathLike[str], dataset: str | None = None) -
                 f"has: {', '.join(known) or 'none'}. Name one of them, or open an account with "
                 "`hushfit ledger init`."
             )
-        return account_of(place, dataset, book.sound(dataset))
+        return _verified(book, place, dataset, anew=True).account
 
 
 def ledger_datasets(location: str | os.PathLike[str]) -> list[str]:
@@ -205,6 +220,45 @@ def ledger_datasets(location: str | os.PathLike[str]) -> list[str]:
     """
     with opened(os.fspath(location)) as book:
         return book.datasets()
+
+
+@dataclass(frozen=True)
+class _Verified:
+    """An account as this process found it last, with every entry checked once."""
+
+    account: DiskAccount
+    chain: tuple[Entry, ...]
+    receipts: tuple[Receipt, ...]
+    tally: Tally
+
+    def grown(self, chain: tuple[Entry, ...]) -> "_Verified":
+        """The same with the entries of a chain that are new."""
+        added = receipts_of(chain[len(self.chain) :], self.account)
+        tally = reduce(Tally.after, added, self.tally)
+        return _Verified(self.account, chain, (*self.receipts, *added), tally)
+
+
+# By location, data set and key. Hashes of later entries cover earlier ones, so what was checked
+# when a ledger was opened is not read again for every payment.
+_VERIFIED: dict[tuple[str, str, str | None], _Verified] = {}
+_MOST_VERIFIED: Final = 64
+
+
+def _verified(book: Book, location: str, dataset: str, *, anew: bool = False) -> _Verified:
+    """The account of a data set, inside a transaction; unless anew, only entries that this process
+    has not seen before are checked.
+    """
+    place = (location, dataset, None if book.key is None else book.key.fingerprint)
+    known = None if anew else _VERIFIED.get(place)
+    chain = book.sound(dataset, () if known is None else known.chain)
+    if known is None or known.chain[-1] not in chain[len(known.chain) - 1 : len(known.chain)]:
+        account = account_of(location, dataset, chain)
+        known = _Verified(account, (), (), Tally.of(account))
+    state = known.grown(chain)
+    if len(_VERIFIED) >= _MOST_VERIFIED:
+        _VERIFIED.clear()
+    _VERIFIED[place] = state
+    return state
 
 
 @contextmanager
@@ -235,25 +289,23 @@ def account_of(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccoun
         raise _unreadable(dataset, error) from error
 
 
-def receipts_of(
-    chain: tuple[Entry, ...], budget: Budget, relation: Relation
-) -> tuple[Receipt, ...]:
-    """Receipts of the payments in a chain."""
+def receipts_of(entries: Iterable[Entry], account: DiskAccount) -> tuple[Receipt, ...]:
+    """Receipts of the payments among entries of an account."""
     try:
         return tuple(
             Receipt(
                 entry.body["receipt"],
                 entry.body["label"],
                 cost_from_dict(entry.body["cost"]),
-                relation,
-                Spent(_check.from_json_number(entry.body["total"], "total"), budget.delta),
+                account.relation,
+                Spent(_check.from_json_number(entry.body["total"], "total"), account.budget.delta),
                 unit_of_charge(entry),
             )
-            for entry in chain
+            for entry in entries
             if entry.kind == "charge"
         )
     except (KeyError, InvalidArgument) as error:
-        raise _unreadable(chain[0].body.get("dataset"), error) from error
+        raise _unreadable(account.dataset, error) from error
 
 
 def unit_of_account(opening: Entry) -> AccountUnit:

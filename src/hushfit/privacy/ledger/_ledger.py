@@ -8,25 +8,18 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
-from hushfit.privacy._relation import Relation, labels_only, replaces_one
-from hushfit.privacy.accounting import (
-    delta_left,
-    epsilon_of,
-    filtered_epsilon,
-    group_cost,
-    lost_later,
-    room_for_lost,
-)
-from hushfit.privacy.costs import Cost, compose, parts_of, require_proof
-from hushfit.privacy.ledger._reserve import RESERVED_SHARE, usable
+from hushfit.privacy._relation import Relation
+from hushfit.privacy.accounting import FilteredTotal
+from hushfit.privacy.costs import Cost, compose, require_proof
+from hushfit.privacy.ledger._reserve import RESERVED_SHARE
+from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally, counted_costs
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
 # Two halves that exactly fill the budget must pass despite rounding; the reserve for discrete noise
@@ -37,9 +30,6 @@ _RULES: Final = {
     True: "filter: prices may be chosen after seeing answers",
     False: "composition: prices were fixed before the first answer",
 }
-# Share of delta for the failure probability of charges for rows that count for several rows at once
-# and are neither Gaussian nor pure; below the room that a filter leaves for later failures.
-_CONVERSION_SHARE: Final = 0.02
 _NO_RULE: Final = "composition: there is no budget to hold"
 _FIXED_REMEDY: Final = (
     " Only if all analyses and their costs were fixed before the first answer, and none will be "
@@ -48,66 +38,56 @@ _FIXED_REMEDY: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Receipt:
-    """Receipt of a payment: one entry of a ledger.
-
-    Parameters
-    ----------
-    number : int
-        Position in the ledger, from 1.
-    label : str
-        Who paid, for instance the name of an estimator.
-    cost : Cost
-        Cost that was paid for.
-    relation : Relation
-        Adjacency relation of the cost.
-    total : Spent
-        Total that the ledger had spent after this payment.
-    unit : PrivacyUnit, default=ROW
-        Whom the cost is for.
-    """
-
-    number: int
-    label: str
-    cost: Cost
-    relation: Relation
-    total: Spent
-    unit: PrivacyUnit = ROW
+Decide = Callable[[Tally], Receipt]
 
 
-Decide = Callable[[tuple[Receipt, ...]], Receipt]
-
-
-class Account(Protocol):
+class Account(AccountTerms, Protocol):
     """Storage for the entries of a ledger, in memory or on disk."""
 
     @property
-    def budget(self) -> Budget: ...
-    @property
-    def relation(self) -> Relation: ...
-    @property
     def name(self) -> str: ...
-    @property
-    def adaptive(self) -> bool:
-        """Whether costs may be chosen after seeing answers.
-
-        A filter decides then, ordinary composition otherwise.
-        """
-        ...
-
-    @property
-    def unit(self) -> AccountUnit | None:
-        """Whom it protects; None for the account of one fit, where the first charge decides."""
-        ...
-
     def entries(self) -> tuple[Receipt, ...]: ...
+    def tally(self) -> Tally:
+        """What all entries amount to."""
+        ...
+
     def append(self, decide: Decide) -> Receipt:
-        """Pass the entries to ``decide`` and record its receipt, atomically.
+        """Pass the tally to ``decide`` and record its receipt, atomically.
 
         If it raises, nothing is recorded.
         """
         ...
+
+
+class Receipts:
+    """Receipts in memory, with their tally; shared by the accounts that live in memory.
+
+    Parameters
+    ----------
+    terms : AccountTerms
+        Of the account.
+    """
+
+    def __init__(self, terms: AccountTerms) -> None:
+        self.kept: list[Receipt] = []
+        self.tally = Tally.of(terms)
+
+    def refuse_if_changed(self, before: Tally, name: str) -> None:
+        """Refuse a charge if receipts were added while it was being decided.
+
+        The lock is reentrant, so the same thread may pay again in the meantime.
+        """
+        if self.tally is not before:
+            raise LedgerError(
+                f"{_title(name)} was charged while another charge was being decided, by the same "
+                "thread. The outer charge was not recorded, and nothing was released for it. Make "
+                "one charge after the other."
+            )
+
+    def add(self, receipt: Receipt) -> None:
+        """Record a receipt."""
+        self.tally = self.tally.after(receipt)
+        self.kept.append(receipt)
 
 
 class MemoryAccount:
@@ -123,23 +103,26 @@ class MemoryAccount:
     ) -> None:
         self.budget, self.relation, self.name, self.adaptive = budget, relation, name, adaptive
         self.unit = unit
-        self._entries: list[Receipt] = []
+        self._receipts = Receipts(self)
         self._lock = threading.RLock()
         self._key = secrets.token_hex(16)
         self._process = os.getpid()
 
     def entries(self) -> tuple[Receipt, ...]:
-        return tuple(self._entries)
+        return tuple(self._receipts.kept)
+
+    def tally(self) -> Tally:
+        return self._receipts.tally
 
     def append(self, decide: Decide) -> Receipt:
         # A forked child has a copy of this object, hence the check on every call.
         if os.getpid() != self._process:
             raise _wrong_process(self.name)
         with self._lock:
-            before = self.entries()
+            before = self._receipts.tally
             receipt = decide(before)
-            refuse_if_changed(before, self.entries(), self.name)
-            self._entries.append(receipt)
+            self._receipts.refuse_if_changed(before, self.name)
+            self._receipts.add(receipt)
         return receipt
 
     def __copy__(self) -> "MemoryAccount":
@@ -173,8 +156,15 @@ class ClosedAccount:
     adaptive: bool = True
     unit: AccountUnit | None = ROW_ACCOUNT
 
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        # Formats without enumerations store the relation as its name.
+        self.__dict__.update({**state, "relation": Relation.parse(state["relation"])})
+
     def entries(self) -> tuple[Receipt, ...]:
         return self.history
+
+    def tally(self) -> Tally:
+        return Tally.of(self, self.history)
 
     def append(self, decide: Decide) -> Receipt:
         raise _wrong_process(self.name)
@@ -412,7 +402,7 @@ class Ledger:
             the guarantee is the budget; this is how much of it is used.
         """
         # Composed again rather than read from the last receipt: a tighter accountant lowers it.
-        return Spent(total_epsilon(self._account, self.entries), self.budget.delta)
+        return Spent(self._account.tally().epsilon, self.budget.delta)
 
     def charge(
         self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
@@ -455,15 +445,14 @@ class Ledger:
                 f"adjacency={str(self.relation)!r}, or a second ledger."
             )
 
-        def decide(entries: tuple[Receipt, ...]) -> Receipt:
-            _refuse_unit(self._account, entries, label, unit)
-            receipt = Receipt(
-                len(entries) + 1, label, cost, relation, _total(entries, self.budget), unit
-            )
-            epsilon = total_epsilon(self._account, (*entries, receipt))
-            if not epsilon <= self.budget.epsilon * (1 + _SLACK):
-                raise _refusal(self._account, entries, receipt, epsilon)
-            return replace(receipt, total=Spent(epsilon, self.budget.delta))
+        def decide(tally: Tally) -> Receipt:
+            _refuse_unit(tally, label, unit)
+            so_far = Spent(tally.recorded, self.budget.delta)
+            receipt = Receipt(tally.count + 1, label, cost, relation, so_far, unit)
+            after = tally.after(receipt)
+            if not after.epsilon <= self.budget.epsilon * (1 + _SLACK):
+                raise _refusal(after, receipt)
+            return replace(receipt, total=Spent(after.epsilon, self.budget.delta))
 
         return self._account.append(decide)
 
@@ -475,6 +464,12 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Ledger.over, (self._account,)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # For formats that store attributes (skops), not for pickles: a history that cannot pay.
+        own = self._account
+        terms = (own.budget, own.relation, own.name, own.entries(), own.adaptive, own.unit)
+        return {"_account": ClosedAccount(*terms)}
 
     def __repr__(self) -> str:
         name = f"{self.name!r}: " if self.name else ""
@@ -497,143 +492,35 @@ def _checked_flag(adaptive: object) -> bool:
     return adaptive
 
 
-def total_epsilon(account: Account, entries: tuple[Receipt, ...]) -> float:
-    """Total epsilon of entries by the rule of an account.
-
-    The reserve for discrete noise is deducted from the budget first.
-    """
-    spendable, _ = usable(account.budget)
-    costs = counted_costs(account, entries)
-    if account.adaptive and spendable.is_private:
-        return _filtered(costs, spendable, account.relation)
-    return _composed(compose(costs), spendable.delta, account.relation)
-
-
-def counted_costs(account: Account, entries: tuple[Receipt, ...]) -> tuple[Cost, ...]:
-    """Costs of entries for the unit of the account: where it is a person, a charge for rows counts
-    for as many rows as were declared.
-    """
-    costs: list[Cost] = []
-    inexact = 0
-    for entry in entries:
-        size = 1 if account.unit is None else account.unit.units_at_once(entry.unit)
-        if size == 1:
-            costs.append(entry.cost)
-            continue
-        # 1/2, 1/6, 1/12, ...: the shares sum to one, however many charges will follow.
-        share = _CONVERSION_SHARE / ((inexact + 1) * (inexact + 2))
-        cost = _for_rows(entry.cost, size, share * account.budget.delta, account.relation)
-        inexact += any(part.lost for part in parts_of(cost))
-        costs.append(cost)
-    return tuple(costs)
-
-
-def unit_problem(account: Account, earlier: tuple[Receipt, ...], unit: PrivacyUnit) -> str | None:
-    """Why an account cannot take a charge for this unit after earlier ones; None if it can."""
-    if account.unit is not None:
-        own = account.unit.objection(unit, (entry.unit for entry in earlier))
-        mixed = any(entry.unit.record != unit.record for entry in earlier)
-        return own or _uncovered_row(account.unit, account.relation, unit, mixed)
-    if all(entry.unit.same_kind(unit) for entry in earlier):
-        return None
-    return (
-        f"is for {unit}, but an earlier part of the same fit is for {earlier[0].unit}. Give all of "
-        "them the same column of ids (groups=)"
-    )
-
-
-def _uncovered_row(
-    account: AccountUnit, relation: Relation, charged: PrivacyUnit, mixed: bool
-) -> str | None:
-    """Replacing a row of a person is a way of replacing the person; a row that vanishes while its
-    person stays is no way of removing the person. So it is with the rows of a list, if charges
-    for rows and for lists are mixed.
-    """
-    if account.is_person or not (charged.is_person or mixed):
-        return None
-    if labels_only(relation) or replaces_one(relation):
-        return None
-    if mixed:
-        return (
-            f"is for {charged.plural}, and earlier charges are for others: under add-remove no "
-            "proof covers both a list and a row that vanishes while its list stays. Use separate "
-            "accounts for rows and for lists"
-        )
-    return (
-        "protects persons, and under add-remove no proof covers a single row that vanishes while "
-        "its person stays, which an account of rows is about. Use an account of persons"
-    )
-
-
-def _refuse_unit(
-    account: Account, entries: tuple[Receipt, ...], label: str, unit: PrivacyUnit
-) -> None:
+def _refuse_unit(tally: Tally, label: str, unit: PrivacyUnit) -> None:
     if not isinstance(unit, PrivacyUnit):
         raise InvalidArgument(f"unit={unit!r} is not a PrivacyUnit. Give ROW or a person.")
-    problem = unit_problem(account, entries, unit)
+    problem = tally.unit_problem(unit)
     if problem is not None:
         raise LedgerError(f"{label} {problem}. Nothing was spent or released.")
 
 
-def refuse_if_changed(before: tuple[Receipt, ...], now: tuple[Receipt, ...], name: str) -> None:
-    """Refuse a charge if entries were added while it was being decided.
-
-    The lock is reentrant, so the same thread may pay again in the meantime.
-    """
-    if len(before) != len(now):
-        raise LedgerError(
-            f"{_title(name)} was charged while another charge was being decided, by the same "
-            "thread. The outer charge was not recorded, and nothing was released for it. Make one "
-            "charge after the other."
-        )
-
-
-# Totals are computed repeatedly.
-@lru_cache(maxsize=1024)
-def _for_rows(cost: Cost, size: int, delta: float, relation: Relation) -> Cost:
-    return group_cost(cost, size, delta, relation)
-
-
-@lru_cache(maxsize=64)
-def _composed(cost: Cost, delta: float, relation: Relation) -> float:
-    return epsilon_of(cost, delta, relation)
-
-
-@lru_cache(maxsize=64)
-def _filtered(plans: tuple[Cost, ...], budget: Budget, relation: Relation) -> float:
-    return filtered_epsilon(plans, budget, relation)
-
-
-def _total(entries: tuple[Receipt, ...], budget: Budget) -> Spent:
-    """Last recorded total: each receipt contains it, so nothing is composed again."""
-    return entries[-1].total if entries else Spent(0.0, budget.delta)
-
-
-def _refusal(
-    account: Account, entries: tuple[Receipt, ...], receipt: Receipt, epsilon: float
-) -> BudgetExceeded:
+def _refusal(after: Tally, receipt: Receipt) -> BudgetExceeded:
     """Error for a charge that does not fit, with the remedy."""
-    if not (account.adaptive and entries and account.budget.is_private):
-        return _over_budget(receipt, epsilon, account.budget)
+    total, epsilon, budget = after.total, after.epsilon, after.terms.budget
+    if after.count == 1 or not isinstance(total, FilteredTotal):
+        return _over_budget(receipt, epsilon, budget)
     if math.isfinite(epsilon):
-        return _over_budget(receipt, epsilon, account.budget, _FIXED_REMEDY)
-    plans = counted_costs(account, (*entries, receipt))
-    left = delta_left(plans[0], usable(account.budget)[0], account.relation)
-    if left <= 0:
+        return _over_budget(receipt, epsilon, budget, _FIXED_REMEDY)
+    if total.left <= 0:
         return BudgetExceeded(
             f"{receipt.label} does not fit: the first payment took the whole of the ledger's "
-            f"delta={account.budget.delta:g} (spent so far: {receipt.total.epsilon:.3g}). Nothing "
+            f"delta={budget.delta:g} (spent so far: {receipt.total.epsilon:.3g}). Nothing "
             "was released. Reuse the model you have already paid for."
         )
-    lost, room = lost_later(plans), room_for_lost(left)
-    if lost > room:
+    if total.lost > total.room:
         return BudgetExceeded(
             f"{receipt.label} does not fit: the failure probability of payments after the first "
-            f"would be {lost:.3g}, over the {room:.3g} that a ledger allows at "
-            f"delta={account.budget.delta:g}. Nothing was released. Use a smaller delta, or make "
+            f"would be {float(total.lost):.3g}, over the {total.room:.3g} that a ledger allows at "
+            f"delta={budget.delta:g}. Nothing was released. Use a smaller delta, or make "
             "the payment that needs most of delta first."
         )
-    return _over_budget(receipt, epsilon, account.budget)
+    return _over_budget(receipt, epsilon, budget)
 
 
 def _over_budget(

@@ -15,8 +15,8 @@ from pathlib import Path
 from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.privacy.ledger._chain import Entry
 from hushfit.privacy.ledger._disk_ledger import account_of, opened, receipts_of
-from hushfit.privacy.ledger._ledger import total_epsilon, unit_problem
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE
+from hushfit.privacy.ledger._tally import Tally
 
 # A recomputed total may differ from the recorded one by rounding between machines, and by the
 # reserve, which older ledgers lack.
@@ -204,23 +204,25 @@ def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterato
     """Problems found by composing the recorded costs again, payment by payment."""
     try:
         account = account_of(place, dataset, chain)
-        receipts = receipts_of(chain, account.budget, account.relation)
+        receipts = receipts_of(chain, account)
     except HushfitError as error:
         yield str(error)
         return
+    tally = Tally.of(account)
     for number, receipt in enumerate(receipts, start=1):
-        epsilon = total_epsilon(account, receipts[:number])
         if receipt.number != number:
             yield f"payment {number} is numbered {receipt.number}"
-        if problem := unit_problem(account, receipts[: number - 1], receipt.unit):
+        if problem := tally.unit_problem(receipt.unit):
             yield f"payment {number} {problem}"
-        if not epsilon <= receipt.total.epsilon * (1 + _ROUNDING):
+        tally = tally.after(receipt)
+        stated, budget = receipt.total.epsilon, account.budget.epsilon
+        if not tally.total.within(stated * (1 + _ROUNDING)):
             yield (
-                f"after payment {number} the record says epsilon={receipt.total.epsilon:g}, its "
-                f"costs give {epsilon:g}"
+                f"after payment {number} the record says epsilon={stated:g}, its costs give "
+                f"{tally.epsilon:g}"
             )
-        if not epsilon <= account.budget.epsilon * (1 + _ROUNDING):
+        if not tally.total.within(budget * (1 + _ROUNDING)):
             yield (
-                f"payment {number} brought the total to epsilon={epsilon:g}, over the budget of "
-                f"{account.budget.epsilon:g}"
+                f"payment {number} brought the total to epsilon={tally.epsilon:g}, over the budget "
+                f"of {budget:g}"
             )

@@ -9,6 +9,11 @@ dual_step           The next dual
 primal_step         Step size of x
 ClassCounts         Number of records of each class
 ColumnHistogram     Histograms of the values of all columns at once
+GroupMoments        Sums of the numbers, squares and counts of columns, by group
+KNOWN_WEIGHT        Factor of the counts among them
+MOST_GROUPS         Largest number of groups
+SQUARE_WEIGHT       Factor of the squares among them
+Totals              The parts of a released answer of them, and their noise
 ARITHMETIC_SLACK    Covers the rounding of a record's own arithmetic
 ClippedGradient     Sum over the records of :math:`A g_i`, each clipped to norm ``clip``
 Metric              A public symmetric matrix (preconditioner)
@@ -35,6 +40,7 @@ LineDerivative      Derivative of the loss along a line of weights, clipped
 LogisticGradient    Sum of unclipped logistic gradients at public weights
 gradient_diameter   Bound, tight to about half a per cent, on the distance between two logistic
                     gradients at weights of this norm
+MAX_BINS            Largest number of bins of one histogram
 MarginHistogram     Histogram of the signed margin ``y * (w . x)``, for two classes
 LogLength           Logarithm of the squared length of the features, mapped to [-1, 1]
 MeanAndSquare       Sums of a bounded number of each record and of its square
@@ -78,6 +84,13 @@ from hushfit.release.queries._gradient import (
     RankOneMetric,
     with_intercept,
 )
+from hushfit.release.queries._group_moments import (
+    KNOWN_WEIGHT,
+    MOST_GROUPS,
+    SQUARE_WEIGHT,
+    GroupMoments,
+    Totals,
+)
 from hushfit.release.queries._hessian import CURVATURES, HessianSum, NewtonDirection
 from hushfit.release.queries._joint import GradientWithMoment
 from hushfit.release.queries._label_statistic import LabelStatistic, canonical, rounded_sum
@@ -85,7 +98,7 @@ from hushfit.release.queries._line_derivative import LineDerivative
 from hushfit.release.queries._list_gradient import ListGradient, ListSecondMoment
 from hushfit.release.queries._list_statistic import ListStatistic
 from hushfit.release.queries._logistic_gradient import LogisticGradient, gradient_diameter
-from hushfit.release.queries._margin_histogram import MarginHistogram
+from hushfit.release.queries._margin_histogram import MAX_BINS, MarginHistogram
 from hushfit.release.queries._mean_and_square import (
     LogLength,
     MeanAndSquare,
@@ -111,6 +124,10 @@ __all__ = [
     "ARITHMETIC_SLACK",
     "COUNT_WEIGHT",
     "CURVATURES",
+    "KNOWN_WEIGHT",
+    "MAX_BINS",
+    "MOST_GROUPS",
+    "SQUARE_WEIGHT",
     "UNIT_ROUNDOFF",
     "AdmmRun",
     "AdmmState",
@@ -122,6 +139,7 @@ __all__ = [
     "ColumnMoments",
     "ColumnWhitening",
     "GradientWithMoment",
+    "GroupMoments",
     "HessianSum",
     "LabelStatistic",
     "LineDerivative",
@@ -148,6 +166,7 @@ __all__ = [
     "ShortenedMoment",
     "Target",
     "TotalScore",
+    "Totals",
     "Whitening",
     "admm_step",
     "canonical",

@@ -123,7 +123,7 @@ def auto(budget: Budget, network: Network) -> NetworkSGD:
 
 _FEW_WEIGHTS = 100_000
 _LEAST_BATCH = 256
-_EPOCHS = 10
+_EPOCHS = 20
 
 
 def _most_steps(budget: Budget, network: Network) -> int:
