@@ -80,24 +80,29 @@ def plain(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
     return [{**asdict(m), "verdict": m.verdict} for m in measurements]
 
 
-def seconds(task: Callable[[], object]) -> float:
-    """Wall time of one call."""
-    start = time.perf_counter()
+Clock = Callable[[], float]
+
+
+def seconds(task: Callable[[], object], clock: Clock = time.perf_counter) -> float:
+    """Time of one call: wall time, or that of another clock."""
+    start = clock()
     task()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def side_by_side(
-    tasks: Sequence[Callable[[], object]], repeats: int, burst: int = 1
+    tasks: Sequence[Callable[[], object]],
+    repeats: int,
+    burst: int = 1,
+    clock: Clock = time.perf_counter,
 ) -> list[float]:
-    """Median wall time of each task; tasks alternate, so that a busy machine slows all of them
-    alike.
+    """Median time of each task; tasks alternate, so that a busy machine slows all of them alike.
 
     Each turn is a ``burst`` of consecutive calls, for tasks that a fit calls consecutively.
     """
 
     def turn(task: Callable[[], object]) -> float:
-        return seconds(lambda: [task() for _ in range(burst)]) / burst
+        return seconds(lambda: [task() for _ in range(burst)], clock) / burst
 
     for task in tasks:
         task()

@@ -157,7 +157,7 @@ def speed(batch: int = 320) -> list[dict[str, Any]]:
             query(rows, None)
 
         def summed(query: Any = query, x: Any = x, target: Any = target) -> None:
-            sums = torch.zeros(query.size)
+            sums = torch.empty(query.size)
             shares = torch.ones(len(x), dtype=torch.float64)
             for _, parts in query.problem.engine.parts(x, target):
                 weighted = query._clipped(parts, shares)

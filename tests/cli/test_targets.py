@@ -180,6 +180,90 @@ def test_a_fit_from_a_file_is_that_of_the_library(targets):
     assert np.allclose(other.coef_ * [82, 1, 1, 1], model.estimator.coef_, atol=1e-2)
 
 
+def curved(count, seed=0):
+    """A table whose targets rise up to the age of 55 and fall again: no straight line fits."""
+    table = make_table(count, seed)
+    age = np.array(table["age"], dtype=float)
+    hump = np.cos((age - 55) / 35 * np.pi)
+    generator = np.random.default_rng(seed + 10)
+    table["days"] = [f"{d:.3f}" for d in 10 + 6 * hump + generator.normal(0, 1, count)]
+    table["visits"] = [str(v) for v in generator.poisson(np.exp(1 + hump)).clip(0, 20)]
+    return table
+
+
+@pytest.mark.parametrize(
+    ("name", "stated"), [("days", "in the schema"), ("visits", "as an option")]
+)
+def test_numbers_and_counts_have_curved_effects(targets, name, stated):
+    hushfit = targets
+    write_csv("train.csv", curved(1500))
+    write_csv("test.csv", curved(400, seed=1))
+    options = ("--features", "additive") if stated == "as an option" else ()
+    if not options:
+        schema = Path(f"{name}.toml")
+        schema.write_text('features = "additive"\n' + schema.read_text())
+    model = fitted(hushfit, name, *options)
+    fit = model.estimator
+    assert fit.features == "additive"
+    assert fit.feature_map_.intervals[0] >= 4
+    assert "the feature map" in str(model.guarantee)
+    scores = hushfit("evaluate", f"{name}.json", "test.csv", "--json").json
+    fitted(hushfit, name, "--features", "linear")
+    straight = hushfit("evaluate", f"{name}.json", "test.csv", "--json").json
+    assert scores["r2"] > 0.4
+    assert straight["r2"] < 0.2
+    model = fitted(hushfit, name, *options)
+
+    assert hushfit("predict", f"{name}.json", "test.csv", "-o", "out.csv").code == 0
+    with open("out.csv", newline="") as file:
+        predicted = [float(row["prediction"]) for row in csv.DictReader(file)]
+    assert np.allclose(predicted, model.estimator.predict(features(model)), rtol=1e-5)
+    assert hushfit("report", f"{name}.json", "-o", "r.html").code == 0
+    page = Path("r.html").read_text()
+    assert "Effects of the numbers" in page
+    assert "unit length" not in page
+    assert hushfit("card", f"{name}.json", "-o", "card.md").code == 0
+
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    assert hushfit("export", f"{name}.json", "-o", "model.onnx", "--overwrite").code == 0
+    X = features(model)
+    session = runtime.InferenceSession("model.onnx")
+    for rows in (X, 3 * X - 1):  # also outside the public ranges
+        (found,) = session.run(None, {"X": rows.astype(np.float32)})
+        assert np.allclose(found[:, 0], model.estimator.predict(rows), rtol=1e-4, atol=1e-4)
+
+
+def test_an_additive_fit_from_a_file_is_that_of_the_library(targets):
+    """The same noise on the same mapped records."""
+    from hushfit import PrivateLinearRegression
+    from hushfit.features import AdditiveFeatures
+
+    write_csv("train.csv", curved(1500))
+    model = fitted(targets, "days", "--features", "additive", "--monotone", "age=+1")
+    X = features(model, "train.csv")
+    y = np.array([float(cell) for cell in curved(1500)["days"]])
+    with pytest.warns(InsecureNoiseWarning):
+        other = PrivateLinearRegression(
+            4,
+            1e-5,
+            target_bounds=(0, 20),
+            feature_bounds=(0, 1),
+            random_state=1,
+            features=AdditiveFeatures(binary=(1, 2, 3), monotone={0: 1}),
+        ).fit(X, y)
+    assert np.allclose(other.coef_, model.estimator.coef_, atol=1e-2)
+    assert np.all(np.diff(model.estimator.shape_values(0)[1]) >= -1e-12)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "label"])
+def test_additive_numbers_under_other_relations(targets, adjacency):
+    write_csv("train.csv", curved(1500))
+    write_csv("test.csv", curved(400, seed=1))
+    fitted(targets, "days", "--features", "additive", "--adjacency", adjacency)
+    assert targets("evaluate", "days.json", "test.csv", "--json").json["r2"] > 0.4
+
+
 WRONG = {
     "a Poisson model of numbers": ("days", ("--model", "poisson"), "kind = 'count'"),
     "classes of numbers": ("days", ("--model", "logistic"), "kind = 'categorical'"),
@@ -198,7 +282,12 @@ WRONG = {
     "a weight without a penalty": ("days", ("--alpha", "0.1"), "--model ridge"),
     "a weight that is no number": ("days", ("--model", "ridge", "--alpha", "x"), "auto"),
     "a chosen weight of classes": ("ill", ("--alpha", "auto"), "not a number"),
-    "curved effects on numbers": ("days", ("--features", "additive"), "Leave it out"),
+    "curves of single columns": (
+        "days",
+        ("--features", "additive", "--model", "lasso"),
+        "--model linear",
+    ),
+    "a shape of a straight line": ("days", ("--monotone", "age=+1"), "--features additive"),
 }
 
 

@@ -23,7 +23,10 @@ from hushfit import (
     PrivateLogisticRegression,
     PrivatePoissonRegressor,
     PrivateRidge,
+    load_model,
+    save_model,
 )
+from hushfit.data import FeatureBounds
 from hushfit.datasets import make_sparse_classification
 from hushfit.errors import (
     BudgetExceeded,
@@ -294,6 +297,85 @@ def test_no_row_gets_a_prediction_outside_the_range(model, epsilon):
 
 @over_regressors
 @pytest.mark.filterwarnings(*IGNORED)
+def test_a_target_that_is_not_finite_follows_a_public_rule(model):
+    """Nan counts as the zero record, infinity as the end of the range; nothing tells of them."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2))
+    y = np.rint(np.clip(2 + 2 * X[:, 0], *RANGE))
+    holed, wild = y.copy(), y.copy()
+    holed[3], wild[3], y[3] = np.nan, np.inf, RANGE[1]
+    without = np.where(np.arange(400)[:, None] == 3, np.nan, X)
+    clipped, whole, gone, zero = (
+        fitted(clone(model).set_params(nonfinite="zero"), rows, targets)
+        for rows, targets in ((X, wild), (X, y), (X, holed), (without, y))
+    )
+    np.testing.assert_array_equal(clipped.coef_, whole.coef_)
+    np.testing.assert_array_equal(gone.coef_, zero.coef_)
+    assert "a missing target makes its record the zero record" in " ".join(
+        str(gone.privacy_).split()
+    )
+    thin = fitted(model, sparse.csr_array(X), holed)
+    np.testing.assert_allclose(thin.coef_, fitted(model, X, holed).coef_, rtol=1e-6)
+    with pytest.raises(ValueError, match="NaN"):
+        fitted(clone(model).set_params(nonfinite="raise"), X, holed)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [PrivateLinearRegression(target_bounds=(0, 4)), PrivatePoissonRegressor(max_count=4)],
+    ids=repr,
+)
+@pytest.mark.filterwarnings(*IGNORED)
+def test_where_features_are_public_a_missing_target_is_in_the_middle(model):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2))
+    y = np.rint(2 + 2 * X[:, 0])
+    settings = {"adjacency": "label", "epsilon": 5.0, "feature_bounds": (-1, 1), "random_state": 0}
+    model.set_params(**settings)
+    y[3] = 2.0
+    whole = clone(model).fit(X, y).coef_
+    y[3] = np.nan
+    np.testing.assert_array_equal(clone(model).fit(X, y).coef_, whole)
+
+
+RANGES_OF_TWO = {
+    "a list of tuples": ([(0, 5), (3, 10)], [0, 3], [5, 10]),
+    "a tuple of lists": (([0, 3], [5, 10]), [0, 3], [5, 10]),
+    "a tuple of arrays": ((np.array([0, 3]), np.array([5, 10])), [0, 3], [5, 10]),
+    "one reading is no range": (np.array([[18, 100], [0, 1]]), [18, 0], [100, 1]),
+    "both readings agree": ([[0, 1], [1, 2]], [0, 1], [1, 2]),
+}
+
+
+@pytest.mark.parametrize("case", RANGES_OF_TWO.values(), ids=RANGES_OF_TWO)
+def test_ranges_of_two_columns_are_read_as_they_are_written(case):
+    given, low, high = case
+    found = FeatureBounds.parse(given, 2)
+    assert found.low.tolist() == low
+    assert found.high.tolist() == high
+
+
+@pytest.mark.parametrize("kind", [np.array, list, tuple], ids=lambda kind: kind.__name__)
+def test_ranges_of_two_columns_that_could_be_read_either_way_are_refused(kind):
+    parts = ((0, 5), (3, 10)) if kind is tuple else ([0, 5], [3, 10])
+    model = PrivateRidge(target_bounds=(0, 1), feature_bounds=kind(parts))
+    with pytest.raises(InvalidArgument, match=r"\[\(0, 5\), \(3, 10\)\].*\(\[0, 5\], \[3, 10\]\)"):
+        model.fit(np.ones((50, 2)), np.ones(50))
+
+
+@pytest.mark.filterwarnings(*IGNORED)
+def test_ranges_of_two_columns_survive_a_file(tmp_path):
+    X = np.random.default_rng(0).uniform(0, 10, (400, 2))
+    model = PrivateLogisticRegression(
+        epsilon=5.0, classes=[0, 1], feature_bounds=[(0, 5), (3, 10)], random_state=0
+    ).fit(X, (X[:, 0] > 3).astype(int))
+    save_model(model, tmp_path / "model.json")
+    read = load_model(tmp_path / "model.json").estimator
+    np.testing.assert_array_equal(read.predict_proba(X), model.predict_proba(X))
+
+
+@over_regressors
+@pytest.mark.filterwarnings(*IGNORED)
 def test_targets_outside_the_bounds_are_clipped_and_no_message_tells_of_them(model):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (400, 2))
@@ -390,6 +472,13 @@ def test_fitted_models_can_be_pickled():
     assert np.array_equal(model.predict(X), again.predict(X))
 
 
+def contradicting_privacy(estimator):
+    """Checks that demand an error which tells of a row."""
+    if not isinstance(estimator, PrivatePoissonRegressor):
+        return {}  # without target_bounds the range is read from the targets, which must be finite
+    return {"check_supervised_y_no_nan": "a missing count makes its record the zero record"}
+
+
 @parametrize_with_checks(
     [
         PrivateLinearRegression(),
@@ -398,7 +487,8 @@ def test_fitted_models_can_be_pickled():
         PrivateElasticNet(),
         PrivateHuberRegressor(),
         PrivatePoissonRegressor(),
-    ]
+    ],
+    expected_failed_checks=contradicting_privacy,
 )
 @pytest.mark.filterwarnings(*IGNORED)
 def test_regressors_keep_the_contract_of_scikit_learn(estimator, check):

@@ -110,7 +110,7 @@ def groups_by_place():
     def groups_of(self, units):
         rows = self.rows_of(units)
         ends = [*range(GROUP_ROWS, len(rows), GROUP_ROWS), len(rows)]
-        return rows, ends if len(rows) else []
+        return rows, ends if len(rows) else [], rows[:0]
 
     return swapped(network_rows.NetworkRows, groups_of=groups_of)
 

@@ -35,10 +35,21 @@ def test_every_attack_measures_half_of_the_claim(name, relation):
     assert found.ratio >= 0.5
 
 
-def test_one_run_measures_half_of_the_claim():
-    found = one_run_network(Relation.REPLACE_ONE, epsilon=8.0, steps=500)
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", [Relation.REPLACE_ONE, Relation.ADD_REMOVE])
+def test_one_whole_fit_measures_half_of_the_claim(relation):
+    found = one_run_network(relation)
     assert found.verdict is Verdict.CONSISTENT
     assert found.ratio >= 0.5
+
+
+@pytest.mark.parametrize("relation", [Relation.REPLACE_ONE, Relation.ADD_REMOVE])
+def test_few_canaries_measure_something_and_notice_a_quarter_of_the_noise(relation):
+    found = one_run_network(relation, canaries=20_000)
+    assert found.verdict is Verdict.CONSISTENT
+    assert found.ratio >= 0.25
+    less = one_run_network(relation, canaries=20_000, guessed=0.1, noise=0.25)
+    assert less.verdict is Verdict.VIOLATED
 
 
 def test_the_audit_runs_without_torch_and_says_what_is_left_out():

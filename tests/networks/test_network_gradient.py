@@ -1,7 +1,7 @@
 """The sum of clipped gradients of a network never moves further than its proof says."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -14,8 +14,9 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import RECORD_RELATIONS, Relation
 from hushfit.torch import Network, NetworkGradient, NetworkLossDrop, RecordShape
 from hushfit.torch._arithmetic import one_thread
-from hushfit.torch._groups import GROUP_ROWS, group_ends
+from hushfit.torch._groups import GROUP_ROWS, Weighted, group_ends
 from hushfit.torch._parts import Outer
+from hushfit.torch._validation import _behind, _rounded_sum, sums_repeat
 from hushfit.unit import PrivacyUnit
 
 BUILDERS = [
@@ -193,19 +194,60 @@ def _groups(keys):
     return [tuple(keys[a:b].tolist()) for a, b in pairwise([0, *ends])]
 
 
-def test_records_of_one_key_are_added_in_float64():
-    net = network("mlp", n_units=GROUP_ROWS + 10)
-    X, y = (np.repeat(values, GROUP_ROWS + 10, axis=0) for values in records(net, 1))
+def test_many_records_of_one_key_are_added_in_float64_batch_by_batch(monkeypatch):
+    """Among others, and never more than a group of them at once."""
+    net = network("mlp", n_units=GROUP_ROWS + 50)
+    X, y = records(net, 41)
+    X, y = (np.concatenate([np.repeat(v[:1], GROUP_ROWS + 10, axis=0), v[1:]]) for v in (X, y))
     rows = source(net, X, y)
-    chosen, ends = rows.groups_of(None)
-    assert ends == [GROUP_ROWS + 10]
+    chosen, ends, repeated = rows.groups_of(None)
+    assert ends[-1] == 40
+    assert sorted(chosen) == list(range(GROUP_ROWS + 10, GROUP_ROWS + 50))
+    assert sorted(repeated) == list(range(GROUP_ROWS + 10))
+    sizes, add_to = [], Weighted.add_to
+    monkeypatch.setattr(
+        Weighted, "add_to", lambda self, totals: sizes.append(len(self)) or add_to(self, totals)
+    )
     query = NetworkGradient(net, net.start, 0.5)
-    one = query(rows, chosen[:1])
-    np.testing.assert_allclose(query(rows, None), len(y) * one, rtol=1e-6)
+    answer = query(rows, None)
+    assert max(sizes) <= ROWS
+    assert sum(sizes) == GROUP_ROWS + 10
+    one, others = query(rows, repeated[:1]), query(rows, chosen)
+    np.testing.assert_allclose(answer, others + (GROUP_ROWS + 10) * one, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "tokens", "twice"])
+def test_a_group_has_the_same_bits_wherever_its_records_stand(name):
+    """Also where it comes from several batches, up to the largest group."""
+    net = network(name)
+    with one_thread():
+        chunks = [_behind(net.engine, *random_batch(net), before) for before in (0, 5, 16)]
+        for size in (1, 33, 257, 300, GROUP_ROWS):
+            one, *others = (_rounded_sum(net.engine, *found, size) for found in chunks)
+            assert all(torch.equal(one, other) for other in others)
+
+
+def random_batch(net):
+    return tuple(torch.from_numpy(values) for values in records(net, ROWS))
+
+
+def test_sums_that_depend_on_the_place_are_found(monkeypatch):
+    """A planted bug: the sum over a large group is not the same each time."""
+    net = network("mlp")
+    assert sums_repeat(net.engine, net.record, ROWS)
+    write, calls = Outer.write_rounded, count()
+
+    def moody(self, sums, weights):
+        write(self, sums, weights)
+        if len(weights) > 256:
+            sums[self.weight][0, 0] *= 1 + 2**-22 * next(calls)
+
+    monkeypatch.setattr(Outer, "write_rounded", moody)
+    assert not sums_repeat(net.engine, net.record, ROWS)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-18, 1e10, 1e25, 1e37])
-@pytest.mark.parametrize("clip", [1e-15, 1.0, 1e14])
+@pytest.mark.parametrize("clip", [1e-9, 1.0, 1e9])
 def test_tiny_and_huge_records_stay_within_the_radius(size, clip):
     """At the ends of the range of float32, where products underflow or overflow."""
     net = network("linear", n_units=8)
@@ -345,3 +387,51 @@ def test_products_with_fewer_digits_are_added_up_in_float64():
         assert np.array_equal(NetworkGradient(net, net.start, 1.0)(rows, None), precise)
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+FAILING = {
+    "token beyond its table": ("tokens", lambda X, y: X.__setitem__((3, 1), 4)),
+    "negative token": ("tokens", lambda X, y: X.__setitem__((3, 1), -1)),
+    "label beyond the classes": ("mlp", lambda X, y: y.__setitem__(3, CLASSES)),
+    "label, by vmap": ("twice", lambda X, y: y.__setitem__(3, -7)),
+}
+
+
+@pytest.mark.parametrize("what", FAILING)
+def test_a_record_on_which_the_module_fails_contributes_nothing(what):
+    """An error in the middle of a fit would tell that the record is there."""
+    name, spoil = FAILING[what]
+    net = network(name, n_units=ROWS + 8, precise=True)
+    X, y = records(net, ROWS + 8)
+    spoil(X, y)
+    rows, others = source(net, X, y), np.delete(np.arange(ROWS + 8), 3)
+    query = NetworkGradient(net, net.start, 0.5)
+    np.testing.assert_allclose(query(rows, None), query(rows, others), atol=1e-12)
+    rounded = NetworkGradient(replace(net, precise_sums=False), net.start, 0.5)
+    moved = np.linalg.norm(rounded(rows, None) - rounded(rows, others))
+    assert moved <= rounded.radius() - rounded.clip  # by rounding alone
+    drop = NetworkLossDrop(net, net.start, np.ones(net.size), np.array([0.1]), 1.0)
+    np.testing.assert_allclose(drop(rows, None), drop(rows, others), atol=1e-12)
+
+
+class _Worn(nn.Module):
+    """Fails from some pass on, whatever its records are."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.left = nn.Linear(*FLAT, CLASSES), None
+
+    def forward(self, x):
+        if self.left == 0:
+            raise RuntimeError(f"no memory for {x}")
+        return self.layer(x)
+
+
+def test_a_module_that_fails_on_every_record_is_told_without_values():
+    net = of_classes(_Worn(), FLAT, ROWS)
+    net.model.module.left = 0
+    with pytest.raises(InvalidArgument, match="records of zeros") as told:
+        NetworkGradient(net, net.start, 1.0)(source(net, *records(net, 5)), None)
+    assert "no memory" not in str(told.value)
+    assert told.value.__cause__ is None
+    assert told.value.__context__ is None

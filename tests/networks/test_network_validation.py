@@ -268,6 +268,8 @@ def test_datasets_that_do_not_fit_are_refused_before_payment():
         ((X[:0], Y[:0]), "no records"),
         ((X, Y[:3]), "different numbers"),
         ((np.array([["a"]]), np.array([0])), "no numbers"),
+        ((X, Y + 1), "label that is not in 0 to 2"),
+        ((X, Y - 1), "label that is not in 0 to 2"),
     ]:
         with pytest.raises(InvalidArgument, match=match):
             fit_private(nn.Linear(6, CLASSES), nn.CrossEntropyLoss(), dataset, ledger=ledger)
@@ -276,6 +278,40 @@ def test_datasets_that_do_not_fit_are_refused_before_payment():
             nn.Linear(6, CLASSES), nn.CrossEntropyLoss(), (X, Y), groups=[1, 2], ledger=ledger
         )
     assert ledger.entries == ()
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_labels_that_a_loss_ignores_are_accepted_and_numbers_of_classes_checked():
+    y = Y.copy()
+    y[3] = -100
+    settings = {"delta": 1e-3, "solver": NetworkSGD(1, 1.0), "physical_batch": ROWS}
+    module, loss = nn.Linear(6, CLASSES), nn.CrossEntropyLoss()
+    assert fit_private(module, loss, (X, y), random_state=0, **settings).steps == 1
+    for classes in (0, True, 2.5):
+        with pytest.raises(InvalidArgument, match="not a number of classes"):
+            fit_private(module, loss, (X, Y), classes=classes, **settings)
+
+
+@pytest.mark.usefixtures("quiet_fits")
+def test_a_bad_label_of_a_dataset_does_not_end_a_fit():
+    class Records(torch.utils.data.Dataset):
+        def __getitem__(self, k):
+            return X[k], 99 if k == 5 else int(Y[k])
+
+        def __len__(self):
+            return 40
+
+    fit = fit_private(
+        nn.Linear(6, CLASSES),
+        nn.CrossEntropyLoss(),
+        Records(),
+        delta=1e-3,
+        solver=NetworkSGD(2, 1.0),
+        physical_batch=ROWS,
+        random_state=0,
+    )
+    assert np.isfinite(fit.weights).all()
+    assert "module or its loss fails" in str(fit.guarantee)
 
 
 def test_without_the_checks_a_mixing_module_would_be_fitted(monkeypatch):

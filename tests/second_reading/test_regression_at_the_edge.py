@@ -279,3 +279,27 @@ def test_no_row_makes_a_noisy_answer_infinite():
     plan = Plan((Planned("gradient", ResidualGradient, 1),))
     answer = curator_over(over(problem, X, y), plan, 1.0).release("gradient", query)
     assert np.isfinite(answer).all()
+
+
+@pytest.mark.parametrize("spread", [0, 6, 14], ids=lambda power: f"condition 1e{power}")
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_lengths_by_a_triangle_stay_within_the_error_claimed(spread, fit_intercept):
+    """No length is too small by more than ``error``, however badly conditioned the metric is."""
+    rng = np.random.default_rng(spread)
+    d = 12
+    width = d + fit_intercept
+    V = np.linalg.qr(rng.normal(size=(width, width)))[0]
+    A = V * 10.0 ** np.linspace(0, spread, width)
+    whitening = MatrixWhitening(A, fit_intercept)
+    X = rng.uniform(-1, 1, (200, d))
+    X[:width] = V[:width, :d] / np.abs(V[:width, :d]).max()  # some along single directions
+    source = as_source(X, np.zeros(200), fit_intercept=fit_intercept, scaling=RecordScaling.BOUNDED)
+    (block,) = source.blocks()
+    found = whitening.lengths(block)
+    Z = np.hstack([X, np.full((200, 1), source.unit)])[:, :width]
+    squares = (Z.astype(np.longdouble) @ A.astype(np.longdouble)) ** 2
+    exact = np.sqrt(squares.sum(axis=1))
+    assert np.all(found + whitening.error >= exact)
+    assert np.all(found - exact <= whitening.error)
+    assert whitening.error <= 1e-10 * whitening.norm
+    assert np.count_nonzero(np.triu(whitening._full, 1)) == 0

@@ -29,6 +29,8 @@ _PENALTY_OF: Final = {
     "huber": "l2",
     "poisson": "l2",
 }
+# Models that take no feature map: they choose columns one by one.
+_OF_SINGLE_COLUMNS: Final = ("lasso", "elasticnet")
 _USUAL_ALPHA: Final = 1e-4
 # Models whose coefficients can have intervals.
 _WITH_INTERVALS: Final = ("logistic", "linear", "poisson")
@@ -135,8 +137,10 @@ class FitOptions:
 
         name, target = self.model, self.schema.target
         self._refuse_options_of_classifiers()
-        self.features()
+        features = self.features()
         own: dict[str, Any] = {"alpha": self._alpha("auto")} if name in _PENALTY_OF else {}
+        if name not in _OF_SINGLE_COLUMNS:
+            own["features"] = features
         if name == "poisson":
             return hushfit.PrivatePoissonRegressor(target.high, **self._common, **own)
         own["target_bounds"] = (target.low, target.high)
@@ -197,10 +201,11 @@ class FitOptions:
 
         given, schema = self.given, self.schema
         chosen, shaped = schema.features, given["monotone"] or given["smoothness"]
-        if chosen != "linear" and not self.classes:
+        if chosen != "linear" and self.model in _OF_SINGLE_COLUMNS:
             raise InvalidArgument(
-                f"--features {chosen} is for classes; models of numbers are linear in the encoded "
-                "columns. Nothing was spent. Leave it out of the options and of the schema."
+                f"--model {self.model} chooses single columns, and with --features {chosen} those "
+                "of a number mean nothing by themselves. Nothing was spent. Use --model linear, or "
+                "leave --features out of the options and of the schema."
             )
         if chosen != "additive":
             if shaped:

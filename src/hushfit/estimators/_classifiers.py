@@ -615,10 +615,10 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     l1_ratio : float, default=0.5
         Share of L1 in "elasticnet".
     solver : "auto", another name, or a solver of ``hushfit.solvers``
-    feature_bounds : (low, high), or one pair per column, or None
-        Public ranges: values are clipped to them and mapped to [0, 1]. None uses the rows
-        unchanged. Give what is known without looking at the rows; a range read from the rows is a
-        leak.
+    feature_bounds : (low, high), a list of one tuple per column, or None
+        Public ranges, each end a number or one number per column: values are clipped to them and
+        mapped to [0, 1]. None uses the rows unchanged. Give what is known without looking at the
+        rows; a range read from the rows is a leak.
     classes : sequence, optional
         Public label set. None reads it from ``y`` and warns: a label that only one row has would be
         revealed.

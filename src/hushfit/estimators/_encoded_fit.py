@@ -8,10 +8,12 @@ import numpy as np
 
 from hushfit._typing import BoolVector, Vector
 from hushfit.data import DataSource, RecordScaling, SignedBounds
+from hushfit.estimators._features import reshaped, row_profile
 from hushfit.estimators._inference import require_feasible
 from hushfit.estimators._linear import in_original_units
 from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._regressors import _PrivateRegressor, _warn_of_little_data
+from hushfit.features import AdditiveMap, InputColumn
 from hushfit.problem import Problem
 from hushfit.release import Terms
 
@@ -33,6 +35,9 @@ class RegressionRows(DataSource, Protocol):
 
 class EncodedRows(Protocol):
     """Rows whose columns a public schema has mapped to [0, 1], with targets in their own units."""
+
+    def mapped(self, feature_map: AdditiveMap) -> "EncodedRows":
+        """The same rows, with the outputs of a public map of their columns in place of these."""
 
     def for_regression(
         self, scaling: RecordScaling, mapped: Callable[[Vector], Vector], scaled_labels: bool
@@ -105,7 +110,12 @@ class _Range:
 
 
 def fit_encoded(
-    estimator: _PrivateRegressor, rows: EncodedRows, terms: Terms, names: Sequence[str] = ()
+    estimator: _PrivateRegressor,
+    rows: EncodedRows,
+    terms: Terms,
+    columns: Sequence[InputColumn] = (),
+    feature_map: AdditiveMap | None = None,
+    names: Sequence[str] = (),
 ) -> tuple[Fit, Problem, Callable[[Vector], Vector]]:
     """Fit a regressor to encoded rows; the range of its target must be given.
 
@@ -116,6 +126,10 @@ def fit_encoded(
     rows : EncodedRows
     terms : Terms
         Budget, ledger, and what is public.
+    columns : sequence of InputColumn
+        What is public about the columns; needed with a map alone.
+    feature_map : AdditiveMap, optional
+        Public map that rows go through; None uses them as they are.
     names : sequence of str, default=()
         Of the features; needed with ``inference=True``.
 
@@ -128,25 +142,33 @@ def fit_encoded(
     """
     settled, scale = estimator._settled(), estimator._scale(_NO_TARGETS)
     bounded = settled.scaling is RecordScaling.BOUNDED
-    source = rows.for_regression(settled.scaling, scale, bounded or estimator._scales_labels)
-    unit, d = source.privacy_unit, source.n_features
-    problem = estimator._problem(settled, source.n_units, d, unit, scale)
+    made = rows if feature_map is None else rows.mapped(feature_map)
+    source = made.for_regression(settled.scaling, scale, bounded or estimator._scales_labels)
+    d = source.n_features if feature_map is None else feature_map.n_inputs
+    problem = estimator._problem(
+        settled, source.n_units, d, source.privacy_unit, scale, feature_map
+    )
     if estimator.inference:
         require_feasible(problem, terms.budget, estimator.cov_type)
     elif bounded and not estimator._features_are_public:
         _warn_of_little_data(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)
-    units = EncodedUnits(source.centred, source.ranges)
+    units = EncodedUnits(source.centred, source.ranges) if feature_map is None else None
     if estimator.inference:
         estimator.keep_inference(estimator._inferred(fit, problem, units, scale, names))
+    profile = row_profile(feature_map, problem, fit.transcript, fit.guarantee)
+    estimator.feature_map_, estimator.row_profile_ = feature_map, profile
 
     def in_units(w: Vector) -> Vector:
-        coef, intercept = in_original_units(w, problem, units)
-        return np.append(*scale.in_units_of_targets(coef[0], float(intercept[0])))
+        weights = in_original_units(w, problem, units)
+        coef, constant = reshaped(*weights, estimator.features, feature_map, columns, profile)
+        return np.append(*scale.in_units_of_targets(coef[0], float(constant[0])))
 
     *coef, intercept = in_units(fit.result.w).tolist()
     estimator.coef_, estimator.intercept_ = np.array(coef), intercept
     estimator.n_features_in_, estimator.n_iter_ = d, fit.result.steps
-    estimator._fitted_bounds, estimator._fitted_scale = SignedBounds(*source.ranges), scale
+    # A map reads columns as they are encoded.
+    ranges = source.ranges if feature_map is None else (np.zeros(d), np.ones(d))
+    estimator._fitted_bounds, estimator._fitted_scale = SignedBounds(*ranges), scale
     estimator.privacy_ = fit.guarantee
     return fit, problem, in_units

@@ -277,13 +277,15 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         X, y = labels_of(X, y)
         X, ids = split_groups(X, groups, y)
         persons = persons_in(self, ids)
-        X, y = validated_rows(self, unwrapped(X), y, y_numeric=True)
+        X, y = self._validated(unwrapped(X), y)
         bounds = self._bounds(X, settled.scaling)
         columns = self._columns(bounds, input_names(self))
         n_units = X.shape[0] if persons is None else persons.n_persons
-        feature_map = self._feature_map(n_units, columns)
+        feature_map = self.feature_map(n_units, columns)
         X = whole_rows(X, self.nonfinite, bounds, feature_map)
         scale = self._scale(y)
+        if self._features_are_public:  # which rows are used must not depend on labels
+            y = np.where(np.isnan(y), scale.low + (scale.high - scale.low) / 2, y)
         bounded = settled.scaling is RecordScaling.BOUNDED
         source = as_source(
             bounds.apply(X) if isinstance(bounds, SignedBounds) else X,
@@ -321,6 +323,22 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         self.privacy_: Guarantee = fit.guarantee
         return self
 
+    def _validated(self, X: Any, y: Any) -> tuple[Any, Vector]:
+        """Rows and targets; a target that is nan is left as it is if the rule for missing values
+        and the range of the targets are public.
+        """
+        targets = None if self.nonfinite == "raise" or not self._range_is_public else _numbers(y)
+        if targets is None or np.isfinite(targets).all():
+            return validated_rows(self, X, y, y_numeric=True)
+        # scikit-learn refuses such targets, which would tell of a row.
+        X, _ = validated_rows(self, X, np.where(np.isfinite(targets), targets, 0.0), y_numeric=True)
+        return X, targets.ravel()
+
+    @property
+    def _range_is_public(self) -> bool:
+        """Whether the range of the targets is given, and not read from them."""
+        raise NotImplementedError
+
     def _inferred(
         self, fit: Fit, problem: Problem, bounds: Any, scale: Any, names: Sequence[str]
     ) -> Inference:
@@ -336,14 +354,27 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
     def _columns(self, bounds: Any, names: list[str]) -> list[InputColumn]:
         """What is public about the columns."""
+        return columns_of(self.features, bounds, names)
+
+    def feature_map(self, n_units: int, columns: list[InputColumn]) -> FeatureMap | None:
+        """The map that rows go through before a fit, from public numbers alone; None if they are
+        used as they are.
+
+        Parameters
+        ----------
+        n_units : int
+            Number of privacy units.
+        columns : list of InputColumn
+
+        Returns
+        -------
+        FeatureMap or None
+        """
         if self.positive and not is_linear(self.features):
             raise InvalidArgument(
                 "positive=True is about single coefficients, and those of an additive model mean "
                 "nothing by themselves. Use features=AdditiveFeatures(monotone={column: 1, ...})."
             )
-        return columns_of(self.features, bounds, names)
-
-    def _feature_map(self, n_units: int, columns: list[InputColumn]) -> FeatureMap | None:
         return feature_map_of(
             self.features,
             columns,
@@ -380,7 +411,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         given = self.feature_bounds
         bounds = None if given is None else FeatureBounds.parse(given, n_features)
         columns = self._columns(bounds, [f"x{j}" for j in range(n_features)])
-        feature_map = self._feature_map(n_units, columns)
+        feature_map = self.feature_map(n_units, columns)
         problem = self._problem(settled, n_units, n_features, unit, None, feature_map)
         if settled.scaling is RecordScaling.BOUNDED and not self._features_are_public:
             _warn_of_little_data(problem, budget)
@@ -541,8 +572,20 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             Randomness.of(self.random_state),
             self.ledger,
             tuple(public),
-            (f"{note}; {rule}.",),
+            (f"{note}; {rule}{self._rule_of_targets}.",),
         )
+
+    @property
+    def _rule_of_targets(self) -> str:
+        """What becomes of missing targets, as a guarantee states it."""
+        if self.nonfinite == "raise" or not self._range_is_public:
+            return ""
+        counts = (
+            "is taken to be in the middle of the range"
+            if self._features_are_public
+            else "makes its record the zero record"
+        )
+        return f"; a missing target {counts}"
 
     def _public_targets(self, given: str) -> str:
         raise NotImplementedError
@@ -553,6 +596,14 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         tags.input_tags.allow_nan = True
         tags.regressor_tags.poor_score = True  # of a few dozen rows
         return tags
+
+
+def _numbers(y: Any) -> Vector | None:
+    """Targets as floats; None if they are no numbers, which scikit-learn refuses."""
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
@@ -581,6 +632,10 @@ class _PrivateLinearRegressor(_PrivateRegressor):
         low, high = (-1.0, 1.0) if scale is None else scale.mapped_range
         return LeastSquares(low, high) if self._features_are_public else Squared()
 
+    @property
+    def _range_is_public(self) -> bool:
+        return self.target_bounds is not None
+
     def _scale(self, y: Vector) -> TargetScale:
         return TargetScale.of(self.target_bounds, y, bool(self.fit_intercept))
 
@@ -605,7 +660,7 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high) or one pair per column, optional
+    feature_bounds : (low, high), or a list of one tuple per column, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -702,7 +757,7 @@ class PrivateRidge(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high) or one pair per column, optional
+    feature_bounds : (low, high), or a list of one tuple per column, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -794,7 +849,7 @@ class PrivateLasso(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high) or one pair per column, optional
+    feature_bounds : (low, high), or a list of one tuple per column, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -933,7 +988,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high) or one pair per column, optional
+    feature_bounds : (low, high), or a list of one tuple per column, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -1054,7 +1109,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         Largest count that a row may have; public. Larger ones are clipped. Noise grows with it.
     alpha : float or "auto", default="auto"
         Weight of a squared penalty, as for `PrivateRidge`.
-    feature_bounds : (low, high) or one pair per column, optional
+    feature_bounds : (low, high), or a list of one tuple per column, optional
         As for `PrivateRidge`.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
     ledger, random_state, verbose
@@ -1149,6 +1204,10 @@ class PrivatePoissonRegressor(_PrivateRegressor):
 
     def _loss(self, scaling: RecordScaling, scale: Any) -> Loss:
         return Poisson(self.max_count)
+
+    @property
+    def _range_is_public(self) -> bool:
+        return True
 
     def _scale(self, y: Vector) -> CountScale:
         return CountScale(float(self.max_count))

@@ -11,6 +11,7 @@ difference       Fused passes over the rows for differences of gradients
 gradient         Fused passes over the rows
 grid             Addition of noise on a grid
 line_search      Fused passes over the rows for line searches
+networks         Sums in float64 of the float32 numbers of a network
 noise            Exact discrete Gaussian and Laplace noise on the integers, from random bits and
                  integer arithmetic only
 person_ids       Numbers persons by their ids: a hash table of 128-bit keys

@@ -1,5 +1,5 @@
 """Fused passes over records with bounded entries: clipped gradients with the weight of those that
-were clipped, and sums of squares and entries.
+were clipped, sums of squares and entries, and sums of a few numbers of each record.
 
 Sums are exact on a grid as in ``gradient.py``, whose rules hold here too. ``scale`` is 1, or 0 for
 the zero record, whose values are never read. ``unit`` is the entry of the intercept.
@@ -81,6 +81,19 @@ def counted_csr(
         weight = share * min(cap, max(-cap, slope))
         _add_sparse(data, indices, start, stop, weight, unit, sums)
     total -= ROUNDER * grid
+
+
+@compiled(**_STRICT)
+def rounded_totals(values, shares, grid, totals):
+    """Write the weighted sum of each row of ``values``, one column for each record, every product
+    rounded to a multiple of ``grid``; nan counts as zero.
+    """
+    for k in range(values.shape[0]):
+        steps = 0.0
+        for i in range(values.shape[1]):
+            step = np.rint(values[k, i] * (_own(shares, i) / grid))
+            steps += step if step == step else 0.0
+        totals[k] = steps * grid
 
 
 @compiled(**_STRICT)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hushfit.kernels._compile import compiled
-from hushfit.kernels.gradient import _dot
+from hushfit.kernels.gradient import _ANY_ORDER, _dot
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
@@ -76,37 +76,88 @@ def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
 
 
 @compiled(**_OPTIONS)
-def lengths_dense(records, A, lengths):
+def lengths_dense(X, scale, unit, A, lengths):
     """Norm of ``A`` times each record. Every operation is IEEE multiply or add in the order of the
     columns, so that a norm does not depend on the position of its record.
     """
     width = A.shape[0]
     grouped = width - width % 4
+    stops = _stops(A)
     image = np.empty((_ROWS_AT_ONCE, width))
-    for start in range(0, records.shape[0], _ROWS_AT_ONCE):
-        count = min(_ROWS_AT_ONCE, records.shape[0] - start)
+    records = np.empty((_ROWS_AT_ONCE, width))
+    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, X.shape[0] - start)
         image[:] = 0.0
+        for r in range(count):
+            _record(X, start + r, scale[start + r], unit, records[r])
         # Four columns at once load and store the image once, and zeros, which add nothing, are left
         # out. Neither changes a bit.
         for k in range(0, grouped, 4):
+            stop = max(stops[k], stops[k + 1], stops[k + 2], stops[k + 3])
             for r in range(count):
-                row = records[start + r]
-                a, b, c, d = row[k], row[k + 1], row[k + 2], row[k + 3]
+                a, b, c, d = records[r, k], records[r, k + 1], records[r, k + 2], records[r, k + 3]
                 if a == b == c == d == 0.0:
                     continue
-                for j in range(width):
+                for j in range(stop):
                     two = (image[r, j] + a * A[k, j]) + b * A[k + 1, j]
                     image[r, j] = (two + c * A[k + 2, j]) + d * A[k + 3, j]
         for k in range(grouped, width):
             for r in range(count):
-                entry = records[start + r, k]
-                for j in range(width):
+                entry = records[r, k]
+                for j in range(stops[k]):
                     image[r, j] += entry * A[k, j]
         for r in range(count):
             square = 0.0
             for j in range(width):
                 square += image[r, j] * image[r, j]
             lengths[start + r] = math.sqrt(square)
+
+
+@compiled(**_OPTIONS)
+def _stops(A):
+    """Number of entries of each row up to its last one that is not zero: half as many products for
+    a triangle.
+    """
+    stops = np.zeros(A.shape[0], np.int64)
+    for k in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            if A[k, j] != 0.0:
+                stops[k] = j + 1
+    return stops
+
+
+@compiled(**_OPTIONS)
+def _record(X, i, scale, unit, record):
+    """Write one record, with the entry of the intercept."""
+    last = X.shape[1]
+    if scale == 0.0:
+        record[:] = 0.0
+        return
+    for j in range(last):
+        record[j] = scale * X[i, j]
+    record[last] = scale * unit
+
+
+@compiled(**_OPTIONS)
+def rounded_records_dense(X, scale, unit, steps, records):
+    """Write the records in units of 1 / ``steps``, rounded to whole ones."""
+    for i in range(X.shape[0]):
+        record = records[i]
+        _record(X, i, scale[i], unit, record)
+        for j in range(record.shape[0]):
+            record[j] = np.rint(record[j] * steps)
+
+
+@compiled(**_OPTIONS)
+def signed_dense(X, low, high, origin, width, mapped):
+    """Clip each column to its range, map it into [-1, 1] and write it; nan stays nan."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            value = np.float64(X[i, j])
+            value = low[j] if value < low[j] else value
+            value = high[j] if value > high[j] else value
+            scaled = (value - origin[j]) / width[j]  # division may round up
+            mapped[i, j] = 1.0 if scaled > 1.0 else (-1.0 if scaled < -1.0 else scaled)
 
 
 @compiled(**_OPTIONS)
@@ -124,6 +175,7 @@ def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
     """Norm of ``A`` times each record."""
     image = np.empty(A.shape[0])
     last = A.shape[0] - 1
+    stops = _stops(A)
     for i in range(indptr.shape[0] - 1):
         lengths[i] = 0.0
         if scale[i] == 0.0:
@@ -135,7 +187,7 @@ def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
             entry = (
                 scale[i] * data[p]
             )  # scaled first: the square of an unscaled product may underflow
-            for j in range(A.shape[0]):
+            for j in range(stops[indices[p]]):
                 image[j] += entry * row[j]
         square = 0.0
         for j in range(A.shape[0]):
@@ -177,6 +229,15 @@ def bounded_scales_csr(data, indptr, scale):
                 scale[i] = 0.0
 
 
+@compiled(**_ANY_ORDER)
+def _square(X, i):
+    """Squared norm of a row, which the order of its columns may round differently."""
+    square = 0.0
+    for j in range(X.shape[1]):
+        square += np.float64(X[i, j]) * np.float64(X[i, j])
+    return square
+
+
 @compiled(**_OPTIONS)
 def squares_dense(X, scale, squares):
     """Squared norm of the features of each record; nan for the zero record."""
@@ -184,10 +245,7 @@ def squares_dense(X, scale, squares):
         squares[i] = math.nan
         if scale[i] == 0.0:
             continue
-        square = 0.0
-        for j in range(X.shape[1]):
-            square += np.float64(X[i, j]) * np.float64(X[i, j])
-        squares[i] = scale[i] * scale[i] * square
+        squares[i] = scale[i] * scale[i] * _square(X, i)
 
 
 @compiled(**_OPTIONS)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hushfit.data import FeatureBounds
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import (
@@ -156,7 +157,7 @@ def described(model: Model) -> dict[str, Any]:
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "settings": {name: _plain(getattr(fitted, name)) for name in _stored_settings(kind)},
+        "settings": _described_settings(kind, fitted),
         "classes": model.classes,
         "features": model.feature_names,
         "coef": coef.tolist(),
@@ -173,6 +174,12 @@ def described(model: Model) -> dict[str, Any]:
         **described_inference(fitted, model.design),
     }
     return contents
+
+
+def _described_settings(kind: str, fitted: Any) -> dict[str, Any]:
+    """The settings as plain values; ranges in a form that does not depend on tuples."""
+    described = {name: _plain(getattr(fitted, name)) for name in _stored_settings(kind)}
+    return {**described, "feature_bounds": bounds_described(fitted)}
 
 
 def _stored_settings(kind: str) -> list[str]:
@@ -452,7 +459,22 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     Relation.parse(settings["adjacency"])
     if settings.get("person_weight", "mean") not in WEIGHTINGS:
         raise InvalidArgument("the settings of the model file have an unknown person_weight.")
-    return {**settings, "epsilon": budget.epsilon, "delta": budget.delta}
+    return {
+        **settings,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "feature_bounds": bounds_read(settings["feature_bounds"]),
+    }
+
+
+def bounds_described(fitted: Any) -> Any:
+    """The ranges of the columns as plain values: the two ends, of two columns."""
+    return _plain(FeatureBounds.stored(fitted.feature_bounds, int(fitted.n_features_in_)))
+
+
+def bounds_read(described: Any) -> Any:
+    """The setting that was described: a tuple of lists has the two ends."""
+    return tuple(described) if isinstance(described, list) else described
 
 
 def _one_type(labels: list[Any]) -> bool:

@@ -73,6 +73,12 @@ def fit_rows(
             f"the rows were packed with keep_unlabelled={rows.keep_unlabelled}, which does not "
             f"suit adjacency={str(relation)!r}. Nothing was spent. Pack them for it."
         )
+    if estimator.inference and file.schema.features != "linear":
+        raise InvalidArgument(
+            f"intervals are for straight effects, and the schema has features = "
+            f"{file.schema.features!r}. Nothing was spent. Use features = 'linear', or fit without "
+            "intervals."
+        )
     fitted = _fit_classes if rows.classes else _fit_numbers
     fit, errors = fitted(estimator, rows, file, ledger)
     paid, record = paid_receipt(ledger, fit.receipt)
@@ -85,18 +91,10 @@ def _fit_classes(
     estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
 ) -> tuple[Fit, Matrix | None]:
     """Fit a classifier; returns standard errors too."""
-    schema, classes = file.schema, list(rows.classes)
-    if schema.features != "linear" and estimator.features == "linear":
-        estimator.set_params(features=schema.features)
     if estimator.inference:
         return _fit_intervals(estimator, rows, file, ledger), None
-    columns, n_columns = schema.inputs, rows.n_features
-    feature_map = estimator.feature_map(rows.n_units, columns)
-    if not isinstance(feature_map, AdditiveMap | None):
-        raise InvalidArgument(
-            f"a table with a schema takes features='additive', not {type(feature_map).__name__}. "
-            "Nothing was spent. Fit arrays with this map in Python."
-        )
+    classes, columns, n_columns = list(rows.classes), file.schema.inputs, rows.n_features
+    feature_map = _additive_map(estimator, rows, file.schema)
     source = rows if feature_map is None else rows.mapped(feature_map)
     problem = estimator.problem(
         rows.n_units, n_columns, len(classes), rows.privacy_unit, feature_map
@@ -131,14 +129,35 @@ def _fit_numbers(
     estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Ledger | None
 ) -> tuple[Fit, Matrix | None]:
     """Fit a regressor; returns standard errors too, where they are known."""
-    note = _number_note(rows)
+    note, inputs = _number_note(rows), file.schema.inputs
     if estimator.inference:
         design = MainEffects(file.schema)
         terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {note}")
-        return fit_encoded(estimator, rows.for_design(design), terms, design.names)[0], None
-    terms = _terms(estimator, file, ledger, _public(file, None), note)
-    fit, problem, in_units = fit_encoded(estimator, rows, terms)
+        coded = rows.for_design(design)
+        return fit_encoded(estimator, coded, terms, names=design.names)[0], None
+    feature_map = _additive_map(estimator, rows, file.schema)
+    terms = _terms(estimator, file, ledger, _public(file, feature_map), note)
+    fit, problem, in_units = fit_encoded(estimator, rows, terms, inputs, feature_map)
     return fit, noise_standard_errors(fit, problem, in_units)
+
+
+def _additive_map(estimator: Any, rows: CodedRows, schema: Schema) -> AdditiveMap | None:
+    """The public map of the columns that the schema or the settings ask for; None for none."""
+    if schema.features != "linear" and estimator.features == "linear":
+        if "features" not in estimator.get_params(deep=False):
+            raise InvalidArgument(
+                f"the schema has features = {schema.features!r}, and {type(estimator).__name__} "
+                "chooses single columns, which those of the map are not. Nothing was spent. Use a "
+                "model without an L1 penalty, or features = 'linear'."
+            )
+        estimator.set_params(features=schema.features)
+    feature_map = estimator.feature_map(rows.n_units, schema.inputs)
+    if not isinstance(feature_map, AdditiveMap | None):
+        raise InvalidArgument(
+            f"a table with a schema takes features='additive', not {type(feature_map).__name__}. "
+            "Nothing was spent. Fit arrays with this map in Python."
+        )
+    return feature_map
 
 
 def _terms(

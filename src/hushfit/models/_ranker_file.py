@@ -18,6 +18,8 @@ from hushfit.models._file import (
     _plain,
     _receipt,
     _strict_json,
+    bounds_described,
+    bounds_read,
 )
 from hushfit.models._model import PaidReceipt, Provenance
 from hushfit.privacy import Guarantee
@@ -110,8 +112,9 @@ def ranker_json(model: RankingModel, *, without_map: bool = False) -> tuple[str,
         "format": RANKER_FORMAT,
         "version": _VERSION,
         "settings": {
-            name: scorer if name == "scorer" else _plain(getattr(fitted, name))
-            for name in _SETTINGS
+            **{name: _plain(getattr(fitted, name)) for name in _SETTINGS},
+            "scorer": scorer,
+            "feature_bounds": bounds_described(fitted),
         },
         "weights": fitted.weights_.tolist(),
         "n_features": int(fitted.n_features_in_),
@@ -205,7 +208,10 @@ def _estimator(contents: dict[str, Any], given: Any) -> PrivateRanker:
         raise InvalidArgument("the settings of the model file are not those of a ranker.")
     scorer = _scorer(settings["scorer"], given)
     epsilon = math.inf if settings["epsilon"] == "inf" else settings["epsilon"]
-    fitted = PrivateRanker(**{**settings, "scorer": scorer, "epsilon": epsilon})
+    bounds = bounds_read(settings["feature_bounds"])
+    fitted = PrivateRanker(
+        **{**settings, "scorer": scorer, "epsilon": epsilon, "feature_bounds": bounds}
+    )
     weights = np.array(contents["weights"], dtype=np.float64)
     d = contents["n_features"]
     suits = weights.ndim == 1 and len(weights) == _n_weights(scorer, settings["hidden"], d, weights)

@@ -1,6 +1,7 @@
 """The Gaussian mechanism, exactly. Proof: docs/proofs/gaussian.md."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -53,9 +54,11 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         The safe end of the root's bracket: ``gaussian_delta(epsilon, mu) <= delta``.
     """
     epsilon, delta = _check.non_negative(epsilon, "epsilon"), _check.probability(delta, "delta")
-    if epsilon == math.inf:
-        return math.inf
+    return math.inf if epsilon == math.inf else _largest_mu(epsilon, delta)
 
+
+@lru_cache  # fits ask for the same budgets again and again
+def _largest_mu(epsilon: float, delta: float) -> float:
     def excess(log_mu: float) -> float:
         # Below the smallest double only the sign matters.
         return math.log(max(gaussian_delta(epsilon, math.exp(log_mu)), 5e-324)) - math.log(delta)

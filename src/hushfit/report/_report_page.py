@@ -495,19 +495,23 @@ def _direction(model: Model, output: int) -> str:
 
 def _scale_note(model: Model) -> str:
     """What a weight is a multiple of."""
-    if model.estimator.feature_map_ is not None:
-        return "Labels are 0 or 1, and rows are scaled to unit length. Numbers are in the figures."
-    units = (
-        "Numbers are scaled from 0 at their lowest to 1 at their highest public value, labels are "
-        "0 or 1"
-        if model.schema is not None
-        else "Columns are in their own units"
-    )
+    units = _units_in_words(model)
     if model.predicts_classes:
         return f"{units}; rows are scaled to unit length."
     if isinstance(model.estimator, PrivatePoissonRegressor):
         return f"{units}. A weight adds to the logarithm of the count: 0.7 doubles it."
     return f"{units}. A weight is what the column adds to the prediction, in units of the target."
+
+
+def _units_in_words(model: Model) -> str:
+    if model.estimator.feature_map_ is not None:
+        return "Labels are 0 or 1, and numbers are in the figures"
+    if model.schema is None:
+        return "Columns are in their own units"
+    return (
+        "Numbers are scaled from 0 at their lowest to 1 at their highest public value, labels are "
+        "0 or 1"
+    )
 
 
 def _order(values: Any, errors: Any) -> Any:

@@ -20,6 +20,8 @@ from hushfit.torch._parts import Lookup, Outer, Part, Whole
 
 # Examples whose gradients `vmap` writes out at once.
 VMAP_ROWS = 32
+# Examples whose patches a convolution writes out at once: few enough for the cache.
+PATCHED_ROWS = 32
 
 
 class Engine(Protocol):
@@ -49,18 +51,45 @@ def _parts_of_linear(m: Any, names: dict[str, str], a: Tensor, g: Tensor) -> lis
 
 
 def _parts_of_convolution(m: Any, names: dict[str, str], a: Tensor, g: Tensor) -> list[Part]:
-    rows, groups = len(a), m.groups
-    g = g.flatten(2)
     parts: list[Part] = []
     if "weight" in names:
-        patches = F.unfold(a, m.kernel_size, m.dilation, m.padding, m.stride)
-        patches = patches.view(rows * groups, -1, patches.shape[2])
-        slopes = g.reshape(rows * groups, -1, g.shape[2])
-        values = torch.bmm(slopes, patches.mT)
-        parts.append(Whole(names["weight"], values.reshape(rows, *m.weight.shape)))
+        values = g.new_empty(len(a), m.out_channels, *m.kernel_size, m.in_channels // m.groups)
+        a = F.pad(a, [m.padding[1], m.padding[1], m.padding[0], m.padding[0]])
+        for start in range(0, len(a), PATCHED_ROWS):
+            rows = slice(start, start + PATCHED_ROWS)
+            _write_kernel_gradients(m, a[rows], g[rows], values[rows])
+        parts.append(Whole(names["weight"], values, axes=(0, 2, 3, 1)))
     if "bias" in names:
-        parts.append(Whole(names["bias"], g.sum(2)))
+        parts.append(Whole(names["bias"], g.flatten(2).sum(2)))
     return parts
+
+
+def _write_kernel_gradients(m: Any, a: Tensor, g: Tensor, values: Tensor) -> None:
+    """Write slopes times patches, of which there is one for each row and group."""
+    patches = _patches(m, a)
+    slopes = g.reshape(len(patches), -1, patches.shape[1])
+    torch.bmm(slopes, patches, out=values.view(len(patches), -1, patches.shape[2]))
+
+
+def _patches(m: Any, a: Tensor) -> Tensor:
+    """What a convolution multiplies with its weights, of shape (rows times groups, places of the
+    output, weights of an output), where weights are ordered by height, width and channel.
+    """
+    (down, right), (dy, dx), (ky, kx) = m.stride, m.dilation, m.kernel_size
+    channels = m.in_channels // m.groups
+    rows, _, height, width = a.shape
+    row, channel, y, x = a.stride()
+    high, wide = 1 + (height - 1 - dy * (ky - 1)) // down, 1 + (width - 1 - dx * (kx - 1)) // right
+    windows = a.as_strided(
+        (rows, m.groups, high, wide, ky, kx, channels),
+        (row, channels * channel, down * y, right * x, dy * y, dx * x, channel),
+        a.storage_offset(),
+    )
+    count, places, weights = rows * m.groups, high * wide, ky * kx * channels
+    if channels > 1:  # channels are next to each other in memory
+        return windows.reshape(count, places, weights)
+    # A copy along the rows of an image has longer runs.
+    return windows.permute(0, 1, 4, 5, 6, 2, 3).reshape(count, weights, places).mT
 
 
 def _parts_of_group_norm(m: Any, names: dict[str, str], a: Tensor, g: Tensor) -> list[Part]:

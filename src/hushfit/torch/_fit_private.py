@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
+from hushfit._typing import AnyArray
 from hushfit.data import persons_of
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
@@ -87,6 +88,8 @@ def fit_private(
     shape = RecordShape(
         tuple(x.shape), not x.is_floating_point(), tuple(y.shape), _classes(classes, module, x, y)
     )
+    if isinstance(records, ArrayRecords):
+        _check_labels(records.y, shape.classes, loss)
     persons = None
     if groups is not None:
         if len(groups) != len(records):
@@ -112,7 +115,11 @@ def fit_private(
         Randomness.of(random_state),
         ledger,
         ("the shapes and types of a record", "the module and its first weights", "the loss"),
-        ("A record with a missing or infinite value contributes nothing.", ROW_INDEPENDENCE),
+        (
+            "A record with a missing or infinite value, or on which the module or its loss fails, "
+            "contributes nothing.",
+            ROW_INDEPENDENCE,
+        ),
     )
     return fit_network(rows, network, solver, terms, random_state, callbacks, checkpoint, verbose)
 
@@ -156,11 +163,30 @@ def _array(values: Any) -> Any:
     return np.ascontiguousarray(found)
 
 
+def _check_labels(y: AnyArray, classes: int | None, loss: Any) -> None:
+    """Refuse labels that are no classes, before anything is paid. Records that are read one by one
+    are not looked at here: on a label that the loss does not know they contribute nothing.
+    """
+    if classes is None:
+        return
+    known = (y >= 0) & (y < classes)
+    if isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
+        known |= y == loss.ignore_index
+    if not known.all():
+        raise InvalidArgument(
+            f"The targets have a label that is not in 0 to {classes - 1}. Nothing was charged. "
+            "Correct it, give classes if there are more, or give real targets a floating-point "
+            "type."
+        )
+
+
 def _classes(classes: int | None, module: nn.Module, x: Tensor, y: Tensor) -> int | None:
     """Number of classes; None for real targets."""
     if y.is_floating_point():
         return None
     if classes is not None:
+        if isinstance(classes, bool) or not isinstance(classes, int) or classes < 1:
+            raise InvalidArgument(f"classes={classes!r} is not a number of classes. Give an int.")
         return classes
     dtype = next((one.dtype for one in module.parameters()), torch.float32)
     record = torch.zeros((2, *x.shape), dtype=dtype if x.is_floating_point() else x.dtype)

@@ -19,6 +19,7 @@ from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.torch._arithmetic import one_thread
+from hushfit.torch._failures import losses_of
 from hushfit.torch._gradient import UNIT_ROUNDOFF, NetworkGradient, summation_error
 from hushfit.torch._network import Network
 from hushfit.torch._rows import NetworkRows, network_rows
@@ -87,15 +88,16 @@ class NetworkLossDrop:
         model = self.problem.model
         model.load(w)
         size, dtype, device = self.problem.physical_batch, model.dtype, model.device
-        with torch.no_grad():
-            return [
-                (model.losses(batch.x, batch.y).double(), batch.shares)
-                for batch in rows.batches(rows.rows_of(units), size, dtype, device)
-            ]
+        return [
+            losses_of(self.problem.engine, batch)
+            for batch in rows.batches(rows.rows_of(units), size, dtype, device)
+        ]
 
     def _drop(self, before: tuple[Tensor, Tensor], after: tuple[Tensor, Tensor]) -> float:
-        drops = torch.nan_to_num(before[0] - after[0], nan=0.0)
-        return float((drops.clamp(-self.bound, self.bound) * before[1]).sum())
+        drops = torch.nan_to_num(before[0].double() - after[0].double(), nan=0.0)
+        # A record may fail at one of two weights only.
+        shares = torch.minimum(before[1], after[1])
+        return float((drops.clamp(-self.bound, self.bound) * shares).sum())
 
     @property
     def radii(self) -> Vector:

@@ -11,8 +11,10 @@ from torch import Tensor
 from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
+from hushfit.kernels.networks import add_scaled
 from hushfit.privacy import Relation, by_relation
 from hushfit.torch._arithmetic import full_precision, one_thread
+from hushfit.torch._failures import parts_of
 from hushfit.torch._groups import GROUP_ROWS, Weighted, regrouped
 from hushfit.torch._network import Network
 from hushfit.torch._parts import LONGEST, Part
@@ -23,15 +25,21 @@ ARITHMETIC_SLACK = 1e-9
 UNIT_ROUNDOFF = 2.0**-53
 SINGLE_ROUNDOFF = 2.0**-24
 # Clipping norms are far from the ends of the range of float32.
-SHORTEST_CLIP = 1e-15
+SHORTEST_CLIP, LONGEST_CLIP = 1e-9, 1e9
 # Added to a norm before a gradient is divided by it: normalised gradients stay below the clipping
 # norm, and a vanishing one is not blown up.
 STABILITY = 0.01
 
 
+CLIP_REMEDY = (
+    f"Give a number between {SHORTEST_CLIP:g} and {LONGEST_CLIP:g}; if gradients are that "
+    "short or long, multiply the loss by a constant."
+)
+
+
 def is_norm(clip: float) -> bool:
     """Whether a clipping norm is in the range of the proof."""
-    return SHORTEST_CLIP <= clip <= 1 / SHORTEST_CLIP
+    return SHORTEST_CLIP <= clip <= LONGEST_CLIP
 
 
 def summation_error(terms: int, roundoff: float) -> float:
@@ -72,10 +80,7 @@ class NetworkGradient:
                 f"w has shape {self.w.shape}, but the network has {self.problem.size} weights."
             )
         if not is_norm(self.clip):
-            raise InvalidArgument(
-                f"clip={self.clip!r} is not a norm. Give a number between {SHORTEST_CLIP:g} and "
-                f"{1 / SHORTEST_CLIP:g}."
-            )
+            raise InvalidArgument(f"clip={self.clip!r} is not a norm. {CLIP_REMEDY}")
 
     @staticmethod
     def coordinates(problem: Any) -> int:
@@ -92,33 +97,37 @@ class NetworkGradient:
         with one_thread():
             # Settings of torch may change between two steps; sums in float64 need none of them.
             if self.problem.precise_sums or not full_precision(model.device):
-                for chunk in self._weighted(rows, rows.rows_of(units)):
-                    chunk.add_to(model.views(total))
+                self._add(rows, rows.rows_of(units), total)
             else:
-                self._add_groups(rows, units, total)
+                chosen, ends, repeated = rows.groups_of(units)
+                self._add_groups(rows, chosen, ends, total)
+                self._add(rows, repeated, total)
         return np.asarray(total.cpu().numpy())
 
-    def _add_groups(self, rows: NetworkRows, units: IntVector | None, total: Tensor) -> None:
+    def _add(self, rows: NetworkRows, chosen: IntVector, total: Tensor) -> None:
+        """Add gradients in float64."""
+        for chunk in self._weighted(rows, chosen):
+            chunk.add_to(self.problem.model.views(total))
+
+    def _add_groups(
+        self, rows: NetworkRows, chosen: IntVector, ends: list[int], total: Tensor
+    ) -> None:
         """Add group by group, in float32 within a group and in float64 from one to the next."""
-        model = self.problem.model
-        chosen, ends = rows.groups_of(units)
-        rounded = torch.zeros(self.size, dtype=torch.float32, device=model.device)
+        rounded = torch.empty(self.size, dtype=torch.float32)
+        sums = self.problem.model.views(rounded)
         for group in regrouped(self._weighted(rows, chosen), ends):
-            if len(group) > GROUP_ROWS:  # records of one key
-                group.add_to(model.views(total))
-            else:
-                group.write_rounded(model.views(rounded), self.clip)
-                total.add_(rounded, alpha=self.clip)
+            group.write_rounded(sums, self.clip)
+            add_scaled(total.numpy(), rounded.numpy(), self.clip)
 
     def _weighted(self, rows: NetworkRows, chosen: IntVector) -> Iterator[Weighted]:
         """Gradients of some records in their order, and what each is multiplied by."""
         network = self.problem
         size, dtype, device = network.physical_batch, network.model.dtype, network.model.device
         for batch in rows.batches(chosen, size, dtype, device):
-            for place, parts in network.engine.parts(batch.x, batch.y):
+            for place, parts, shares in parts_of(network.engine, batch):
                 real = slice(0, min(place.stop, batch.n_records) - place.start)
                 if real.stop > 0:
-                    yield self._clipped(parts, batch.shares[place]).some(real)
+                    yield self._clipped(parts, shares).some(real)
 
     def _clipped(self, parts: list[Part], shares: Tensor) -> Weighted:
         """Gradients with their weights; those that are huge or not finite are zero."""

@@ -13,6 +13,8 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
+from hushfit.kernels.networks import row_squares
+
 Totals = Mapping[str, Tensor]
 """Sums by the names of their parameters, written in place."""
 
@@ -52,8 +54,13 @@ class Part(Protocol):
 
 
 def _squares(values: Tensor) -> Tensor:
-    """Sum of the squares of each row, in float64."""
-    return torch.linalg.vector_norm(values.flatten(1), dim=1, dtype=torch.float64).square()
+    """Sum of the squares of each row, in float64; each row by itself, so that its place does not
+    show.
+    """
+    flat = values.detach().flatten(1).contiguous()
+    if flat.device.type == "cpu":
+        return torch.from_numpy(row_squares(flat.numpy()))
+    return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64).square()
 
 
 def _zeroed(values: Tensor, rows: Tensor) -> Tensor:
@@ -91,11 +98,12 @@ class Outer:
 
     def write_rounded(self, sums: Totals, weights: Tensor) -> None:
         # One layout in memory, whatever the examples were taken from: products depend on it.
-        slopes = (self.slopes * weights[:, None]).contiguous()
+        slopes = self.slopes.contiguous()
         if self.weight is not None:
-            torch.mm(slopes.T, self.inputs.contiguous(), out=sums[self.weight])
+            scaled = slopes * weights[:, None]
+            torch.mm(scaled.T, self.inputs.contiguous(), out=sums[self.weight])
         if self.bias is not None:
-            torch.sum(slopes, 0, out=sums[self.bias])
+            torch.mv(slopes.T, weights, out=sums[self.bias])
 
     def without(self, rows: Tensor) -> "Outer":
         return replace(self, inputs=_zeroed(self.inputs, rows), slopes=_zeroed(self.slopes, rows))
@@ -122,21 +130,30 @@ class Whole:
     ----------
     name : str
     values : tensor of shape (rows, \\*shape of the parameter)
+    axes : tuple of int, default=()
+        Axes of the parameter in the order in which ``values`` has them; empty for their own order.
     """
 
     name: str
     values: Tensor
+    axes: tuple[int, ...] = ()
 
     def squared_norms(self) -> Tensor:
         return _squares(self.values)
 
     def add_to(self, totals: Totals, weights: Tensor) -> None:
-        total = totals[self.name].view(-1)
-        total.addmv_(self.values.flatten(1).double().T, weights)
+        self._place_in(totals).add_(self._sum(self.values.double(), weights))
 
     def write_rounded(self, sums: Totals, weights: Tensor) -> None:
-        values = self.values.flatten(1).contiguous()
-        torch.mv(values.T, weights, out=sums[self.name].view(-1))
+        self._place_in(sums).copy_(self._sum(self.values, weights))
+
+    def _sum(self, values: Tensor, weights: Tensor) -> Tensor:
+        flat = values.flatten(1).contiguous()
+        return torch.mv(flat.T, weights).view(values.shape[1:])
+
+    def _place_in(self, totals: Totals) -> Tensor:
+        whole = totals[self.name]
+        return whole.permute(self.axes) if self.axes else whole
 
     def without(self, rows: Tensor) -> "Whole":
         return replace(self, values=_zeroed(self.values, rows))

@@ -14,7 +14,7 @@ from hushfit._typing import AnyArray, BoolVector, IntVector, Vector
 from hushfit.data import Block, DataSource, Persons, PublicRows
 from hushfit.data.rows import WHOLE
 from hushfit.errors import InvalidArgument
-from hushfit.torch._groups import finite_rows, group_ends, keys_of
+from hushfit.torch._groups import GROUP_ROWS, finite_rows, group_ends, keys_of
 from hushfit.torch._validation import RecordShape
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -188,9 +188,10 @@ class NetworkRows:
             return np.arange(len(self.records)) if units is None else units
         return np.flatnonzero(self.shares) if units is None else self.persons.rows_of(units)
 
-    def groups_of(self, units: IntVector | None) -> tuple[IntVector, list[int]]:
-        """Records by their keys, and where the groups end that are added in float32. A record that
-        is not finite is left out, so that no group depends on it.
+    def groups_of(self, units: IntVector | None) -> tuple[IntVector, list[int], IntVector]:
+        """Records by their keys, where the groups end that are added in float32, and records of
+        which more have one key than a group may have. A record that is not finite is left out, so
+        that no group depends on it.
         """
         keys, finite = self.records.keys, self.records.finite
         if keys is None or finite is None or self.persons is not None:
@@ -201,7 +202,11 @@ class NetworkRows:
         rows = self.rows_of(units)
         rows = rows[finite[rows]]
         rows = rows[np.argsort(keys[rows], kind="stable")]
-        return rows, group_ends(keys[rows])
+        ends = np.array([0, *group_ends(keys[rows])])
+        sizes: IntVector = ends[1:] - ends[:-1]
+        small = sizes <= GROUP_ROWS
+        grouped = np.repeat(small, sizes)
+        return rows[grouped], np.cumsum(sizes[small]).tolist(), rows[~grouped]
 
     def _padded(
         self, x: Tensor, y: Tensor, shares: Tensor, size: int, dtype: torch.dtype

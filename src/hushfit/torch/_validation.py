@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.torch._arithmetic import full_precision, one_thread
 from hushfit.torch._engines import BookKeeping, Engine, NotBookKept, WrittenOut
-from hushfit.torch._groups import Weighted, regrouped
+from hushfit.torch._groups import GROUP_ROWS, Weighted, regrouped
 from hushfit.torch._module_loss import ModuleLoss
 
 _SEED = 20_261_117  # public: the same records for everybody
@@ -29,6 +29,8 @@ _COMPARED = 4
 _AGREEMENT = 1e-8
 _HUGE = 1e30
 _MOVED = 5
+# Numbers of examples whose sums in float32 are tried: small ones, and up to a whole group.
+_SUMMED = (1, 2, 7, 32, 100, 160, 251, 256, 257, 288, 301, GROUP_ROWS)
 
 
 class DependsOnPlace(InvalidArgument):
@@ -168,8 +170,8 @@ def _keeps_state(model: ModuleLoss) -> str:
 
 
 def sums_repeat(engine: Engine, shape: RecordShape, rows: int) -> bool:
-    """Whether sums in float32 over some examples have the same bits wherever these stand, also if
-    they come from two batches.
+    """Whether sums in float32 over up to a whole group of examples have the same bits wherever
+    these stand, also if they come from several batches.
     """
     with one_thread():
         return full_precision(engine.model.device) and _sums_repeat(engine, shape, rows)
@@ -177,26 +179,32 @@ def sums_repeat(engine: Engine, shape: RecordShape, rows: int) -> bool:
 
 def _sums_repeat(engine: Engine, shape: RecordShape, rows: int) -> bool:
     x, y = random_records(engine.model, shape, rows)
-    moved = x.roll(_MOVED, 0), y.roll(_MOVED, 0)
-    for count in {rows // 2, rows - _MOVED}:
-        found = (
-            _rounded_sum(engine, x, y, (0, count)),
-            _rounded_sum(engine, *moved, (_MOVED, _MOVED + count)),
-            _rounded_sum(engine, x, y, (0, _MOVED, count)),
-        )
-        if not all(torch.equal(found[0], other) for other in found[1:]):
-            return False
-    whole = _rounded_sum(engine, x, y, (0, rows)), _rounded_sum(engine, x, y, (0, _MOVED, rows))
-    return torch.equal(*whole)
+    first, *others = (_behind(engine, x, y, before) for before in (0, _MOVED, rows // 2))
+    return all(
+        torch.equal(_rounded_sum(engine, *first, count), _rounded_sum(engine, *other, count))
+        for count in _SUMMED
+        for other in others
+    )
 
 
-def _rounded_sum(engine: Engine, x: Tensor, y: Tensor, ends: tuple[int, ...]) -> Tensor:
-    """Sum over the examples from the first end to the last, put together from pieces between."""
-    weights = torch.ones(len(x), dtype=torch.float64, device=x.device)
-    chunks = (Weighted(parts, weights[place]) for place, parts in engine.parts(x, y))
-    _, first, *others = regrouped(chunks, ends)
-    total = torch.zeros(engine.model.size, dtype=torch.float32, device=x.device)
-    first.with_more(others).write_rounded(engine.model.views(total), 1.0)
+def _behind(engine: Engine, x: Tensor, y: Tensor, before: int) -> tuple[list[Weighted], int]:
+    """Gradients of as many examples as a group may have, behind some others, and how many those
+    are.
+    """
+    rows, weights = len(x), torch.linspace(0.5, 1.5, len(x), dtype=torch.float64, device=x.device)
+    order = (torch.arange(-(-(before + GROUP_ROWS) // rows) * rows) - before) % rows
+    return [
+        Weighted(parts, weights[chosen[place]])
+        for chosen in order.to(x.device).split(rows)
+        for place, parts in engine.parts(x[chosen], y[chosen])
+    ], before
+
+
+def _rounded_sum(engine: Engine, chunks: list[Weighted], before: int, count: int) -> Tensor:
+    """Sum over so many examples behind the first ones."""
+    *_, group = regrouped(chunks, [before, before + count] if before else [count])
+    total = torch.zeros(engine.model.size, dtype=torch.float32)
+    group.write_rounded(engine.model.views(total), 1.0)
     return total
 
 

@@ -3,7 +3,8 @@
 A record is ``scale * [x, unit]``. ``unit`` is 1 when the model has an intercept, so that the
 intercept is inside the norm; ``scale`` makes the record a unit vector. A record that is empty, or
 has a value that is not a finite number, counts as the zero record: it stays in its position,
-contributes nothing, and changes no other record. Every map here is record by record.
+contributes nothing, and changes no other record. So does one whose label is nan. Every map here is
+record by record.
 
 With ``RecordScaling.BOUNDED`` records keep their lengths: ``scale`` is 1, or 0 for a record with
 an entry outside [-1, 1].
@@ -120,6 +121,10 @@ class Block(Protocol):
 @runtime_checkable
 class BoundedBlock(Block, Protocol):
     """Some records with bounded entries (`RecordScaling.BOUNDED`), for regression."""
+
+    @property
+    def scale(self) -> Vector:
+        """1 for each record, 0 for the zero record."""
 
     def counted_gradient_sum(
         self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
@@ -306,17 +311,18 @@ class DenseBlock:
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
         width = self.X.shape[1] + 1
         moment: Matrix = np.zeros((width, width))
-        stretched = replace(self, scale=self.scale * _root_weights(self.shares, factors))
-        for _, records in stretched._records():
-            records *= steps
-            np.rint(records, out=records)
+        scale = self.scale * _root_weights(self.shares, factors)
+        rounded = np.empty((min(len(self.X), FEWEST_BLOCK_ROWS), width))
+        for place in places(len(self.X), FEWEST_BLOCK_ROWS):
+            X = self.X[place]
+            records = rounded[: len(X)]
+            row_kernels.rounded_records_dense(X, scale[place], self.unit, steps, records)
             moment += records.T @ records
         return moment
 
     def lengths(self, A: Matrix) -> Vector:
         lengths = np.empty(len(self.X))
-        for place, records in self._records():
-            row_kernels.lengths_dense(records, A, lengths[place])
+        row_kernels.lengths_dense(self.X, self.scale, self.unit, A, lengths)
         return lengths
 
     def centred_lengths(self, inverse: Vector, centre: Vector) -> Vector:
@@ -576,18 +582,21 @@ class FeatureBounds:
     def parse(cls, bounds: Any, n_features: int) -> "FeatureBounds":
         """From ``(low, high)``, each a number or one number per column, or from one pair per
         column.
+
+        Of two columns, a list of tuples has one pair per column, and a tuple of lists or arrays
+        has the two ends. Other forms are refused if they could be read either way.
         """
         try:
             array = np.asarray(bounds, dtype=np.float64) if _is_rectangular(bounds) else None
-            pair = (
-                array.T
-                if array is not None and array.shape == (n_features, 2) and n_features != 2
-                else bounds
-            )
+            pair = bounds
+            if array is not None and array.shape == (n_features, 2):
+                pair = array.T if n_features != 2 or _is_of_columns(bounds, array) else bounds
             low, high = (
                 np.broadcast_to(np.asarray(end, dtype=np.float64), n_features).copy()
                 for end in pair
             )
+        except InvalidArgument:
+            raise
         except (TypeError, ValueError, OverflowError):
             raise InvalidArgument(
                 "feature_bounds must be (low, high), each a number or one number for each of the "
@@ -621,6 +630,14 @@ class FeatureBounds:
                 f"column would overflow. Give ranges of at least {_NARROWEST:g}."
             )
         return cls(low, high)
+
+    @staticmethod
+    def stored(bounds: Any, n_features: int) -> Any:
+        """The same bounds in a form that lists of lists keep: the two ends, of two columns."""
+        if n_features != 2 or not _is_rectangular(bounds) or np.ndim(bounds) < 2:
+            return bounds
+        found = FeatureBounds.parse(bounds, n_features)
+        return found.low.tolist(), found.high.tolist()
 
     @property
     def origin(self) -> Vector:
@@ -716,16 +733,31 @@ class SignedBounds:
         return self._mapped(X)
 
     def _mapped(self, X: AnyArray) -> AnyArray:
-        mapped = np.empty(X.shape, X.dtype)
+        mapped, ends = np.empty(X.shape, X.dtype), (self.low.copy(), self.high.copy())
 
         def fill(place: slice) -> None:
-            part = np.clip(X[place], self.low, self.high, dtype=np.float64)
-            part -= self.origin
-            part /= self.width
-            mapped[place] = np.clip(part, -1.0, 1.0, out=part)  # division may round up
+            part = np.ascontiguousarray(X[place])
+            row_kernels.signed_dense(part, *ends, self.origin, self.width, mapped[place])
 
         list(parallel_map(fill, places(len(X), FEWEST_BLOCK_ROWS)))
         return mapped
+
+
+def _is_of_columns(bounds: Any, array: Matrix) -> bool:
+    """Whether two pairs of numbers are those of two columns, and not the two ends of both."""
+    if isinstance(bounds, list) and all(isinstance(part, tuple) for part in bounds):
+        return True
+    if isinstance(bounds, tuple) and not any(isinstance(part, tuple) for part in bounds):
+        return False
+    of_columns, of_ends = (bool(np.all(low < high)) for low, high in (array.T, array))
+    if of_columns and of_ends and not np.array_equal(array, array.T):
+        (a, b), (c, d) = array.tolist()
+        raise InvalidArgument(
+            f"feature_bounds={bounds!r} of two columns can be read in two ways. Give a list of "
+            f"tuples for one range per column, [({a:g}, {b:g}), ({c:g}, {d:g})], or a tuple of "
+            f"lists for the lowest and the highest values, ([{a:g}, {b:g}], [{c:g}, {d:g}])."
+        )
+    return of_columns
 
 
 def _is_rectangular(bounds: Any) -> bool:
@@ -860,12 +892,19 @@ class DenseRows(_InMemory):
 
     def blocks(self, units: IntVector | None = None) -> Iterator[DenseBlock]:
         if units is None:
-            for place in self._places(self._block_rows):
-                yield self._copied(place)
+            yield from self._views if self._as_it_lies else self._all_copied()
             return
         rows = self._rows_of(units)
         for place in places(len(rows), self._block_rows):
             yield self._in_place(rows[place]) if self._as_it_lies else self._copied(rows[place])
+
+    @cached_property
+    def _views(self) -> tuple[DenseBlock, ...]:
+        """All blocks, where nothing is copied: fits read them many times."""
+        return tuple(self._all_copied())
+
+    def _all_copied(self) -> Iterator[DenseBlock]:
+        return map(self._copied, self._places(self._block_rows))
 
     def _copied(self, place: slice | IntVector) -> DenseBlock:
         """Some rows, in the order and type that kernels read: a view where they lie so."""
@@ -971,6 +1010,10 @@ class SparseRows(_InMemory):
 
 
 def _settle(source: "DenseRows | SparseRows", scale: Vector) -> None:
+    missing = np.isnan(source.y)
+    if missing.any():  # without a label, a record counts as the zero record
+        scale[missing] = 0.0
+        object.__setattr__(source, "y", np.where(missing, 0.0, source.y))
     object.__setattr__(source, "scale", scale)
     if source.scaled_labels:
         object.__setattr__(source, "y", source.y * scale)
@@ -995,17 +1038,23 @@ def canonical(X: Any) -> Any:
     return tidy
 
 
+# Types of blocks that were found to be bounded: testing for a protocol takes longer than some
+# queries need for a block.
+_bounded_kinds: set[type] = set()
+
+
 def bounded_blocks(source: DataSource) -> Iterator[BoundedBlock]:
     """All blocks of a source whose records have bounded entries."""
-    known = None  # testing for a protocol takes longer than some queries need for a block
     for block in source.blocks():
-        if type(block) is not known and not isinstance(block, BoundedBlock):
-            raise InvalidArgument(
-                f"{type(source).__name__} has no records that keep their lengths. Use an array or "
-                "a CSR matrix."
-            )
-        known = type(block)
-        yield block
+        kind = type(block)
+        if kind not in _bounded_kinds:
+            if not isinstance(block, BoundedBlock):
+                raise InvalidArgument(
+                    f"{type(source).__name__} has no records that keep their lengths. Use an array "
+                    "or a CSR matrix."
+                )
+            _bounded_kinds.add(kind)
+        yield block  # type: ignore[misc]
 
 
 def _block_rows(n_units: int) -> int:

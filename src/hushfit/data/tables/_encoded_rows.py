@@ -140,6 +140,10 @@ class CodedBlock:
     stop: int
     place: slice | IntVector
 
+    @property
+    def scale(self) -> Vector:
+        return self.table.scale[self.place]
+
     def _fetched(self) -> SparseBlock:
         packed = self.table.fetch(self.start, self.stop)
         if not isinstance(self.place, slice):
@@ -420,8 +424,8 @@ class CodedRows:
         Parameters
         ----------
         scaling : RecordScaling
-            With ``BOUNDED`` records keep their lengths, and numbers are mapped from [0, 1] to
-            [-1, 1].
+            With ``BOUNDED`` records keep their lengths, and numbers that go through no feature map
+            are mapped from [0, 1] to [-1, 1].
         mapped : callable
             The public map of targets.
         scaled_labels : bool
@@ -443,13 +447,13 @@ class CodedRows:
 
     @property
     def centred(self) -> BoolVector:
-        """Features that are mapped from [0, 1] to [-1, 1]: the numbers, in records that keep their
-        lengths.
+        """Encoded features that are mapped from [0, 1] to [-1, 1]: the numbers, in records that
+        keep their lengths. A feature map reads them as they are.
         """
         if self.design is not None:
             return self.design.is_number
         numbers = np.array([column.is_numeric for column in self.codec.schema.inputs])
-        return numbers & (self.scaling is RecordScaling.BOUNDED)
+        return numbers & (self.scaling is RecordScaling.BOUNDED and self.feature_map is None)
 
     def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Packed rows as sparse features."""
@@ -460,7 +464,7 @@ class CodedRows:
             ends = np.cumsum(kept.reshape(len(packed), -1).sum(axis=1))
             data, indices = data[kept], places[kept].astype(indices.dtype)
             indptr = np.concatenate([[0], ends]).astype(indptr.dtype)
-        if self.scaling is RecordScaling.BOUNDED:
+        if self.scaling is RecordScaling.BOUNDED and self.feature_map is None:
             data = np.where(self.centred[indices], 2 * data - 1, data)
         parts = data, indices, indptr
         return parts if self.feature_map is None else self.feature_map.expanded(*parts)

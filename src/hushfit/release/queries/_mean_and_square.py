@@ -13,6 +13,7 @@ from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.data import BoundedBlock, DataSource, RecordScaling, bounded_blocks
 from hushfit.errors import InvalidArgument
+from hushfit.kernels import counting
 from hushfit.privacy import Relation, by_relation, require_records
 from hushfit.problem import Problem
 from hushfit.release.exact_sum import ExactSum
@@ -40,7 +41,7 @@ class Target:
 
     def __call__(self, block: BoundedBlock, y: Vector, problem: Problem) -> Vector:
         mapped = (y - (self.low + self.high) / 2) / ((self.high - self.low) / 2)
-        return np.where(np.isnan(block.squares()), np.nan, mapped)
+        return np.where(block.scale == 0.0, np.nan, mapped)
 
 
 @dataclass(frozen=True)
@@ -204,5 +205,6 @@ def rounded_totals(values: Matrix, shares: Vector, grid: float) -> Vector:
     """Weighted sums over the records (axis 1), every product rounded to a multiple of ``grid``;
     nan counts as zero.
     """
-    steps = np.rint(np.nan_to_num(values, nan=0.0) * (shares / grid))
-    return np.asarray(steps.sum(axis=1) * grid)
+    totals = np.empty(len(values))
+    counting.rounded_totals(values, shares, grid, totals)
+    return totals

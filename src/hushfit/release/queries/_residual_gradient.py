@@ -25,6 +25,8 @@ from hushfit.release.query import refuse_batch, refuse_extreme
 COUNT_WEIGHT = 0.25
 _SLACK = 1e-9
 _UNIT_ROUNDOFF = 2.0**-53
+# Largest relative error of the factors of a metric.
+_FACTORISATION = 1e-9
 
 
 class Whitening(Protocol):
@@ -89,17 +91,34 @@ class MatrixWhitening:
 
     @cached_property
     def error(self) -> float:
-        longest = math.sqrt(len(self.A) + 1)
-        return 4 * len(self.A) * _UNIT_ROUNDOFF * self.norm * longest
+        return self._root[1]
 
     @property
     def image_error(self) -> float:
-        return self.error  # twice the 2 d u of two products
+        longest = math.sqrt(len(self.A) + 1)
+        return 4 * len(self.A) * _UNIT_ROUNDOFF * self.norm * longest  # twice the 2 d u of two
+
+    @cached_property
+    def _root(self) -> tuple[Matrix, float]:
+        """A matrix in whose image records are as long as in that of A, and the error of lengths.
+
+        A triangle, with half of the products, if its factorisation is as good as it should be.
+        """
+        d, longest = len(self.A), math.sqrt(len(self.A) + 1)
+        # The longest entry is about one: nothing underflows or overflows here.
+        Q, R = np.linalg.qr(self.A.T / self.norm)
+        lost = np.linalg.norm(self.A.T / self.norm - Q @ R)
+        turned = np.linalg.norm(Q.T @ Q - np.eye(d))
+        if not lost + turned < _FACTORISATION:
+            return self.A, self.image_error
+        rounding = 4 * (d + 2) ** 2 * _UNIT_ROUNDOFF
+        return R.T * self.norm, (float(lost + turned) + rounding) * self.norm * longest
 
     @cached_property
     def _full(self) -> Matrix:
         # Kernels expect the intercept's entry, and are compiled for writable arrays.
-        return self.A.copy() if self.fit_intercept else np.pad(self.A, (0, 1))
+        root = np.ascontiguousarray(self._root[0])
+        return root.copy() if self.fit_intercept else np.pad(root, (0, 1))
 
     def lengths(self, block: BoundedBlock) -> Vector:
         return block.lengths(self._full)

@@ -5,6 +5,7 @@ docs/algorithms/least-squares.md.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtri
@@ -164,13 +165,14 @@ class Rounds:
         return u if length <= most or multiplier == 0 else self.start + moved * (most / length)
 
     def _estimate(self, free: Vector, noise: Vector, residual: float) -> Estimate:
-        priors = self._priors()
+        priors = self._priors
         spread = priors + noise
         fit = -0.5 * np.sum(np.log(spread) + free**2 / spread, axis=1)
         weights = np.exp(fit - fit.max())
         kept = (weights / weights.sum()) @ (priors / spread)
         return Estimate(self.start, free, noise, kept, residual)
 
+    @cached_property
     def _priors(self) -> Matrix:
         h, values = self.coordinates.information, self.coordinates.eigenvalues
         shapes = np.array([values**power for power in _POWERS])

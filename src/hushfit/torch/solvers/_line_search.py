@@ -15,6 +15,7 @@ docs/algorithms/networks.md says how the searches compare.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,7 +44,8 @@ _STEP, _RUN = "step", "run"
 _RELEASES_PER_STEP, _MOST_STEPS = 3, 2
 _MAX_CHECKS = 2
 _DELTA_SHARE_OF_FILTER = 0.99
-_MORE_NOISE = 1.02
+# Bracket of the search for the least noise, and relative error of its result.
+_BRACKET, _TOLERANCE = 1.1, 1e-4
 
 
 @dataclass(frozen=True)
@@ -181,12 +183,11 @@ class NetworkBLS:
         assert isinstance(part.sampling, RenyiRun)
         left = part.sampling.filter(run, network.relation)
         steps, n_units = self.expected_steps, network.n_units
-        multiplier = self._together.multiplier(1 / run, steps, n_units)
-        # Where batches are small and noise is little, Renyi curves are looser than what the
-        # multiplier was computed from.
-        while not left.affords(self._together.cost(multiplier, steps, n_units)):
-            multiplier *= _MORE_NOISE
-        return multiplier
+        # Renyi curves are looser, or tighter, than what the first multiplier is computed from.
+        return _least(
+            lambda multiplier: left.affords(self._together.cost(multiplier, steps, n_units)),
+            self._together.multiplier(1 / run, steps, n_units),
+        )
 
     def advance(self, network: Network, door: Door, state: State) -> State:
         sizes, noise, angles = _read(self, state)
@@ -256,6 +257,20 @@ class NetworkBLS:
             if k < self.candidates:
                 break
         return g, k, noise
+
+
+def _least(enough: Callable[[float], bool], near: float) -> float:
+    """Smallest number that is enough, found from one nearby; every larger one is enough."""
+    high = near
+    while not enough(high):
+        high *= _BRACKET
+    low = high / _BRACKET
+    while enough(low):
+        low, high = low / _BRACKET, low
+    while high / low > 1 + _TOLERANCE:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _stored(

@@ -7,7 +7,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.release import FullBatch, PoissonBatch, Sampling
-from hushfit.torch._gradient import SHORTEST_CLIP, NetworkGradient, is_norm
+from hushfit.torch._gradient import CLIP_REMEDY, NetworkGradient, is_norm
 from hushfit.torch._network import Network
 
 DECAYS = ("constant", "linear")
@@ -31,8 +31,7 @@ def check_clip(solver: object, clip: float) -> None:
     """Refuse a clipping norm that no gradient query takes, before anything is paid."""
     if isinstance(clip, bool) or not isinstance(clip, int | float) or not is_norm(clip):
         raise InvalidArgument(
-            f"clip={clip!r} of {type(solver).__name__} is not a norm. Give a number between "
-            f"{SHORTEST_CLIP:g} and {1 / SHORTEST_CLIP:g}."
+            f"clip={clip!r} of {type(solver).__name__} is not a norm. {CLIP_REMEDY}"
         )
 
 
