@@ -105,6 +105,9 @@ def test_persons_are_clusters():
     once = estimator("logistic", **settings).fit(X, y)
     doubled = estimator("logistic", **settings).fit(twice, np.tile(y, 2), groups=ids)
     np.testing.assert_allclose(doubled.bse_, once.bse_, rtol=1e-6)
+    np.testing.assert_array_equal(doubled.cov_params("cluster"), doubled.cov_params("robust"))
+    with pytest.raises(InvalidArgument, match="single rows"):
+        estimator("logistic", cov_type="cluster").fit(X, y)
     assert doubled.privacy_.unit.kind == "person"
 
 

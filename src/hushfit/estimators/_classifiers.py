@@ -166,7 +166,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         budget = Budget(self.epsilon, self.delta)
         prepared = self.prepare(X, y, groups)
         if self.inference:
-            require_feasible(prepared.problem, budget)
+            require_feasible(prepared.problem, budget, self.cov_type)
         fit = private_fit(
             prepared.source,
             prepared.problem,
@@ -666,9 +666,9 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         Whether to estimate ordinary coefficients (log-odds) with standard errors, intervals and
         tests that cover sampling and noise: ``summary()``, ``conf_int()``, ``pvalues_``. For two
         classes, with ``feature_bounds`` and enough rows; predictions are less accurate.
-    cov_type : {"model", "robust"}, default="model"
+    cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
-        "robust" is clustered by person.
+        it is clustered by person, and "cluster" is another name for it.
 
     Attributes
     ----------

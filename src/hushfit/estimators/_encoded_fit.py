@@ -149,7 +149,7 @@ def fit_encoded(
         settled, source.n_units, d, source.privacy_unit, scale, feature_map
     )
     if estimator.inference:
-        require_feasible(problem, terms.budget)
+        require_feasible(problem, terms.budget, estimator.cov_type)
     elif bounded and not estimator._features_are_public:
         _warn_of_little_data(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)

@@ -27,6 +27,8 @@ _GOOD, _USABLE = 1.0, 2.0
 # steps have not settled. It is about 1 for classes that a column separates, at most about .5 else.
 _LONGEST = 0.75
 _DRAWS = 4096
+# Another name of "robust" where units are persons: their scores are added up.
+CLUSTER = "cluster"
 INTERCEPT = "(intercept)"
 MIDDLE = "the middle of the public ranges"
 # Columns with at least this share of the largest entry of the weakest direction are named.
@@ -84,7 +86,7 @@ class Inference:
         Coefficients in the units of the caller.
     covariances : mapping of str to Parts
         For each kind of covariance.
-    cov_type : {"model", "robust"}
+    cov_type : {"model", "robust", "cluster"}
         The kind that is used unless another is asked for.
     noise_ratio : float
         Noise of the curvature over its smallest eigenvalue.
@@ -141,7 +143,7 @@ class Inference:
 
         Parameters
         ----------
-        cov_type : {"model", "robust"}, optional
+        cov_type : {"model", "robust", "cluster"}, optional
 
         Returns
         -------
@@ -184,7 +186,7 @@ class Inference:
         level : float, default=0.95
         simultaneous : bool, default=False
             Whether all intervals hold together with this probability.
-        cov_type : {"model", "robust"}, optional
+        cov_type : {"model", "robust", "cluster"}, optional
 
         Returns
         -------
@@ -513,6 +515,8 @@ def inference_of(
     found = {
         kind: solver.covariance(problem, fit.transcript, multipliers, kind) for kind in COVARIANCES
     }
+    if problem.privacy_unit.is_person:
+        found[CLUSTER] = found["robust"]
     one, names = found[COVARIANCES[0]], (INTERCEPT, *about.names)
     return Inference(
         names,
@@ -545,8 +549,15 @@ def middle_of(feature_bounds: Any, n_features: int) -> Vector:
     return np.asarray(bounds.low + (bounds.high - bounds.low) / 2)
 
 
-def require_feasible(problem: Problem, budget: Budget) -> None:
-    """Refuse a fit whose intervals noise would hide, from public numbers and before any charge."""
+def require_feasible(problem: Problem, budget: Budget, cov_type: str = COVARIANCES[0]) -> None:
+    """Refuse a fit whose intervals noise would hide, or whose rows have no clusters, from public
+    numbers and before any charge.
+    """
+    if cov_type == CLUSTER and not problem.privacy_unit.is_person:
+        raise InvalidArgument(
+            f"cov_type={CLUSTER!r} is for persons with several rows, and units are single rows. "
+            "Nothing was charged. Give groups=, or use cov_type='robust'."
+        )
     needed = least_units(problem, budget)
     if problem.n_units < needed:
         unit = problem.privacy_unit
@@ -565,8 +576,9 @@ def _quantile(level: float) -> float:
 
 
 def check_cov_type(cov_type: str) -> None:
-    if cov_type not in COVARIANCES:
-        raise InvalidArgument(f"cov_type={cov_type!r} is not one of {COVARIANCES}.")
+    known = (*COVARIANCES, CLUSTER)
+    if cov_type not in known:
+        raise InvalidArgument(f"cov_type={cov_type!r} is not one of {known}.")
 
 
 def text_table(head: list[str], rows: list[list[str]]) -> list[str]:

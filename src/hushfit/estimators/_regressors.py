@@ -301,7 +301,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             settled, n_units, X.shape[1], source.privacy_unit, scale, feature_map
         )
         if self.inference:
-            require_feasible(problem, budget)
+            require_feasible(problem, budget, self.cov_type)
         elif bounded and not self._features_are_public:
             _warn_of_little_data(problem, budget)
         terms = self._terms(budget, settled.scaling)
@@ -677,9 +677,9 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         Whether to estimate ordinary coefficients with standard errors, intervals and tests that
         cover sampling and noise (``summary()``, ``conf_int()``). Needs ``feature_bounds`` and
         enough rows; predictions are less accurate than without.
-    cov_type : {"model", "robust"}, default="model"
+    cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
-        "robust" is clustered by person.
+        it is clustered by person, and "cluster" is another name for it.
 
     Attributes
     ----------
@@ -1123,9 +1123,9 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         Whether to estimate ordinary coefficients with standard errors, intervals and tests that
         cover sampling and noise (``summary()``, ``conf_int()``). Needs ``feature_bounds`` and
         enough rows; predictions are less accurate than without.
-    cov_type : {"model", "robust"}, default="model"
+    cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
-        "robust" is clustered by person.
+        it is clustered by person, and "cluster" is another name for it.
 
     Attributes
     ----------

@@ -116,7 +116,7 @@ def _fit_intervals(estimator: Any, rows: CodedRows, file: SchemaFile, ledger: Le
     )
     terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {_LABEL_NOTE}")
     solver = estimator.chosen_solver(problem, terms.budget)
-    require_feasible(problem, terms.budget)
+    require_feasible(problem, terms.budget, estimator.cov_type)
     fit = private_fit(source, problem, solver, terms, estimator.verbose)
     units = EncodedUnits(source.centred, source.ranges)
     prepared = Prepared(source, problem, classes, units)

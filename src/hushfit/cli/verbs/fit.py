@@ -165,9 +165,9 @@ Examples:
 )
 @click.option(
     "--cov-type",
-    type=click.Choice(["model", "robust"]),
+    type=click.Choice(["model", "robust", "cluster"]),
     help="With --inference: covariance if the model holds, or also if it does not (with persons "
-    "clustered by person).  [default: model]",
+    "clustered by person, for which cluster is another name).  [default: model]",
 )
 @click.option(
     "--monotone",

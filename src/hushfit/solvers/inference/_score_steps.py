@@ -55,6 +55,9 @@ _SHARES = (0.05, 0.10, 0.20, 0.65)
 _AMPLE, _MORE_SHARES = 3, (0.03, 0.03, 0.04, 0.05, 0.10, 0.20, 0.55)
 # Looks at the end that have one metric and are pooled.
 POOLED = 2
+# Looks after which the metric is chosen anew. More would go round in a circle: rows of a rare label
+# weigh less, so their direction is stretched, so they weigh less.
+_METRICS = 2
 # Prior variances of the margins and of the intercept.
 _MARGIN_VARIANCE, _INTERCEPT_VARIANCE = 2.0, 16.0
 # How often looks are weighted anew by how far the weights are from where they were made.
@@ -116,7 +119,8 @@ class ScoreSteps:
             query = path.query()
             moments = query.moments(door.release(name, query), door.noise_multiplier(name))
             last = number == len(self.shares)
-            path.saw(query, moments, keeps_metric=number > len(self.shares) - POOLED)
+            free = len(self.shares) - POOLED
+            path.saw(query, moments, keeps_metric=number > _METRICS, keeps_unit=number > free)
             if not last:
                 yield Iterate(path.w, weight=0.0)
         yield Iterate(self._covariance(problem, path.looks, COVARIANCES[0]).w)
@@ -186,7 +190,9 @@ class _Path:
         family = score_family(self.problem.loss, self.unit)
         return ScoreMoments(self.problem, self.w, self.images.T.copy(), family)
 
-    def saw(self, query: ScoreMoments, moments: Moments, keeps_metric: bool) -> None:
+    def saw(
+        self, query: ScoreMoments, moments: Moments, keeps_metric: bool, keeps_unit: bool
+    ) -> None:
         """Go on from what a look has released."""
         look = _look(query, moments)
         self.looks.append(look)
@@ -204,9 +210,9 @@ class _Path:
             self._intercept = margin / self.problem.constant
             self.w = np.append(np.zeros(self.problem.n_features), self._intercept)
         self._remember(seen, score, moments.score_noise)
+        if means is None and not keeps_unit:
+            self.unit = _residual_unit(moments, self.unit)
         if not keeps_metric:
-            if means is None:
-                self.unit = _residual_unit(moments, self.unit)
             self.images = whitened(seen, self.images, self.problem.constant, self.longest)
         self.w = self._posterior_mean()
 
