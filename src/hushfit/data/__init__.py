@@ -1,5 +1,6 @@
 """Private rows, and the secret random bits that sample them.
 
+design/  Columns of regression tables: main effects of a schema, and formulas
 lists/   Lists of documents, for ranking
 rows/    Rows in memory, in blocks, and the secret random bits that sample them
 schema/  The public description of a table

@@ -16,6 +16,7 @@ from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
 from hushfit.data.schema import (
     MISSING_VALUE,
     OTHER,
+    TRANSFORMS,
     CategoricalColumn,
     DateColumn,
     HashedColumn,
@@ -23,7 +24,6 @@ from hushfit.data.schema import (
     Schema,
     encode,
 )
-from hushfit.data.schema._schema import TRANSFORMS
 from hushfit.errors import InvalidArgument
 
 

@@ -16,6 +16,7 @@ PenaltyChoice      A penalty by name, for the features of a schema
 OTHER              The category of texts that a schema does not list
 OrdinalTarget      Ordered grades, as a target
 Schema             The public description of a table
+TRANSFORMS         Functions of numbers by their names
 Target             A column to predict
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
@@ -36,6 +37,7 @@ from hushfit.data.schema._hashed_column import HashedColumn
 from hushfit.data.schema._penalty_choice import PenaltyChoice
 from hushfit.data.schema._schema import (
     OTHER,
+    TRANSFORMS,
     CategoricalColumn,
     Column,
     CountTarget,
@@ -60,6 +62,7 @@ from hushfit.data.schema._text_form import UTF_8, TextForm
 __all__ = [
     "MISSING_VALUE",
     "OTHER",
+    "TRANSFORMS",
     "UNIT",
     "UTF_8",
     "CategoricalColumn",
