@@ -461,7 +461,7 @@ def test_bad_input_is_refused_before_anything_is_paid(
 def test_predicting_a_cell_beyond_floats_is_refused_without_quoting_it():
     for kind, labels in (
         (PrivateLogisticRegression(classes=[-1.0, 1.0]), y),
-        (PrivateLasso(target_bounds=(-1, 1)), y),
+        (PrivateLasso(target_bounds=(-1, 1), feature_bounds=(-9, 9)), y),
     ):
         model = kind.set_params(solver="proximal-gd", delta=1e-3).fit(X, labels)
         with pytest.raises(InvalidArgument, match="largest float"):

@@ -67,9 +67,7 @@ class Curator:
         if labels_only(relation):
             refuse_other_unit(relation, source.privacy_unit)
         self.__source = source
-        self._scaling = scaling_of(source)
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
-        self._proved = {part.name: proved_scalings(part.query) for part in plan.parts}
         self._left = {part.name: part.count - (made or {}).get(part.name, 0) for part in plan.parts}
         self._multipliers = dict(multipliers)
         self._filters = _filters_of(plan, self._multipliers, relation)
@@ -165,9 +163,10 @@ class Curator:
                     f"{assumed.n_units} and protects {assumed.privacy_unit}"
                 )
             )
-        if self._scaling not in self._proved[name]:
+        scaling = scaling_of(self.__source)
+        if scaling not in proved_scalings(query):
             raise UndeclaredRelease(
-                _refusal(f"is for {self._scaling.value}, which this query has no proof for")
+                _refusal(f"is for {scaling.value}, which this query has no proof for")
             )
         return self._parts[name].sampling.answer(
             query, self.__source, self._multipliers[name], self._entropy
