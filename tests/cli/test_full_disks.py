@@ -10,10 +10,9 @@ import sys
 import pytest
 from conftest_cli import FIT
 
-from hushfit import Ledger, load_model
+from hushfit import Ledger, _write, load_model
 from hushfit.cli import _files
 from hushfit.data.tables import _files as tables
-from hushfit.models import _file
 from hushfit.privacy.ledger._disk_ledger import DiskAccount
 
 ACCOUNT = ("--ledger", "books/ledger.db", "--dataset", "people")
@@ -55,7 +54,7 @@ def test_room_for_the_model_is_kept_while_it_is_fitted(hushfit, account, folder,
 def test_a_model_whose_place_fills_up_after_payment_is_kept_beside_the_ledger(
     hushfit, account, folder, monkeypatch
 ):
-    honest = _file.tempfile.mkstemp
+    honest = _write.tempfile.mkstemp
 
     def mkstemp(*, dir, prefix, suffix):
         return (
@@ -64,7 +63,7 @@ def test_a_model_whose_place_fills_up_after_payment_is_kept_beside_the_ledger(
             else honest(dir=dir, prefix=prefix, suffix=suffix)
         )
 
-    monkeypatch.setattr(_file.tempfile, "mkstemp", mkstemp)
+    monkeypatch.setattr(_write.tempfile, "mkstemp", mkstemp)
     result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
     assert result.code == 2
     assert "No space left on device" in result.err
@@ -90,7 +89,7 @@ def test_a_model_that_cannot_be_recorded_is_kept_too(hushfit, account, folder, m
 
 
 def test_if_no_place_takes_the_model_that_is_said(hushfit, account, folder, monkeypatch):
-    monkeypatch.setattr(_file.tempfile, "mkstemp", full)
+    monkeypatch.setattr(_write.tempfile, "mkstemp", full)
     result = hushfit(*FIT, *ACCOUNT, "-o", "out/model.json")
     assert result.code == 2
     assert "the model is lost; its payment stays" in result.err
