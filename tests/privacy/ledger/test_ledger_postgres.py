@@ -230,7 +230,7 @@ def test_a_line_cut_at_commit_releases_nothing_and_says_what_is_not_known(
             server.url(database=database, host=folder), "patients", account.budget, account.relation
         )
         # Only the payment itself goes through the relay; earlier reads go directly.
-        object.__setattr__(cut, "entries", account.entries)
+        object.__setattr__(cut, "tally", account.tally)
         with pytest.raises(
             LedgerError,
             match=r"Nothing was released, but whether the entry was recorded is not known",
