@@ -318,7 +318,8 @@ def half_of_it_paid():
 def forked_account():
     def __deepcopy__(self, memo):
         account = ledgers.MemoryAccount(self.budget, self.relation, self.name)
-        account._entries = list(self.entries)
+        for receipt in self.entries:
+            account._receipts.add(receipt)
         return ledgers.Ledger.over(account)
 
     return swapped(ledgers.Ledger, __deepcopy__=__deepcopy__)
