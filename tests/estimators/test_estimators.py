@@ -682,8 +682,19 @@ def test_sample_weight_is_refused_with_the_reason():
     X, y = two_classes()
     with pytest.raises(InvalidArgument, match="a weight multiplies the sensitivity to one row"):
         PrivateLogisticRegression(classes=SIGNS).fit(X, y, sample_weight=np.ones(400))
-    with pytest.raises(TypeError, match="class_weight"):
-        PrivateLogisticRegression(classes=SIGNS).fit(X, y, class_weight="balanced")
+
+
+def test_class_weight_is_refused_with_the_reason_and_the_remedy():
+    X, y = two_classes()
+    for use in (
+        lambda: PrivateLogisticRegression(classes=SIGNS, class_weight="balanced"),
+        lambda: PrivateLinearSVC(class_weight={-1: 1.0, 1: 3.0}),
+        lambda: PrivateLogisticRegression(classes=SIGNS).fit(X, y, class_weight="balanced"),
+    ):
+        with pytest.raises(InvalidArgument, match="threshold='balanced'"):
+            use()
+    with pytest.raises(TypeError, match="weights"):
+        PrivateLogisticRegression(weights=[1, 2])
 
 
 @without_warnings

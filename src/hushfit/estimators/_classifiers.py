@@ -45,6 +45,7 @@ from hushfit.estimators._linear import (
     input_names,
     no_cell_quoted,
     penalty_of,
+    refuse_class_weight,
     refuse_extras,
     types_of,
     validated_rows,
@@ -94,6 +95,12 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     threshold: Any = None
     constraint: Any = None
     gives_probabilities: ClassVar[bool]
+
+    def __new__(cls, *_: Any, **given: Any) -> Any:
+        # No parameter of the constructor: scikit-learn would expect it to work. But who looks for
+        # it should be told what to use.
+        refuse_class_weight(given)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -655,8 +662,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         From which probability on ``predict`` says ``classes[1]``; None is 0.5. ``"balanced"`` is
         the frequency of the class, so that rare classes are found too: it is counted privately, for
         2 % of the budget. With more than two classes, it predicts the class whose probability is
-        largest in proportion to its frequency. Probabilities do not depend on it. There is no
-        ``class_weight`` as in scikit-learn: it would multiply the noise of the whole fit.
+        largest in proportion to its frequency. Probabilities do not depend on it. scikit-learn's
+        ``class_weight`` is refused: it would multiply the noise of the whole fit.
     constraint : None, "chain", a constraint of ``hushfit.constraints``, or a function
         A public linear map of the coefficients that the penalty is a function of, instead of the
         coefficients themselves: ``"chain"`` takes differences of neighbours. A function gets the

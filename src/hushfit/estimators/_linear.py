@@ -1,6 +1,6 @@
 """Shared by the linear estimators: validation, penalties by name, and units."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -106,15 +106,27 @@ def n_columns(X: Any) -> int:
 
 
 def refuse_extras(unsupported: dict[str, Any]) -> None:
-    """Refuse sample weights and unknown arguments of ``fit``."""
+    """Refuse weights and unknown arguments of ``fit``."""
+    refuse_class_weight(unsupported)
     if unsupported.get("sample_weight") is not None:
         raise InvalidArgument(
             "sample_weight is refused: a weight multiplies the sensitivity to one row, and the "
             "guarantee holds for rows of weight one. Leave it out."
         )
-    unknown = sorted(name for name in unsupported if name != "sample_weight")
+    unknown = sorted(set(unsupported) - {"sample_weight", "class_weight"})
     if unknown:
         raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
+
+
+def refuse_class_weight(given: Mapping[str, Any]) -> None:
+    """Refuse scikit-learn's class weights, among the arguments of a constructor or of ``fit``."""
+    if given.get("class_weight") is not None:
+        raise InvalidArgument(
+            f"class_weight={given['class_weight']!r} is refused: a weight multiplies the "
+            "sensitivity to one row, and with it the noise of the whole fit. Use "
+            "threshold='balanced', which finds rare classes as well as balanced weights do, or a "
+            "number as threshold."
+        )
 
 
 class Units(Protocol):
