@@ -45,7 +45,6 @@ from hushfit.estimators._linear import (
     input_names,
     no_cell_quoted,
     penalty_of,
-    refuse_class_weight,
     refuse_extras,
     types_of,
     validated_rows,
@@ -95,12 +94,6 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     threshold: Any = None
     constraint: Any = None
     gives_probabilities: ClassVar[bool]
-
-    def __new__(cls, *_: Any, **given: Any) -> Any:
-        # No parameter of the constructor: scikit-learn would expect it to work. But who looks for
-        # it should be told what to use.
-        refuse_class_weight(given)
-        return super().__new__(cls)
 
     def __init__(
         self,

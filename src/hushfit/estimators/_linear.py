@@ -107,7 +107,7 @@ def n_columns(X: Any) -> int:
 
 def refuse_extras(unsupported: dict[str, Any]) -> None:
     """Refuse weights and unknown arguments of ``fit``."""
-    refuse_class_weight(unsupported)
+    _refuse_class_weight(unsupported)
     if unsupported.get("sample_weight") is not None:
         raise InvalidArgument(
             "sample_weight is refused: a weight multiplies the sensitivity to one row, and the "
@@ -118,8 +118,8 @@ def refuse_extras(unsupported: dict[str, Any]) -> None:
         raise TypeError(f"fit() got unexpected arguments: {', '.join(unknown)}.")
 
 
-def refuse_class_weight(given: Mapping[str, Any]) -> None:
-    """Refuse scikit-learn's class weights, among the arguments of a constructor or of ``fit``."""
+def _refuse_class_weight(given: Mapping[str, Any]) -> None:
+    """Refuse scikit-learn's class weights, and say what to use."""
     if given.get("class_weight") is not None:
         raise InvalidArgument(
             f"class_weight={given['class_weight']!r} is refused: a weight multiplies the "

@@ -123,7 +123,16 @@ CASES = [(name, relation) for name in TARGETS for relation in TARGETS[name].rela
 
 
 @pytest.mark.parametrize(
-    ("name", "relation"), CASES, ids=[f"{name}, {relation}" for name, relation in CASES]
+    ("name", "relation"),
+    [
+        pytest.param(
+            name,
+            relation,
+            id=f"{name}, {relation}",
+            marks=[pytest.mark.slow] if name.startswith("privbr") else [],  # half a minute each
+        )
+        for name, relation in CASES
+    ],
 )
 def test_likelihood_ratios_are_ratios_of_laws(name, relation):
     """Under the second distribution exp(score) has mean one, under the first exp(-score): false for
