@@ -135,16 +135,21 @@ def print_paid(
     print_guarantee(model.guarantee)
     click.echo(f"Model:  {given['output']}  (sha256 {digest[:12]}...)")
     if spent is not None and model.receipt is not None:
-        click.echo(
-            f"Ledger: payment {model.receipt.number} on {model.receipt.dataset!r}; composed total "
-            f"epsilon={spent.epsilon:.4g} "
-            f"of {ledger.budget.epsilon:g} at delta={spent.delta:g} ({ledger.rule})"
-        )
+        print_payment(model.receipt.number, ledger, spent)
     output = shlex.quote(given["output"])
     click.echo("\nNext steps:")
     click.echo(f"  hushfit evaluate {output} TEST.csv     on {records} that were held out")
     click.echo(f"  hushfit report {output} -o report.html")
     click.echo(f"  hushfit predict {output} NEW.csv -o predictions.csv")
+
+
+def print_payment(number: int, ledger: Any, spent: Any) -> None:
+    """Which payment it was, and what the account has spent in all."""
+    click.echo(
+        f"Ledger: payment {number} on {ledger.name!r}; composed total "
+        f"epsilon={spent.epsilon:.4g} of {ledger.budget.epsilon:g} at delta={spent.delta:g} "
+        f"({ledger.rule})"
+    )
 
 
 def note_unit_of_schema(path: str, schema: Any, where: str) -> None:

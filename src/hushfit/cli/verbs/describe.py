@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hushfit.cli._files import table_options
-from hushfit.cli._paid_model import payment_options
+from hushfit.cli._paid_model import payment_options, print_payment
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -263,12 +263,7 @@ def _print(found: Any, ledger: Any, given: dict[str, Any]) -> None:
     print_guarantee(found.guarantee)
     receipt = found.answers.receipt
     if receipt is not None:
-        spent = ledger.spent()
-        click.echo(
-            f"Ledger: payment {receipt.number} on {ledger.name!r}; composed total "
-            f"epsilon={spent.epsilon:.4g} of {ledger.budget.epsilon:g} at delta={spent.delta:g} "
-            f"({ledger.rule})"
-        )
+        print_payment(receipt.number, ledger, ledger.spent())
     if any(one.conservative for one in found.estimates):
         print_message(
             "intervals of quantiles, and all intervals where persons are protected, cover more "

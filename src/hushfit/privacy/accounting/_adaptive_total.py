@@ -87,8 +87,9 @@ class FilteredTotal:
 
         The first was fixed before any answer, so by itself it may use the rest.
         """
-        used = _delta_used(self.first, self.budget.epsilon, self.relation) if self.first else 0.0
-        return self.budget.delta - used
+        if self.first is None:
+            return self.budget.delta
+        return self.budget.delta - _delta_used(self.first, self.budget.epsilon, self.relation)
 
     @property
     def room(self) -> float:
