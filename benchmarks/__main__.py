@@ -14,7 +14,9 @@ from benchmarks import (
     preprocessing,
     ranking,
     regression,
+    scale,
     sets,
+    several_machines,
     sparse,
     speed,
     thesis,
@@ -35,6 +37,8 @@ def main() -> int:
     labels_missed: list[str] = []
     measured = [*speed.run(list(speed.SECTIONS), given.quick), *baselines.run_all(given.quick)]
     measured += networks.run()
+    measured += scale.run(None)
+    measured += several_machines.run(given.quick)
     if given.quick:
         # Five folds also here: the goals suppose four fifths of the rows.
         setup = accuracy.Setup(epsilons=(0.1, 0.8), folds=5, draws=1)

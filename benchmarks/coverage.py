@@ -2,8 +2,8 @@
 
 Every replication draws new rows from a known model, fits it once and looks whether the intervals of
 95 % cover the coefficients. Delta 1e-6, replace-one. Replications have numbers, from which their
-seeds follow; those from 0 to 99 were looked at while the procedure was built, so the tables begin
-at 100. Results of finished replications are kept in ``out/coverage.jsonl``, so that a run can be
+seeds follow; small ones were looked at while the procedure was built, so the tables begin at
+10,000. Results of finished replications are kept in ``out/coverage.jsonl``, so that a run can be
 stopped and continued; ``--write`` stores them in ``benchmarks/results/coverage.json`` and writes
 the table of ``docs/algorithms/inference.md``.
 """
@@ -12,6 +12,7 @@ import argparse
 import math
 import warnings
 from dataclasses import astuple, dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +30,13 @@ from hushfit.problem import Problem
 from hushfit.release import Randomness, Terms
 from hushfit.solvers.inference import ScoreSteps, least_units
 
-DELTA, LEVEL, FIRST = 1e-6, 0.95, 100
+DELTA, LEVEL, FIRST = 1e-6, 0.95, 10_000
+ROUNDS, _MANY = (20, 100, 300), 300
+_PLAIN = 3  # tables of which errors without privacy are the mean
 KEPT = ROOT / "out" / "coverage.jsonl"
 RESULTS = Path(__file__).parent / "results" / "coverage.json"
 PAGE = ROOT / "docs" / "algorithms" / "inference.md"
+FIGURE = ROOT / "docs" / "figures" / "coverage.svg"
 MARKS = "<!-- coverage: begin -->", "<!-- coverage: end -->"
 MOST_COUNT = 5
 LOSSES: dict[str, Loss] = {
@@ -134,15 +138,16 @@ def fitted(cell: Cell, X: np.ndarray, y: np.ndarray, epsilon: float, seed: int):
     )
     source = as_source(X, y, scaled_labels=True, scaling=RecordScaling.BOUNDED)
     terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
-    fit = private_fit(source, problem, ScoreSteps(), terms)
-    robust = "robust" if cell.design == "misspecified" else "model"
+    wrong = cell.design == "misspecified"
+    fit = private_fit(source, problem, ScoreSteps(robust=wrong), terms)
     names, link = [f"x{j}" for j in range(cell.d)], LINKS[cell.family]
-    about = About(names, robust, cell.name, link, np.zeros(cell.d))
+    about = About(names, "robust" if wrong else "model", cell.name, link, np.zeros(cell.d))
     return problem, inference_of(
         fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), about
     )
 
 
+@cache
 def truth(cell: Cell) -> np.ndarray:
     """What the coefficients estimate: of a model that does not hold, what a large table gives."""
     if cell.design != "misspecified":
@@ -152,7 +157,18 @@ def truth(cell: Cell) -> np.ndarray:
     return np.asarray(fitted(cell, X, targets(cell, X, rng), math.inf, 0)[1].params)
 
 
-def replication(cell: Cell, number: int, goal: np.ndarray) -> dict | None:
+@cache
+def errors_without_privacy(cell: Cell) -> np.ndarray:
+    """Mean standard errors of a few tables."""
+    found = []
+    for number in range(_PLAIN):
+        rng = np.random.default_rng([number, cell.n, cell.d])
+        X = columns(cell, cell.n, rng)
+        found.append(fitted(cell, X, targets(cell, X, rng), math.inf, 0)[1].bse)
+    return np.mean(found, axis=0)
+
+
+def replication(cell: Cell, number: int, goal: np.ndarray, plain: np.ndarray) -> dict | None:
     """One fit: which intervals cover, and how wide they are; None if there are none."""
     rng = np.random.default_rng([number, cell.n, cell.d, round(100 * cell.epsilon)])
     X = columns(cell, cell.n, rng)
@@ -160,13 +176,14 @@ def replication(cell: Cell, number: int, goal: np.ndarray) -> dict | None:
     found = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))[1]
     if found.verdict == "none":
         return None
-    plain = fitted(cell, X, y, math.inf, 0)[1]
     ends, together = found.conf_int(LEVEL), found.conf_int(LEVEL, simultaneous=True)
-    null = coefficients(cell) == 0
+    shown = ~found.hidden
+    null = shown & (coefficients(cell) == 0)
     return {
-        "covered": int(np.sum((ends[:, 0] <= goal) & (goal <= ends[:, 1]))),
+        "covered": int(np.sum(shown & (ends[:, 0] <= goal) & (goal <= ends[:, 1]))),
+        "shown": int(shown.sum()),
         "together": bool(np.all((together[:, 0] <= goal) & (goal <= together[:, 1]))),
-        "width": float(np.median(found.bse / plain.bse)),
+        "width": float(np.median((found.bse / plain)[shown])),
         "conservative": found.verdict == "conservative",
         "null": int(null.sum()),
         "rejected": int(np.sum(found.pvalues[null] < 1 - LEVEL)),
@@ -187,18 +204,27 @@ def refused(cell: Cell) -> int | None:
     return needed if needed > cell.n else None
 
 
+def seconds(cell: Cell) -> float:
+    """About how long a replication takes."""
+    return 0.015 + 1e-8 * cell.n * (cell.d + 1) * (cell.d + 16)
+
+
 def run(cells: list[Cell], replications: int) -> None:
-    """Finish replications of each cell, keeping every one."""
+    """Finish replications of each cell, keeping every one; in rounds, the shortest next, so that a
+    run that is stopped has some of every cell.
+    """
     done = kept(KEPT)
-    for cell in cells:
-        if refused(cell) is not None:
-            continue
-        todo = [k for k in range(FIRST, FIRST + replications) if k not in done.get(cell.name, {})]
-        goal = truth(cell) if todo else np.empty(0)
+    rounds = {min(most, replications) for most in (*ROUNDS, replications)}
+    jobs = [(cell, most) for cell in cells for most in rounds if refused(cell) is None]
+    for cell, most in sorted(jobs, key=lambda job: seconds(job[0]) * job[1]):
+        known = done.setdefault(cell.name, {})
+        todo = [k for k in range(FIRST, FIRST + most) if k not in known]
         for number in todo:
-            keep(KEPT, cell.name, number, replication(cell, number, goal))
+            goal, plain = truth(cell), errors_without_privacy(cell)
+            known[number] = replication(cell, number, goal, plain)
+            keep(KEPT, cell.name, number, known[number])
         if todo:
-            print(cell.name, flush=True)
+            print(cell.name, most, flush=True)
 
 
 def summaries() -> list[dict]:
@@ -211,37 +237,77 @@ def summaries() -> list[dict]:
         if line["needed"] is None and not seen:
             continue
         if seen:
-            p, nulls = cell.d + 1, sum(one["null"] for one in seen)
-            line |= {
-                "replications": len(outcomes),
-                "none": 1 - len(seen) / len(outcomes),
-                "conservative": float(np.mean([one["conservative"] for one in seen])),
-                "coverage": sum(one["covered"] for one in seen) / (p * len(seen)),
-                "together": float(np.mean([one["together"] for one in seen])),
-                "width": float(np.median([one["width"] for one in seen])),
-                "size": sum(one["rejected"] for one in seen) / nulls if nulls else None,
-            }
+            line |= summary(outcomes, seen, cell)
         lines.append(line)
     return lines
 
 
+def summary(outcomes: list, seen: list[dict], cell: Cell) -> dict:
+    """Shares over replications; ``seen`` are those with intervals."""
+    nulls = sum(one["null"] for one in seen)
+    shares = [one["covered"] / max(one["shown"], 1) for one in seen]
+    sure = [share for share, one in zip(shares, seen, strict=True) if not one["conservative"]]
+    return {
+        "replications": len(outcomes),
+        "none": 1 - sum(one["shown"] for one in seen) / ((cell.d + 1) * len(outcomes)),
+        "conservative": float(np.mean([one["conservative"] for one in seen])),
+        "coverage": sum(one["covered"] for one in seen) / sum(one["shown"] for one in seen),
+        "error": float(np.std(shares) / math.sqrt(len(shares))),
+        "coverage if good": float(np.mean(sure)) if sure else None,
+        "together": float(np.mean([one["together"] for one in seen])),
+        "width": float(np.median([one["width"] for one in seen])),
+        "size": sum(one["rejected"] for one in seen) / nulls if nulls else None,
+    }
+
+
 def table(lines: list[dict]) -> str:
     """The results as a Markdown table."""
-    head = ["model", "rows", "columns", "epsilon", "coverage", "all at once", "size of tests"]
-    head += ["width / without privacy", "replications"]
+    head = ["model", "rows", "columns", "epsilon", "coverage", "conservative", "none"]
+    head += ["all at once", "size of tests", "width / without privacy", "replications"]
     rows = []
     for line in lines:
         family, n, d, epsilon, design = line["cell"]
         model = family if design == "correlated" else f"{family}, {design}"
         first = [model, f"{n:,}", str(d), f"{epsilon:g}"]
         if line["needed"] is not None:
-            rows.append([*first, f"refused: needs {line['needed']:,}", "", "", "", ""])
+            rows.append([*first, f"refused: needs {line['needed']:,}", *6 * ("",)])
             continue
         size = "" if line["size"] is None else f"{line['size']:.3f}"
-        note = f" ({line['none']:.0%} none)" if line["none"] else ""
-        shown = f"{line['coverage']:.3f}{note}", f"{line['together']:.3f}", size
+        worth = f"{line['conservative']:.0%}", f"{line['none']:.0%}"
+        share = f"{line['coverage']:.3f} ± {line['error']:.3f}"
+        shown = share, *worth, f"{line['together']:.3f}", size
         rows.append([*first, *shown, f"{line['width']:.2f}", str(line["replications"])])
     return markdown(head, rows)
+
+
+def drawn(lines: list[dict], path: Path) -> None:
+    """Coverage of every cell with two standard errors to each side."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "hushfit"  # the same numbers make the same file
+    from matplotlib import pyplot as plt
+
+    seen = [line for line in lines if line["needed"] is None]
+    figure, axes = plt.subplots(figsize=(7.2, 0.17 * len(seen) + 1.2), layout="constrained")
+    places = np.arange(len(seen))[::-1]
+    axes.axvspan(0.93, 0.97, color="#e8f0ea")
+    axes.axvline(LEVEL, color="black", linewidth=0.8)
+    for place, line in zip(places, seen, strict=True):
+        colour = "#2f6f4f" if line["replications"] >= _MANY else "#8a8a8a"
+        axes.errorbar(line["coverage"], place, xerr=2 * line["error"], fmt="o", color=colour, ms=3)
+    axes.set_yticks(places, [_named(line) for line in seen], fontsize=6)
+    axes.set(xlabel="coverage of intervals of 95 %, two standard errors to each side")
+    axes.set_xlim(0.85, 1.005)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def _named(line: dict) -> str:
+    family, n, d, epsilon, design = line["cell"]
+    model = family if design == "correlated" else f"{family}, {design}"
+    return f"{model}: {n:,} x {d}, epsilon {epsilon:g} ({line['replications']})"
 
 
 def main() -> None:
@@ -250,6 +316,7 @@ def main() -> None:
     parser.add_argument("--most-rows", type=int, default=100_000)
     parser.add_argument("--only", nargs="*", help="parts of the names of cells")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--stored", action="store_true", help="only what has been kept")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     cells = [
@@ -258,11 +325,13 @@ def main() -> None:
         if cell.n <= given.most_rows
         and (not given.only or any(part in cell.name for part in given.only))
     ]
-    run(cells, given.replications)
+    if not given.stored:
+        run(cells, given.replications)
     lines = summaries()
     print(table(lines))
     if given.write:
         store(RESULTS, lines, PAGE, MARKS, table(lines))
+        drawn(lines, FIGURE)
 
 
 if __name__ == "__main__":

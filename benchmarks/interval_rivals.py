@@ -25,7 +25,21 @@ from scipy.stats import norm
 
 from benchmarks._kept import keep, kept, store
 from benchmarks._report import ROOT, markdown
-from benchmarks.coverage import DELTA, LEVEL, PAGE, Cell, coefficients, columns, fitted, targets
+from benchmarks.coverage import (
+    DELTA,
+    LEVEL,
+    MOST_COUNT,
+    PAGE,
+    Cell,
+    coefficients,
+    columns,
+    errors_without_privacy,
+    fitted,
+    grid,
+    refused,
+    seconds,
+    targets,
+)
 from hushfit.privacy import gaussian_mu
 
 KEPT = ROOT / "out" / "interval_rivals.jsonl"
@@ -39,11 +53,10 @@ NAMES = {
     PARTS: "little bootstraps",
 }
 BOOTSTRAPS, ROWS_PER_PART = 200, 40
-CELLS = [
-    Cell(family, n, d, epsilon)
-    for family in ("linear", "logistic")
-    for n, d, epsilon in ((2000, 3, 1.0), (2000, 3, 3.0), (10_000, 3, 1.0), (10_000, 10, 3.0))
-]
+CELLS = [cell for cell in grid() if cell.design == "correlated" and refused(cell) is None]
+# The largest size of a residual, in which noise is measured.
+LARGEST = {"logistic": 1.0, "linear": 2.0, "counts": float(MOST_COUNT)}
+ROUNDS = 3, 10, 30
 
 
 def maximum(cell: Cell, Z: np.ndarray, y: np.ndarray, linear: np.ndarray) -> np.ndarray:
@@ -51,17 +64,27 @@ def maximum(cell: Cell, Z: np.ndarray, y: np.ndarray, linear: np.ndarray) -> np.
     w = np.zeros(Z.shape[1])
     for _ in range(25):
         score, H = score_and_curvature(cell, Z, y, w)
-        step = np.linalg.solve(H + 1e-6 * np.eye(len(w)), score.sum(axis=0) + linear)
+        step = np.linalg.solve(H + 1e-6 * np.eye(len(w)), score + linear)
         w = w - step * min(1.0, 5 / (1e-9 + np.linalg.norm(step)))
+        if np.abs(step).max() < 1e-8:
+            break
     return w
 
 
-def score_and_curvature(cell: Cell, Z: np.ndarray, y: np.ndarray, w: np.ndarray):
+def residual_and_bend(cell: Cell, Z: np.ndarray, y: np.ndarray, w: np.ndarray):
     margin = Z @ w
     if cell.family == "linear":
-        return (margin - y)[:, None] * Z, Z.T @ Z
+        return margin - y, np.ones(len(y))
+    if cell.family == "counts":
+        rate = np.exp(np.minimum(margin, math.log(MOST_COUNT)))
+        return rate - y, rate
     p = expit(margin)
-    return (p - (y > 0))[:, None] * Z, (Z * (p * (1 - p))[:, None]).T @ Z
+    return p - (y > 0), p * (1 - p)
+
+
+def score_and_curvature(cell: Cell, Z: np.ndarray, y: np.ndarray, w: np.ndarray):
+    residual, bend = residual_and_bend(cell, Z, y, w)
+    return Z.T @ residual, (Z * bend[:, None]).T @ Z
 
 
 def sufficient_statistics(Z, y, mu, rng):
@@ -98,11 +121,11 @@ def _positive(A, scale):
 
 def objective_perturbation(cell, Z, y, mu, rng):
     p = Z.shape[1]
-    noise = 2 * math.sqrt(p) * (1.0 if cell.family == "logistic" else 2.0) / mu
+    noise = 2 * math.sqrt(p) * LARGEST[cell.family] / mu
     estimate = maximum(cell, Z, y, noise * rng.normal(size=p))
-    score, H = score_and_curvature(cell, Z, y, estimate)
-    inverse = np.linalg.inv(H)
-    V = inverse @ (score.T @ score + noise**2 * np.eye(p)) @ inverse
+    residual, bend = residual_and_bend(cell, Z, y, estimate)
+    inverse = np.linalg.inv((Z * bend[:, None]).T @ Z + 1e-6 * np.eye(p))
+    V = inverse @ ((Z * residual[:, None] ** 2).T @ Z + noise**2 * np.eye(p)) @ inverse
     return estimate, np.sqrt(np.diag(V))
 
 
@@ -123,7 +146,7 @@ def replication(cell: Cell, number: int) -> dict:
     y = targets(cell, X, rng)
     Z, goal = np.column_stack([np.ones(cell.n), X]), coefficients(cell)
     mu, found = gaussian_mu(cell.epsilon, DELTA), {}
-    plain = fitted(cell, X, y, math.inf, 0)[1].bse
+    plain = errors_without_privacy(cell)
     own = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))[1]
     if own.verdict != "none":
         found[OURS] = own.params, own.bse
@@ -143,11 +166,14 @@ def replication(cell: Cell, number: int) -> dict:
 
 def run(replications: int) -> None:
     done = kept(KEPT)
-    for cell in CELLS:
-        for number in range(replications):
-            if number in done.get(cell.name, {}):
-                continue
-            keep(KEPT, cell.name, number, replication(cell, number))
+    rounds = {min(most, replications) for most in (*ROUNDS, replications)}
+    jobs = [(cell, most) for cell in CELLS for most in rounds]
+    for cell, most in sorted(jobs, key=lambda job: seconds(job[0]) * job[1]):
+        known = done.setdefault(cell.name, {})
+        for number in range(most):
+            if number not in known:
+                known[number] = replication(cell, number)
+                keep(KEPT, cell.name, number, known[number])
 
 
 def summaries() -> list[dict]:
@@ -187,9 +213,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=100)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--stored", action="store_true", help="only what has been kept")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    run(given.replications)
+    if not given.stored:
+        run(given.replications)
     lines = summaries()
     print(table(lines))
     if given.write:

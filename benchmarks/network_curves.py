@@ -2,9 +2,10 @@
 fits without tuning.
 
 ``python -m benchmarks.network_curves run`` takes one cell after another and appends it to
-``out/network-curves.jsonl``; cells that are there are not run again. ``collect`` copies them into
-``benchmarks/results/networks.json``, ``table`` and ``plot`` write them into the page. The data are
-public test sets, so losses are printed here that a private fit would never show.
+``out/network-curves.jsonl``; cells that are there, or among the stored results, are not run again.
+``collect`` copies them into ``benchmarks/results/networks.json``, in place of older ones; ``table``
+and ``plot`` write them into the page. The data are public test sets, so losses are printed here
+that a private fit would never show.
 """
 
 import argparse
@@ -172,14 +173,17 @@ def _key(line: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(line[name] for name in Cell.__dataclass_fields__)
 
 
-def _done() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in CELLS.read_text().splitlines()] if CELLS.exists() else []
+def _done() -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Cells that are stored, or were run since."""
+    known = [line for line in json.loads(RESULTS.read_text()) if line["kind"] == "curve"]
+    new = [json.loads(line) for line in CELLS.read_text().splitlines()] if CELLS.exists() else []
+    return {_key(line): line for line in [*known, *new]}
 
 
 def run(minutes: float) -> None:
     """Run cells that are not there yet, until the minutes of the processor are used up."""
     CELLS.parent.mkdir(exist_ok=True)
-    done = {_key(line) for line in _done()}
+    done = _done()
     for cell in cells():
         if tuple(asdict(cell).values()) in done or time.process_time() > 60 * minutes:
             continue
@@ -193,7 +197,7 @@ def collect() -> None:
     """Copy the cells into the stored results."""
     known = json.loads(RESULTS.read_text())
     kept = [line for line in known if line["kind"] != "curve"]
-    RESULTS.write_text(json.dumps([*kept, *_done()], indent=1) + "\n")
+    RESULTS.write_text(json.dumps([*kept, *_done().values()], indent=1) + "\n")
 
 
 def stored() -> dict[tuple[Any, ...], list[dict[str, Any]]]:

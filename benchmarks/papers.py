@@ -327,11 +327,10 @@ def adult(full: bool) -> Experiment:
     epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8, 1.6), 5) if full else ((0.05, 0.2, 0.8), 1)
     solvers = BASELINES | ADMM | (SLOW if full else {})
     kinds = [(PrivateLogisticRegression, "logistic"), (PrivateLinearSVC, "huber SVM")]
-    print("IPUMS-BR skipped: it is not among the sets", file=sys.stderr, flush=True)
     cases = [
         Case(
-            f"{kind}, {alpha:g}",
-            halves("a9a", 0.8),
+            f"{kind}, {alpha:g}" if name == "a9a" else f"{name}: {kind}, {alpha:g}",
+            halves(name, 0.8),
             alpha,
             1e-8,
             solvers,
@@ -339,7 +338,7 @@ def adult(full: bool) -> Experiment:
             estimator,
             draws=draws,
         )
-        for _ in present(["a9a"])
+        for name in present(["a9a", "ipums_br"])
         for estimator, kind in kinds
         for alpha in (1e-4, 1e-3)
         if full or (kind, alpha) != ("huber SVM", 1e-3)

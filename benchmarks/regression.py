@@ -27,6 +27,8 @@ from benchmarks import mixed_sets, sets
 from benchmarks._regression_rivals import RIVALS, Rival
 from benchmarks._report import ROOT, machine, markdown, write_between
 from hushfit import PrivateHuberRegressor, PrivateLinearRegression, PrivatePoissonRegressor
+from hushfit.privacy import Budget
+from hushfit.solvers import units_needed
 
 EPSILONS = (0.05, 0.1, 0.3, 1.0, 3.0)
 DELTA = 1e-6
@@ -378,8 +380,16 @@ def tables(results: dict[str, Any]) -> list[str]:
         ]
         if name in GOALS:
             rows.append(["goal", *(f"{goal:g}" for goal in GOALS[name])])
-        parts += [markdown(["R2 at epsilon", *entry["cells"]], rows), ""]
+        heads = [_head(epsilon, entry) for epsilon in entry["cells"]]
+        parts += [markdown(["R2 at epsilon", *heads], rows), ""]
     return parts
+
+
+def _head(epsilon: str, entry: dict[str, Any]) -> str:
+    """With a mark where the planner says, before payment, that the rows are too few."""
+    train = entry["rows"] * (FOLDS - 1) // FOLDS
+    needed = units_needed(Budget(float(epsilon), DELTA), entry["columns"] + 1)
+    return epsilon if train >= needed else f"{epsilon} †"
 
 
 def _cell(scores: list[float]) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from benchmarks._report import ROOT
-from hushfit.datasets import load_adult, make_sparse_classification
+from hushfit.datasets import load_adult, load_ipums_br, make_sparse_classification
 
 Table: TypeAlias = tuple[np.ndarray, np.ndarray]
 
@@ -135,6 +135,12 @@ def connections(lines: list[str]) -> Table:
     return np.hstack(parts), (cells[:, 41] == "normal.").astype(int)
 
 
+def ipums_br() -> Table:
+    """The census extract of the source texts, for those who have its file."""
+    X, y = load_ipums_br(folder() / "ipums_br" / "IPUMS-BR.dat")
+    return scaled(X), y
+
+
 def simulated() -> Table:
     """Correlated rows of which 20 columns in 100 matter, unscaled."""
     made = make_sparse_classification("correlated", random_state=SAMPLE_SEED)
@@ -142,7 +148,8 @@ def simulated() -> Table:
 
 
 SETS: dict[str, Callable[[], Table]] = {
-    f.__name__: f for f in (adult, a9a, bank, mushrooms, w8a, covtype, kddcup99, simulated)
+    f.__name__: f
+    for f in (adult, a9a, bank, mushrooms, w8a, covtype, kddcup99, ipums_br, simulated)
 }
 
 

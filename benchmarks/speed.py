@@ -3,12 +3,15 @@
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -34,7 +37,14 @@ from hushfit.datasets import load_adult
 from hushfit.features import AdditiveMap
 from hushfit.losses import Logistic
 from hushfit.penalties import L1, Zero
-from hushfit.privacy import Budget, GaussianCost, PoissonGaussianCost, Relation, calibrate
+from hushfit.privacy import (
+    Budget,
+    GaussianCost,
+    Ledger,
+    PoissonGaussianCost,
+    Relation,
+    calibrate,
+)
 from hushfit.privacy.noise._sampler import OpenDPSampler, Sampler, SecureSampler, SeededSampler
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient, PoissonBatch
@@ -493,6 +503,70 @@ def calibration(quick: bool) -> list[Measurement]:
     ]
 
 
+def accounting(quick: bool) -> list[Measurement]:
+    """What accounting takes a user: `plan`, calibration at a large epsilon, ledgers on disk."""
+    plan = ("-m", "hushfit", "plan", "--rows", "50000", "--columns", "100")
+    every = (*plan, "--solver", "all")
+    default, all_of_them = (
+        seconds(partial(subprocess.run, [sys.executable, *given], capture_output=True), _children)
+        for given in (plan, every)
+    )
+    large = [
+        1e3 * seconds(partial(_at_epsilon_10, rate, count), time.process_time)
+        for rate, count in ((0.01, 100), (0.01, 1000), (0.1, 100), (0.005, 10_000))
+    ]
+    entries = 200 if quick else 2000
+    found = [
+        Measurement(
+            "hushfit plan, processor time",
+            default,
+            1.0,
+            "s",
+            f"{all_of_them:.1f} s with --solver all",
+        ),
+        Measurement(
+            "Poisson calibration at epsilon 10", max(large), 100.0, "ms", "the longest of four"
+        ),
+    ]
+    for adaptive in (True, False):
+        opening, first, last = _ledger_times(entries, adaptive)
+        kind = "adaptive" if adaptive else "fixed"
+        note = f"a charge takes {first:.1f} ms at the start and {last:.1f} at the end"
+        found.append(Measurement(f"opening a ledger, {kind}", opening, None, "us per entry", note))
+    return found
+
+
+def _children() -> float:
+    """Processor time of processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _at_epsilon_10(rate: float, count: int) -> float:
+    return calibrate(
+        lambda mu: PoissonGaussianCost(1 / mu, rate, count), Budget(10.0, DELTA), "replace-one"
+    )
+
+
+def _ledger_times(entries: int, adaptive: bool) -> tuple[float, float, float]:
+    """Microseconds of opening per entry, milliseconds of the first and of the last charges; every
+    charge is a Gaussian release of its own.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        ledger = Ledger.create(path, "rows", 100.0, 1e-6, adaptive=adaptive)
+        took = [
+            seconds(
+                lambda k=k: ledger.charge(GaussianCost(1e3 + k), "fit", Relation.REPLACE_ONE),
+                time.process_time,
+            )
+            for k in range(entries)
+        ]
+        opening = seconds(lambda: Ledger(path, dataset="rows"), time.process_time)
+    first, last = (1e3 * statistics.median(part) for part in (took[5:25], took[-20:]))
+    return 1e6 * opening / entries, first, last
+
+
 # ---------------------------------------------------------------- (f) starting up, (g) memory
 
 FIRST_FIT = """
@@ -504,6 +578,7 @@ hushfit.PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=(0, 1)).fit(X
 
 LIST_DEPENDENCIES = """
 import sys
+import tempfile
 own = set(sys.stdlib_module_names) | {"hushfit", "__main__", "__mp_main__"}
 print("\\n".join(name for name in sys.modules if name.split(".")[0] not in own))
 """
@@ -734,6 +809,7 @@ SECTIONS: dict[str, Callable[[bool], list[Measurement]]] = {
         opacus,
         noise,
         calibration,
+        accounting,
         startup,
         memory,
         admm,

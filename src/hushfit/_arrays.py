@@ -1,5 +1,6 @@
 """Read-only arrays, whose values stay valid, and symmetric matrices."""
 
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,13 @@ def keep_read_only(instance: Any, *names: str) -> None:
 
 def symmetric(triangle: NDArray[np.float64], d: int) -> NDArray[np.float64]:
     """The symmetric matrix of an upper triangle, row by row."""
-    M = np.zeros((d, d))
-    M[np.triu_indices(d)] = triangle
-    return M + np.triu(M, 1).T
+    return triangle[_places_in_triangle(d)]
+
+
+@lru_cache(maxsize=16)
+def _places_in_triangle(d: int) -> NDArray[np.intp]:
+    """Where the entries of a symmetric matrix are in its upper triangle."""
+    places = np.zeros((d, d), dtype=np.intp)
+    row, column = np.triu_indices(d)
+    places[row, column] = places[column, row] = np.arange(len(row))
+    return read_only(places)

@@ -27,6 +27,10 @@ class LedgerError(HushfitError):
     """
 
 
+class ApprovalNeeded(LedgerError):
+    """A charge is above the limit of its account and waits for a second person."""
+
+
 class OldJournal(LedgerError):
     """An owner's journal lacks past releases; continuing from it would draw them again."""
 

@@ -47,11 +47,13 @@ class Problem:
         Whom the guarantee protects; how many rows of a person are used enters the bounds on
         rounding.
     scaling : RecordScaling, default=UNIT_LENGTH
-        What is known of every record: its length is one, or its entries are bounded. Most queries
-        are proved for the first alone.
+        What is known of every record: its length is one, at most one, or its entries are bounded.
+        Most queries are proved for the first two.
     rotated : bool, default=False
         Whether columns are a rotation of others, as those of an additive model are: single weights
         mean nothing then, and no solver should shrink them one by one on its own account.
+    length : float, default=1.0
+        With ``PUBLIC_LENGTH``, what records are divided by, unless they are longer.
     """
 
     loss: Loss
@@ -65,6 +67,7 @@ class Problem:
     privacy_unit: PrivacyUnit = ROW
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH
     rotated: bool = False
+    length: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relation", Relation.parse(self.relation))

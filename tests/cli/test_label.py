@@ -134,8 +134,8 @@ def test_the_guarantee_is_printed_with_its_warning_in_bold(monkeypatch, capsys):
 
 def test_a_plan_for_labels_has_the_one_algorithm_with_a_proof(hushfit, folder, monkeypatch):
     few = dict.fromkeys(("proximal-gd", "one-release"))
-    monkeypatch.setattr("hushfit.report._forecast.SOLVERS", few)
-    plan = ("plan", "--columns", 20, "--epsilon-range", "1:1", "--json")
+    monkeypatch.setattr("hushfit.forecast._accuracy.SOLVERS", few)
+    plan = ("plan", "--columns", 20, "--epsilon-range", "1:1", "--solver", "all", "--json")
     rows = hushfit(*plan, "--rows", 5000, *LABELS)
     assert rows.code == 0, rows.err
     own = rows.json["plans"][0]

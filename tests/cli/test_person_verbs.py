@@ -573,7 +573,7 @@ def test_check_says_what_is_odd_about_ids(hushfit, visits, remark, ids):
 
 def test_plan_counts_persons(hushfit, monkeypatch):
     few = {name: SOLVERS[name] for name in ("whitened-gd", "ssp")}
-    monkeypatch.setattr("hushfit.report._forecast.SOLVERS", few)
+    monkeypatch.setattr("hushfit.forecast._accuracy.SOLVERS", few)
     rows = hushfit("plan", "--rows", 5000, "--columns", 9, "--epsilon-range", "1:1", "--json").json
     plan = ("plan", "--persons", 5000, "--columns", 9, "--epsilon-range", "1:1")
     persons = hushfit(*plan, "--json").json

@@ -401,3 +401,37 @@ def test_the_manual_of_the_file_knows_regressors(targets):
     for name in ("days", "visits", "pain"):
         fitted(targets, name)
         jsonschema.validate(json.loads(Path(f"{name}.json").read_text()), published)
+
+
+@pytest.mark.parametrize("stated", ["option", "schema"])
+def test_coefficients_of_a_table_are_log_odds_by_name(targets, stated):
+    """A row's log-odds are the sum of its coefficients, in the file and on the page."""
+    path = Path("ill.toml")
+    if stated == "schema":
+        path.write_text('scaling = "public"\n' + path.read_text())
+    model = fitted(targets, "ill", *(("--scaling", "public") if stated == "option" else ()))
+    X = features(model)
+    margins = X @ model.estimator.coef_[0] + model.estimator.intercept_[0]
+    assert np.allclose(model.estimator.decision_function(X), margins)
+    assert model.estimator.scaling == model.schema.longest == np.sqrt(3)
+    assert model.standard_error[0, 0] < abs(model.estimator.coef_[0, 0]) / 3
+    targets("predict", "ill.json", "test.csv", "-o", "out.csv", "--probabilities")
+    assert targets("report", "ill.json", "-o", "r.html").code == 0
+    assert "a weight is what the column adds to the log-odds" in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "words"),
+    [
+        ("days", (), "--scaling public is for --model logistic and svm, not for linear"),
+        ("ill", ("--features", "additive"), "is for --features linear, not for additive"),
+        ("ill", ("--inference",), "is for models without --inference"),
+    ],
+)
+def test_a_public_length_is_refused_where_it_means_nothing(targets, name, more, words):
+    out = ("--epsilon", 1, "--delta", 1e-5, "-o", "m.json")
+    outcome = targets(
+        "fit", "train.csv", "--schema", f"{name}.toml", "--scaling", "public", *more, *out
+    )
+    assert outcome.code != 0
+    assert words in " ".join(outcome.err.split())

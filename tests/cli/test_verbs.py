@@ -18,6 +18,7 @@ from hushfit.cli._app import VERBS
 from hushfit.cli._manual import manual
 from hushfit.cli.verbs.predict import without_formula
 from hushfit.privacy.ledger._verify import verify_ledger
+from hushfit.theory import Setting, ss_admm
 from hushfit.unit import ROW
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -37,7 +38,7 @@ def test_help_has_examples_and_every_verb_speaks_json(hushfit, verb):
     if verb in GROUPS:
         for command in GROUPS[verb]:
             assert "--json" in hushfit(verb, command, "--help").out, command
-    elif verb != "completion":
+    elif verb not in ("completion", "studio"):  # these print for a shell, and serve pages
         assert "--json" in result.out
 
 
@@ -51,6 +52,27 @@ def test_help_loads_no_library():
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
         == 0
     )
+
+
+def test_a_draft_loads_no_compiler(tmp_path):
+    """Importing numba, pandas and scipy takes longer than to read most tables. Quoted cells alone
+    need compiled code.
+    """
+    rows = "".join(
+        f"{k},{'ab'[k % 2] if k % 5 else ''},{'yes' if k % 3 else 'no'}\n" for k in range(60)
+    )
+    (tmp_path / "train.csv").write_text("age,city,ill\n" + rows)
+    code = (
+        "import sys\nfrom hushfit.cli import run\n"
+        "run(['schema', 'train.csv', '--target', 'ill', '-o', 'draft.toml'])\n"
+        "found = {'numba', 'pandas', 'scipy.sparse', 'sklearn'} & set(sys.modules)\n"
+        "assert not found, found"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=False, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "draft.toml").exists()
 
 
 def test_the_manual_page_is_up_to_date():
@@ -479,7 +501,7 @@ def test_plan_promises_less_loss_for_more_budget(hushfit):
 
 
 def test_rows_needed_and_expected_loss_are_one_rule():
-    from hushfit.report import forecast, rows_needed
+    from hushfit.forecast import forecast, rows_needed
 
     rows, low, high = rows_needed(0.01, 100, 0.5, 1e-6)
     assert low < rows < high
@@ -487,9 +509,20 @@ def test_rows_needed_and_expected_loss_are_one_rule():
     assert forecast(low, 100, 0.5, 1e-6).loss_low == pytest.approx(0.01, rel=1e-2)
 
 
+def test_plan_calibrates_what_was_asked_for(hushfit):
+    """The default algorithm alone, so that the answer comes at once."""
+    plan = ("plan", "--rows", 1500, "--columns", 5, "--epsilon-range", "2:2", "--json")
+    noise = hushfit(*plan).json["plans"][0]["noise"]
+    assert [one["solver"] for one in noise] == ["auto"]
+    wrong = hushfit(*plan, "--solver", "fastest")
+    assert wrong.code == 2
+    assert "whitened-gd" in wrong.out
+
+
 def test_plan_noise_is_what_fit_uses(hushfit, model):
     result = hushfit(
-        "plan", "--rows", 1500, "--columns", 5, "--epsilon-range", "2:2", "--delta", 1e-5, "--json"
+        *("plan", "--rows", 1500, "--columns", 5, "--epsilon-range", "2:2", "--delta", 1e-5),
+        *("--solver", "prox-newton", "--json"),
     ).json
     planned = {
         n["solver"]: {r[0]: r[2] for r in n["releases"]} for n in result["plans"][0]["noise"]
@@ -497,6 +530,19 @@ def test_plan_noise_is_what_fit_uses(hushfit, model):
     hushfit(*FIT, "--solver", "prox-newton", "-o", "second.json")
     used = {r.name: r.noise_multiplier for r in load_model("second.json").guarantee.releases}
     assert planned["prox-newton"] == pytest.approx(used)
+
+
+def test_plan_says_what_the_theorems_promise(hushfit):
+    sizes = ("plan", "--rows", 50_000, "--columns", 100, "--epsilon-range", "1:1")
+    printed = hushfit(*sizes, "--theory")
+    assert printed.code == 0
+    assert "pp-admm" in printed.out
+    plan = hushfit(*sizes, "--theory", "--steps", 10, "--distance", 1, "--json").json["plans"][0]
+    bounds = {bound["algorithm"]: bound["value"] for bound in plan["bounds"]}
+    setting = Setting(50_000, 100, 1.0, 0.1 / 50_000, distance=1.0, steps=10)
+    assert bounds["ss-admm"] == ss_admm(setting).value
+    for wrong in (["--steps", 10], ["--theory", "--inference"], ["--theory", "--distance", -1]):
+        assert hushfit(*sizes, *wrong).code == 2
 
 
 @pytest.mark.slow

@@ -13,7 +13,14 @@ from scipy import sparse, stats
 from scipy.optimize import brentq
 
 from _support import SOURCES, records_of, source_of, table
-from hushfit.data import FeatureBounds, SecureCoins, SeededCoins, fixed_size_units, poisson_units
+from hushfit.data import (
+    FeatureBounds,
+    SecureCoins,
+    SeededCoins,
+    as_source,
+    fixed_size_units,
+    poisson_units,
+)
 from hushfit.data.rows import _sampling
 from hushfit.data.schema._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.errors import InvalidArgument
@@ -441,3 +448,11 @@ def test_gaps_longer_than_the_longest_are_walked_in_parts():
 
 def test_a_vanishing_rate_takes_nobody():
     assert len(poisson_units(1000, 2.0**-70, SecureCoins())) == 0
+
+
+def test_an_array_in_columns_is_copied_once_and_gives_the_same_records():
+    X = np.random.default_rng(0).random((5000, 7))
+    plain, turned = as_source(X, np.ones(5000)), as_source(np.asfortranarray(X), np.ones(5000))
+    assert turned.X.flags.c_contiguous
+    assert np.shares_memory(plain.X, X)
+    assert np.array_equal(plain.X, turned.X)

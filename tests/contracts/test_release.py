@@ -9,7 +9,8 @@ import inspect
 import math
 import pickle
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ from _support import (
 )
 from hushfit import release
 from hushfit.audit import example_queries, source_for, trimmed_checks
-from hushfit.data import RecordScaling, SecureCoins, SeededCoins
+from hushfit.dask._tasks import Part
+from hushfit.data import RecordScaling, SecureCoins, SeededCoins, proved_scalings, scaling_of
 from hushfit.data.rows import _source
 from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
 from hushfit.losses import (
@@ -98,6 +100,7 @@ from hushfit.release import (
     score_family,
 )
 from hushfit.release.mechanism import NoiseGrid
+from hushfit.release.query import require_scaling
 from hushfit.solvers import ProximalGradient
 
 LEVEL = 1e-6
@@ -341,8 +344,39 @@ EXTREMES = [
 ]
 
 
-def answer_with(query, X, y):
-    return query(source_for(query.problem, X, y), None)
+# Queries that need all rows in one place.
+NOT_IN_PARTS = {
+    "moments of columns",
+    "moments of columns by group",
+    "end of a descent",
+    "hinge difference",
+    "squared difference",
+}
+
+
+def answer_with(query, X, y, make_source=source_for):
+    return query(make_source(query.problem, X, y), None)
+
+
+@dataclass(eq=False)
+class InTwoPlaces:
+    """A table whose parts meet only in sums; queries travel there as pickles."""
+
+    parts: list
+    n_units: int
+    privacy_unit: object
+    scaling: object
+
+    def added_up(self, sums):
+        found = [pickle.loads(pickle.dumps(sums)).exact_sums(part, None) for part in self.parts]
+        return sum(found[1:], start=found[0])
+
+
+def in_two_places(problem, X, y, at):
+    whole = source_for(problem, X, y)
+    rows = [source_for(problem, X[place], y[place]) for place in (slice(at), slice(at, None))]
+    parts = [Part(part, len(X)) for part in rows]
+    return InTwoPlaces(parts, len(X), whole.privacy_unit, scaling_of(whole))
 
 
 def distance(query, one, other):
@@ -365,6 +399,19 @@ def label(query, rng):
     return labels_for(loss, outputs, 1, int(rng.integers(1 << 30)))[0]
 
 
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_table_in_parts_is_answered_as_in_one_place_or_declared_not_to_be(name):
+    rng = np.random.default_rng(3)
+    query = QUERIES[name](60, Relation.REPLACE_ONE)
+    X, y = rng.normal(size=(60, COLUMNS)) / 3, np.array([label(query, rng) for _ in range(60)])
+    if not query.in_parts:
+        assert name in NOT_IN_PARTS
+        return
+    assert name not in NOT_IN_PARTS
+    there = query(in_two_places(query.problem, X, y, 23), None)
+    assert there.tolist() == answer_with(query, X, y).tolist()
+
+
 @dataclass
 class Neighbours:
     """Two tables that differ in their first record: another one, or the zero record."""
@@ -373,6 +420,7 @@ class Neighbours:
     X: np.ndarray
     y: np.ndarray
     relation: Relation
+    make_source: Callable = source_for
 
     def apart(self, record, other):
         answers = []
@@ -382,7 +430,7 @@ class Neighbours:
         ):
             X, labels = self.X.copy(), self.y.copy()
             X[0], labels[0] = x, y
-            answers.append(answer_with(self.query, X, labels))
+            answers.append(answer_with(self.query, X, labels, self.make_source))
         return distance(self.query, *answers)
 
     def random_record(self, rng):
@@ -416,11 +464,12 @@ class Neighbours:
         return best
 
 
-def neighbours(build, relation, n=4):
+def neighbours(build, relation, n=4, make_source=source_for):
     query = build(n, relation)
     X = table(n, COLUMNS)
     loss = query.loss if isinstance(query, ClippedGradient) else Logistic()
-    return Neighbours(query, X, labels_for(loss, query.problem.outputs, n), relation)
+    labels = labels_for(loss, query.problem.outputs, n)
+    return Neighbours(query, X, labels, relation, make_source)
 
 
 @over_queries
@@ -442,6 +491,36 @@ def test_the_worst_neighbours_reach_the_sensitivity_and_no_more(build, relation)
     worst = pair.worst(np.random.default_rng(1))
     assert 0.95 * bound <= worst <= bound
     assert worst > bound / 2
+
+
+def shorter(problem, X, y):
+    """Records that are divided by a public length of 3, unless they are longer."""
+    return source_for(replace(problem, scaling=RecordScaling.PUBLIC_LENGTH, length=3.0), X, y)
+
+
+FOR_SHORTER = {
+    name: build
+    for name, build in QUERIES.items()
+    if RecordScaling.PUBLIC_LENGTH in proved_scalings(build(4, Relation.REPLACE_ONE))
+}
+
+
+@pytest.mark.parametrize("build", FOR_SHORTER.values(), ids=FOR_SHORTER)
+@over_relations
+def test_records_shorter_than_one_stay_within_the_sensitivity(build, relation):
+    pair = neighbours(build, relation, make_source=shorter)
+    rng = np.random.default_rng(0)
+    bound = pair.query.sensitivity(relation)
+    for _ in range(60):
+        assert pair.apart(pair.random_record(rng), pair.random_record(rng)) <= bound
+    assert pair.worst(rng, starts=2, attempts=40) <= bound
+
+
+def test_queries_that_state_no_scaling_are_refused_over_shorter_records():
+    assert {"moments of columns", "targets", "scores, logistic"} <= set(QUERIES) - set(FOR_SHORTER)
+    query = QUERIES["moments of columns"](4, Relation.REPLACE_ONE)
+    with pytest.raises(InvalidArgument, match="Use scaling='unit', or solver='auto'"):
+        require_scaling(type(query), RecordScaling.PUBLIC_LENGTH)
 
 
 @over_queries

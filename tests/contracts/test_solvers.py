@@ -484,6 +484,7 @@ SURE_ELSEWHERE = {
     "output": "solvers/test_output_perturbation.py",
     "bls": "solvers/test_line_search.py",
     "dp-agd": "solvers/test_dp_agd.py",
+    "priv-gene": "solvers/test_priv_gene.py",
 }
 
 
@@ -502,7 +503,7 @@ def test_every_named_solver_has_a_page():
     missing = {name for name in SOLVERS if f'"{name}"' not in text}
     assert not missing, (
         f'{sorted(missing)}: write docs/algorithms/mine.md with solver="mine" in its title, and '
-        "list it in docs/README.md."
+        "list it in docs/algorithms/index.md."
     )
 
 

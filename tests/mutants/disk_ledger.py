@@ -1,7 +1,9 @@
 """Bugs in the ledger on disk: second names, forks and forgeries that are not detected."""
 
+from dataclasses import replace
+
 from hushfit.models import _verify as model_checks
-from hushfit.privacy.ledger import _chain, _sqlite, _transaction, _verify
+from hushfit.privacy.ledger import _chain, _sqlite, _team, _transaction, _verify
 
 from ._mutant import Mutant, swapped
 
@@ -40,6 +42,22 @@ def the_receipt_is_enough():
 
 def the_promise_is_believed():
     return swapped(model_checks, _guarantee_problems=lambda model, charge, opening: iter(()))
+
+
+def ceilings_are_advice():
+    return swapped(_team.Team, _grant_for=lambda self, receipt, user, day: None)
+
+
+def the_first_person_is_the_second():
+    original = _team.Team._decided
+
+    def decided(self, entry, state):
+        return original(self, replace(entry, body={**entry.body, "user": "second"}), state)
+
+    def of_anybody(self, entry):
+        return None
+
+    return swapped(_team.Team, _decided=decided, _refuse_stranger=of_anybody)
 
 
 _CHECK = ("ledger on disk",)
@@ -86,6 +104,20 @@ DISK_LEDGER = (
         "hushfit.models._verify",
         "A model's guarantee is not compared with the paid cost.",
         the_promise_is_believed,
+        _CHECK,
+    ),
+    Mutant(
+        "ceilings not enforced",
+        "hushfit.privacy.ledger._team",
+        "Whoever pays is not asked for a grant, and ceilings only stand in the record.",
+        ceilings_are_advice,
+        _CHECK,
+    ),
+    Mutant(
+        "own charge approved",
+        "hushfit.privacy.ledger._team",
+        "Who approves a charge is not compared with who asked for it.",
+        the_first_person_is_the_second,
         _CHECK,
     ),
 )

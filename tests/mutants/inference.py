@@ -31,6 +31,18 @@ def weights_of_raw_records():
     return swapped(moments.ScoreMoments, __call__=__call__)
 
 
+def shares_of_persons_forgotten():
+    """The scores of a person's rows are added up as if each had the whole weight of its person,
+    shown here by doubling them.
+    """
+    original = moments.PersonScores.add
+
+    def add(self, place, scores):
+        original(self, place, 2.0 * scores)
+
+    return swapped(moments.PersonScores, add=add)
+
+
 INFERENCE = (
     Mutant(
         "curvature for free",
@@ -52,5 +64,15 @@ INFERENCE = (
         "Records are given less weight from twice the length on that the bound assumes.",
         weights_of_raw_records,
         (f"sensitivity of scores, linear {_RO}", f"sensitivity of scores, linear {_AR}"),
+    ),
+    Mutant(
+        "scores of persons too heavy",
+        "hushfit.release.queries._score_moments",
+        "The rows of a person have more than one share in the covariance of the scores.",
+        shares_of_persons_forgotten,
+        (
+            f"persons: sensitivity of scores, logistic {_RO}",
+            f"persons: sensitivity of scores, logistic {_AR}",
+        ),
     ),
 )

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from hushfit.audit.checks import _examples
+from hushfit.data import RecordScaling
 from hushfit.data.rows import _source
 from hushfit.losses import _least_squares as least_squares
 from hushfit.privacy import Relation
@@ -336,6 +337,14 @@ def intercept_after_clipping():
         return rows.unit_scales_dense(X, 0.0, out)
 
     return swapped(_source, row_kernels=Shadow(rows, unit_scales_dense=unit_scales_dense))
+
+
+def longer_than_the_public_length():
+    def limit(self, scale, length):
+        if self is RecordScaling.PUBLIC_LENGTH:
+            scale[scale > 0] = 1.0 / length
+
+    return swapped(RecordScaling, limit=limit)
 
 
 def ranges_from_the_rows():
@@ -684,6 +693,16 @@ QUERIES = (
         intercept_after_clipping,
         ("sealed door of logistic regression, auto", f"sensitivity of second moment {_AR}"),
         "code of thesis ch. 3",
+    ),
+    Mutant(
+        "longer than the public length",
+        "hushfit.data.rows._scaling",
+        "Records are divided by the public length, and those beyond it stay longer than one.",
+        longer_than_the_public_length,
+        (
+            f"sensitivity of gradient, public length {_RO}",
+            f"sensitivity of gradient with moment, public length {_AR}",
+        ),
     ),
     Mutant(
         "ranges from the rows",

@@ -11,7 +11,7 @@ import pytest
 from _networks import CLASSES
 
 from hushfit import Ledger
-from hushfit.errors import InvalidArgument, LedgerError
+from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.torch import NetworkGradient, PrivateMLPClassifier
 from hushfit.torch._checkpoint import CLAIMED_AT_ONCE, Checkpoint, made_of, only_user_of
 from hushfit.torch.solvers import NetworkAdam, NetworkSGD
@@ -138,6 +138,14 @@ def test_a_checkpoint_of_another_fit_or_ledger_is_refused(tmp_path, drawn):
     assert other.entries == ()
 
 
+@pytest.mark.parametrize("path", [3, "", "."])
+def test_what_is_no_path_of_a_file_is_refused_before_payment(path):
+    ledger = Ledger(1.0, 1e-6)
+    with pytest.raises(InvalidArgument, match="not the path of a file"):
+        model(path, ledger).fit(X, Y)
+    assert ledger.entries == ()
+
+
 def test_two_fits_cannot_use_one_checkpoint_at_once(tmp_path):
     path = tmp_path / "run"
     with only_user_of(path), pytest.raises(InvalidArgument, match="Another process"):
@@ -186,23 +194,36 @@ def _fit(stored):
 KILLED = """
 import os, signal, sys
 import numpy as np
-sys.path[:0] = sys.argv[3:]
+sys.path[:0] = sys.argv[4:]
 from hushfit import Ledger
 from test_network_checkpoint import X, Y, model
 
-def kill(progress):
+def kill(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
+when, pay = sys.argv[3], Ledger.charge
+if when == "after the payment":
+    Ledger.charge = lambda *given: kill(pay(*given))
 model(sys.argv[1], Ledger(sys.argv[2], dataset="d"), callbacks=[kill]).fit(X, Y)
 """
 
 
-def test_a_process_that_was_killed_by_a_signal_is_continued_by_another(tmp_path, drawn):
-    """With SIGKILL, which no process can catch, after the first stored steps."""
+@pytest.mark.parametrize(
+    ("when", "not_drawn"),
+    [
+        ("after the payment", 0),
+        # Stored and claimed steps are not drawn again.
+        ("after the first stored steps", 2 * CLAIMED_AT_ONCE),
+    ],
+)
+def test_a_process_that_was_killed_by_a_signal_is_continued_by_another(
+    tmp_path, drawn, when, not_drawn
+):
+    """With SIGKILL, which no process can catch."""
     calls, _ = drawn
     path, place = tmp_path / "run", tmp_path / "ledger.db"
     Ledger.create(place, dataset="d", epsilon=2.0, delta=1e-5)
-    script = [sys.executable, "-c", KILLED, path, place, Path(__file__).parent]
+    script = [sys.executable, "-c", KILLED, path, place, when, Path(__file__).parent]
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     ledger = Ledger(place, dataset="d")
@@ -210,4 +231,32 @@ def test_a_process_that_was_killed_by_a_signal_is_continued_by_another(tmp_path,
     resumed = model(path, ledger).fit(X, Y)
     assert resumed.receipt_.number == 1
     assert len(ledger.entries) == 1
-    assert len(calls) == STEPS - 2 * CLAIMED_AT_ONCE  # stored and claimed steps are not drawn again
+    assert len(calls) == STEPS - not_drawn
+
+
+@pytest.mark.parametrize("pays", [False, True])
+def test_a_payment_is_taken_up_by_its_own_run_alone(tmp_path, monkeypatch, pays):
+    path, ledger = tmp_path / "run", Ledger(10.0, 1e-5)
+    pay = Ledger.charge
+
+    def killed(*given):
+        if pays:
+            pay(*given)
+        raise Killed
+
+    monkeypatch.setattr(Ledger, "charge", killed)
+    with pytest.raises(Killed):
+        model(path, ledger).fit(X, Y)
+    monkeypatch.setattr(Ledger, "charge", pay)
+    other = model(tmp_path / "other", ledger).fit(X, Y)
+    own = model(path, ledger).fit(X, Y)
+    assert (other.receipt_.number, own.receipt_.number) == ((2, 1) if pays else (1, 2))
+    path.unlink()  # a new run, with a payment of its own
+    assert model(path, ledger).fit(X, Y).receipt_.number == 3
+
+
+def test_a_refused_payment_leaves_no_checkpoint(tmp_path):
+    path = tmp_path / "run"
+    with pytest.raises(BudgetExceeded):
+        model(path, Ledger(0.5, 1e-6)).fit(X, Y)
+    assert not path.exists()

@@ -89,10 +89,13 @@ def test_a_changed_file_is_refused(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")  # of the exporter, about itself
-def test_onnx_graphs_compute_the_same_and_carry_the_guarantee(tmp_path):
+def test_onnx_graphs_compute_the_same_and_carry_the_guarantee(tmp_path, capfd):
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     fitted, path = perceptron(), tmp_path / "model.onnx"
+    with pytest.raises(InvalidArgument, match=r"records of shape \(5,\)"):
+        export_onnx(fitted, path, (5,))
     export_onnx(fitted, path, (4,))
+    assert capfd.readouterr().err == ""
     graph = onnx.load(path)
     stated = {prop.key: prop.value for prop in graph.metadata_props}
     assert json.loads(stated["guarantee"]) == fitted.privacy_.to_dict()
@@ -150,12 +153,16 @@ def test_the_command_line_fits_evaluates_predicts_and_reports(tmp_path):
     assert "noisy sums of gradients alone" in written
     assert "On held-out rows" in written
     assert "SP 800-226" in written
+    [release] = load_network(model).guarantee.releases
+    assert f"{release.noise_multiplier:.3g} ×" in written
+    assert f">{release.count}<" in written
     card, graph = str(tmp_path / "card.md"), str(tmp_path / "model.onnx")
     assert run(["card", model, "--held-out", table, "--ledger", ledger, "-o", card]) == 0
     written = (tmp_path / "card.md").read_text()
     assert "# Network for ill" in written
     assert "load_network" in written
     assert "accuracy" in written
+    assert f"| {release.count} | {release.noise_multiplier:.4g} |" in written
     assert run(["export", model, "-o", graph, "--json"]) == 0
     assert (tmp_path / "model.onnx").exists()
     assert load_network(model).receipt.number == 1

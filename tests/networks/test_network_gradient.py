@@ -453,6 +453,7 @@ def test_convolutions_of_all_settings_have_the_gradients_of_single_examples(name
     net = of_classes(
         nn.Sequential(layer, nn.Tanh(), nn.Flatten(), nn.Linear(width, CLASSES)), shape, ROWS
     )
+    assert type(net.engine).__name__ == "BookKeeping"
     X, y = records(net, 5)
     whole = NetworkGradient(net, net.start, 1e6)(source(net, X, y), None)
     np.testing.assert_allclose(whole, one_at_a_time(net, X, y).sum(0), atol=1e-4)

@@ -38,10 +38,11 @@ def quoted(n=50, d=3):
 
 
 class Unreadable:
-    """Rows of which only the number and the unit may be read."""
+    """Rows of which only the number, the unit and whether they lie in parts may be read."""
 
     n_units = 50
     privacy_unit = ROW
+    added_up = None  # not in parts
 
     def __getattr__(self, name):
         raise AssertionError(f"the rows were read: {name}")

@@ -6,6 +6,8 @@ beyond the grid counts as at its end, so that the value found is a lower bound: 
 proves a filter wrong.
 """
 
+from contextlib import suppress
+from datetime import date
 from functools import lru_cache
 
 import numpy as np
@@ -19,15 +21,19 @@ from hushfit.privacy import (
     Budget,
     GaussianCost,
     GaussianFilter,
+    Ledger,
     PureCost,
     RdpFilter,
+    Receipt,
     Relation,
+    Spent,
     compose,
     epsilon_of,
     filtered_epsilon,
     gaussian_mu,
 )
 from hushfit.privacy.accounting._filter import filter_orders
+from hushfit.privacy.ledger import Entry, Team
 
 STEP, LARGEST_LOSS = 0.01, 8.0
 LOSSES = STEP * np.arange(-int(LARGEST_LOSS / STEP), int(LARGEST_LOSS / STEP) + 1)
@@ -140,3 +146,55 @@ def test_the_adversary_beats_composition_that_forgets_who_chose():
         )
     )
     assert best_adversary(budget, menu, fits, 5) > 1.04
+
+
+def team_of(budget):
+    """Two analysts, each with a ceiling of nearly the whole budget."""
+    team = Team("rows", Ledger(budget.epsilon, budget.delta).account, ("lead",))
+    share = {"epsilon": 0.9 * budget.epsilon, "delta": budget.delta}
+    for number, name in enumerate(("alice", "bob"), start=1):
+        grant = {"kind": "grant", "grantee": name, "user": "lead", **share}
+        team = team.after(Entry(number, grant, ""))
+    return team
+
+
+def by_team(budget, total):
+    """Whether analysts can get all of these, whoever of them asks for which; the menu's scale is
+    that of the ledger, which keeps a reserve.
+    """
+    day, spent = date(2026, 1, 1), Spent(0.0, budget.delta)
+
+    def after(team, plan, name):
+        receipt = Receipt(1, "fit", plan, Relation.REPLACE_ONE, spent)
+        grant = team.admission(receipt, name, day).grant
+        return team.after(Entry(9, {"kind": "charge", "grant": grant}, ""), receipt)
+
+    @lru_cache(None)
+    def teams(plans):
+        if not plans:
+            return (team_of(budget),)
+        found = []
+        for team in teams(plans[:-1]):
+            for name in ("alice", "bob"):
+                with suppress(BudgetExceeded):
+                    found.append(after(team, plans[-1], name))
+        return tuple(found)
+
+    def fits(plans):
+        within = filtered_epsilon(plans, budget, Relation.REPLACE_ONE) <= budget.epsilon
+        return bool(teams(plans)) and (within or not total)
+
+    return lru_cache(None)(fits)
+
+
+@over_budgets
+def test_the_total_of_a_team_holds_whatever_analysts_do(budget):
+    """Analysts who see all answers and share out every next charge among them."""
+    menu = menu_of(budget)[1:]
+    assert 0.3 < best_adversary(budget, menu, by_team(budget, total=True), 3) <= 1
+
+
+def test_ceilings_alone_would_be_beaten():
+    budget = BUDGETS[0]
+    menu = menu_of(budget)[1:]
+    assert best_adversary(budget, menu, by_team(budget, total=False), 3) > 1.5

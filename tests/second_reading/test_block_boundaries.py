@@ -182,7 +182,7 @@ def test_packed_rows_answer_as_rows_in_memory_on_both_sides_of_a_boundary(tmp_pa
     y = 2.0 * labels - 1
     batch = np.unique(np.append(rng.integers(0, n, size=500), [edge for edge in EDGES if edge < n]))
     with CodedRows.from_tables(find_tables([path]), schema) as packed:
-        codes = np.vstack([block._fetched().data.reshape(-1, 2) for block in packed.blocks()])
+        codes = np.vstack([block._fetched().numbers for block in packed.blocks()]).astype(float)
         problem = problem_for(codes)
         w = rng.normal(size=problem.shape)
         queries = [
@@ -215,7 +215,7 @@ def test_packed_rows_of_persons_answer_as_rows_in_memory(tmp_path):
     own = np.append(np.arange(n_persons), rng.integers(0, n_persons, size=n - n_persons))
     persons = Persons(rng.permutation(own), n_persons, unit)
     with CodedRows.from_tables(find_tables([path]), parse_schema(SCHEMA).schema) as packed:
-        codes = np.vstack([block._fetched().data.reshape(-1, 2) for block in packed.blocks()])
+        codes = np.vstack([block._fetched().numbers for block in packed.blocks()]).astype(float)
         packed.persons = persons
         source = as_source(codes, 2.0 * labels - 1, persons=persons)
         problem = replace(problem_for(codes[:n_persons]), privacy_unit=unit)

@@ -36,16 +36,16 @@ WHITENED = WhitenedGradientDescent()
 FEW, MANY = HeavyBall(steps=60), HeavyBall(steps=200)
 CHOICES = [
     (Logistic(), 1, Zero(), 784, 1000, Recalibrated(WHITENED)),
-    (Softmax(10), 10, Zero(), 784, 1_000_000, Tempered(WHITENED, share=0.02)),
-    (Softmax(10), 10, Zero(), 784, 100, Tempered(WHITENED, share=0.08)),
-    (OneVsRest(Logistic(), 4), 4, Zero(), 784, 1_000_000, Tempered(WHITENED, share=0.02)),
+    (Softmax(10), 10, Zero(), 784, 1_000_000, Tempered(WHITENED, share=0.03)),
+    (Softmax(10), 10, Zero(), 784, 100, Tempered(WHITENED, share=0.12)),
+    (OneVsRest(Logistic(), 4), 4, Zero(), 784, 1_000_000, Tempered(WHITENED, share=0.03)),
     (HuberHinge(), 1, Zero(), 784, 1000, WHITENED),
     (OneVsRest(HuberHinge(), 4), 4, ScaledL2(0.1), 784, 1000, WHITENED),
     (Logistic(), 1, L1(0.1), 784, 1000, FEW),
     (Logistic(), 1, Zero(), 1500, 1000, Recalibrated(FEW)),
     (Logistic(), 1, Zero(), 1500, 10_000_000, Recalibrated(MANY)),
     (Softmax(10), 10, ScaledL2(0.1), 1500, 1000, FEW),
-    (Softmax(10), 10, Zero(), 1500, 10_000_000, Tempered(MANY, share=0.02)),
+    (Softmax(10), 10, Zero(), 1500, 10_000_000, Tempered(MANY, share=0.03)),
 ]
 
 

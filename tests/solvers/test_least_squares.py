@@ -273,12 +273,14 @@ KINDS = {
 HELD_OUT = 2000
 
 
-def held_out_score(kind, n, d, noise, spread, common, epsilon, seed):
-    """R2 on rows of the same kind as those of the fit; None where the planner warns."""
+def held_out_score(kind, n, d, noise, spread, common, epsilon, seed, warned=False):
+    """R2 on rows of the same kind as those of the fit; None where the planner warns, unless it is
+    asked for there.
+    """
     counted = kind == "counts"
     problem = problem_of(n, d, loss=Poisson(10.0) if counted else None)
     budget = Budget(epsilon, 1e-6)
-    if n < units_needed(budget, problem.dimension):
+    if n < units_needed(budget, problem.dimension) and not warned:
         return None
     X, t = linear(n + HELD_OUT, d, noise, seed, spread)
     rng = np.random.default_rng(seed)
@@ -312,6 +314,13 @@ def test_held_out_rows_are_never_much_worse_than_their_mean(kind, log_epsilon, *
     assert score is None or score >= -0.1
 
 
+def test_without_the_planner_held_out_rows_would_be_much_worse_than_their_mean():
+    """So the sentence above can fail: far below what the planner asks for, it does."""
+    shape = {"n": 300, "d": 60, "noise": 0.1, "spread": 0.3, "common": 0.5, "epsilon": 0.05}
+    scores = [held_out_score("least squares", **shape, seed=s, warned=True) for s in range(4)]
+    assert min(scores) < -0.1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=300, deadline=None, derandomize=True)
@@ -327,6 +336,15 @@ def test_held_out_rows_are_never_much_worse_than_their_mean(kind, log_epsilon, *
 def test_no_shape_scale_or_budget_makes_it_diverge(kind, log_epsilon, **shape):
     score = held_out_score(kind, epsilon=math.exp(log_epsilon), **shape)
     assert score is None or score >= -0.1
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon", "feasible"),
+    [(800, 10, 0.05, False), (800, 10, 0.1, False), (800, 10, 1.0, True), (13_903, 60, 0.1, True)],
+)
+def test_tables_too_small_for_the_budget_are_told_from_public_numbers(n, d, epsilon, feasible):
+    """1,000 x 10 at .05 and .1 of the benchmark, where one number does as well."""
+    assert (n >= units_needed(Budget(epsilon, 1e-6), d + 1)) == feasible
 
 
 def test_rounds_are_fewer_where_there_is_little_noise():

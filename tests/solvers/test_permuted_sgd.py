@@ -488,7 +488,7 @@ def test_an_order_that_is_known_pays_for_the_worst_batch(order):
         strength = calibrate(
             lambda mu, plan=plan: plan.cost(plan.multipliers(mu, n), n), TARGET, REPLACE
         )
-        noise[solver] = plan.multipliers(strength, n)[part.name] * solver._query(
+        noise[solver] = plan.multipliers(strength, n)[part.name] * solver.query(
             problem
         ).sensitivity(REPLACE)
     assert noise[known] == pytest.approx(0.0080552, abs=1e-7)
@@ -853,7 +853,7 @@ def noise_of(name, columns, count, multiplier=2.0):
     curator = curator_over(
         source_of(X, y), plan, multiplier, sampler=SecureSampler(), coins=SecureCoins()
     )
-    query = solver._query(problem)
+    query = solver.query(problem)
     return np.array([curator.release(part.name, query) for _ in range(count)]) / (
         multiplier * query.sensitivity(REPLACE)
     )
@@ -1084,7 +1084,7 @@ def test_the_length_of_a_run_follows_the_budget():
         PermutedSGD().for_budget(Budget(epsilon, 1e-6), problem).time for epsilon in (0.1, 0.4, 1.6)
     ]
     assert times[0] < times[1] < times[2]
-    passes = PermutedSGD().for_budget(Budget(1.0, 1e-6), problem)._query(problem).passes
+    passes = PermutedSGD().for_budget(Budget(1.0, 1e-6), problem).query(problem).passes
     assert len(passes.steps) % passes.restart == 0
     assert sum(passes.steps) * len(passes.sizes) == pytest.approx(
         PermutedSGD().for_budget(Budget(1.0, 1e-6), problem).time

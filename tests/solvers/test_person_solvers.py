@@ -21,6 +21,7 @@ from hushfit.problem import Problem
 from hushfit.solvers import (
     SOLVERS,
     PermutedSGD,
+    PrivGene,
     ProximalGradient,
     ProxNewton,
     Recalibrated,
@@ -113,7 +114,10 @@ def assert_minimises(w, visits, unit, penalty):
 
 
 # Clipping moves the minimum, and a few steps do not reach it.
-THOROUGH = {"proximal-gd": ProximalGradient(steps=300, clip=1.0, accelerated=True)}
+THOROUGH = {
+    "proximal-gd": ProximalGradient(steps=300, clip=1.0, accelerated=True),
+    "priv-gene": PrivGene(generations=300, mutation=2.0, last_mutation=0.002),
+}
 
 
 @over_names

@@ -252,7 +252,8 @@ def test_a_temperature_is_for_the_probabilities_of_several_classes(loss, outputs
 def line_of_three(mean, log_odds=(1.0, 0.5, -1.5)):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(3, 3))
-    margins = MarginMoments(np.array(mean), root @ root.T + np.outer(mean, mean), 0.5)
+    level = np.array([0.0, 0.0, 0.5, 2.0])
+    margins = MarginMoments(np.array(mean), root @ root.T + np.outer(mean, mean), level)
     line = tempered._Line.of(rng.normal(size=(3, 4)), np.array(log_odds), margins)
     return line, tempered._Expectations(line, margins, Softmax(3))
 
@@ -282,7 +283,8 @@ def test_the_line_goes_through_the_weights_and_ends_at_the_prior(mean):
     assert line.reached == (2.0 if mean[0] == 2.0 else 1.0)
     np.testing.assert_allclose(line.at(0.0), line.weights)
     np.testing.assert_allclose(line.at(-30.0), line.prior, atol=1e-9)
-    np.testing.assert_allclose(line.prior[:, -1] * 0.5, line.log_odds)
+    np.testing.assert_allclose(line.prior[:, -1] / 2.0, line.log_odds)
+    np.testing.assert_allclose(line.prior[:, -2] / 0.5, line.log_odds)
     for s in (-3.0, -1.0, 0.5):
         apart = (line.at(s + 1e-6) - line.at(s - 1e-6)) / 2e-6
         np.testing.assert_allclose(line.derivative(s), apart, atol=1e-6)
@@ -322,19 +324,49 @@ def test_moments_of_margins_are_read_from_releases(solver):
     w = run(solver, problem, curator).w
     records = np.column_stack([X, np.ones(len(X))])
     records /= np.linalg.norm(records, axis=1, keepdims=True)
-    entry, margins = records[:, -1], records @ w.T
+    margins = records @ w.T
     found = margin_moments(w, problem, curator)
-    assert entry.mean() - 1e-6 <= found.constant <= 1.01 * np.sqrt((entry**2).mean())
+    assert (records @ found.level).mean() == pytest.approx(1.0, abs=0.05)
     if isinstance(solver, WhitenedGradientDescent):
         np.testing.assert_allclose(found.second, margins.T @ margins / len(X), rtol=1e-4, atol=1e-6)
-        weighted = margins.T @ entry / len(X) / np.sqrt((entry**2).mean())
+        weighted = margins.T @ (records @ found.level) / len(X)
         np.testing.assert_allclose(found.mean, weighted, rtol=1e-3, atol=1e-6)
     else:
         np.testing.assert_allclose(found.mean, margins.mean(axis=0), rtol=1e-6)
     without = replace(problem, fit_intercept=False)
     other = margin_moments(w[:, :-1], without, curator_without_releases(without))
-    assert other.constant == 0.0
+    assert not other.level.any()
     assert not other.mean.any()
+
+
+NUMBERS = np.random.default_rng(0).random((3000, 12))
+LABELS = np.eye(40)[np.random.default_rng(0).integers(0, 40, (3000, 4)) % [3, 7, 20, 40]].sum(1)
+
+
+@pytest.mark.parametrize(
+    ("X", "most"), [(NUMBERS, 0.05), (np.minimum(LABELS, 1.0), 0.07)], ids=["numbers", "labels"]
+)
+def test_the_margin_of_the_level_is_about_one_for_every_record(X, most):
+    """The intercept's entry varies by 11 % with the lengths of rows of numbers, and the entry along
+    the main direction by 10 % on indicators.
+    """
+    problem = problem_for(X, Softmax(3), 3)
+    solver = WhitenedGradientDescent(steps=2)
+    curator = curator_over(source_of(X, np.arange(3000.0) % 3), solver.plan(problem), 0.0)
+    run(solver, problem, curator)
+    records = np.column_stack([X, np.ones(len(X))])
+    records /= np.linalg.norm(records, axis=1, keepdims=True)
+    ones = records @ margin_moments(np.zeros((3, X.shape[1] + 1)), problem, curator).level
+    assert ones.mean() == pytest.approx(1.0, abs=0.02)
+    assert ones.std() < most
+
+
+def test_the_last_point_is_nearer_to_the_frequencies_by_what_is_not_known():
+    _, expectations = line_of_three([0.0, 0.0, 0.0])
+    little, much = (tempered._Beliefs(expectations, known) for known in (5.0, 500.0))
+    assert little.cautious < little.best
+    known = much.after(-1.0, 0.0, 1e-6)
+    assert known.cautious == pytest.approx(known.best, abs=0.01)
 
 
 def curator_without_releases(problem):

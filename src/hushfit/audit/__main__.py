@@ -27,6 +27,7 @@ from hushfit.audit.suite import (
     persons_table,
     run_attack,
 )
+from hushfit.privacy import OpenDPSampler
 
 _TABLES = {
     "measured": markdown_tables,
@@ -66,6 +67,8 @@ def main(
     )
     if not networks_installed():
         click.echo(LEFT_OUT)
+    if not OpenDPSampler.installed():
+        click.echo("OpenDP's sampler is left out: it needs `pip install hushfit[reference]`")
     lines: dict[int, dict[str, Any]] = {}
     with ProcessPoolExecutor(workers) as pool:
         pending = {

@@ -108,6 +108,12 @@ class Claim:
         of its noise.
     unit : PrivacyUnit, default=ROW
         What the two tables differ in: one row, or all rows of one person. Stated, not checked.
+
+    Examples
+    --------
+    >>> from hushfit.audit import Claim
+    >>> Claim.gaussian(1.5, 1e-5).epsilon
+    1.5
     """
 
     epsilon: float
@@ -231,6 +237,15 @@ class Bound:
         Probability that ``direct``, or ``family``, is wrong.
     alarm : float
         False-alarm rate: the claim is rejected if its p-value is not larger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.audit import Claim, lower_bound
+    >>> rng = np.random.default_rng(0)
+    >>> bound = lower_bound(rng.normal(3, size=5000), rng.normal(size=5000), Claim(1.0, 1e-5))
+    >>> bound.direct > 1, bound.p_value < 1e-6
+    (True, True)
     """
 
     direct: float
@@ -274,6 +289,15 @@ def lower_bound(
     Returns
     -------
     Bound
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.audit import Claim, lower_bound
+    >>> rng = np.random.default_rng(0)
+    >>> first, second = rng.normal(3.0, size=5000), rng.normal(size=5000)
+    >>> lower_bound(first, second, Claim(1.0, 1e-5)).violated
+    True
     """
     if not 0 < confidence < 1:
         raise InvalidArgument(f"confidence={confidence} must lie between 0 and 1. Use 0.999.")

@@ -1,11 +1,13 @@
 """The command line: ``hushfit schema``, ``fit``, ``predict``, ``evaluate``, ``report``, ``plan``
 and ``ledger``.
 
-verbs/  One module for each verb of the command line
-main    Entry point of the `hushfit` program
-run     Run one command line
+verbs/     One module for each verb of the command line
+BY_TARGET  Names of models by the kind of target
+main       Entry point of the `hushfit` program
+run        Run one command line
 """
 
 from hushfit.cli._app import main, run
+from hushfit.cli._models import BY_TARGET
 
-__all__ = ["main", "run"]
+__all__ = ["BY_TARGET", "main", "run"]

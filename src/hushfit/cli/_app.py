@@ -31,6 +31,7 @@ VERBS = {
     "export": "Write a model as an ONNX graph, for serving without Python.",
     "plan": "Estimate cost and accuracy of a fit, before reading a row.",
     "ledger": "Manage the budget of data sets.",
+    "studio": "Work in the browser: table, plan, fit, budget, models.",
     "audit": "Attack an algorithm, or show how a model's algorithm was attacked.",
     "federate": "Fit one model with owners who do not pool their rows.",
     "owner": "Take part in a federation with your own rows.",

@@ -116,11 +116,9 @@ class ColumnDraft:
             self._add_texts(pc.cast(cells, pa.string()))
 
     def _add_typed_numbers(self, cells: Any) -> None:
-        numbers = np.asarray(
-            pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        )
+        numbers = _array_of(pc.cast(cells, pa.float64(), safe=False))
         known = numbers[np.isfinite(numbers)]
-        self.missing += len(numbers) - len(known)
+        self.missing += len(cells) - len(known)
         self._add_numbers(known, np.ones(len(known), np.int64))
 
     def _add_texts(self, cells: Any) -> None:
@@ -131,7 +129,7 @@ class ColumnDraft:
             pass
         counts = pc.utf8_trim_whitespace(cells).value_counts()
         texts, sizes = counts.field("values"), counts.field("counts")
-        is_number = pc.fill_null(pc.match_substring_regex(texts, _NUMBER), False)
+        is_number = pc.and_kleene(pc.is_valid(texts), pc.match_substring_regex(texts, _NUMBER))
         plain = texts.filter(is_number)
         self._add_number_texts(plain, pc.cast(plain, pa.float64()), sizes.filter(is_number))
         rest = pc.invert(is_number)
@@ -139,16 +137,19 @@ class ColumnDraft:
         self._add_others({text or "": count for text, count in others})
 
     def _add_number_texts(self, cells: Any, numbers: Any, sizes: Any = None) -> None:
-        values = np.asarray(numbers.to_numpy(zero_copy_only=False))
-        weights = np.ones(len(values), np.int64) if sizes is None else sizes.to_numpy()
+        self.missing += numbers.null_count
+        values = _array_of(numbers)
+        weights = np.ones(len(values), np.int64)
+        if sizes is not None:
+            weights = np.asarray(np.from_dlpack(sizes), dtype=np.int64)
         finite = np.isfinite(values)
-        if not finite.all():
-            nulls = 0 if sizes is not None else cells.null_count
-            self.missing += int(weights[~finite].sum())
-            if (~finite).sum() > nulls:
-                self.markers["NaN"] += int(weights[~finite].sum()) - nulls
+        if not finite.all() or numbers.null_count:
+            odd = int(weights[~finite].sum())
+            self.missing += odd
+            if odd:
+                self.markers["NaN"] += odd
             values, weights = values[finite], weights[finite]
-            cells = cells.filter(pa.array(finite))
+            cells = cells.filter(pc.is_finite(numbers))
         self._add_numbers(values, weights, cells)
 
     def _add_numbers(self, values: Vector, weights: IntVector, texts: Any = None) -> None:
@@ -260,6 +261,13 @@ class ColumnDraft:
 
 def _has_zero_codes(texts: Any) -> bool:
     return bool(pc.any(pc.match_substring_regex(texts, _ZERO_CODE)).as_py())
+
+
+def _array_of(numbers: Any) -> Vector:
+    """Arrow's floats for numpy, without missing ones. Its own ``to_numpy`` and ``fill_null`` would
+    import pandas, which takes longer than to read most tables.
+    """
+    return np.asarray(np.from_dlpack(numbers.drop_null()), dtype=np.float64)
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -22,7 +22,7 @@ def demo(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     for split in ("train", "test"):
-        _write_adult(split)
+        write_adult(split, Path())
     for old in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
         Path(old).unlink(missing_ok=True)
     # What a person would write from the draft and the survey's documentation.
@@ -45,14 +45,15 @@ def demo(folder: Path) -> int:
     return 0
 
 
-def _write_adult(split: str) -> None:
+def write_adult(split: str, folder: Path) -> None:
+    """Write one half of the bundled table as CSV."""
     import pyarrow as pa
     import pyarrow.csv
 
     from hushfit.datasets import load_adult
 
     adult = load_adult(split=split)
-    pa.csv.write_csv(pa.table({**adult.columns, "income": adult.target}), f"{split}.csv")
+    pa.csv.write_csv(pa.table({**adult.columns, "income": adult.target}), folder / f"{split}.csv")
 
 
 if __name__ == "__main__":

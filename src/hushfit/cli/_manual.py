@@ -140,6 +140,14 @@ fill = 1
 
 `missing = "indicator"` also serves linear models. Whether cells may be missing, like everything in
 the schema, must be known without looking at the rows.
+
+## Coefficients that are log-odds
+
+`fit --scaling public`, or `scaling = "public"` at the top of the schema, divides the rows of a
+classifier by the largest length that the schema allows, and not each by its own. A coefficient is
+then what its column adds to the log-odds. Predictions are on most tables slightly less accurate
+([measured](algorithms/auto-appendix.md)), so it is not the default. `fit --inference` gives
+log-odds too, with intervals.
 """
 
 

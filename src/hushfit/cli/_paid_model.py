@@ -1,5 +1,6 @@
 """The end of a fit: a model that was paid for is recorded, written and shown."""
 
+import math
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -169,8 +170,11 @@ def _intervals(model: Any, given: dict[str, Any]) -> dict[str, Any]:
     if not given.get("inference"):
         return {}
     found = model.estimator.inference_
-    lines = [line._asdict() for line in found.lines()]
     plain = [{"name": name, "coef": value} for name, value in found.named]
+    lines = [
+        line._asdict() if math.isfinite(line.std_err) else alone
+        for line, alone in zip(found.lines(), plain, strict=False)
+    ]
     return {"verdict": found.verdict, "coefficients": lines or plain}
 
 

@@ -25,6 +25,14 @@ def identity(d: int) -> Constraint:
     -------
     Constraint
         ``x - z = 0``.
+
+    Examples
+    --------
+    >>> from hushfit.constraints import identity
+    >>> identity(3).A.toarray()
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
     """
     _check_count("d", d, 1)
     return generalised(sparse.eye_array(d, format="csr"))
@@ -42,6 +50,13 @@ def chain(d: int) -> Constraint:
     -------
     Constraint
         ``x[i + 1] - x[i] - z[i] = 0`` for every i below ``d - 1``.
+
+    Examples
+    --------
+    >>> from hushfit.constraints import chain
+    >>> chain(3).A.toarray()
+    array([[-1.,  1.,  0.],
+           [ 0., -1.,  1.]])
     """
     _check_count("d", d, 2)
     return graph(np.column_stack([np.arange(d - 1), np.arange(1, d)]), d)
@@ -107,6 +122,12 @@ def generalised(D: LinearMap) -> Constraint:
     -------
     Constraint
         ``D x - z = 0``.
+
+    Examples
+    --------
+    >>> from hushfit.constraints import generalised
+    >>> generalised([[1.0, -1.0, 0.0]]).A
+    array([[ 1., -1.,  0.]])
     """
     D = D if sparse.issparse(D) else np.asarray(D)
     if D.ndim != 2 or D.shape[0] == 0:
@@ -168,6 +189,12 @@ def copied_groups(groups: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...
     -------
     tuple of tuples of int
         Consecutive indices, one tuple of the same length for each group.
+
+    Examples
+    --------
+    >>> from hushfit.constraints import copied_groups
+    >>> copied_groups([(0, 1), (1, 2)])
+    ((0, 1), (2, 3))
     """
     ends = np.cumsum([len(members) for members in groups], dtype=np.int64)
     return tuple(
@@ -190,6 +217,12 @@ def consensus(n_blocks: int, d: int) -> Constraint:
     -------
     Constraint
         ``x_k - z = 0`` for every owner k, where ``x`` holds ``x_1, ..., x_n`` one after the other.
+
+    Examples
+    --------
+    >>> from hushfit.constraints import consensus
+    >>> consensus(n_blocks=2, d=3).A.shape
+    (6, 6)
     """
     _check_count("n_blocks", n_blocks, 1)
     _check_count("d", d, 1)

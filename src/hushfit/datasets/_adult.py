@@ -186,6 +186,13 @@ class Adult:
         1 for an income above 50,000 dollars, else 0.
     feature_names : list of str
         Names of the columns of `X`.
+
+    Examples
+    --------
+    >>> from hushfit.datasets import load_adult
+    >>> adult = load_adult(split="test")
+    >>> adult.X.shape, sorted(set(adult.target))
+    ((16281, 112), [np.str_('<=50K'), np.str_('>50K')])
     """
 
     columns: dict[str, AnyArray]

@@ -67,6 +67,12 @@ class Heart:
         Raw columns: texts for categories ("?" where unknown), numbers with NaN where unknown.
     target : str array of shape (n,)
         "present" or "absent".
+
+    Examples
+    --------
+    >>> from hushfit.datasets import simulate_heart
+    >>> sorted(simulate_heart(seed=0)["cleveland"].columns)[:3]
+    ['age', 'chest-pain', 'cholesterol']
     """
 
     columns: dict[str, AnyArray]
@@ -101,6 +107,11 @@ def load_heart(folder: str | Path) -> dict[str, Heart]:
     ----------
     Janosi, A., Steinbrunn, W., Pfisterer, M. and Detrano, R. (1989). Heart Disease. UCI Machine
     Learning Repository. https://doi.org/10.24432/C52P4X. Licence: CC BY 4.0.
+
+    Examples
+    --------
+    >>> from hushfit.datasets import load_heart  # the folder holds the UCI files
+    >>> load_heart("heart")  # doctest: +SKIP
     """
     return {
         hospital: _read(Path(folder) / name, rows) for hospital, (name, rows) in HOSPITALS.items()
@@ -146,6 +157,12 @@ def simulate_heart(seed: int = 0) -> dict[str, Heart]:
     -------
     dict of str to Heart
         Hospitals differ in how ill their patients are, as real ones do.
+
+    Examples
+    --------
+    >>> from hushfit.datasets import simulate_heart
+    >>> sorted(simulate_heart(seed=0))
+    ['budapest', 'cleveland', 'long-beach', 'switzerland']
     """
     rng = np.random.default_rng(seed)
     return {

@@ -32,6 +32,13 @@ class SparseClassification(NamedTuple):
         True coefficients; the intercept is 0.
     support : int array of shape (n_informative,)
         Indices of the coefficients that are not zero.
+
+    Examples
+    --------
+    >>> from hushfit.datasets import make_sparse_classification
+    >>> made = make_sparse_classification(random_state=0)
+    >>> made.X.shape[0] == len(made.y)
+    True
     """
 
     X: Matrix

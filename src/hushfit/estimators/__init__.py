@@ -1,6 +1,7 @@
 """scikit-learn estimators on top of the solvers.
 
 Prepared                        Rows ready to be fitted, and the public half of the fit
+ChosenScaling                   The scaling of records, and the public length they are divided by
 PrivateLinearSVC                Linear support vector machine (huberised hinge loss) with a
                                 differential-privacy guarantee
 PrivateLogisticRegression       Logistic regression with a differential-privacy guarantee
@@ -57,6 +58,9 @@ PrivateElasticNet               Linear regression with L1 and squared penalties 
                                 differential-privacy guarantee
 PrivateLasso                    Linear regression with an L1 penalty and a differential-privacy
                                 guarantee
+TableFit                        A fit of a table
+TableRows                       Rows that a public schema has encoded, as a source
+fit_table                       Fit an estimator to the rows of a table
 EncodedRows                     Rows whose columns a public schema has mapped to [0, 1]
 EncodedUnits                    Units of features in [0, 1], of which some were mapped to [-1, 1]
 PredictionRanges                The public ranges that a fitted regressor clips columns and
@@ -68,11 +72,11 @@ PrivateFeatureSelector          Keep the columns with the largest coefficients o
 
 from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.estimators._encoded_fit import (
-    EncodedRows,
     EncodedUnits,
     PredictionRanges,
     fit_encoded,
 )
+from hushfit.estimators._encoded_rows import EncodedRows, TableRows
 from hushfit.estimators._feature_maps import (
     STORED_MAPS,
     ChainedMaps,
@@ -122,7 +126,9 @@ from hushfit.estimators._regressors import (
     PrivateRidge,
     TargetScale,
 )
+from hushfit.estimators._scaling import ChosenScaling
 from hushfit.estimators._selector import PrivateFeatureSelector
+from hushfit.estimators._table_fit import TableFit, fit_table
 from hushfit.estimators._threshold import needs_class_counts
 
 __all__ = [
@@ -130,6 +136,7 @@ __all__ = [
     "LINEAR",
     "STORED_MAPS",
     "ChainedMaps",
+    "ChosenScaling",
     "DocumentMap",
     "EncodedRows",
     "EncodedUnits",
@@ -156,6 +163,8 @@ __all__ = [
     "PrivateRidge",
     "ProtectsPersons",
     "QuadraticMap",
+    "TableFit",
+    "TableRows",
     "TargetScale",
     "additive_settings",
     "as_frame",
@@ -165,6 +174,7 @@ __all__ = [
     "feature_map_from",
     "features_of",
     "fit_encoded",
+    "fit_table",
     "input_names",
     "mean_ndcg",
     "middle_of",

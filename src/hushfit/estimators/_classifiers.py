@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +13,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import AnyArray, Matrix, Vector
-from hushfit.data import DataSource, FeatureBounds, RecordScaling, SignedBounds, as_source
+from hushfit.data import (
+    DataSource,
+    FeatureBounds,
+    RecordScaling,
+    SignedBounds,
+    as_source,
+    record_margins,
+)
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._constraints import constraint_of
+from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
     additive_settings,
     columns_of,
@@ -52,6 +61,7 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
+from hushfit.estimators._scaling import ChosenScaling, scaling_from
 from hushfit.estimators._threshold import (
     check_threshold,
     fitted_threshold,
@@ -70,7 +80,6 @@ from hushfit.solvers import (
     Result,
     solver_from,
 )
-from hushfit.solvers.inference import ScoreSteps
 from hushfit.unit import ROW, PrivacyUnit
 
 
@@ -93,6 +102,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     features: Any = "linear"
     threshold: Any = None
     constraint: Any = None
+    scaling: Any = "unit"
     gives_probabilities: ClassVar[bool]
 
     def __init__(
@@ -118,12 +128,14 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         constraint: Any = None,
         inference: bool = False,
         cov_type: str = "model",
+        scaling: Any = "unit",
     ) -> None:
         self.features = features
         self.threshold = threshold
         self.constraint = constraint
         self.inference = inference
         self.cov_type = cov_type
+        self.scaling = scaling
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -144,13 +156,14 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     def _loss(self, n_classes: int) -> Loss:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the model and charge its cost.
 
         Parameters
         ----------
         X : array, CSR matrix, or data frame of shape (n_rows, n_features)
-            Or any table with an Arrow stream: an Arrow table, a DuckDB relation.
+            Or any table with an Arrow stream: an Arrow table, a DuckDB relation. Or rows with a
+            schema (`hushfit.data.tables.CodedRows`, `hushfit.dask.DaskRows`), which need no y.
         y : array of shape (n_rows,) or str
             A text names a column of the data frame.
         groups : array of shape (n_rows,) or str, optional
@@ -163,6 +176,10 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         self
         """
         refuse_extras(unsupported)
+        if isinstance(X, EncodedRows):
+            from hushfit.estimators._table_fit import fitted_to_schema_rows
+
+            return fitted_to_schema_rows(self, X, y, groups)
         budget = Budget(self.epsilon, self.delta)
         prepared = self.prepare(X, y, groups)
         if self.inference:
@@ -171,7 +188,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             prepared.source,
             prepared.problem,
             self.chosen_solver(prepared.problem, budget),
-            self._terms(budget),
+            self._terms(budget, ChosenScaling(prepared.problem.scaling, prepared.problem.length)),
             self.verbose,
         )
         self.keep_inference(
@@ -189,11 +206,30 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
                 "threshold='balanced' is for models without intervals: it would take a share of "
                 "their budget. Give a number, or leave it out."
             )
-        return ScoreSteps()
+        return self._score_steps()
+
+    def _scaling(self, n_columns: int, feature_map: FeatureMap | None) -> ChosenScaling:
+        """How records with that many columns are scaled."""
+        bounded, mapped = self.feature_bounds is not None, feature_map is not None
+        chosen = scaling_from(
+            self.scaling, n_columns, bool(self.fit_intercept), bounded=bounded, mapped=mapped
+        )
+        if not self.inference:
+            return chosen
+        if chosen != ChosenScaling():
+            raise InvalidArgument(
+                f"scaling={self.scaling!r} is for models without intervals: with inference=True "
+                "records keep their lengths, and coefficients are log-odds. Leave it out."
+            )
+        return ChosenScaling(RecordScaling.BOUNDED)
 
     @property
-    def _scaling(self) -> RecordScaling:
-        return RecordScaling.BOUNDED if self.inference else RecordScaling.UNIT_LENGTH
+    def public_length(self) -> float:
+        """What rows are divided by, unless they are longer; 1 where each is divided by its own."""
+        check_is_fitted(self)
+        if self.inference:
+            return 1.0
+        return self._scaling(self.coef_.shape[1], self.feature_map_).length
 
     def inferred(self, fit: Fit, prepared: "Prepared", names: Sequence[str]) -> Inference:
         """The inference of a fit with ``inference=True``.
@@ -331,6 +367,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         check_threshold(self.threshold, n_classes, self.gives_probabilities)
         relation, outputs = Relation.parse(self.adjacency), 1 if n_classes == 2 else n_classes
         columns = n_features if feature_map is None else feature_map.n_outputs
+        scaling = self._scaling(columns, feature_map)
         return Problem(
             self._loss(n_classes),
             self._penalty(),
@@ -341,8 +378,9 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             outputs,
             constraint_of(self.constraint, columns),
             privacy_unit=unit,
-            scaling=self._scaling,
+            scaling=scaling.records,
             rotated=feature_map is not None and feature_map.rotated,
+            length=scaling.length,
         )
 
     def prepare(self, X: Any, y: Any, groups: Any = None) -> "Prepared":
@@ -377,6 +415,13 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         labels = encode_labels(y, classes)
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self.feature_map(n_units, columns)
+        problem = self.problem(
+            n_units,
+            X.shape[1],
+            len(classes),
+            ROW if persons is None else persons.unit,
+            feature_map,
+        )
         X = whole_rows(X, self.nonfinite, bounds, feature_map)
         signed = self._signed_bounds(X)
         source = as_source(
@@ -385,11 +430,9 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             fit_intercept=bool(self.fit_intercept),
             bounds=bounds if signed is None else None,
             persons=persons,
-            scaling=self._scaling,
+            scaling=problem.scaling,
             feature_map=feature_map,
-        )
-        problem = self.problem(
-            source.n_units, X.shape[1], len(classes), source.privacy_unit, feature_map
+            length=problem.length,
         )
         units = bounds if signed is None else signed
         return Prepared(source, problem, classes, units, feature_map, tuple(columns))
@@ -455,10 +498,11 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     def decision_function(self, X: Any) -> Vector:
         """Signed margin of each row: above zero for ``classes_[1]``; one column per class for more.
 
-        Rows are scaled to unit length as in training, so this is ``(X @ coef_.T + intercept_)``
-        divided by each row's length (with the intercept's 1 in it, after ``feature_bounds``); with
-        a feature map, of the mapped row. Missing values are treated as in training: see
-        ``nonfinite``. A column of ids that was no feature in training is left out.
+        Rows are scaled as in training. With ``scaling="unit"`` this is ``(X @ coef_.T +
+        intercept_)`` divided by each row's length (with the intercept's 1 in it, after
+        ``feature_bounds``); with a feature map, of the mapped row. With a public length it is ``X @
+        coef_.T + intercept_`` for rows that are no longer. Missing values are treated as in
+        training: see ``nonfinite``. A column of ids that was no feature in training is left out.
 
         Parameters
         ----------
@@ -482,25 +526,44 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             )
         bounds = self._bounds(X.shape[1])
         X = whole_rows(X, self.nonfinite, bounds, self.feature_map_)
+        if self.inference and bounds is not None:  # coefficients are those of the rows themselves
+            margins = np.asarray(clipped(X, bounds) @ self.coef_[0] + self.intercept_[0])
+            middle = float(self.inference_.middle @ self.coef_[0] + self.intercept_[0])
+            return np.where(np.isfinite(margins), margins, middle)
+        scaling = (
+            ChosenScaling()
+            if self.inference
+            else self._scaling(self.coef_.shape[1], self.feature_map_)
+        )
+        units = bounds if self.feature_map_ is None else None
+        weights = scaling.length * in_record_units(self.coef_, self.intercept_, units)
+        # An empty row lies on every boundary.
+        if self.feature_map_ is None:
+            public = scaling.records is RecordScaling.PUBLIC_LENGTH
+            least = scaling.length if public else 0.0
+            margins = record_margins(X, weights, bool(self.fit_intercept), bounds, least)
+        else:
+            margins = np.nan_to_num(self._mapped_margins(X, weights, bounds, scaling), copy=False)
+        return margins[:, 0] if len(weights) == 1 else margins
+
+    def _mapped_margins(
+        self, X: Any, weights: Matrix, bounds: FeatureBounds | None, scaling: ChosenScaling
+    ) -> Matrix:
+        """The margins of rows that go through the feature map, block by block."""
         source = as_source(
             X,
             np.zeros(X.shape[0]),
             fit_intercept=bool(self.fit_intercept),
             bounds=bounds,
+            scaling=scaling.records,
             feature_map=self.feature_map_,
+            length=scaling.length,
         )
-        if self.inference and bounds is not None:  # coefficients are those of the rows themselves
-            margins = np.asarray(clipped(X, bounds) @ self.coef_[0] + self.intercept_[0])
-            middle = float(self.inference_.middle @ self.coef_[0] + self.intercept_[0])
-            return np.where(np.isfinite(margins), margins, middle)
-        units = bounds if self.feature_map_ is None else None
-        weights = in_record_units(self.coef_, self.intercept_, units)
         margins = np.empty((X.shape[0], len(weights)))
         for block in source.blocks():
             for k, w in enumerate(weights):
                 margins[block.place, k] = block.margins(w)
-        margins = np.nan_to_num(margins, copy=False)  # an empty row lies on every boundary
-        return margins[:, 0] if len(weights) == 1 else margins
+        return margins
 
     def predict(self, X: Any) -> AnyArray:
         """The most likely label of each row; with a threshold, the label whose probability is
@@ -515,11 +578,12 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         array of shape (n_rows,)
         """
         margins = self.decision_function(X)
-        if margins.ndim == 1:
-            margins = np.column_stack([np.zeros(len(margins)), margins])
+        offsets = np.zeros(len(self.classes_))
         if self.threshold_ is not None:
-            margins = margins - np.log(self.threshold_)
-        return self.classes_[margins.argmax(axis=1)]
+            offsets = np.log(self.threshold_)
+        if margins.ndim == 1:
+            return self.classes_[(margins - offsets[1] > -offsets[0]).astype(np.intp)]
+        return self.classes_[(margins - offsets).argmax(axis=1)]
 
     @property
     def support_(self) -> AnyArray:
@@ -560,7 +624,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     def _penalty(self) -> Penalty:
         return penalty_of(self.penalty, self.alpha, self.l1_ratio)
 
-    def _terms(self, budget: Budget) -> Terms:
+    def _terms(self, budget: Budget, scaling: ChosenScaling) -> Terms:
         given = "given by the caller"
         public = [
             f"the classes, {given}"
@@ -572,9 +636,10 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             public.append(f"the range of every column, {given}")
         if self.features != "linear":
             public.append("the feature map, which no row enters")
+        if isinstance(self.scaling, Real):
+            public.append(f"the length that rows are divided by, {given}")
         rule = stated_rule(self.nonfinite, self.feature_bounds is not None)
-        kept = "keep their lengths" if self.inference else "are scaled to unit length"
-        notes = [f"Records {kept}; {rule}."]
+        notes = [f"Records {scaling.in_words}; {rule}."]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")
         return Terms(
@@ -669,16 +734,23 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
+    scaling : {"unit", "public"} or float, default="unit"
+        How rows are scaled. ``"unit"`` divides each by its own length, which was measured to
+        predict slightly better (docs/algorithms/auto-appendix.md). ``"public"`` divides all by one
+        number, the largest length that ``feature_bounds`` allow, so that coefficients are log-odds.
+        A number is that length itself, with the intercept's 1 in it; longer rows are shortened to
+        it. Give one for columns of which few are not zero, such as indicators: the smaller, the
+        less noise. It must be public.
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        In the units of the columns. Rows are scaled to unit length, so the log-odds of a row x are
-        ``(x @ coef_.T + intercept_) / |[x, 1]|``, with x after ``feature_bounds`` in the length. A
-        coefficient is thus the change of the log-odds per unit of the column, times the length of
-        the row: for rows of a typical length, divide by it. With ``inference=True`` coefficients
-        are ordinary log-odds. One public length for all rows would make them so in every fit, and
-        was measured to predict worse (docs/algorithms/auto-appendix.md).
+        In the units of the columns. With ``scaling="public"``, and with ``inference=True``, a
+        coefficient is what a unit of its column adds to the log-odds, as in every logistic
+        regression. With ``scaling="unit"`` the log-odds of a row x are
+        ``(x @ coef_.T + intercept_) / |[x, 1]|``, with x after ``feature_bounds`` in the length, so
+        a coefficient is that change times the length of the row: for rows of a typical length,
+        divide by it.
         With a feature map, weights of its outputs, in units of these: for an additive model see
         ``shape_values``.
     feature_map_ : FeatureMap or None

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from hushfit._typing import BoolVector, Vector
-from hushfit.data import DataSource, RecordScaling, SignedBounds
+from hushfit.data import RecordScaling, SignedBounds
+from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import reshaped, row_profile
 from hushfit.estimators._inference import require_feasible
 from hushfit.estimators._linear import in_original_units
@@ -19,30 +20,6 @@ from hushfit.release import Terms
 
 # The range of the target is public, so no target is needed to find it.
 _NO_TARGETS: Vector = np.empty(0)
-
-
-class RegressionRows(DataSource, Protocol):
-    """A source that says which of its features were mapped from [0, 1] to [-1, 1], and which values
-    0 and 1 stand for.
-    """
-
-    @property
-    def centred(self) -> BoolVector: ...
-
-    @property
-    def ranges(self) -> tuple[Vector, Vector]: ...
-
-
-class EncodedRows(Protocol):
-    """Rows whose columns a public schema has mapped to [0, 1], with targets in their own units."""
-
-    def mapped(self, feature_map: AdditiveMap) -> "EncodedRows":
-        """The same rows, with the outputs of a public map of their columns in place of these."""
-
-    def for_regression(
-        self, scaling: RecordScaling, mapped: Callable[[Vector], Vector], scaled_labels: bool
-    ) -> RegressionRows:
-        """Records in a scaling, with mapped targets."""
 
 
 @dataclass(frozen=True, eq=False)

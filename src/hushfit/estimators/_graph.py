@@ -8,6 +8,7 @@ import numpy as np
 from hushfit._typing import IntVector
 from hushfit.errors import InvalidArgument
 from hushfit.estimators._classifiers import PrivateLogisticRegression
+from hushfit.estimators._scaling import ChosenScaling
 from hushfit.penalties import L1, Penalty
 from hushfit.privacy import Budget
 from hushfit.release import Terms
@@ -113,8 +114,8 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
     def _store(self, graph: Graph) -> None:
         self.graph_, self.graph_signs_ = graph.edges, graph.signs
 
-    def _terms(self, budget: Budget) -> Terms:
-        terms = super()._terms(budget)
+    def _terms(self, budget: Budget, scaling: ChosenScaling) -> Terms:
+        terms = super()._terms(budget, scaling)
         if isinstance(self.graph, str):
             return terms
         public = (*terms.public, "the graph over the columns, given by the caller")

@@ -2,15 +2,17 @@
 docs/algorithms/inference.md.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.linalg import eigvalsh
 from scipy.stats import chi2, norm, qmc
 
-from hushfit._typing import Matrix, Vector
+from hushfit._typing import BoolVector, Matrix, Vector
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument, NoIntervals, TooFewRows
 from hushfit.estimators._marginal_effects import Change, MarginalEffects, column_slopes
@@ -20,9 +22,12 @@ from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.solvers.inference import COVARIANCES, ScoreSteps, least_units
 
-# Noise of the curvature over its smallest eigenvalue: up to the first intervals cover as stated, up
-# to the second they are wider than they need be, above there are none.
-_GOOD, _USABLE = 1.0, 2.0
+# Noise of the curvature over its smallest eigenvalue that is resolved, up to which intervals cover
+# as stated; above they are wider than they need be.
+_GOOD = 1.0
+# Share of what the releases say nothing about in the variance of a combination of coefficients,
+# above which it has no interval.
+_HIDDEN = 0.5
 # Root mean square change of the margins in the last step, above which there are no intervals: the
 # steps have not settled. It is about 1 for classes that a column separates, at most about .5 else.
 _LONGEST = 0.75
@@ -31,19 +36,37 @@ _DRAWS = 4096
 CLUSTER = "cluster"
 INTERCEPT = "(intercept)"
 MIDDLE = "the middle of the public ranges"
+_REMEDY = "Use more rows, a larger epsilon, or fewer or less collinear columns."
 # Columns with at least this share of the largest entry of the weakest direction are named.
 _NAMED = 0.4
 
 
 class Parts(NamedTuple):
-    """Covariance of the coefficients: what is there without privacy, and what noise adds."""
+    """Covariance of the coefficients: what is there without privacy, what noise adds, and what
+    the releases say nothing about.
+    """
 
     sampling: Matrix
     noise: Matrix
+    unknown: Matrix
 
     @property
     def total(self) -> Matrix:
-        return self.sampling + self.noise
+        return self.sampling + self.noise + self.unknown
+
+    def hides(self, rows: Matrix) -> BoolVector:
+        """Whether combinations of the coefficients are mostly unknown."""
+        unknown, total = (_squares(rows, part) for part in (self.unknown, self.total))
+        return np.asarray(unknown > _HIDDEN * total)
+
+    def deviations(self, rows: Matrix) -> Vector:
+        """Standard errors of combinations of the coefficients, infinite if they are hidden."""
+        return np.where(self.hides(rows), np.inf, np.sqrt(_squares(rows, self.total)))
+
+
+def _squares(rows: Matrix, covariance: Matrix) -> Vector:
+    """The variance of each combination."""
+    return np.asarray(np.einsum("ij,jk,ik->i", rows, covariance, rows))
 
 
 class Line(NamedTuple):
@@ -89,7 +112,8 @@ class Inference:
     cov_type : {"model", "robust", "cluster"}
         The kind that is used unless another is asked for.
     noise_ratio : float
-        Noise of the curvature over its smallest eigenvalue.
+        Noise of the curvature over its smallest eigenvalue that it does not hide; infinite if it
+        hides all.
     guarantee : Guarantee
     title : str
     link : {"identity", "logit", "log"}
@@ -121,14 +145,18 @@ class Inference:
             return "none"
         return "good" if self.noise_ratio <= _GOOD else "conservative"
 
+    @cached_property
+    def hidden(self) -> BoolVector:
+        """Which coefficients have no interval of their own, because noise hides them."""
+        return self.covariances[self.cov_type].hides(np.eye(len(self.params)))
+
     @property
     def _obstacle(self) -> str:
         """Why there are no standard errors; empty if there are."""
-        if self.noise_ratio > _USABLE:
+        if self.hidden[1:].all() or math.isinf(self.noise_ratio):
             return (
-                f"noise hides the curvature of the model (ratio {self.noise_ratio:.3g}, at most "
-                f"{_USABLE:g}). Least is known about {', '.join(self.weakest)}. Use more rows, a "
-                "larger epsilon, or fewer or less collinear columns."
+                "noise hides the curvature of the model. Least is known about "
+                f"{', '.join(self.weakest)}. {_REMEDY}"
             )
         if self.last_step > _LONGEST:
             return (
@@ -139,7 +167,8 @@ class Inference:
         return ""
 
     def cov_params(self, cov_type: str | None = None) -> Matrix:
-        """Covariance matrix of the coefficients.
+        """Covariance matrix of the coefficients; variances of hidden ones are infinite, and their
+        covariances are not numbers.
 
         Parameters
         ----------
@@ -149,7 +178,11 @@ class Inference:
         -------
         array of shape (p, p)
         """
-        return self._parts(cov_type).total
+        parts = self._parts(cov_type)
+        hidden = parts.hides(np.eye(len(self.params)))
+        found = np.where(hidden | hidden[:, None], np.nan, parts.total)
+        found[hidden, hidden] = np.inf
+        return np.asarray(found)
 
     def _parts(self, cov_type: str | None) -> Parts:
         if self._obstacle:
@@ -163,7 +196,7 @@ class Inference:
 
     @cached_property
     def bse(self) -> Vector:
-        """Standard errors of the coefficients."""
+        """Standard errors of the coefficients, infinite for hidden ones."""
         return np.sqrt(np.diag(self.cov_params()))
 
     @cached_property
@@ -179,7 +212,7 @@ class Inference:
     def conf_int(
         self, level: float = 0.95, simultaneous: bool = False, cov_type: str | None = None
     ) -> Matrix:
-        """Confidence intervals of the coefficients.
+        """Confidence intervals of the coefficients; those of hidden ones have no ends.
 
         Parameters
         ----------
@@ -196,9 +229,9 @@ class Inference:
         total = self.cov_params(cov_type)
         deviations = np.sqrt(np.diag(total))
         if simultaneous:
-            correlation = total / np.outer(deviations, deviations)
-            draws = qmc.MultivariateNormalQMC(np.zeros(len(total)), correlation, rng=0)
-            quantile = float(np.quantile(np.abs(draws.random(_DRAWS)).max(axis=1), level))
+            seen = np.isfinite(deviations)
+            correlation = total[np.ix_(seen, seen)] / np.outer(deviations[seen], deviations[seen])
+            quantile = _largest_of_normals(correlation, level)
         reach = quantile * deviations
         return np.column_stack([self.params - reach, self.params + reach])
 
@@ -217,8 +250,7 @@ class Inference:
             Estimate, standard error, lower and upper end of the interval.
         """
         rows = self._combinations(C)
-        estimate = rows @ self.params
-        deviations = np.sqrt(np.einsum("ij,jk,ik->i", rows, self.cov_params(), rows))
+        estimate, deviations = rows @ self.params, self._parts(None).deviations(rows)
         reach = _quantile(level) * deviations
         return np.column_stack([estimate, deviations, estimate - reach, estimate + reach])
 
@@ -234,16 +266,26 @@ class Inference:
         -------
         WaldTest
         """
-        rows = self._combinations(C)
+        rows, parts = self._combinations(C), self._parts(None)
         apart = rows @ self.params - value
-        covariance = rows @ self.cov_params() @ rows.T
+        covariance = rows @ parts.total @ rows.T
         df = int(np.linalg.matrix_rank(covariance))
         if df < len(rows):
             raise InvalidArgument(
                 f"C has {len(rows)} rows of rank {df}. Leave out those that follow from others."
             )
+        shares = eigvalsh(rows @ parts.unknown @ rows.T, covariance)
+        if shares[-1] > _HIDDEN:
+            raise NoIntervals(
+                f"C has combinations that noise hides. Leave out {', '.join(self._hidden_names)}, "
+                "or test another combination of them."
+            )
         statistic = float(apart @ np.linalg.solve(covariance, apart))
         return WaldTest(statistic, df, float(chi2.sf(statistic, df)))
+
+    @property
+    def _hidden_names(self) -> list[str]:
+        return [name for name, is_hidden in zip(self.names, self.hidden, strict=True) if is_hidden]
 
     def marginal_effects(self, at: Any = None, level: float = 0.95) -> MarginalEffects:
         """How the mean of the response changes with each column, averaged over reference rows.
@@ -282,8 +324,8 @@ class Inference:
         -------
         MarginalEffects
         """
-        covariance, interval = self.cov_params(), (level, _quantile(level))
-        return MarginalEffects.of(changes, self.params, covariance, self.link, interval, over)
+        errors, interval = self._parts(None).deviations, (level, _quantile(level))
+        return MarginalEffects.of(changes, self.params, errors, self.link, interval, over)
 
     def _reference_rows(self, at: Any) -> Matrix:
         rows = np.atleast_2d(np.asarray(at, dtype=float))
@@ -322,7 +364,7 @@ class Inference:
         else:
             head = ["", "coef", "std err", "sampling", "noise", "z", "P>|z|"]
             head += [f"[{(1 - level) / 2:.3f}", f"{(1 + level) / 2:.3f}]"]
-            rows = [[line.name, *(f"{value:.4g}" for value in line[1:])] for line in lines]
+            rows = [[line.name, *map(_written, line[1:])] for line in lines]
         return "\n".join([self.title, *text_table(head, rows), self.said(level), *self._footer()])
 
     @property
@@ -343,8 +385,11 @@ class Inference:
         """
         if self.verdict == "none":
             return []
-        ends = self.conf_int(level)
-        parts = [np.sqrt(np.diag(part)) for part in self._parts(None)]
+        found, ends = self._parts(None), self.conf_int(level)
+        parts = [
+            np.where(self.hidden, np.inf, np.sqrt(np.diag(part)))
+            for part in (found.sampling, found.noise + found.unknown)
+        ]
         columns = self.params, self.bse, *parts, self.zvalues, self.pvalues, *ends.T
         return [
             Line(name, *map(float, values))
@@ -362,12 +407,18 @@ class Inference:
         -------
         str
         """
-        return {
+        said = {
             "good": f"Intervals of {level:.0%} cover sampling and noise.",
             "conservative": "Conservative: noise is large, and intervals are wider than they need "
             "be.",
             "none": f"None: there are no standard errors, because {self._obstacle}",
         }[self.verdict]
+        if self.verdict == "none" or not self.hidden.any():
+            return said
+        return (
+            f"{said} None for {', '.join(self._hidden_names)}: noise hides what the rows say about "
+            f"it, as it does for collinear columns and levels without rows. {_REMEDY}"
+        )
 
     def _footer(self) -> list[str]:
         budget = self.guarantee
@@ -465,6 +516,12 @@ class Inferring:
         """The table of coefficients with their errors, tests and intervals."""
         return self.inference_.summary(level)
 
+    def _score_steps(self) -> ScoreSteps:
+        """The solver: unless the model is said to hold, with weights that are as even as noise
+        allows.
+        """
+        return ScoreSteps(robust=self.cov_type != COVARIANCES[0])
+
     def _require_plain(self, linear: bool, penalty: Penalty | None = None) -> None:
         """Refuse settings under which coefficients have no intervals."""
         check_cov_type(self.cov_type)
@@ -522,7 +579,7 @@ def inference_of(
         names,
         L @ one.w + origin,
         {
-            kind: Parts(L @ each.sampling @ L.T, L @ each.noise @ L.T)
+            kind: Parts(*(L @ part @ L.T for part in (each.sampling, each.noise, each.unknown)))
             for kind, each in found.items()
         },
         about.cov_type,
@@ -573,6 +630,23 @@ def _quantile(level: float) -> float:
     if not 0 < level < 1:
         raise InvalidArgument(f"level={level!r} is outside (0, 1). Give 0.95, for instance.")
     return float(norm.ppf((1 + level) / 2))
+
+
+def _largest_of_normals(correlation: Matrix, level: float) -> float:
+    """Quantile of the largest size among normal variables."""
+    values, vectors = np.linalg.eigh(correlation)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return float(np.quantile(np.abs(_normal_draws(len(values)) @ root.T).max(axis=1), level))
+
+
+@lru_cache(maxsize=8)
+def _normal_draws(p: int) -> Matrix:
+    """Points that are spread as independent normal variables are."""
+    return np.asarray(qmc.MultivariateNormalQMC(np.zeros(p), rng=0).random(_DRAWS))
+
+
+def _written(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "-"
 
 
 def check_cov_type(cov_type: str) -> None:

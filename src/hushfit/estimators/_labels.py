@@ -38,8 +38,8 @@ def encode_labels(y: AnyArray, classes: AnyArray) -> Vector:
     known = classes[np.minimum(place, len(classes) - 1)] == y
     if not np.all(known):
         raise InvalidArgument(
-            f"y has a label that is not in classes={list(classes)!r}. Add it to classes if it is "
-            "publicly possible, or map it to one of them."
+            f"y has a label that is not in classes={classes.tolist()!r}. Add it to classes if it "
+            "is publicly possible, or map it to one of them."
         )
     numbers = place.astype(np.float64)
     return 2 * numbers - 1 if len(classes) == 2 else numbers

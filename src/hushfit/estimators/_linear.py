@@ -141,6 +141,7 @@ class Units(Protocol):
 
 def in_original_units(w: Vector, problem: Problem, bounds: Units | None) -> tuple[Matrix, Vector]:
     """Coefficients and intercepts in the units of the caller's columns."""
+    w = w / problem.length  # a margin is w times the record, which was divided by it
     coef = np.atleast_2d(problem.columns(w)).copy()
     intercept = (
         np.atleast_2d(w)[:, problem.n_features] * problem.constant

@@ -101,18 +101,18 @@ class MarginalEffects:
         cls,
         changes: Iterable[tuple[str, Change]],
         params: Vector,
-        covariance: Matrix,
+        deviations: Callable[[Matrix], Vector],
         link: str,
         interval: tuple[float, float],
         over: str,
     ) -> "MarginalEffects":
-        """From released coefficients, the intercept first, and their covariance; ``interval`` is
-        the level and its quantile.
+        """From released coefficients, the intercept first; ``deviations`` has the standard errors
+        of their combinations, and ``interval`` is the level and its quantile.
         """
         (level, quantile), names, lines = interval, [], []
         for name, change in changes:
             value, gradient = change.effect(params, LINKS[link])
-            error = float(np.sqrt(gradient @ covariance @ gradient))
+            error = float(deviations(gradient[None])[0])
             names.append(name)
             lines.append([value, error, value - quantile * error, value + quantile * error])
         return cls(names, np.array(lines), level, over)

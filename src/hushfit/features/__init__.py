@@ -25,29 +25,63 @@ stored_map          Read a feature map of a model file
 weights_of          Weights of the columns of one variable that give some values at its knots
 """
 
-from hushfit.features._additive_features import (
-    CLASSIFICATION,
-    REGRESSION,
-    AdditiveFeatures,
-    InputColumn,
-    MapRule,
-    additive_map,
-)
-from hushfit.features._additive_map import AdditiveMap, Span, hat_means, knot_values
-from hushfit.features._feature_map import FeatureMap
-from hushfit.features._hashed_text import HashedText
-from hushfit.features._mapped_rows import mapped_rows, shortened
-from hushfit.features._scattering_map import ScatteringMap
-from hushfit.features._self_test import refuse_if_rows_mix
-from hushfit.features._shapes import (
-    KnotMasses,
-    RowProfile,
-    centred,
-    monotone,
-    smoothed,
-    weights_of,
-)
-from hushfit.features._stored_maps import stored_map
+from typing import TYPE_CHECKING
+
+from hushfit._on_demand import on_demand
+
+if TYPE_CHECKING:
+    from hushfit.features._additive_features import (
+        CLASSIFICATION,
+        REGRESSION,
+        AdditiveFeatures,
+        MapRule,
+        additive_map,
+    )
+    from hushfit.features._additive_map import AdditiveMap, Span, hat_means, knot_values
+    from hushfit.features._feature_map import FeatureMap
+    from hushfit.features._hashed_text import HashedText
+    from hushfit.features._input_column import InputColumn
+    from hushfit.features._mapped_rows import mapped_rows, shortened
+    from hushfit.features._scattering_map import ScatteringMap
+    from hushfit.features._self_test import refuse_if_rows_mix
+    from hushfit.features._shapes import (
+        KnotMasses,
+        RowProfile,
+        centred,
+        monotone,
+        smoothed,
+        weights_of,
+    )
+    from hushfit.features._stored_maps import stored_map
+else:
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "hushfit.features._additive_features": (
+                "CLASSIFICATION",
+                "REGRESSION",
+                "AdditiveFeatures",
+                "MapRule",
+                "additive_map",
+            ),
+            "hushfit.features._additive_map": ("AdditiveMap", "Span", "hat_means", "knot_values"),
+            "hushfit.features._feature_map": ("FeatureMap",),
+            "hushfit.features._hashed_text": ("HashedText",),
+            "hushfit.features._input_column": ("InputColumn",),
+            "hushfit.features._mapped_rows": ("mapped_rows", "shortened"),
+            "hushfit.features._scattering_map": ("ScatteringMap",),
+            "hushfit.features._self_test": ("refuse_if_rows_mix",),
+            "hushfit.features._shapes": (
+                "KnotMasses",
+                "RowProfile",
+                "centred",
+                "monotone",
+                "smoothed",
+                "weights_of",
+            ),
+            "hushfit.features._stored_maps": ("stored_map",),
+        },
+    )
 
 __all__ = [
     "CLASSIFICATION",

@@ -7,36 +7,9 @@ from typing import Any
 
 from hushfit.errors import InvalidArgument
 from hushfit.features._additive_map import HAT_WEIGHT, LOW_MASS, AdditiveMap, knot_values
+from hushfit.features._input_column import InputColumn
 
 MOST_INTERVALS = 8
-
-
-@dataclass(frozen=True)
-class InputColumn:
-    """What is public about a column with values in [0, 1].
-
-    Parameters
-    ----------
-    name : str
-    steps : int, optional
-        How many steps its values make from the lowest to the highest, such as high - low for whole
-        numbers: 1 for two values. None if it may have fractions.
-    fill : float, optional
-        What a missing value becomes, in [0, 1]. The column then gets an indicator too.
-    from_zero : bool, default=False
-        Whether its range starts at zero, as those of amounts, counts and durations do: such
-        numbers crowd at the low end.
-    """
-
-    name: str
-    steps: int | None = None
-    fill: float | None = None
-    from_zero: bool = False
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether it may have more than two values."""
-        return self.steps is None or self.steps > 1
 
 
 @dataclass(frozen=True)
@@ -190,6 +163,7 @@ class AdditiveFeatures:
 
     Examples
     --------
+    >>> from hushfit.features import AdditiveFeatures
     >>> from hushfit import PrivateLogisticRegression
     >>> PrivateLogisticRegression(
     ...     feature_bounds=([17, 0], [90, 1]),

@@ -26,6 +26,7 @@ class Network:
 
     Examples
     --------
+    >>> from hushfit.federated import Network
     >>> Network.ring(["north", "east", "south", "west"]).neighbours("north")
     ('east', 'west')
     """

@@ -32,6 +32,17 @@ class Together:
         Guarantee for the rows of each owner.
     talk : Talk
         Every message, and how many there were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression
+    >>> from hushfit.federated import fit_together
+    >>> table = np.array([[0.2], [0.8]] * 100), np.array([0, 1] * 100)
+    >>> model = PrivateLogisticRegression(delta=1e-4, classes=[0, 1])
+    >>> together = fit_together(model, {"north": table, "south": table}, random_state=0)
+    >>> together.epsilon()
+    1.0
     """
 
     models: Mapping[str, Any]
@@ -98,6 +109,7 @@ def fit_together(
 
     Examples
     --------
+    >>> from hushfit.federated import fit_together
     >>> from hushfit import PrivateLogisticRegression
     >>> from hushfit.datasets import load_adult
     >>> adult = load_adult()

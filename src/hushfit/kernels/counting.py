@@ -25,8 +25,10 @@ _STRICT = {"nogil": True, "error_model": "numpy"}
 
 
 @compiled(**_STRICT)
-def counted_dense(X, y, scale, shares, caps, unit, w, code, parameter, grid, total):
+def counted_dense(X, y, scale, shares, inverse, clip, bound, unit, w, code, parameter, grid, total):
     """Write the sum of the clipped gradients of all rows, then the weight of the clipped rows.
+
+    A slope is clipped to ``clip`` times the inverse length of its row, and to ``bound``.
 
     ``w`` has one entry more than X has columns, for the intercept, and ``total`` one more than
     ``w``.
@@ -49,7 +51,7 @@ def counted_dense(X, y, scale, shares, caps, unit, w, code, parameter, grid, tot
                     prefetch(X, element)
             if scale[i] != 0.0:
                 slope = _slope(code, parameter, _dot(X, i, w) + intercept, y[i])
-                cap, share = _own(caps, i), _own(shares, i)
+                cap, share = min(clip * inverse[i], bound), _own(shares, i)
                 if abs(slope) > cap:
                     total[width + 1] += share
                 chosen[filled] = i
@@ -62,7 +64,21 @@ def counted_dense(X, y, scale, shares, caps, unit, w, code, parameter, grid, tot
 
 @compiled(**_STRICT)
 def counted_csr(
-    data, indices, indptr, y, scale, shares, caps, unit, w, code, parameter, grid, total
+    data,
+    indices,
+    indptr,
+    y,
+    scale,
+    shares,
+    inverse,
+    clip,
+    bound,
+    unit,
+    w,
+    code,
+    parameter,
+    grid,
+    total,
 ):
     """As ``counted_dense`` for rows in compressed sparse form."""
     last = w.shape[0] - 1
@@ -75,7 +91,7 @@ def counted_csr(
         start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         margin = _dot_sparse(data, indices, start, stop, w) + intercept
         slope = _slope(code, parameter, margin, y[i])
-        cap, share = _own(caps, i), _own(shares, i)
+        cap, share = min(clip * inverse[i], bound), _own(shares, i)
         if abs(slope) > cap:
             total[last + 1] += share
         weight = share * min(cap, max(-cap, slope))

@@ -97,6 +97,40 @@ def scalar_dense(X, rows, y, scale, shares, unit, w, v, cap, bound, code, parame
 
 
 @compiled(**_STRICT)
+def add_scalar_csr(
+    data,
+    indices,
+    indptr,
+    rows,
+    y,
+    scale,
+    shares,
+    unit,
+    w,
+    v,
+    cap,
+    bound,
+    code,
+    parameter,
+    total,
+):
+    """Add what ``scalar_csr`` sums up, in steps of a grid that ``total`` starts at."""
+    last = w.shape[0] - 1
+    for k in range(_count(indptr.shape[0] - 1, rows)):
+        i = _pick(rows, k)
+        if scale[i] == 0.0:
+            continue
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        margin, other = _two_dots_sparse(data, indices, start, stop, w, v)
+        margin += unit * w[last]
+        other += unit * v[last]
+        weight = _own(shares, i) * _weight(
+            code, parameter, margin, other, y[i], scale[i], cap, bound
+        )
+        _add_sparse(data, indices, start, stop, weight, unit, total)
+
+
+@compiled(**_STRICT)
 def scalar_csr(
     data,
     indices,
@@ -116,20 +150,24 @@ def scalar_csr(
     total,
 ):
     """As ``scalar_dense`` for rows in compressed sparse form."""
-    last = w.shape[0] - 1
     total[:] = ROUNDER * grid
-    for k in range(_count(indptr.shape[0] - 1, rows)):
-        i = _pick(rows, k)
-        if scale[i] == 0.0:
-            continue
-        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        margin, other = _two_dots_sparse(data, indices, start, stop, w, v)
-        margin += unit * w[last]
-        other += unit * v[last]
-        weight = _own(shares, i) * _weight(
-            code, parameter, margin, other, y[i], scale[i], cap, bound
-        )
-        _add_sparse(data, indices, start, stop, weight, unit, total)
+    add_scalar_csr(
+        data,
+        indices,
+        indptr,
+        rows,
+        y,
+        scale,
+        shares,
+        unit,
+        w,
+        v,
+        cap,
+        bound,
+        code,
+        parameter,
+        total,
+    )
     total -= ROUNDER * grid
 
 
@@ -170,6 +208,40 @@ def vector_dense(X, rows, y, scale, shares, unit, w, v, cap, bound, code, parame
 
 
 @compiled(**_STRICT)
+def add_vector_csr(
+    data,
+    indices,
+    indptr,
+    rows,
+    y,
+    scale,
+    shares,
+    unit,
+    w,
+    v,
+    cap,
+    bound,
+    code,
+    parameter,
+    total,
+):
+    """Add what ``vector_csr`` sums up, in steps of a grid that ``total`` starts at."""
+    outputs, last = w.shape[0], w.shape[1] - 1
+    t, other = np.empty(outputs), np.empty(outputs)
+    for k in range(_count(indptr.shape[0] - 1, rows)):
+        i = _pick(rows, k)
+        if scale[i] == 0.0:
+            continue
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for o in range(outputs):
+            t[o] = _dot_sparse(data, indices, start, stop, w[o]) + unit * w[o, last]
+            other[o] = _dot_sparse(data, indices, start, stop, v[o]) + unit * v[o, last]
+        _subtract_outputs(code, parameter, t, other, int(y[i]), scale[i], cap, bound)
+        for o in range(outputs):
+            _add_sparse(data, indices, start, stop, _own(shares, i) * t[o], unit, total[o])
+
+
+@compiled(**_STRICT)
 def vector_csr(
     data,
     indices,
@@ -189,18 +261,22 @@ def vector_csr(
     total,
 ):
     """As ``vector_dense`` for rows in compressed sparse form."""
-    outputs, last = w.shape[0], w.shape[1] - 1
-    t, other = np.empty(outputs), np.empty(outputs)
     total[:] = ROUNDER * grid
-    for k in range(_count(indptr.shape[0] - 1, rows)):
-        i = _pick(rows, k)
-        if scale[i] == 0.0:
-            continue
-        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        for o in range(outputs):
-            t[o] = _dot_sparse(data, indices, start, stop, w[o]) + unit * w[o, last]
-            other[o] = _dot_sparse(data, indices, start, stop, v[o]) + unit * v[o, last]
-        _subtract_outputs(code, parameter, t, other, int(y[i]), scale[i], cap, bound)
-        for o in range(outputs):
-            _add_sparse(data, indices, start, stop, _own(shares, i) * t[o], unit, total[o])
+    add_vector_csr(
+        data,
+        indices,
+        indptr,
+        rows,
+        y,
+        scale,
+        shares,
+        unit,
+        w,
+        v,
+        cap,
+        bound,
+        code,
+        parameter,
+        total,
+    )
     total -= ROUNDER * grid

@@ -130,6 +130,38 @@ def scalar_dense(
 
 
 @compiled(**_STRICT)
+def add_scalar_csr(
+    data,
+    indices,
+    indptr,
+    rows,
+    y,
+    scale,
+    shares,
+    unit,
+    vectors,
+    mixes,
+    bounds,
+    code,
+    parameter,
+    total,
+):
+    """Add what ``scalar_csr`` sums up, in steps of grids that ``total`` starts at."""
+    last = vectors.shape[1] - 1
+    margins = np.empty(vectors.shape[0])
+    for k in range(_count(indptr.shape[0] - 1, rows)):
+        i = _pick(rows, k)
+        if scale[i] == 0.0:
+            continue
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for b in range(vectors.shape[0]):
+            margins[b] = scale[i] * (
+                _dot_sparse(data, indices, start, stop, vectors[b]) + unit * vectors[b, last]
+            )
+        _add_drops(code, parameter, margins, mixes, y[i], _own(shares, i), bounds, total)
+
+
+@compiled(**_STRICT)
 def scalar_csr(
     data,
     indices,
@@ -148,19 +180,23 @@ def scalar_csr(
     total,
 ):
     """As ``scalar_dense`` for rows in compressed sparse form."""
-    last = vectors.shape[1] - 1
-    margins = np.empty(vectors.shape[0])
     total[:] = ROUNDER * grids
-    for k in range(_count(indptr.shape[0] - 1, rows)):
-        i = _pick(rows, k)
-        if scale[i] == 0.0:
-            continue
-        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        for b in range(vectors.shape[0]):
-            margins[b] = scale[i] * (
-                _dot_sparse(data, indices, start, stop, vectors[b]) + unit * vectors[b, last]
-            )
-        _add_drops(code, parameter, margins, mixes, y[i], _own(shares, i), bounds, total)
+    add_scalar_csr(
+        data,
+        indices,
+        indptr,
+        rows,
+        y,
+        scale,
+        shares,
+        unit,
+        vectors,
+        mixes,
+        bounds,
+        code,
+        parameter,
+        total,
+    )
     total -= ROUNDER * grids
 
 
@@ -188,6 +224,40 @@ def vector_dense(
 
 
 @compiled(**_STRICT)
+def add_vector_csr(
+    data,
+    indices,
+    indptr,
+    rows,
+    y,
+    scale,
+    shares,
+    unit,
+    vectors,
+    mixes,
+    bounds,
+    code,
+    parameter,
+    total,
+):
+    """Add what ``vector_csr`` sums up, in steps of grids that ``total`` starts at."""
+    outputs, last = vectors.shape[1], vectors.shape[2] - 1
+    margins, t = np.empty(vectors.shape[:2]), np.empty(outputs)
+    for k in range(_count(indptr.shape[0] - 1, rows)):
+        i = _pick(rows, k)
+        if scale[i] == 0.0:
+            continue
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for b in range(vectors.shape[0]):
+            for o in range(outputs):
+                product = _dot_sparse(data, indices, start, stop, vectors[b, o])
+                margins[b, o] = scale[i] * (product + unit * vectors[b, o, last])
+        _add_drops_of_outputs(
+            code, parameter, margins, mixes, int(y[i]), _own(shares, i), bounds, t, total
+        )
+
+
+@compiled(**_STRICT)
 def vector_csr(
     data,
     indices,
@@ -206,19 +276,21 @@ def vector_csr(
     total,
 ):
     """As ``vector_dense`` for rows in compressed sparse form."""
-    outputs, last = vectors.shape[1], vectors.shape[2] - 1
-    margins, t = np.empty(vectors.shape[:2]), np.empty(outputs)
     total[:] = ROUNDER * grids
-    for k in range(_count(indptr.shape[0] - 1, rows)):
-        i = _pick(rows, k)
-        if scale[i] == 0.0:
-            continue
-        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        for b in range(vectors.shape[0]):
-            for o in range(outputs):
-                product = _dot_sparse(data, indices, start, stop, vectors[b, o])
-                margins[b, o] = scale[i] * (product + unit * vectors[b, o, last])
-        _add_drops_of_outputs(
-            code, parameter, margins, mixes, int(y[i]), _own(shares, i), bounds, t, total
-        )
+    add_vector_csr(
+        data,
+        indices,
+        indptr,
+        rows,
+        y,
+        scale,
+        shares,
+        unit,
+        vectors,
+        mixes,
+        bounds,
+        code,
+        parameter,
+        total,
+    )
     total -= ROUNDER * grids

@@ -10,7 +10,7 @@ from hushfit.kernels.gradient import _ANY_ORDER, _dot
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 _SMALLEST_SQUARE = 1e-280
-_ROWS_AT_ONCE = 8
+_ROWS_AT_ONCE, _SIDE_BY_SIDE = 8, 64
 
 
 @compiled(**_OPTIONS)
@@ -78,8 +78,61 @@ def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
 @compiled(**_OPTIONS)
 def lengths_dense(X, scale, unit, A, lengths):
     """Norm of ``A`` times each record. Every operation is IEEE multiply or add in the order of the
-    columns, so that a norm does not depend on the position of its record.
+    columns, so that a norm does not depend on the position of its record; nor, in a single bit, on
+    which of the two loops computes it.
     """
+    if _mostly_zeros(X):
+        _lengths_one_by_one(X, scale, unit, A, lengths)
+    else:
+        _lengths_side_by_side(X, scale, unit, A, lengths)
+
+
+@compiled(**_OPTIONS)
+def _mostly_zeros(X):
+    """Whether more than half of the entries of the first rows are zero."""
+    zeros, rows = 0, min(_SIDE_BY_SIDE, X.shape[0])
+    for i in range(rows):
+        for j in range(X.shape[1]):
+            zeros += X[i, j] == 0.0
+    return 2 * zeros > rows * X.shape[1]
+
+
+@compiled(**_OPTIONS)
+def _lengths_side_by_side(X, scale, unit, A, lengths):
+    """As `lengths_dense`, for rows with few zeros: each operation is one on some rows at once, even
+    where fewer are left. What is missing to a multiple of four columns is zeros, which change no
+    bit.
+    """
+    width = A.shape[0]
+    records = np.zeros((width + 3, _SIDE_BY_SIDE))
+    columns = np.zeros((width, width + 3))
+    columns[:, :width] = A.T
+    starts = _starts(columns)
+    image = np.empty(_SIDE_BY_SIDE)
+    squares = np.empty(_SIDE_BY_SIDE)
+    for start in range(0, X.shape[0], _SIDE_BY_SIDE):
+        count = min(_SIDE_BY_SIDE, X.shape[0] - start)
+        for r in range(count):
+            _record(X, start + r, scale[start + r], unit, records[:width, r])
+        squares[:] = 0.0
+        for j in range(width):
+            column = columns[j]
+            image[:] = 0.0
+            for k in range(starts[j], width, 4):
+                a, b, c, d = column[k], column[k + 1], column[k + 2], column[k + 3]
+                one, two, three, four = records[k], records[k + 1], records[k + 2], records[k + 3]
+                for r in range(_SIDE_BY_SIDE):
+                    half = (image[r] + a * one[r]) + b * two[r]
+                    image[r] = (half + c * three[r]) + d * four[r]
+            for r in range(_SIDE_BY_SIDE):
+                squares[r] += image[r] * image[r]
+        for r in range(count):
+            lengths[start + r] = math.sqrt(squares[r])
+
+
+@compiled(**_OPTIONS)
+def _lengths_one_by_one(X, scale, unit, A, lengths):
+    """As `lengths_dense`, for rows of which many entries are zeros: these are left out."""
     width = A.shape[0]
     grouped = width - width % 4
     stops = _stops(A)
@@ -127,6 +180,17 @@ def _stops(A):
 
 
 @compiled(**_OPTIONS)
+def _starts(columns):
+    """Place of the first entry of each row that is not zero, as `_stops`."""
+    starts = np.full(columns.shape[0], columns.shape[1])
+    for j in range(columns.shape[0]):
+        for k in range(columns.shape[1] - 1, -1, -1):
+            if columns[j, k] != 0.0:
+                starts[j] = k
+    return starts
+
+
+@compiled(**_OPTIONS)
 def _record(X, i, scale, unit, record):
     """Write one record, with the entry of the intercept."""
     last = X.shape[1]
@@ -146,6 +210,19 @@ def rounded_records_dense(X, scale, unit, steps, records):
         _record(X, i, scale[i], unit, record)
         for j in range(record.shape[0]):
             record[j] = np.rint(record[j] * steps)
+
+
+@compiled(**_OPTIONS)
+def rounded_records_csr(data, indices, indptr, scale, unit, steps, records):
+    """As ``rounded_records_dense`` for rows in compressed sparse form."""
+    records[:] = 0.0
+    last = records.shape[1] - 1
+    for i in range(indptr.shape[0] - 1):
+        if scale[i] == 0.0:
+            continue
+        for p in range(indptr[i], indptr[i + 1]):
+            records[i, indices[p]] = np.rint(scale[i] * data[p] * steps)
+        records[i, last] = np.rint(scale[i] * unit * steps)
 
 
 @compiled(**_OPTIONS)
@@ -171,28 +248,42 @@ def margins_dense(X, scale, unit, w, margins):
 
 
 @compiled(**_OPTIONS)
+def _length_sparse(data, indices, start, stop, scale, unit, A, stops, image):
+    """Norm of ``A`` times one sparse record; 0 for the zero record."""
+    if scale == 0.0:
+        return 0.0
+    last = A.shape[0] - 1
+    for j in range(A.shape[0]):
+        image[j] = scale * unit * A[last, j]
+    # Four entries at once load and store the image once; zeros beyond a stop add nothing. Neither
+    # changes a bit. Entries are scaled first: the square of an unscaled product may underflow.
+    p = start
+    while p + 4 <= stop:
+        a, b, c, d = indices[p], indices[p + 1], indices[p + 2], indices[p + 3]
+        x, y = scale * data[p], scale * data[p + 1]
+        z, t = scale * data[p + 2], scale * data[p + 3]
+        for j in range(max(stops[a], stops[b], stops[c], stops[d])):
+            image[j] = (((image[j] + x * A[a, j]) + y * A[b, j]) + z * A[c, j]) + t * A[d, j]
+        p += 4
+    while p < stop:
+        row, entry = A[indices[p]], scale * data[p]
+        for j in range(stops[indices[p]]):
+            image[j] += entry * row[j]
+        p += 1
+    square = 0.0
+    for j in range(A.shape[0]):
+        square += image[j] * image[j]
+    return math.sqrt(square)
+
+
+@compiled(**_OPTIONS)
 def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
     """Norm of ``A`` times each record."""
-    image = np.empty(A.shape[0])
-    last = A.shape[0] - 1
-    stops = _stops(A)
+    image, stops = np.empty(A.shape[0]), _stops(A)
     for i in range(indptr.shape[0] - 1):
-        lengths[i] = 0.0
-        if scale[i] == 0.0:
-            continue
-        for j in range(A.shape[0]):
-            image[j] = scale[i] * unit * A[last, j]
-        for p in range(indptr[i], indptr[i + 1]):
-            row = A[indices[p]]
-            entry = (
-                scale[i] * data[p]
-            )  # scaled first: the square of an unscaled product may underflow
-            for j in range(stops[indices[p]]):
-                image[j] += entry * row[j]
-        square = 0.0
-        for j in range(A.shape[0]):
-            square += image[j] * image[j]
-        lengths[i] = math.sqrt(square)
+        lengths[i] = _length_sparse(
+            data, indices, indptr[i], indptr[i + 1], scale[i], unit, A, stops, image
+        )
 
 
 @compiled(**_OPTIONS)
@@ -236,6 +327,53 @@ def _square(X, i):
     for j in range(X.shape[1]):
         square += np.float64(X[i, j]) * np.float64(X[i, j])
     return square
+
+
+@compiled(**_OPTIONS)
+def _divide(margins, i, square, most):
+    """Divide the margins of a row by the length of its record, or multiply them by ``most`` if that
+    is less; 0 for the zero record.
+    """
+    factor = min(_inverse_length(square), most)
+    for k in range(margins.shape[1]):
+        margins[i, k] = factor * margins[i, k] if factor != 0.0 else 0.0
+
+
+@compiled(**_OPTIONS)
+def divide_by_lengths_dense(X, unit, most, margins):
+    """Divide the margins of each row by the length of its record ``[x, unit]``."""
+    for i in range(X.shape[0]):
+        _divide(margins, i, unit + _square(X, i), most)
+
+
+@compiled(**_OPTIONS)
+def divide_by_lengths_csr(data, indptr, unit, most, margins):
+    """As ``divide_by_lengths_dense`` for rows in compressed sparse form."""
+    for i in range(indptr.shape[0] - 1):
+        square = unit
+        for p in range(indptr[i], indptr[i + 1]):
+            square += np.float64(data[p]) * np.float64(data[p])
+        _divide(margins, i, square, most)
+
+
+@compiled(**_ANY_ORDER)
+def _dot_and_square(X, i, w):
+    """Inner product of a row with a vector and squared norm of the row, reading it once."""
+    total, square = 0.0, 0.0
+    for j in range(X.shape[1]):
+        x = np.float64(X[i, j])
+        total += x * w[j]
+        square += x * x
+    return total, square
+
+
+@compiled(**_OPTIONS)
+def unit_margins_dense(X, unit, most, w, margins):
+    """Inner product of ``w`` with each row's record; 0 for the zero record."""
+    for i in range(X.shape[0]):
+        total, square = _dot_and_square(X, i, w)
+        margins[i, 0] = total + unit * w[X.shape[1]]
+        _divide(margins, i, unit + square, most)
 
 
 @compiled(**_OPTIONS)

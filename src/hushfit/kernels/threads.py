@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import chain
-from typing import TypeVar
+from threading import get_ident
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -52,6 +53,40 @@ def parallel_sum(
     parts = parallel_map(function, items)
     first = next(parts, None)
     return np.zeros(shape) if first is None else sum(parts, start=first)
+
+
+def parallel_total(
+    function: Callable[[In], Vector], items: Iterable[In], shape: tuple[int, ...]
+) -> Vector:
+    """Sum of arrays of that shape on all cores, in any order: for sums that are exact.
+
+    Each thread has one total, so that no large arrays wait to be added; the arrays must not be used
+    elsewhere. BLAS gets one thread inside: several would compete with this pool.
+    """
+    totals: dict[int, Vector] = {}
+
+    def add(item: In) -> None:
+        part, thread = function(item), get_ident()
+        if thread in totals:
+            totals[thread] += part
+        else:
+            totals[thread] = part
+
+    with one_blas_thread():
+        deque(parallel_map(add, items), maxlen=0)
+    return sum(totals.values(), start=np.zeros(shape))
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS runs on the thread that calls it."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController  # finds the libraries: some milliseconds
+
+    return ThreadpoolController()
 
 
 def _bounded_map(function: Callable[[In], Out], items: Iterator[In]) -> Iterator[Out]:

@@ -21,6 +21,13 @@ class HuberHinge:
     ----------
     bend : float, default=0.5
         Half the width of the quadratic part, positive. The smoothness is ``1 / (2 * bend)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.losses import HuberHinge
+    >>> HuberHinge().value(np.array([-1.0, 2.0]), np.array([1.0, 1.0]))
+    array([2., 0.])
     """
 
     bend: float = 0.5

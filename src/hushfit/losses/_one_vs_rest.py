@@ -22,6 +22,12 @@ class OneVsRest:
         Loss of one margin with labels -1 and +1.
     n_classes : int
         Number of classes K, at least 2; margins have shape (n, K), labels are 0, ..., K - 1.
+
+    Examples
+    --------
+    >>> from hushfit.losses import Logistic, OneVsRest
+    >>> OneVsRest(Logistic(), n_classes=3).outputs
+    3
     """
 
     loss: Loss

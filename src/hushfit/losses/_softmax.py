@@ -20,6 +20,12 @@ class Softmax:
     ----------
     n_classes : int
         Number of classes K, at least 2; margins have shape (n, K).
+
+    Examples
+    --------
+    >>> from hushfit.losses import Softmax
+    >>> Softmax(n_classes=3).outputs
+    3
     """
 
     n_classes: int

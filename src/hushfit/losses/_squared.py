@@ -22,6 +22,14 @@ class Squared:
     ----------
     slope_bound : float, default=1.0
         Largest absolute slope, positive, in the unit of ``y``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.losses import Squared
+    >>> loss = Squared(slope_bound=1.0)
+    >>> loss.slope(np.array([0.5]), np.array([0.0]))
+    array([0.5])
     """
 
     slope_bound: float = 1.0

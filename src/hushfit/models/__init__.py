@@ -8,7 +8,6 @@ save_model           Write a model to a file
 write_whole          Replace a file atomically
 fit_rows             Fit an estimator to packed rows, paying first
 paid_receipt         The payment as a model file states it, and a function that records the file
-with_sorted_classes  The schema with its classes in the order that estimators use
 Model                A fitted estimator with schema, guarantee, receipt and provenance
 PaidReceipt          The ledger entry that paid for a model
 Provenance           How and when a model was fitted
@@ -30,7 +29,7 @@ from hushfit.models._file import (
     parse_model,
     read_model,
 )
-from hushfit.models._fit_tables import fit_rows, paid_receipt, with_sorted_classes
+from hushfit.models._fit_tables import fit_rows, paid_receipt
 from hushfit.models._model import Model, PaidReceipt, Provenance
 from hushfit.models._network_file import NETWORK_FORMAT, is_network
 from hushfit.models._pipeline_file import PipelineModel
@@ -65,6 +64,5 @@ __all__ = [
     "read_model",
     "save_model",
     "save_ranker",
-    "with_sorted_classes",
     "write_whole",
 ]

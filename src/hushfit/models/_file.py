@@ -80,6 +80,7 @@ _SETTING_TYPES: dict[str, Any] = {
     "max_count": int | float,
     "positive": bool,
     "threshold": int | float,
+    "scaling": int | float | str,
 }
 _FIELDS = (
     *(
@@ -99,7 +100,21 @@ _MAX_BYTES = 1 << 30
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Model, str]:
-    """Read a model and the verified hash of its contents."""
+    """Read a model and the verified hash of its contents.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from hushfit import PrivateLogisticRegression, save_model
+    >>> from hushfit.models import read_model
+    >>> fitted = PrivateLogisticRegression(float("inf"), classes=[0, 1])
+    >>> fitted = fitted.fit(np.array([[0.2], [0.8]] * 20), np.array([0, 1] * 20))
+    >>> path = tempfile.mkdtemp() + "/model.json"
+    >>> digest = save_model(fitted, path)
+    >>> model, found = read_model(path)
+    >>> found == digest
+    True
+    """
     try:
         if os.stat(path).st_size > _MAX_BYTES:
             raise InvalidArgument(
@@ -179,7 +194,8 @@ def described(model: Model) -> dict[str, Any]:
 def _described_settings(kind: str, fitted: Any) -> dict[str, Any]:
     """The settings as plain values; ranges in a form that does not depend on tuples."""
     described = {name: _plain(getattr(fitted, name)) for name in _stored_settings(kind)}
-    return {**described, "feature_bounds": bounds_described(fitted)}
+    scaling = {} if kind in _REGRESSORS or fitted.scaling == "unit" else {"scaling": fitted.scaling}
+    return {**described, "feature_bounds": bounds_described(fitted), **scaling}
 
 
 def _stored_settings(kind: str) -> list[str]:
@@ -442,7 +458,7 @@ def _complete(settings: dict[str, Any], kind: str) -> bool:
     """Whether all settings are there and no other, those of persons together or not at all."""
     if kind in _REGRESSORS:
         return set(settings) == set(_stored_settings(kind))
-    return set(settings) in (set(_SETTINGS), {*_SETTINGS, *_PERSON_SETTINGS})
+    return set(settings) - {"scaling"} in (set(_SETTINGS), {*_SETTINGS, *_PERSON_SETTINGS})
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from hushfit.estimators import INTERCEPT, Inference, Parts, middle_of
 # Only files of models with intervals have this.
 INFERENCE_FIELD = "inference"
 _KEYS = {"cov_type", "title", "formula", "noise_ratio", "weakest", "last_step", "covariances"}
+# Files of earlier versions lack it: all coefficients had intervals, up to a noise ratio of two.
+_UNKNOWN, _USABLE = "unknown", 2.0
 
 
 def described_inference(fitted: Any, design: Design | None) -> dict[str, Any]:
@@ -30,6 +32,7 @@ def described_inference(fitted: Any, design: Design | None) -> dict[str, Any]:
         "noise_ratio": ratio if math.isfinite(ratio) else "inf",
         "weakest": list(found.weakest),
         "last_step": found.last_step,
+        _UNKNOWN: found.covariances[found.cov_type].unknown.tolist(),
         "covariances": {
             kind: {"sampling": parts.sampling.tolist(), "noise": parts.noise.tolist()}
             for kind, parts in found.covariances.items()
@@ -48,7 +51,7 @@ def restore_inference(
 
     ``numbers`` reads a table of finite numbers of a shape, and refuses anything else.
     """
-    if set(stated) != _KEYS:
+    if set(stated) - {_UNKNOWN} != _KEYS:
         raise _broken("has missing or unknown fields")
     try:
         fitted.set_params(inference=True, cov_type=stated["cov_type"])
@@ -57,11 +60,13 @@ def restore_inference(
     p = len(names) + 1
     ratio = math.inf if stated["noise_ratio"] == "inf" else stated["noise_ratio"]
     ratio = float(numbers([[ratio]], INFERENCE_FIELD, 1, 1)[0, 0]) if ratio != math.inf else ratio
+    unknown = np.zeros((p, p)) if _UNKNOWN not in stated else _matrix(stated[_UNKNOWN], p, numbers)
+    ratio = math.inf if _UNKNOWN not in stated and ratio > _USABLE else ratio
     weakest, covariances = stated["weakest"], stated["covariances"]
     texts = [stated["title"], stated["cov_type"], *weakest]
     if not all(isinstance(text, str) for text in texts) or stated["cov_type"] not in covariances:
         raise _broken("has a text that is none, or lacks its covariance")
-    found = {kind: _parts(each, p, numbers) for kind, each in covariances.items()}
+    found = {kind: _parts(each, unknown, numbers) for kind, each in covariances.items()}
     params = np.append(np.ravel(fitted.intercept_)[:1], np.ravel(fitted.coef_))
     fitted.keep_inference(
         Inference(
@@ -94,12 +99,18 @@ def stored_design(stated: Mapping[str, Any], schema: Schema | None) -> Design | 
     return FormulaDesign(formula, schema)
 
 
-def _parts(stated: Mapping[str, Any], p: int, numbers: Callable[..., Matrix]) -> Parts:
-    found = [numbers(stated[part], INFERENCE_FIELD, p, p) for part in ("sampling", "noise")]
-    for matrix in found:
-        if (np.diag(matrix) < 0).any() or not np.allclose(matrix, matrix.T):
-            raise _broken("has a covariance that is none")
-    return Parts(*found)
+def _parts(stated: Mapping[str, Any], unknown: Matrix, numbers: Callable[..., Matrix]) -> Parts:
+    p = len(unknown)
+    return Parts(
+        _matrix(stated["sampling"], p, numbers), _matrix(stated["noise"], p, numbers), unknown
+    )
+
+
+def _matrix(stated: Any, p: int, numbers: Callable[..., Matrix]) -> Matrix:
+    found = numbers(stated, INFERENCE_FIELD, p, p)
+    if (np.diag(found) < 0).any() or not np.allclose(found, found.T):
+        raise _broken("has a covariance that is none")
+    return found
 
 
 def _broken(what: str) -> InvalidArgument:

@@ -50,6 +50,12 @@ class Provenance:
         Versions of the libraries used.
     schema_hash : str
         SHA-256 of the schema, empty without one.
+
+    Examples
+    --------
+    >>> from hushfit.models import Provenance
+    >>> Provenance(command="hushfit fit visits.csv").command
+    'hushfit fit visits.csv'
     """
 
     command: str = ""
@@ -92,6 +98,16 @@ class Model:
     design : Design, optional
         The columns that coefficients with intervals belong to; without one they belong to the
         encoded features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression
+    >>> from hushfit.models import Model
+    >>> fitted = PrivateLogisticRegression(float("inf"), classes=[0, 1])
+    >>> fitted = fitted.fit(np.array([[0.2], [0.8]] * 20), np.array([0, 1] * 20))
+    >>> Model(fitted).guarantee.epsilon
+    inf
     """
 
     estimator: Any

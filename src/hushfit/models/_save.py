@@ -70,6 +70,17 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     InvalidArgument
         If the file cannot be read, is of another version, does not match its hash, or is not a
         model.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from hushfit import PrivateLogisticRegression, load_model, save_model
+    >>> model = PrivateLogisticRegression(float("inf"), classes=[0, 1])
+    >>> model = model.fit(np.array([[0.2], [0.8]] * 20), np.array([0, 1] * 20))
+    >>> path = tempfile.mkdtemp() + "/model.json"
+    >>> digest = save_model(model, path)
+    >>> load_model(path).estimator.coef_.shape
+    (1, 1)
     """
     if is_ranker(path):
         return load_ranker(path)

@@ -36,6 +36,7 @@ from hushfit.release import (
     Priced,
     PublicRows,
     Query,
+    RecordScaling,
     RecordSum,
     Released,
     ResidualGradient,
@@ -44,6 +45,7 @@ from hushfit.release import (
     ShortenedMoment,
 )
 from hushfit.solvers import run
+from hushfit.solvers.regression import WhitenedLeastSquares
 
 REPLAYS: Final = 24
 _MOMENT: Final = "second moment"
@@ -66,6 +68,9 @@ _ADDITIVE: Final = (
 )
 # Share of clipped records up to which gradients are taken to follow the weights.
 _MOST_CLIPPED: Final = 0.9
+# Eigenvalues of the second moment of a regression are clear from so many times the edge of their
+# noise on.
+_CLEAR: Final = 3.0
 # How an answer changes because the replay is at other weights.
 Change: TypeAlias = Callable[[Released, Query], Vector | float]
 
@@ -201,14 +206,33 @@ def _change(
 ) -> Change | None:
     """How answers follow the weights; None where that is not known."""
     if not any(isinstance(released.query, ResidualGradient) for released in log):
+        shown = any(released.name == _MOMENT for released in log)
+        if problem.scaling is RecordScaling.PUBLIC_LENGTH and not shown:
+            return None  # how long records are is not known
         return _change_of_gradients(_curvature(problem, log, multipliers, w))
     if not isinstance(problem.loss, LeastSquares | SaturatingSquares):
         return None
     for released in log:
         query = released.query
         if isinstance(query, ShortenedMoment):
-            return _change_of_residuals(problem, _above(query.matrix(released.answer), 0.0))
+            moment = query.matrix(released.answer)
+            deviation = multipliers[released.name] * query.sensitivity(problem.relation)
+            if _is_blurred(moment, deviation):
+                return None
+            return _change_of_residuals(problem, _above(moment, 0.0))
     return None
+
+
+def _is_blurred(moment: Matrix, deviation: float) -> bool:
+    """Whether noise of that standard deviation neither hides nor leaves some eigenvalue.
+
+    Columns that follow from others have eigenvalues of zero, and replays take those below the noise
+    to be zero. One that is somewhat above it is off by as much as itself, and errors computed with
+    it were up to five times too large.
+    """
+    edge = deviation * math.sqrt(2 * len(moment))
+    values = np.linalg.eigvalsh(moment)
+    return bool(((values > edge) & (values < _CLEAR * edge)).any())
 
 
 def _above(M: Matrix, level: float) -> Matrix:
@@ -222,8 +246,9 @@ def _above(M: Matrix, level: float) -> Matrix:
 def noise_standard_errors(
     fit: Fit, problem: Problem, in_units: Callable[[Vector], Vector] | None = None
 ) -> Matrix | None:
-    """Standard error of each weight due to the noise; None without noise, if it is not additive,
-    or for a penalty of several weights together, whose fits take too long to be repeated.
+    """Standard error of each weight due to the noise; None without noise, if it is not additive, if
+    replays would be several times off, or for a penalty of several weights together, whose fits
+    take too long to be repeated.
 
     Parameters
     ----------
@@ -238,12 +263,15 @@ def noise_standard_errors(
     array of shape (n_outputs, n_features + 1) or None
         The intercept comes last; it is zero for a model without one.
     """
-    weights = replayed_weights(fit, problem) if problem.penalty.separable else None
+    # What clipping on purpose does to a gradient at other weights is not known well enough.
+    robust = isinstance(fit.solver, WhitenedLeastSquares) and fit.solver.clipped is not None
+    known = problem.penalty.separable and not robust
+    weights = replayed_weights(fit, problem) if known else None
     if weights is None:
         return None
     if in_units is not None:
         return np.atleast_2d(np.std([in_units(w) for w in weights], axis=0, ddof=1))
-    errors = np.atleast_2d(np.std(weights, axis=0, ddof=1))
+    errors = np.atleast_2d(np.std(weights, axis=0, ddof=1)) / problem.length
     return errors if problem.fit_intercept else np.column_stack([errors, np.zeros(len(errors))])
 
 

@@ -137,8 +137,8 @@ def _predictions(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
-    """The margin of a record of unit length: scaled and mapped features, a product, and a division
-    by the record's norm.
+    """The margin of a scaled record: bounded and mapped features, a product, and a division by the
+    record's norm, or by what of it exceeds a public length.
     """
     if fitted.inference:
         return _bounded_margins(fitted)
@@ -173,8 +173,16 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
         helper.make_node("Add", ["square", "unit"], ["whole"]),
         helper.make_node("Max", ["whole", "tiny"], ["safe"]),
         helper.make_node("Sqrt", ["safe"], ["length"]),
-        helper.make_node("Div", ["sum", "length"], ["margins"]),
     ]
+    divisor = "length"
+    if fitted.scaling != "unit":
+        constants |= {"longest": [[fitted.public_length]], "once": [[1.0]]}
+        nodes += [
+            helper.make_node("Div", ["length", "longest"], ["relative"]),
+            helper.make_node("Max", ["relative", "once"], ["excess"]),
+        ]
+        divisor = "excess"
+    nodes.append(helper.make_node("Div", ["sum", divisor], ["margins"]))
     return nodes, constants
 
 

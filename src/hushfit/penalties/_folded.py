@@ -36,6 +36,13 @@ class LHalf:
 
     .. math:: \tfrac{2}{3} v \left(1 + \cos\left(\tfrac{2 \pi}{3} - \tfrac{2}{3} \arccos\left(
               \tfrac{t}{4} (|v| / 3)^{-3/2}\right)\right)\right).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import LHalf
+    >>> LHalf(0.2).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([2.942, 0.   , 0.   ])
     """
 
     alpha: float
@@ -90,6 +97,13 @@ class Lq:
     With :math:`t = \alpha \cdot step` and :math:`b = (2 t (1 - q))^{1 / (2 - q)}` the prox is 0 up
     to :math:`|v| = b \, (2 - q) / (2 - 2 q)` and beyond it the larger root of
     :math:`z + t q z^{q - 1} = |v|`, found by a monotone Newton iteration to the last digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import Lq
+    >>> Lq(0.2, q=0.5).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([2.942, 0.   , 0.   ])
     """
 
     alpha: float
@@ -147,6 +161,13 @@ class SCAD:
     jumps: it is soft-thresholding up to :math:`\alpha (a + 1 + step) / 2` (:math:`\alpha \sqrt{step
     \, (a + 1)}` if ``step > a + 1``) and the identity beyond. The textbook formula would not return
     the minimiser there. To keep the prox continuous at a long step, raise ``a`` above ``1 + step``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import SCAD
+    >>> SCAD(0.2).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 3.   , -0.359,  0.   ])
     """
 
     alpha: float
@@ -235,6 +256,13 @@ class MCP:
     longer steps the prox objective is concave up to :math:`\gamma \alpha` and the prox is the hard
     threshold at :math:`\alpha \sqrt{\gamma \cdot step}`. To keep it continuous at a long step,
     raise ``gamma`` above ``step``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import MCP
+    >>> MCP(0.2).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 3.  , -0.45,  0.  ])
     """
 
     alpha: float

@@ -25,6 +25,13 @@ class TotalVariation:
     See Also
     --------
     hushfit.constraints.graph : differences along the edges of a graph instead of a line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import TotalVariation
+    >>> TotalVariation(0.2).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 2.8, -0.1, -0.1])
     """
 
     alpha: float
@@ -54,6 +61,13 @@ class FusedLasso:
         Weight, at least 0.
     l1_ratio : float
         Share r of the lasso, between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import FusedLasso
+    >>> FusedLasso(0.2, l1_ratio=0.5).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 2.8, -0.2, -0. ])
     """
 
     alpha: float

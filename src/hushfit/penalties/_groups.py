@@ -29,6 +29,13 @@ class GroupLasso:
     See Also
     --------
     hushfit.constraints.group : how to penalise groups that overlap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import GroupLasso
+    >>> GroupLasso(1.0, ((0,), (1, 2))).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 2., -0.,  0.])
     """
 
     alpha: float
@@ -65,6 +72,13 @@ class SparseGroup:
         Disjoint sets of coefficient indices. Coefficients in no group have the lasso penalty only.
     l1_ratio : float
         Share r of the lasso, between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import SparseGroup
+    >>> SparseGroup(0.4, ((0,), (1, 2)), 0.5).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 2.6  , -0.017,  0.   ])
     """
 
     alpha: float

@@ -52,6 +52,12 @@ def penalty_from_name(name: str | None, alpha: float, l1_ratio: float) -> Penalt
     ------
     UnknownName
         If there is no such name.
+
+    Examples
+    --------
+    >>> from hushfit.penalties import penalty_from_name
+    >>> penalty_from_name('elasticnet', 0.01, 0.5)
+    ElasticNet(alpha=0.01, l1_ratio=0.5)
     """
     if name not in _BY_NAME:
         names = ", ".join(repr(known) for known in _BY_NAME)

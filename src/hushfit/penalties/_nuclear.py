@@ -24,6 +24,14 @@ class Nuclear:
     -----
     Coefficients have shape (outputs, features). A vector is one row: its only singular value is its
     norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import Nuclear
+    >>> Nuclear(1.0).prox(np.diag([3.0, 0.5]), step=1.0).round(3)
+    array([[2., 0.],
+           [0., 0.]])
     """
 
     alpha: float

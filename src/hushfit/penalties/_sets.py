@@ -26,6 +26,13 @@ class Box:
     low, high : float
         Bounds, ``low <= high``; either may be infinite. ``Box(0, inf)`` keeps coefficients
         non-negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import Box
+    >>> Box(-1.0, 1.0).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 1. , -0.5,  0.1])
     """
 
     low: float
@@ -52,6 +59,13 @@ class NonNegative:
     penalty : Penalty
         Separable, convex and the same for z and -z, such as `L1`, `ScaledL2`, `ElasticNet` or
         `Zero`. Its prox then never crosses zero, so that projecting before it is enough.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import L1, NonNegative
+    >>> NonNegative(L1(0.2)).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([2.8, 0. , 0. ])
     """
 
     penalty: Penalty
@@ -86,6 +100,13 @@ class L2Ball:
     ----------
     radius : float
         Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import L2Ball
+    >>> L2Ball(1.0).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 0.986, -0.164,  0.033])
     """
 
     radius: float
@@ -110,6 +131,13 @@ class L1Ball:
     ----------
     radius : float
         Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import L1Ball
+    >>> L1Ball(1.0).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 1., -0.,  0.])
     """
 
     radius: float

@@ -10,7 +10,15 @@ from hushfit.penalties._penalty import check_alpha
 
 @dataclass(frozen=True)
 class Zero:
-    """No penalty; its prox changes nothing."""
+    """No penalty; its prox changes nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import Zero
+    >>> Zero().prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 3. , -0.5,  0.1])
+    """
 
     convex, separable, ridge = True, True, 0.0
 
@@ -29,6 +37,13 @@ class ScaledL2:
     ----------
     alpha : float
         Weight, at least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import ScaledL2
+    >>> ScaledL2(0.2).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 2.5  , -0.417,  0.083])
     """
 
     alpha: float

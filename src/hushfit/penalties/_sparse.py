@@ -24,6 +24,13 @@ class L1:
     ----------
     alpha : float
         Weight, at least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import L1
+    >>> L1(0.2).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 2.8, -0.3,  0. ])
     """
 
     alpha: float
@@ -52,6 +59,13 @@ class WeightedL1:
     See Also
     --------
     FoldedConcave : penalties whose linearisation is a weighted lasso.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import WeightedL1
+    >>> WeightedL1(np.array([0.0, 1.0, 1.0])).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 3., -0.,  0.])
     """
 
     weights: Vector
@@ -80,6 +94,13 @@ class ElasticNet:
         Weight, at least 0.
     l1_ratio : float
         Share r of the lasso, between 0 and 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import ElasticNet
+    >>> ElasticNet(0.2, l1_ratio=0.5).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 2.636, -0.364,  0.   ])
     """
 
     alpha: float
@@ -115,6 +136,13 @@ class Slope:
     Notes ----- The prox keeps signs and order. It subtracts ``step * weights`` from the sorted
     absolute values and projects onto the non-increasing, non-negative vectors by pooling adjacent
     violators.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import Slope
+    >>> Slope(np.array([0.3, 0.2, 0.1])).prox(np.array([3.0, -0.5, 0.1]), step=1.0).round(3)
+    array([ 2.7, -0.3,  0. ])
     """
 
     weights: Vector

@@ -22,6 +22,14 @@ class Budget:
     ------
     InvalidArgument
         If a value is outside its range.
+
+    Examples
+    --------
+    >>> from hushfit import Budget
+    >>> Budget(epsilon=1.0, delta=1e-6).is_private
+    True
+    >>> Budget(float("inf"), 1e-6).is_private
+    False
     """
 
     epsilon: float

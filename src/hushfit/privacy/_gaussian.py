@@ -31,6 +31,12 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     -------
     float
         ``Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import gaussian_delta
+    >>> round(gaussian_delta(1.0, 0.5), 4)
+    0.0068
     """
     epsilon, mu = _check.number(epsilon, "epsilon"), _check.non_negative(mu, "mu")
     if epsilon == math.inf:
@@ -52,6 +58,12 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     -------
     float
         The safe end of the root's bracket: ``gaussian_delta(epsilon, mu) <= delta``.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import gaussian_mu
+    >>> round(1 / gaussian_mu(1.0, 1e-6), 3)  # noise multiplier of a single release
+    4.225
     """
     epsilon, delta = _check.non_negative(epsilon, "epsilon"), _check.probability(delta, "delta")
     return math.inf if epsilon == math.inf else _largest_mu(epsilon, delta)

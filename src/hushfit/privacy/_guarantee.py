@@ -87,6 +87,16 @@ class GroupGuarantee:
     epsilon : float
         Infinity if nothing is promised at this delta.
     delta : float
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression
+    >>> model = PrivateLogisticRegression(classes=[0, 1], random_state=0)
+    >>> model = model.fit(np.array([[0.2], [0.8]] * 200), np.array([0, 1] * 200))
+    >>> model.privacy_.for_group(3).epsilon > 2
+    True
     """
 
     size: int
@@ -132,6 +142,15 @@ class Guarantee:
         Version of the library that made the releases.
     notes : tuple of str
         Anything else a reader should know.
+
+    Examples
+    --------
+    >>> from hushfit import Guarantee, Relation
+    >>> promise = Guarantee(1.0, 1e-6, Relation.REPLACE_ONE)
+    >>> Guarantee.from_json(promise.to_json()) == promise
+    True
+    >>> str(promise).split(":")[0]
+    'Differentially private with epsilon=1 and delta=1e-06'
     """
 
     epsilon: float

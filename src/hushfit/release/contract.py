@@ -33,7 +33,7 @@ from hushfit.privacy import (
 )
 from hushfit.release.curator import Curator
 from hushfit.release.door import Released
-from hushfit.release.plan import Quote
+from hushfit.release.plan import Quote, refuse_in_parts
 from hushfit.unit import ROW, PrivacyUnit
 
 
@@ -155,6 +155,7 @@ class Contract:
         -------
         Contract
         """
+        refuse_in_parts(quote.plan, source)
         guarantee, receipt = promised_and_paid(
             quote.cost,
             quote.records(),
@@ -167,6 +168,30 @@ class Contract:
             source, quote, relation, terms.randomness, replay, keep, remember=remember
         )
         return cls(guarantee, receipt, curator)
+
+    @classmethod
+    def signed_once(
+        cls, source: DataSource, quote: Quote, relation: Relation, terms: Terms
+    ) -> "Contract":
+        """Sign a contract, unless its payment is in the ledger: then open the rows for it.
+
+        For a label that names one run and no other. The caller knows that nothing was released for
+        it yet: the process that paid was stopped before it went on.
+
+        Parameters
+        ----------
+        source, quote, relation, terms
+            As for `signed`.
+
+        Returns
+        -------
+        Contract
+            Whose curator keeps no transcript.
+        """
+        for paid in _payments(terms.ledger):
+            if paid.label == terms.label:
+                return cls.resumed(source, quote, relation, terms, paid.number, {})
+        return cls.signed(source, quote, relation, terms, remember=False)
 
     @classmethod
     def resumed(
@@ -214,16 +239,20 @@ class Contract:
         return cls(guarantee, receipt, curator)
 
 
+def _payments(ledger: Payer | None) -> tuple[Receipt, ...]:
+    """Earlier payments, of an account that lists them."""
+    return ledger.entries if isinstance(ledger, Ledger) else ()
+
+
 def _earlier_payment(
     ledger: Payer | None, number: int | None, cost: Cost, relation: Relation, unit: PrivacyUnit
 ) -> Receipt | None:
     """The receipt of a payment that the ledger has; refuses to go on without it."""
     if ledger is None and number is None:
         return None
-    entries: tuple[Receipt, ...] = ledger.entries if isinstance(ledger, Ledger) else ()
     paid = [
         entry
-        for entry in entries
+        for entry in _payments(ledger)
         if (entry.number, entry.cost, entry.relation, entry.unit) == (number, cost, relation, unit)
     ]
     if not paid:

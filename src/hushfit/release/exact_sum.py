@@ -16,8 +16,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from hushfit._typing import Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, PERSON_BLOCK_ROWS
+from hushfit._typing import IntVector, Vector
+from hushfit.data import (
+    FEWEST_BLOCK_ROWS,
+    MOST_BLOCK_ROWS,
+    PERSON_BLOCK_ROWS,
+    DataSource,
+    InParts,
+    SumsOverRows,
+)
+from hushfit.errors import InvalidArgument
 from hushfit.kernels.gradient import HEADROOM
 from hushfit.kernels.threads import parallel_sum
 
@@ -27,6 +35,15 @@ _UNIT_ROUNDOFF = 2.0**-53
 # A sum over all persons is at most so many times that of one block, of 2**51 steps: it fits into an
 # integer.
 _MOST_BLOCK_SUMS = 2**10
+
+
+def exact_total(query: SumsOverRows, source: DataSource, units: IntVector | None) -> Vector:
+    """Exact sums over all rows of a source, in one place or in several."""
+    if not isinstance(source, InParts):
+        return query.exact_sums(source, units)
+    if units is not None:
+        raise InvalidArgument("A table in several places has no sampled batches. Use FullBatch().")
+    return source.added_up(query)
 
 
 @dataclass(frozen=True)

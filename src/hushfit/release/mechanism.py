@@ -16,7 +16,8 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import Coins, DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.grid import add_on_grid
-from hushfit.privacy import Cost, Relation, Sampler, discretisation_loss
+from hushfit.privacy import Cost, Relation, Sampler
+from hushfit.privacy.noise import DiscreteNoise
 from hushfit.release.query import Query
 
 # Noise has a standard deviation of 2**31 grid steps, or fewer where the answer would overflow
@@ -101,14 +102,14 @@ class Entropy:
         self.relation = Relation.parse(relation)
         self.sampler = sampler
         self.coins = coins
-        self._reserve = epsilon_reserve
+        self._reserve, self._drawn = epsilon_reserve, DiscreteNoise()
 
     def take_from_reserve(self, coordinates: int, log2_variance: int) -> None:
         """Charge the reserve for noise on so many coordinates; to be called before anything is
         drawn or computed.
         """
-        self._reserve -= discretisation_loss(coordinates, log2_variance)
-        if self._reserve < 0:
+        self._drawn = self._drawn.with_more(coordinates, log2_variance)
+        if self._drawn.loss > self._reserve:
             raise InvalidArgument(
                 "This fit draws more noise than its reserve for discrete noise covers. Ask for a "
                 "larger epsilon, or take fewer steps."

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from hushfit.data import scaling_of
+from hushfit.data import DataSource, InParts, scaling_of
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import (
     Budget,
@@ -129,6 +129,26 @@ class Plan:
             )
             for part in self.parts
         )
+
+
+def refuse_in_parts(plan: Plan, source: DataSource) -> None:
+    """Refuse a plan that a table in several places cannot answer, before anything is charged."""
+    if not isinstance(source, InParts):
+        return
+    for part in plan.parts:
+        if part.sampling.samples:
+            raise InvalidArgument(
+                f"The rows lie in several places, and {part.name!r} is over sampled batches: which "
+                "rows are in one must be drawn, in secret, where all of them are. Nothing was "
+                "spent. Use solver='auto' or another one that reads all rows, or fit on one "
+                "machine."
+            )
+        if not part.query.in_parts:
+            raise InvalidArgument(
+                f"The rows lie in several places, and {part.name!r} needs them in one: "
+                f"{part.query.__name__} is no function of sums over rows. Nothing was spent. Use "
+                "solver='auto', or fit on one machine."
+            )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,13 @@ from hushfit.problem import Problem
 from hushfit.unit import PrivacyUnit
 
 _LEAST, _MOST = 1e-100, 1e100
+_KEPT = "Use solver='least-squares' where records keep their lengths, and only there."
+# What to do where a query has no proof for the scaling of the records.
+_REMEDIES = {
+    RecordScaling.UNIT_LENGTH: _KEPT,
+    RecordScaling.PUBLIC_LENGTH: "Use scaling='unit', or solver='auto'.",
+    RecordScaling.BOUNDED: _KEPT,
+}
 
 
 class Assumed(Protocol):
@@ -27,8 +34,8 @@ class Query(Protocol):
     """A function of the rows with a proved sensitivity, answered by the curator. Its proof is a
     page of docs/proofs.
 
-    It is proved for records of length one unless it states other ``scalings``
-    (`hushfit.data.RecordScaling`).
+    It is proved for records of length one unless it states its ``scalings``
+    (`hushfit.data.RecordScaling`); `hushfit.data.AT_MOST_ONE` if no record need be as long.
     """
 
     sampled: ClassVar[bool]
@@ -39,6 +46,11 @@ class Query(Protocol):
     for_labels: ClassVar[bool]
     """Whether its proof is for the relations under which labels alone are private. It then has
     none for the others, where features are private too; without it, none for those.
+    """
+
+    in_parts: ClassVar[bool]
+    """Whether its answer depends on the rows through exact sums alone (`exact_total`), which add up
+    over the parts of a table that lies in several places.
     """
 
     made_for: ClassVar[str | None]
@@ -99,8 +111,8 @@ def require_scaling(kind: type[Query], scaling: RecordScaling) -> None:
     if scaling not in own:
         proved = " and ".join(one.value for one in own)
         raise InvalidArgument(
-            f"{kind.__name__} is proved for {proved}, but these are {scaling.value}. Use "
-            "solver='least-squares' where records keep their lengths, and only there."
+            f"{kind.__name__} is proved for {proved}, but these are {scaling.value}. "
+            f"{_REMEDIES[scaling]}"
         )
 
 

@@ -20,16 +20,12 @@ held_out         Predict the rows of held-out tables, with what they have
 private_scores   Release scores of private held-out rows
 scored_batches   Predict batch by batch
 table_model      Load a model with a schema, which can encode tables
+odds_figure      Belief of an attacker before and after a release
+posterior        Bounds of an attacker's belief after a release
 plan_figure      Expected loss of accuracy against epsilon, both logarithmic, with its range
-Forecast         Expected accuracy and noise for a budget
-forecast         Expected noise and loss of accuracy of a fit
-rows_needed      Number of rows for a given loss of accuracy
 NumberForecast   Noise of a regression fit for a budget
 number_forecast  Noise of a regression fit by the default solver
-IntervalForecast Expected intervals of a fit
-interval_forecast Expected width of intervals, and how many rows a width takes
 RankingForecast  Noise of a ranking fit for a budget
-warning_of_few   What to say if a classifier will be near the majority class
 ranking_forecast Expected noise of a ranking fit by the default solver
 description_page Write a page about the statistics of a table
 model_card       Write a card about a model, in Markdown
@@ -59,9 +55,7 @@ from hushfit.report._evaluator_points import (
     evaluator_points,
     points_dict,
 )
-from hushfit.report._figures import plan_figure
-from hushfit.report._forecast import Forecast, forecast, rows_needed, warning_of_few
-from hushfit.report._interval_forecast import IntervalForecast, interval_forecast
+from hushfit.report._figures import odds_figure, plan_figure, posterior
 from hushfit.report._network_page import network_page
 from hushfit.report._number_forecast import NumberForecast, number_forecast
 from hushfit.report._number_scores import NumberEvaluation
@@ -78,10 +72,8 @@ __all__ = [
     "DeclaredGroups",
     "Evaluation",
     "Evidence",
-    "Forecast",
     "GroupScore",
     "HeldOut",
-    "IntervalForecast",
     "NumberEvaluation",
     "NumberForecast",
     "Point",
@@ -91,22 +83,20 @@ __all__ = [
     "description_page",
     "evaluate_model",
     "evaluator_points",
-    "forecast",
     "held_out",
-    "interval_forecast",
     "model_card",
     "network_card",
     "network_page",
     "number_forecast",
+    "odds_figure",
     "plan_figure",
     "points_dict",
+    "posterior",
     "private_scores",
     "ranking_card",
     "ranking_forecast",
     "ranking_page",
     "report_page",
-    "rows_needed",
     "scored_batches",
     "table_model",
-    "warning_of_few",
 ]

@@ -151,6 +151,16 @@ def ranking_card(
     return _card(model, subject, digest, evidence)
 
 
+def _releases(g: Guarantee) -> str:
+    """Everything that was computed from the rows and left the curator."""
+    lines = [
+        [r.name, r.query, f"{r.count:,}", f"{r.noise_multiplier:.4g}", r.sampling]
+        for r in g.releases
+    ]
+    about = f"Noise is a multiple of the most that {g.unit.in_words} can change an answer.\n\n"
+    return about + _table(["release", "query", "times", "noise multiplier", "rows read"], lines)
+
+
 def _card(
     model: Model | RankingModel, subject: _Subject, digest: str, evidence: Evidence | None
 ) -> str:
@@ -158,6 +168,7 @@ def _card(
         ("", f"{_text(subject.lead)} Fitted with differential privacy by hushfit."),
         ("How to use it", subject.use),
         ("Privacy guarantee", _text(str(model.guarantee).replace("\n", " "))),
+        ("Releases and their noise", _releases(model.guarantee)),
         ("Scores on held-out data", subject.scores),
         ("For an evaluator (NIST SP 800-226)", _points(model, evidence)),
         ("Columns", subject.columns),

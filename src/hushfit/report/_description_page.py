@@ -12,7 +12,6 @@ from hushfit.report._report_page import (
     document,
     guarantee_section,
     odds_section,
-    page_head,
     section,
 )
 from hushfit.statistics import Bars, Description, Estimate, error_text, number_text
@@ -69,7 +68,7 @@ def description_page(description: Description, title: str = "Statistics of a tab
          "each by itself"),
     ]  # fmt: skip
     lead = "Means, quantiles and shares, with intervals that cover sampling and noise."
-    return document(title, page_head(title, lead, facts), sections)
+    return document(title, lead, facts, sections)
 
 
 def _reading(description: Description) -> str:

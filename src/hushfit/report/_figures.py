@@ -9,8 +9,8 @@ from html import escape
 from typing import Any
 
 from hushfit.estimators import Line
+from hushfit.forecast import Forecast
 from hushfit.report._class_scores import CalibrationCell
-from hushfit.report._forecast import Forecast
 
 _SHOWN = 25  # rows of a forest plot before "Show all"
 _STANDALONE = (

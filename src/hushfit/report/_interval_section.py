@@ -23,7 +23,8 @@ _RATIOS: Final = {"logit": "odds ratio", "log": "rate ratio"}
 def intervals_body(model: Model) -> str:
     """What the intervals are worth, the forest plot and the table, as HTML."""
     found: Inference = model.estimator.inference_
-    said = "" if found.verdict == "good" else f'<p class="warning">{escape(found.said(LEVEL))}</p>'
+    sure = found.verdict == "good" and not found.hidden.any()
+    said = "" if sure else f'<p class="warning">{escape(found.said(LEVEL))}</p>'
     table = (
         "<details><summary>The whole table, per unit</summary>"
         '<div class="scroll" tabindex="0" role="region" aria-label="Coefficients per unit">'
@@ -79,8 +80,11 @@ def _direction(model: Model) -> str:
 
 def _lines(found: Inference) -> list[Line]:
     """The lines of the table; without intervals, of coefficients alone."""
-    return found.lines(LEVEL) or [
-        Line(name, value, *5 * (0.0,), value, value) for name, value in found.named
+    plain = [Line(name, value, *5 * (0.0,), value, value) for name, value in found.named]
+    lines = found.lines(LEVEL) or plain
+    return [
+        line if math.isfinite(line.std_err) else alone
+        for line, alone in zip(lines, plain, strict=True)
     ]
 
 

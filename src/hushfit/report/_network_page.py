@@ -8,9 +8,10 @@ from hushfit.report._evaluate import Scores
 from hushfit.report._evaluator_points import Evidence, evaluator_points
 from hushfit.report._report_page import (
     budget_facts,
+    budget_section,
     document,
     guarantee_section,
-    page_head,
+    odds_section,
     points_section,
     section,
 )
@@ -43,6 +44,8 @@ def network_page(
     g = model.guarantee
     sections = [
         guarantee_section(g),
+        odds_section(g),
+        budget_section(g),
         "" if scores is None else section("scores", "On held-out rows", _scores(scores)),
         section("layers", "Layers", _layers(model.estimator.module_)),
         points_section(evaluator_points(model, evidence)),
@@ -58,9 +61,13 @@ def network_page(
     ]
     held_out = " or from the held-out rows named above" if scores else ""
     weights = sum(values.numel() for values in model.estimator.module_.parameters())
-    facts = [*budget_facts(g), ("weights", f"{weights:,}", "all released")]
+    facts = [
+        *budget_facts(g),
+        ("weights", f"{weights:,}", "all released"),
+        ("steps", f"{model.estimator.n_iter_:,}", "fixed in advance"),
+    ]
     lead = "Every weight was computed from noisy sums of gradients alone."
-    return document("Network", page_head("Network", lead, facts), sections, held_out)
+    return document("Network", lead, facts, sections, held_out)
 
 
 def _layers(module: Any) -> str:

@@ -65,6 +65,12 @@ def number_forecast(
     Returns
     -------
     NumberForecast
+
+    Examples
+    --------
+    >>> from hushfit.report import number_forecast
+    >>> number_forecast(20_000, 10, 1.0, 1e-6).units_needed < 20_000
+    True
     """
     if units < 2 or columns < 1:
         raise InvalidArgument(f"{units} {unit.plural}, {columns} columns: a fit needs 2 and 1.")

@@ -73,6 +73,12 @@ def ranking_forecast(
     Returns
     -------
     RankingForecast
+
+    Examples
+    --------
+    >>> from hushfit.report import ranking_forecast
+    >>> ranking_forecast(800, 46, 1.0, 1e-4).units_needed < 800
+    True
     """
     if units < 2 or columns < 1:
         raise InvalidArgument(

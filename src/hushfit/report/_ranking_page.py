@@ -13,7 +13,6 @@ from hushfit.report._report_page import (
     document,
     guarantee_section,
     odds_section,
-    page_head,
     points_section,
     section,
 )
@@ -67,8 +66,7 @@ def ranking_page(
         facts.append((f"NDCG@{deepest}", f"{ndcg[deepest]:.3f}", "on held-out lists"))
     lead = "Orders the documents of a list by their features."
     held_out = " or from the held-out lists" if ndcg is not None else ""
-    head = page_head("Ranking model", lead, facts)
-    return document("Ranking model", head, sections, held_out)
+    return document("Ranking model", lead, facts, sections, held_out)
 
 
 def _provenance(model: RankingModel, digest: str) -> str:

@@ -5,11 +5,12 @@ rows that were held out.
 import math
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
+from hushfit._pages import rendered
 from hushfit.data import FeatureBounds
 from hushfit.data.schema import (
     OTHER,
@@ -36,7 +37,6 @@ from hushfit.report._figures import (
 from hushfit.report._interval_section import intervals_body
 
 _PRIORS = (0.5, 0.1, 0.01)
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _KINDS = {
     "PrivateLogisticRegression": "Logistic regression",
     "PrivateLinearSVC": "Linear support vector machine",
@@ -88,7 +88,7 @@ def report_page(
         _provenance(model, digest),
     ]
     held_out = " or from the held-out rows named above" if evaluation else ""
-    return document(title, _head(model, title, evaluation), sections, held_out)
+    return document(title, lead(model), _facts(model, evaluation), sections, held_out)
 
 
 def kind_in_words(model: Model) -> str:
@@ -98,21 +98,22 @@ def kind_in_words(model: Model) -> str:
     return f"Additive {kind.lower()}" if additive else kind
 
 
-def document(title: str, head: str, sections: Sequence[str], held_out: str = "") -> str:
-    """A whole page that loads no other file."""
-    here = files(__package__)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><meta name="referrer" '
-        'content="no-referrer">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)} · hushfit</title>'
-        f"<style>{here.joinpath('page.css').read_text(encoding='utf-8')}</style></head><body>"
-        f'<a class="skip" href="#content">Skip to the content</a>{head}'
-        f'<main id="content">{"".join(sections)}</main>'
-        "<footer><div>Everything on this page follows from released, noisy "
-        f"numbers{held_out}; reading it costs no further privacy.</div></footer>"
-        f"<script>{here.joinpath('page.js').read_text(encoding='utf-8')}</script></body></html>\n"
+def document(
+    title: str,
+    lead: str,
+    facts: Sequence[tuple[str, str, str]],
+    sections: Sequence[str],
+    held_out: str = "",
+) -> str:
+    """A whole page: its title, a sentence, facts with a value and a remark each, and sections."""
+    return rendered(
+        __package__,
+        "report.html",
+        title=title,
+        lead=lead,
+        facts=facts,
+        sections=map(Markup, sections),
+        held_out=held_out,
     )
 
 
@@ -125,15 +126,14 @@ def target_name(model: Model) -> str:
     )
 
 
-def _head(model: Model, title: str, evaluation: AnyEvaluation | None) -> str:
-    g = model.guarantee
+def _facts(model: Model, evaluation: AnyEvaluation | None) -> list[tuple[str, str, str]]:
     facts = [
-        *budget_facts(g),
+        *budget_facts(model.guarantee),
         ("columns", f"{len(model.feature_names)}", _of_target(model)),
     ]
     if evaluation is not None:
         facts.append((*evaluation.headline, f"on {evaluation.rows:,} held-out rows"))
-    return page_head(title, lead(model), facts)
+    return facts
 
 
 def _of_target(model: Model) -> str:
@@ -150,18 +150,6 @@ def lead(model: Model) -> str:
     low, high = PredictionRanges.of(model.estimator).target
     what = "Counts" if isinstance(target, CountTarget) else "Numbers"
     return f"{what} from {low:g} to {high:g}; predictions never leave this range."
-
-
-def page_head(title: str, lead: str, facts: Sequence[tuple[str, str, str]]) -> str:
-    """The head of a page: its title, a sentence, and facts with a value and a remark each."""
-    cells = "".join(
-        f"<div><dt>{name}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for name, value, note in facts
-    )
-    return (
-        f'<header><div><p class="eyebrow">hushfit report</p><h1>{escape(title)}</h1>'
-        f'<p class="lead">{escape(lead)}</p><dl class="facts">{cells}</dl></div></header>'
-    )
 
 
 def budget_facts(g: Guarantee, of: str = "this model") -> list[tuple[str, str, str]]:
@@ -323,12 +311,12 @@ def budget_section(g: Guarantee) -> str:
     total = sum(release.share for release in g.releases) or 1.0
     label = "; ".join(f"{r.name}: {r.share / total:.0%}" for r in g.releases)
     bar = "".join(
-        f'<span class="c{k % 5}" style="flex:{r.share / total:.4f}" title="{escape(r.name)}: '
+        f'<span class="c{k % 6}" style="flex:{r.share / total:.4f}" title="{escape(r.name)}: '
         f'{r.share / total:.1%}"></span>'
         for k, r in enumerate(g.releases)
     )
     rows = "".join(
-        f'<tr><td><span class="swatch c{k % 5}"></span>{escape(r.name)}</td><td '
+        f'<tr><td><span class="swatch c{k % 6}"></span>{escape(r.name)}</td><td '
         f'class="n">{r.share / total:.1%}</td>'
         f'<td class="n">{r.count}</td><td class="n">{r.noise_multiplier:.3g} ×</td>'
         f"<td>{escape(r.sampling)}</td></tr>"
@@ -464,10 +452,10 @@ def _coefficients(model: Model) -> str:
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
-        f"({_how_good(model)}). A hollow dot means that zero is within two standard "
+        "(usually good to a factor of two). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
-        else "No standard errors are known for this solver or penalty."
+        else _without_errors(model)
     )
     scale = _scale_note(model)
     return section(
@@ -478,11 +466,15 @@ def _coefficients(model: Model) -> str:
     )
 
 
-def _how_good(model: Model) -> str:
-    """How far standard errors can be trusted."""
+def _without_errors(model: Model) -> str:
+    """Why coefficients have no standard errors."""
     if model.predicts_classes:
-        return "usually good to a factor of two"
-    return "usually good to a factor of two; where noise is large, several times too large"
+        return "No standard errors are known for this solver or penalty."
+    return (
+        "No standard errors: none are known for this kind of model, or the noise blurs the second "
+        "moment that they would be computed from, and they could be several times too large. "
+        "<code>hushfit fit --inference</code> gives intervals that cover."
+    )
 
 
 def _direction(model: Model, output: int) -> str:
@@ -497,10 +489,17 @@ def _scale_note(model: Model) -> str:
     """What a weight is a multiple of."""
     units = _units_in_words(model)
     if model.predicts_classes:
-        return f"{units}; rows are scaled to unit length."
+        return f"{units}; {_rows_in_words(model)}."
     if isinstance(model.estimator, PrivatePoissonRegressor):
         return f"{units}. A weight adds to the logarithm of the count: 0.7 doubles it."
     return f"{units}. A weight is what the column adds to the prediction, in units of the target."
+
+
+def _rows_in_words(model: Model) -> str:
+    if model.estimator.scaling == "unit":
+        return "rows are scaled to unit length, so weights are those of a row of length one"
+    what = "log-odds" if hasattr(model.estimator, "predict_proba") else "margin"
+    return f"a weight is what the column adds to the {what}"
 
 
 def _units_in_words(model: Model) -> str:
@@ -658,7 +657,8 @@ def _public(model: Model) -> str:
 
 def _shown_settings(model: Model) -> dict[str, Any]:
     settings = model.estimator.get_params()
-    return {k: settings[k] for k in ("features", "solver", "penalty", "alpha") if k in settings}
+    shown = ("features", "scaling", "solver", "penalty", "alpha")
+    return {name: settings[name] for name in shown if name in settings}
 
 
 def _provenance(model: Model, digest: str) -> str:

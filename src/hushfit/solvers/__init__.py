@@ -40,6 +40,7 @@ from hushfit.solvers.gradient import (
     FrankWolfe,
     HeavyBall,
     PermutedSGD,
+    PrivGene,
     ProximalGradient,
 )
 from hushfit.solvers.newton import DoubleNoiseNewton, ProxNewton, Screening, WhitenedGradientDescent
@@ -95,6 +96,7 @@ __all__ = [
     "OneRelease",
     "OutputPerturbation",
     "PermutedSGD",
+    "PrivGene",
     "PrivateGraph",
     "ProxNewton",
     "ProximalGradient",

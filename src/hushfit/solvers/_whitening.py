@@ -11,7 +11,7 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 from hushfit.privacy import by_relation
 from hushfit.problem import Problem
-from hushfit.release import Door, RecordSum, Released, SecondMoment
+from hushfit.release import Door, RecordScaling, RecordSum, Released, SecondMoment
 
 _MIN_EIGENVALUE = 1e-5
 _FLOOR = 0.3  # times the noise edge: smaller eigenvalues are noise
@@ -22,6 +22,14 @@ _VISIBILITY_FACTOR = 1.1  # times the noise edge: noise alone hardly ever reache
 _TYPICAL_CURVATURE = 0.15
 # Of margins whose second moment is estimated by taking hidden eigenvalues as equal, as a share.
 _CORRECTION_ERROR = 0.5
+# Mean square of the intercept's entry of a record, times the dimension, if all numbers are spread
+# evenly over [0, 1].
+_EVEN_SQUARE = 3.0
+# Standard deviation of the squared distance of a record from the main direction, over its mean;
+# seen on tables of numbers and of indicators.
+_DISTANCE_SPREAD = 0.3
+# Squared coefficient of variation of the intercept's entry.
+_LEAST_VARIATION, _MOST_VARIATION = 4e-4, 0.06
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,25 +101,28 @@ def release_spectrum(
 ) -> Spectrum:
     """Release the second moment once and correct its spectrum for the noise.
 
-    Records are unit vectors, so the trace of their mean is known to be one. Noise spreads
-    eigenvalues by up to ``edge``: those above ``residual_mean`` are reduced by it, the others are
-    taken to be equal.
+    Noise spreads eigenvalues by up to ``edge``: those above ``residual_mean`` are reduced by it,
+    the others are taken to be equal.
     """
     query = SecondMoment(problem)
-    mean, mean_weight = _mean_with_trace_one(door.release(name, query), problem)
-    deviation = door.noise_multiplier(name) * query.sensitivity(problem.relation)
-    return spectrum_of(mean, deviation / (problem.n_units * mean_weight), mean_weight, floor)
+    moment = _MeanMoment.of(door.release(name, query), problem)
+    noise = moment.noise(door.noise_multiplier(name))
+    return spectrum_of(moment.matrix, noise, moment.weight, floor * moment.trace, moment.trace)
 
 
 def spectrum_of(
-    mean: Matrix, noise: float, mean_weight: float = 1.0, floor: float = _MIN_EIGENVALUE
+    mean: Matrix,
+    noise: float,
+    mean_weight: float = 1.0,
+    floor: float = _MIN_EIGENVALUE,
+    trace: float = 1.0,
 ) -> Spectrum:
-    """The spectrum of a released mean of trace one, corrected for noise of that standard deviation
+    """The spectrum of a released mean of that trace, corrected for noise of that standard deviation
     on its diagonal.
     """
     released, vectors = np.linalg.eigh(mean)
     edge = noise * math.sqrt(2 * len(mean))
-    residual_mean = _bulk_mean(released, edge)
+    residual_mean = _bulk_mean(released, edge, trace)
     estimated = np.maximum(released - residual_mean - edge, 0) + max(_FLOOR * edge, residual_mean)
     estimated = np.maximum(estimated, floor)
     return Spectrum(vectors, released, estimated, residual_mean, edge, mean_weight)
@@ -123,25 +134,25 @@ def margin_spread(w: Vector, problem: Problem, door: Door, name: str) -> tuple[f
 
     The release is on the curator's transcript. Where noise makes the square negative or small, it
     is taken to be as large as the noise in it, but no larger than for weights of a random
-    direction: eigenvalues are one over the dimension on average.
+    direction: eigenvalues are the trace over the dimension on average.
     """
     answer = next(released.answer for released in door.transcript if released.name == name)
-    mean, mean_weight = _mean_with_trace_one(answer, problem)
-    square = float(w @ mean @ w)
-    deviation = door.noise_multiplier(name) * SecondMoment(problem).sensitivity(problem.relation)
-    noise = deviation / (problem.n_units * mean_weight)
-    return math.sqrt(max(square, float(w @ w) * min(1 / problem.dimension, noise))), mean_weight
+    moment = _MeanMoment.of(answer, problem)
+    square, noise = float(w @ moment.matrix @ w), moment.noise(door.noise_multiplier(name))
+    least = float(w @ w) * min(moment.trace / problem.dimension, noise)
+    return math.sqrt(max(square, least)), moment.weight
 
 
 @dataclass(frozen=True, eq=False)
 class MarginMoments:
     """Mean and second moment of the margins of several outputs over the records, as far as earlier
-    releases show them; and the typical value of the intercept's entry of a record, 0 without one.
+    releases show them; and ``level``, weights whose margin is about one for every record, zero
+    without an intercept.
     """
 
     mean: Vector
     second: Matrix
-    constant: float
+    level: Vector
 
     @property
     def spread(self) -> float:
@@ -164,7 +175,8 @@ def margin_moments(w: Matrix, problem: Problem, door: Door) -> MarginMoments:
             return _from_second_moment(w, problem, door, released)
         if isinstance(released.query, RecordSum):
             return _from_mean_record(w, problem, released.answer / problem.n_units)
-    return replace(_from_mean_record(w, problem, np.zeros(problem.dimension)), constant=0.0)
+    nothing = np.zeros(problem.dimension)
+    return replace(_from_mean_record(w, problem, nothing), level=nothing)
 
 
 def _from_second_moment(
@@ -173,24 +185,48 @@ def _from_second_moment(
     """Eigenvalues that noise hides are taken to be equal; where noise is small, margins have the
     second moment that was released.
     """
-    mean, mean_weight = _mean_with_trace_one(released.answer, problem)
-    deviation = door.noise_multiplier(released.name) * SecondMoment(problem).sensitivity(
-        problem.relation
-    )
-    noise = deviation / (problem.n_units * mean_weight)
-    spectrum = spectrum_of(mean, noise, mean_weight)
+    moment = _MeanMoment.of(released.answer, problem)
+    mean, noise = moment.matrix, moment.noise(door.noise_multiplier(released.name))
+    spectrum = spectrum_of(mean, noise, moment.weight, trace=moment.trace)
     hidden = spectrum.released <= spectrum.residual_mean + spectrum.edge
     values = np.where(hidden, spectrum.residual_mean, np.minimum(spectrum.released, 1.0))
     corrected = (spectrum.vectors * values) @ spectrum.vectors.T
-    constant = math.sqrt(max(float(corrected[-1, -1]), 1 / problem.dimension))
+    level = _level(problem, spectrum.vectors, values, bool(hidden[-1]))
     by_correction, as_released = w @ corrected @ w.T, w @ mean @ w.T
     error = _CORRECTION_ERROR * float(np.trace(by_correction))
     trust = error**2 / max(error**2 + (noise * float(np.linalg.norm(w @ w.T))) ** 2, 1e-300)
-    return MarginMoments(
-        w @ corrected[-1] / constant if problem.fit_intercept else np.zeros(len(w)),
-        by_correction + trust * (as_released - by_correction),
-        constant if problem.fit_intercept else 0.0,
-    )
+    # A record times its margin of about one is about the record.
+    mean_margins = w @ corrected @ level
+    return MarginMoments(mean_margins, by_correction + trust * (as_released - by_correction), level)
+
+
+def _level(problem: Problem, vectors: Matrix, values: Vector, hidden: bool) -> Vector:
+    """Weights whose margin is about one for every record, from the spectrum of a second moment;
+    zero without an intercept.
+
+    The intercept's entry of a record of length one depends on how long its row was. The entry along
+    the main direction, near which the mean record is, depends on how far the record is from it. The
+    two are mixed, the one that varies less having the larger part.
+    """
+    level = np.zeros(problem.dimension)
+    if not problem.fit_intercept:
+        return level
+    if problem.scaling is RecordScaling.PUBLIC_LENGTH:  # the same entry in all but long records
+        level[-1] = problem.length
+        return level
+    main, largest = vectors[:, -1] * np.sign(vectors[-1, -1]), float(values[-1])
+    square = float(values @ vectors[-1] ** 2)  # mean square of the intercept's entry
+    level[-1] = 1 / math.sqrt(max(square, (_EVEN_SQUARE if hidden else 1) / len(main)))
+    if hidden:
+        return level
+    # Squared coefficients of variation: of both entries, along the main direction, and of the
+    # intercept's. What is too much for the latter tells that the mean record is not near there.
+    both = square / max(largest * float(main[-1]) ** 2, 1e-12) - 1
+    along = (_DISTANCE_SPREAD * (1 - largest) / (2 * largest)) ** 2
+    own = min(max(both - along, _LEAST_VARIATION), _MOST_VARIATION)
+    along = max(along, both - own)
+    part = own / (own + along)
+    return np.asarray((1 - part) * level + part * main / math.sqrt(largest))
 
 
 def _from_mean_record(w: Matrix, problem: Problem, mean: Vector) -> MarginMoments:
@@ -198,33 +234,55 @@ def _from_mean_record(w: Matrix, problem: Problem, mean: Vector) -> MarginMoment
     length = min(float(mean @ mean), 1.0)
     margins, least = w @ mean, 1 / math.sqrt(problem.dimension)
     apart = (1 - length) / problem.dimension * (w @ w.T)
-    constant = min(max(float(mean[-1]), least), 1.0) if problem.fit_intercept else 0.0
-    return MarginMoments(margins, np.outer(margins, margins) + apart, constant)
+    level = np.zeros(problem.dimension)
+    level[-1] = problem.fit_intercept / min(max(float(mean[-1]), least), 1.0)
+    return MarginMoments(margins, np.outer(margins, margins) + apart, level)
 
 
-def _mean_with_trace_one(answer: Vector, problem: Problem) -> tuple[Matrix, float]:
-    """The mean outer product of the records, and the mean weight of a unit.
-
-    Where the weights of a person's rows need not add up to one, their sum is not public; the trace
-    of the released sum estimates it. Every person has a row, so it is not below one over the number
-    of rows at which a person counts as one.
+@dataclass(frozen=True, eq=False)
+class _MeanMoment:
+    """The mean outer product of the records as it was released, with the trace that it should have,
+    and the mean weight of a unit.
     """
-    total, unit = SecondMoment(problem).matrix(answer), problem.privacy_unit
-    mean_weight = 1.0
-    if not unit.total_weight_is_public:
-        trace = float(np.trace(total)) / problem.n_units
-        mean_weight = min(max(trace, 1 / unit.full_weight), 1.0)
-    M = total / (problem.n_units * mean_weight)
-    corrected: Matrix = M - (np.trace(M) - 1) / len(M) * np.eye(len(M))
-    return corrected, mean_weight
+
+    problem: Problem
+    matrix: Matrix
+    weight: float = 1.0
+    trace: float = 1.0
+
+    @classmethod
+    def of(cls, answer: Vector, problem: Problem) -> "_MeanMoment":
+        """From a released sum.
+
+        Records of length one have a mean of trace one. Where the weights of a person's rows need
+        not add up to one, their sum is not public; the trace of the released sum estimates it.
+        Every person has a row, so it is not below one over the number of rows at which a person
+        counts as one. Where records may be shorter, their mean squared length is not public
+        either, and the trace estimates it; weights then count as one, for lack of a second number.
+        """
+        total, unit = SecondMoment(problem).matrix(answer), problem.privacy_unit
+        released = float(np.trace(total)) / problem.n_units
+        weight = trace = 1.0
+        if problem.scaling is RecordScaling.PUBLIC_LENGTH:
+            trace = min(max(released, problem.length**-2), 1.0)  # no shorter than the intercept
+        elif not unit.total_weight_is_public:
+            weight = min(max(released, 1 / unit.full_weight), 1.0)
+        M = total / (problem.n_units * weight)
+        corrected: Matrix = M - (np.trace(M) - trace) / len(M) * np.eye(len(M))
+        return cls(problem, corrected, weight, trace)
+
+    def noise(self, multiplier: float) -> float:
+        """Standard deviation of the noise on a diagonal entry."""
+        deviation = multiplier * SecondMoment(self.problem).sensitivity(self.problem.relation)
+        return deviation / (self.problem.n_units * self.weight)
 
 
-def _bulk_mean(eigenvalues: Vector, edge: float) -> float:
+def _bulk_mean(eigenvalues: Vector, edge: float, trace: float) -> float:
     """Mean of the eigenvalues that noise hides: the trace minus the spikes, over their number."""
     residual_mean = 0.0
     for _ in range(_BULK_ROUNDS):
         spikes = eigenvalues > residual_mean + edge
-        residual_mean = max(1 - float(eigenvalues[spikes].sum()), 0.0) / max(
+        residual_mean = max(trace - float(eigenvalues[spikes].sum()), 0.0) / max(
             int((~spikes).sum()), 1
         )
     return residual_mean

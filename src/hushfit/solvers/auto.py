@@ -38,6 +38,17 @@ def choose_solver(problem: Problem, budget: Budget) -> Solver:
         penalties and the variable-metric prox for others, and heavy-ball descent for many columns;
         without a penalty, calibrated where there are probabilities. Stochastic ADMM where there is
         a constraint.
+
+    Examples
+    --------
+    >>> from hushfit import Budget, Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import choose_solver
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> choose_solver(problem, Budget(1.0, 1e-6))
+    WhitenedGradientDescent(steps=60, moment_share=0.1)
     """
     if labels_only(problem.relation):
         refits = isinstance(problem.loss, Logistic) and problem.penalty.ridge == 0

@@ -20,6 +20,7 @@ from hushfit.solvers.gradient import (
     ExactMinimiser,
     FrankWolfe,
     PermutedSGD,
+    PrivGene,
     ProximalGradient,
 )
 from hushfit.solvers.newton import DoubleNoiseNewton, ProxNewton, WhitenedGradientDescent
@@ -61,6 +62,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "poisson": WhitenedPoisson,
     "bls": DPBLS,
     "dp-agd": DPAGD,
+    "priv-gene": PrivGene,
 }
 
 
@@ -68,7 +70,19 @@ _MEMBERS = ("takes_constraint", "plan", "iterates")
 
 
 def solver_from(solver: Any, problem: Problem, budget: Budget) -> Solver:
-    """The solver of a user's argument: ``"auto"``, another name, or a solver object."""
+    """The solver of a user's argument: ``"auto"``, another name, or a solver object.
+
+    Examples
+    --------
+    >>> from hushfit import Budget, Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import solver_from
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> type(solver_from("ss-admm", problem, Budget(1.0, 1e-6))).__name__
+    'SSADMM'
+    """
     if solver == "auto":
         return choose_solver(problem, budget)
     if isinstance(solver, str):

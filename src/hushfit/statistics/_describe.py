@@ -202,6 +202,7 @@ def describe(
 
     Examples
     --------
+    >>> from hushfit.statistics import describe
     >>> from hushfit.data.schema import NumericColumn, Schema
     >>> schema = Schema((NumericColumn("age", 0, 100),))
     >>> found = describe({"age": [20.0, 60.0] * 500}, schema, epsilon=float("inf"))
@@ -285,6 +286,15 @@ def quote(
     ------
     TooFewRows
         If `describe` would refuse so few rows.
+
+    Examples
+    --------
+    >>> from hushfit.data.schema import NumericColumn, Schema
+    >>> from hushfit.statistics import quote
+    >>> schema = Schema((NumericColumn("age", 0, 100),))
+    >>> offer = quote(schema, n_units=5000, epsilon=0.5)
+    >>> type(offer).__name__
+    'Quote'
     """
     survey, relation = survey_of(schema, columns, by, quantiles), _relation(adjacency)
     made = survey.quote(n_units, Budget(epsilon, delta), relation)

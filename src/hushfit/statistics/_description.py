@@ -44,6 +44,13 @@ class Estimate:
         errors where persons are the unit.
     guarantee : Guarantee
         Of everything that was released with it.
+
+    Examples
+    --------
+    >>> from hushfit.statistics import mean
+    >>> found = mean([20.0, 60.0] * 500, (0, 100), epsilon=float("inf"))
+    >>> found.name, found.level, found.noise_error
+    ('mean', 0.95, 0.0)
     """
 
     column: str
@@ -97,6 +104,15 @@ class Description:
     level : float, default=0.95
     simultaneous : bool, default=False
         Whether all intervals together cover with probability ``level`` (Bonferroni).
+
+    Examples
+    --------
+    >>> from hushfit.data.schema import NumericColumn, Schema
+    >>> from hushfit.statistics import describe
+    >>> schema = Schema((NumericColumn("age", 0, 100),))
+    >>> found = describe({"age": [20.0, 60.0] * 500}, schema, epsilon=float("inf"))
+    >>> [one.name for one in found.estimates][:2]
+    ['mean', 'quantile 0.25']
     """
 
     answers: Answers

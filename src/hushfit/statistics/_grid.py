@@ -141,6 +141,14 @@ def tree_of(leaves: int) -> Tree:
 class Bars(NamedTuple):
     """A histogram: the ends of its bars, their shares of the known values, and the standard
     deviation of the noise in each share.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.statistics import Bars
+    >>> bars = Bars(np.array([0.0, 5.0, 10.0]), np.array([0.4, 0.6]), np.array([0.01, 0.01]))
+    >>> bars.shares.sum()
+    np.float64(1.0)
     """
 
     edges: Vector

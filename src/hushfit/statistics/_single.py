@@ -127,6 +127,13 @@ def mean(
     Returns
     -------
     Estimate
+
+    Examples
+    --------
+    >>> from hushfit.statistics import mean
+    >>> found = mean([20.0, 60.0] * 500, (0, 100), epsilon=float("inf"))
+    >>> round(found.value, 6), found.low < 40 < found.high
+    (40.0, True)
     """
     column = _numbers(x, bounds)
     return _Call(epsilon, **settings).run("mean", Survey((column,)), {_X: x}).estimates[0]
@@ -150,6 +157,12 @@ def proportion(
     Returns
     -------
     Estimate
+
+    Examples
+    --------
+    >>> from hushfit.statistics import proportion
+    >>> round(proportion([1, 0, 0, 0] * 500, epsilon=float("inf")).value, 6)
+    0.25
     """
     column = _labels(_X, (success, failure))
     survey = Survey(labels=(column,))
@@ -175,6 +188,13 @@ def counts(
     tuple of Estimate
         One for each category and one for ``<other>``; ``known`` times ``value`` is the estimated
         number of records.
+
+    Examples
+    --------
+    >>> from hushfit.statistics import counts
+    >>> found = counts(["a", "b", "a"] * 400, ["a", "b"], epsilon=float("inf"))
+    >>> [round(one.value) for one in found]
+    [1, 0, 0]
     """
     survey = Survey(labels=(_labels(_X, categories),))
     return _Call(epsilon, **settings).run("counts", survey, {_X: x}).estimates
@@ -204,6 +224,13 @@ def histogram(
     tuple of Estimate
         One for each bin, the lowest first; ``of`` has its ends. A bin includes its left end, and
         the last one both.
+
+    Examples
+    --------
+    >>> from hushfit.statistics import histogram
+    >>> bars = histogram([1.0, 1.0, 7.0] * 400, 2, (0, 10), epsilon=float("inf"))
+    >>> [round(bar.value) for bar in bars]
+    [1, 0]
     """
     column = _numbers(x, bounds)
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
@@ -242,6 +269,14 @@ def quantile(
     -------
     Estimate, or tuple of Estimate
         One for each of ``q``.
+
+    Examples
+    --------
+    >>> from hushfit.statistics import quantile
+    >>> ages = [float(age) for age in range(100)] * 20
+    >>> low, high = quantile(ages, (0.1, 0.9), (0, 100), epsilon=float("inf"))
+    >>> low.value < high.value
+    True
     """
     column = _numbers(x, bounds)
     shares = (q,) if isinstance(q, int | float) else tuple(q)
@@ -266,6 +301,13 @@ def median(
     Returns
     -------
     Estimate
+
+    Examples
+    --------
+    >>> from hushfit.statistics import median
+    >>> found = median([20.0, 50.0, 60.0] * 400, (0, 100), epsilon=float("inf"))
+    >>> found.low <= found.value <= found.high
+    True
     """
     found: Estimate = quantile(x, 0.5, bounds, epsilon, **settings)
     return found
@@ -296,6 +338,14 @@ def mean_difference(
     Returns
     -------
     Estimate
+
+    Examples
+    --------
+    >>> from hushfit.statistics import mean_difference
+    >>> doses, groups = [3.0, 5.0] * 500, ["old", "new"] * 500
+    >>> found = mean_difference(doses, groups, ("new", "old"), (0, 10), epsilon=float("inf"))
+    >>> round(found.value, 6)
+    2.0
     """
     survey = Survey((_numbers(x, bounds),), by=_labels(_BY, labels))
     found = _Call(epsilon, **settings).run("mean_difference", survey, {_X: x, _BY: by})
@@ -327,6 +377,14 @@ def proportion_difference(
     Returns
     -------
     Estimate
+
+    Examples
+    --------
+    >>> from hushfit.statistics import proportion_difference
+    >>> well, groups = [1, 0, 1, 1] * 300, ["new", "old", "new", "old"] * 300
+    >>> found = proportion_difference(well, groups, ("new", "old"), epsilon=float("inf"))
+    >>> round(found.value, 6)
+    0.5
     """
     survey = Survey(labels=(_labels(_X, (success, failure)),), by=_labels(_BY, labels))
     found = _Call(epsilon, **settings).run("proportion_difference", survey, {_X: x, _BY: by})

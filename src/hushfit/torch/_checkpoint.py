@@ -5,6 +5,9 @@ number of steps *claimed*: those that may have been drawn. Steps are claimed on 
 drawn. A run that was killed goes on after the last claimed step: a step whose answer was lost is
 not drawn again, and what the payment covers is never exceeded. Nobody sees an answer before the
 file has it.
+
+The first file is written before the payment, with a random token that becomes part of the payment's
+label. A run that was killed between its payment and its first step finds the payment by it.
 """
 
 import fcntl
@@ -12,18 +15,20 @@ import hashlib
 import io
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.torch.solvers import State
 
-_FORMAT = "hushfit-network-checkpoint-1"
+_FORMAT = "hushfit-network-checkpoint-2"
 # Steps claimed, and at most lost, at a time.
 CLAIMED_AT_ONCE = 10
 
@@ -36,8 +41,10 @@ class Checkpoint:
     ----------
     fit : str
         Fingerprint of everything public that the fit depends on.
+    token : str
+        Names this run, and no other, in the label of its payment.
     payment : int or None
-        Number of the receipt; None if there was no ledger.
+        Number of the receipt; None if there was no ledger, or nothing has been claimed yet.
     claimed : int
         Steps that have been drawn, or may have been.
     state : State
@@ -45,15 +52,30 @@ class Checkpoint:
     """
 
     fit: str
+    token: str
     payment: int | None
     claimed: int
     state: State
+
+    @classmethod
+    def before_payment(cls, fit: str, weights: Vector) -> "Checkpoint":
+        """The first checkpoint of a run."""
+        return cls(fit, secrets.token_hex(8), None, 0, State(0, weights))
+
+    def paid_as(self, label: str) -> str:
+        """Label of the payment of this run."""
+        return f"{label} (checkpoint {self.token})"
+
+    def claiming(self, state: State, steps: int) -> "Checkpoint":
+        """The same after more steps, with those that come next claimed, of ``steps`` in all."""
+        return replace(self, claimed=min(state.step + CLAIMED_AT_ONCE, steps), state=state)
 
     def save(self, path: Path) -> None:
         """Replace the file as a whole, and wait until it is on disk."""
         head = {
             "format": _FORMAT,
             "fit": self.fit,
+            "token": self.token,
             "payment": self.payment,
             "claimed": self.claimed,
             "step": self.state.step,
@@ -82,7 +104,8 @@ class Checkpoint:
                     if name.startswith("memory/")
                 }
                 state = State(int(head["step"]), stored["w"], memory)
-                found = cls(str(head["fit"]), head["payment"], int(head["claimed"]), state)
+                fit_and_token = str(head["fit"]), str(head["token"])
+                found = cls(*fit_and_token, head["payment"], int(head["claimed"]), state)
             right = head["format"] == _FORMAT and found.claimed >= state.step >= 0
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise InvalidArgument(
@@ -95,6 +118,19 @@ class Checkpoint:
                 "differ. Nothing was charged. Use the settings of that fit, or another path."
             )
         return found
+
+
+def checkpoint_path(checkpoint: Any) -> Path | None:
+    """Where a checkpoint is; refuses what is no path of a file, before anything is paid."""
+    if checkpoint is None:
+        return None
+    path = Path(checkpoint) if isinstance(checkpoint, str | os.PathLike) else None
+    if path is None or not path.name or path.is_dir():
+        raise InvalidArgument(
+            f"checkpoint={checkpoint!r} is not the path of a file. Nothing was charged. Give one, "
+            "such as 'run.npz'."
+        )
+    return path
 
 
 def fingerprint(**public: Any) -> str:

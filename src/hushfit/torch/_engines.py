@@ -22,6 +22,8 @@ from hushfit.torch._parts import Lookup, Outer, Part, Whole
 VMAP_ROWS = 32
 # Examples whose patches a convolution writes out at once: few enough for the cache.
 PATCHED_ROWS = 32
+# Numbers of float32 in 64 bytes, the lines in which processors read memory.
+_ALIGNED = 16
 
 
 class Engine(Protocol):
@@ -65,17 +67,17 @@ def _kernel_gradients(m: Any, name: str, a: Tensor, g: Tensor) -> Whole:
     """Slopes times patches, some examples at a time."""
     channels, axes = m.in_channels // m.groups, (0, 2, 3, 1)
     shape: tuple[int, ...] = (m.out_channels, *m.kernel_size, channels)
+    sizes = m.out_channels // m.groups, m.weight[0].numel()
     if m.in_channels == 1:
-        shape, axes = (*m.kernel_size, channels, m.out_channels), (2, 3, 1, 0)
-    values = g.new_empty(len(a), *shape)
+        shape, axes, sizes = (*m.kernel_size, channels, m.out_channels), (2, 3, 1, 0), sizes[::-1]
+    products = _aligned(g, len(a) * m.groups, *sizes)
     mode = "constant" if m.padding_mode == "zeros" else m.padding_mode
     a = F.pad(a, m._reversed_padding_repeated_twice, mode)
     for start in range(0, len(a), PATCHED_ROWS):
         rows = slice(start, start + PATCHED_ROWS)
         left, right = _factors(m, a[rows], g[rows])
-        sizes = len(left), left.shape[1], right.shape[2]
-        torch.bmm(left, right, out=values[rows].view(sizes))
-    return Whole(name, values, axes)
+        torch.bmm(left, right, out=products[start * m.groups :][: len(left)])
+    return Whole(name, products.reshape(len(a), *shape), axes)
 
 
 def _factors(m: Any, a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,12 +85,31 @@ def _factors(m: Any, a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     group: the product is over the places of the output. For images of one channel both are
     transposed and exchanged.
     """
-    windows = _windows(m, a)
-    count, places = len(a) * m.groups, g[0, 0].numel()
-    slopes = g.reshape(count, -1, places)
+    windows, places = _windows(m, a), g[0, 0].numel()
+    slopes = _matrices(g.unflatten(1, (m.groups, -1)), m.out_channels // m.groups, places)
+    patch = m.weight[0].numel()
     if m.in_channels == 1:  # a copy along the rows of an image has longer runs
-        return windows.permute(0, 1, 4, 5, 6, 2, 3).reshape(count, -1, places), slopes.mT
-    return slopes, windows.reshape(count, places, -1)
+        return _matrices(windows.permute(0, 1, 4, 5, 6, 2, 3), patch, places), slopes.mT
+    return slopes, _matrices(windows, places, patch)
+
+
+def _aligned(like: Tensor, count: int, height: int, width: int) -> Tensor:
+    """Memory for so many matrices, each from a multiple of 64 bytes on: some libraries round a
+    product in ways that depend on its address.
+    """
+    size = height * width
+    memory = like.new_empty(count, size + -size % _ALIGNED)
+    return memory[:, :size].view(count, height, width)
+
+
+def _matrices(values: Tensor, height: int, width: int) -> Tensor:
+    """The same numbers as matrices, each from a multiple of 64 bytes on."""
+    count = values.numel() // (height * width)
+    if height * width % _ALIGNED == 0:
+        return values.reshape(count, height, width)
+    found = _aligned(values, count, height, width)
+    found.view(values.shape).copy_(values)
+    return found
 
 
 def _windows(m: Any, a: Tensor) -> Tensor:

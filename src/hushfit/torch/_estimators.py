@@ -64,6 +64,12 @@ def multilayer_perceptron(
     Returns
     -------
     nn.Sequential
+
+    Examples
+    --------
+    >>> from hushfit.torch import multilayer_perceptron
+    >>> len(multilayer_perceptron(inputs=4, hidden=(8,), outputs=2))
+    3
     """
     if activation not in ACTIVATIONS:
         raise InvalidArgument(
@@ -161,7 +167,7 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
         check_is_fitted(self)
         X = self._validated(features_of(X, self.privacy_.unit.column), reset=False)
         X = self._scaled(X)
-        _outputs_of(self.module_, X.shape[1:])  # refuses records of another shape
+        outputs_of(self.module_, X.shape[1:])  # refuses records of another shape
         dtype = next(self.module_.parameters()).dtype
         found = []
         with torch.no_grad():
@@ -384,6 +390,18 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
         The guarantee. Print it.
     receipt_ : Receipt or None
         The payment; None without a ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from torch import nn
+    >>> from hushfit.torch import PrivateNeuralClassifier
+    >>> X = np.tile(np.float32([[0.2], [0.8]]), (100, 1))
+    >>> model = PrivateNeuralClassifier(
+    ...     nn.Linear(1, 2), epsilon=3.0, delta=1e-4, classes=[0, 1], random_state=0
+    ... )
+    >>> model.fit(X, np.tile([0, 1], 100)).predict(X).shape
+    (200,)
     """
 
     _any_shape = True
@@ -428,7 +446,7 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
     def _module(self, shape: tuple[int, ...], outputs: int) -> nn.Module:
         if not isinstance(self.module, nn.Module):
             raise InvalidArgument(f"module={self.module!r} is not a torch.nn.Module. Give one.")
-        found = _outputs_of(self.module, shape)
+        found = outputs_of(self.module, shape)
         if found != (outputs,):
             raise InvalidArgument(
                 f"The module has outputs of shape {found} for a record of shape {shape}, but there "
@@ -449,7 +467,7 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
         return [*super()._public(), *given]
 
 
-def _outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
+def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Shape of the outputs of one record; refuses a module that takes no such records."""
     dtype = next((one.dtype for one in module.parameters()), torch.float32)
     try:
@@ -458,7 +476,7 @@ def _outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
     except Exception as error:
         raise InvalidArgument(
             f"{type(module).__name__} does not take records of shape {shape}: {error}. Nothing was "
-            "charged. Reshape X, or change the module."
+            "charged. Give records of another shape, or change the module."
         ) from None
     if not isinstance(outputs, Tensor):
         raise InvalidArgument(

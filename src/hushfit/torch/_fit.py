@@ -10,14 +10,15 @@ from typing import Any, TypeAlias
 from torch import nn
 
 from hushfit._typing import Vector
-from hushfit.errors import InvalidArgument
+from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.estimators import progress_bar
-from hushfit.privacy import Budget, Guarantee, Receipt
+from hushfit.privacy import Budget, Guarantee, Receipt, Relation
 from hushfit.privacy.noise import AheadSampler
 from hushfit.release import Contract, Quote, Randomness, Terms
 from hushfit.torch._checkpoint import (
     CLAIMED_AT_ONCE,
     Checkpoint,
+    checkpoint_path,
     fingerprint,
     made_of,
     only_user_of,
@@ -111,18 +112,17 @@ def fit_network(
     chosen = network_solver_from(solver, terms.budget, network)
     quote = quote_of(chosen, network, terms.budget)
     terms = replace(terms, randomness=_ahead(terms.randomness))
-    path = None if checkpoint is None else Path(checkpoint)
+    path = checkpoint_path(checkpoint)
     if path is not None and any(part.sampling.alone for part in quote.plan.parts):
         raise InvalidArgument(
             f"{chosen} chooses its noise during the run, which a checkpoint cannot continue. "
             "Nothing was charged. Leave checkpoint=None, or use another solver."
         )
     with nullcontext() if path is None else only_user_of(path):
-        contract, start = _contract(rows, network, chosen, quote, terms, random_state, path)
+        contract, stored = _contract(rows, network, chosen, quote, terms, random_state, path)
+        start = None if stored is None else stored.state
         with progress_bar(terms.label, chosen.steps, shown=verbose > 0) as watch:
-            watcher = _Watcher(
-                network, chosen, contract, seen, watch, path, _fit_of(network, quote)
-            )
+            watcher = _Watcher(network, chosen, seen, watch, path, stored)
             weights = run_network(chosen, network, contract.curator, start, watcher.after)
     module = network.module_at(weights)
     return NetworkFit(module, weights, chosen.steps, contract.guarantee, contract.receipt)
@@ -160,36 +160,70 @@ def _contract(
     terms: Terms,
     random_state: Any,
     path: Path | None,
-) -> tuple[Contract, State | None]:
-    """A contract that is paid for now, or the rest of one that was paid for before."""
-    relation, fit = network.relation, _fit_of(network, quote)
-    if path is None or not path.exists():
-        contract = Contract.signed(rows, quote, relation, terms, remember=False)
-        if path is not None:
-            state = solver.begin(network, contract.curator)
-            _claimed(fit, contract, CLAIMED_AT_ONCE, state).save(path)
-        return contract, None
-    found = Checkpoint.load(path, fit)
+) -> tuple[Contract, Checkpoint | None]:
+    """A contract that is paid for now, or the rest of one that was paid for before; and where it
+    stands, which is on disk.
+    """
+    if path is None:
+        return Contract.signed(rows, quote, network.relation, terms, remember=False), None
+    fit = _fit_of(network, quote)
+    if path.exists():
+        found = Checkpoint.load(path, fit)
+    else:
+        found = Checkpoint.before_payment(fit, network.start)
+    terms = replace(terms, label=found.paid_as(terms.label))
+    if found.claimed == 0:
+        contract = _signed(rows, quote, network.relation, terms, found, path)
+        state = solver.begin(network, contract.curator)
+    else:
+        contract, state = _resumed(
+            rows, quote, network.relation, terms, random_state, solver, found
+        )
+    payment = None if contract.receipt is None else contract.receipt.number
+    stored = replace(found, payment=payment).claiming(state, solver.steps)
+    stored.save(path)
+    return contract, stored
+
+
+def _signed(
+    rows: NetworkRows,
+    quote: Quote,
+    relation: Relation,
+    terms: Terms,
+    first: Checkpoint,
+    path: Path,
+) -> Contract:
+    """Pay, unless a process that was killed has paid for this run; nothing has been drawn yet."""
+    new = not path.exists()
+    if new:  # before the payment: a process that is killed after it finds it again
+        first.save(path)
+    try:
+        return Contract.signed_once(rows, quote, relation, terms)
+    except HushfitError:  # refused: nothing was paid
+        if new:
+            path.unlink()
+        raise
+
+
+def _resumed(
+    rows: NetworkRows,
+    quote: Quote,
+    relation: Relation,
+    terms: Terms,
+    random_state: Any,
+    solver: NetworkSolver,
+    found: Checkpoint,
+) -> tuple[Contract, State]:
+    """The rest of a run, after all steps that may have been drawn."""
     if random_state is not None:
         # The stream of a seed begins anew: another one, or noise would repeat.
         seed = int(fingerprint(seed=random_state, claimed=found.claimed)[:8], 16)
         terms = replace(terms, randomness=Randomness.of(seed))
-    claimed = min(found.claimed, solver.steps)
     counts = {part.name: part.count for part in quote.plan.parts}
-    made = made_of(counts, claimed, solver.steps)
+    made = made_of(counts, found.claimed, solver.steps)
     contract = Contract.resumed(rows, quote, relation, terms, found.payment, made)
-    state = replace(found.state, step=found.state.step if _is_done(found, solver) else claimed)
-    _claimed(fit, contract, claimed + CLAIMED_AT_ONCE, state).save(path)
-    return contract, state
-
-
-def _is_done(found: Checkpoint, solver: NetworkSolver) -> bool:
-    return found.state.step >= solver.steps
-
-
-def _claimed(fit: str, contract: Contract, claimed: int, state: State) -> Checkpoint:
-    receipt = contract.receipt
-    return Checkpoint(fit, None if receipt is None else receipt.number, claimed, state)
+    done = found.state.step >= solver.steps
+    return contract, found.state if done else replace(found.state, step=found.claimed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,23 +232,20 @@ class _Watcher:
 
     network: Network
     solver: NetworkSolver
-    contract: Contract
     callbacks: tuple[Callback, ...]
     bar: Callable[[int], None] | None
     path: Path | None
-    fit: str
+    stored: Checkpoint | None
 
     def after(self, state: State) -> None:
-        stored = self.path is None
-        if self.path is not None and self._is_due(state.step):
-            claimed = min(state.step + CLAIMED_AT_ONCE, self.solver.steps)
-            _claimed(self.fit, self.contract, claimed, state).save(self.path)
-            stored = True
-        if stored:
-            for callback in self.callbacks:
-                callback(Progress(state.step, self.solver.steps, state.w, self.network))
+        if self.path is None or self.stored is None:
+            self._report(state)
+        elif state.step % CLAIMED_AT_ONCE == 0 or state.step == self.solver.steps:
+            self.stored.claiming(state, self.solver.steps).save(self.path)
+            self._report(state)
         if self.bar is not None:
             self.bar(state.step)
 
-    def _is_due(self, step: int) -> bool:
-        return step % CLAIMED_AT_ONCE == 0 or step == self.solver.steps
+    def _report(self, state: State) -> None:
+        for callback in self.callbacks:
+            callback(Progress(state.step, self.solver.steps, state.w, self.network))

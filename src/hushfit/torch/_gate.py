@@ -53,6 +53,7 @@ class NetworkLossDrop:
     doubled = None
     sampled: ClassVar[bool] = True
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
@@ -133,6 +134,7 @@ class NetworkGate:
     doubled = None
     sampled: ClassVar[bool] = True
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "FreshGate"
 
     def __post_init__(self) -> None:
@@ -246,6 +248,7 @@ class NetworkGatedStep:
     doubled = None
     sampled: ClassVar[bool] = True
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "GatedBatch"
 
     @staticmethod

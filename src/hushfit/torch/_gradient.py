@@ -72,6 +72,7 @@ class NetworkGradient:
     doubled = None
     sampled: ClassVar[bool] = True
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:

@@ -8,8 +8,10 @@ over all of it and the weights.
 
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from hushfit.torch._estimators import (
     PrivateMLPClassifier,
     PrivateNeuralClassifier,
     multilayer_perceptron,
+    outputs_of,
 )
 from hushfit.torch._fit import NetworkFit
 
@@ -54,6 +57,18 @@ def save_network(model: Any, path: str | os.PathLike[str]) -> str:
     -------
     str
         SHA-256 of the contents, as the file states it.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from hushfit.torch import PrivateMLPClassifier, load_network, save_network
+    >>> X = np.tile(np.float32([[0.2], [0.8]]), (100, 1))
+    >>> settings = {"epsilon": 3.0, "delta": 1e-4, "classes": [0, 1], "feature_bounds": (0, 1)}
+    >>> model = PrivateMLPClassifier(hidden=(4,), random_state=0, **settings)
+    >>> model = model.fit(X, np.tile([0, 1], 100))
+    >>> path = tempfile.mkdtemp() + "/network.safetensors"
+    >>> len(save_network(model, path))
+    64
     """
     raw, digest = network_bytes(model)
     _write(Path(path), raw)
@@ -109,6 +124,19 @@ def load_network(path: str | os.PathLike[str], module: nn.Module | None = None) 
     Returns
     -------
     Model
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from hushfit.torch import PrivateMLPClassifier, load_network, save_network
+    >>> X = np.tile(np.float32([[0.2], [0.8]]), (100, 1))
+    >>> settings = {"epsilon": 3.0, "delta": 1e-4, "classes": [0, 1], "feature_bounds": (0, 1)}
+    >>> model = PrivateMLPClassifier(hidden=(4,), random_state=0, **settings)
+    >>> model = model.fit(X, np.tile([0, 1], 100))
+    >>> path = tempfile.mkdtemp() + "/network.safetensors"
+    >>> digest = save_network(model, path)
+    >>> load_network(path).guarantee.epsilon
+    3.0
     """
     return read_network(path, module)[0]
 
@@ -242,17 +270,31 @@ def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]
     about = {"guarantee": guarantee.to_json()}
     if isinstance(model, Model):
         about |= {"classes": repr(model.classes), "features": repr(model.feature_names)}
+    outputs_of(module, shape)  # refuses records of another shape
     dtype = next(module.parameters()).dtype
     rows = torch.export.Dim("n", min=1)
-    program = torch.onnx.export(
-        module.eval(),
-        (torch.zeros((2, *shape), dtype=dtype),),
-        input_names=["X"],
-        output_names=["outputs"],
-        dynamic_shapes=({0: rows},),
-        dynamo=True,
-        verbose=False,
-    )
+    with _errors_only("torch.onnx"):  # it warns that torchvision, which is not needed, is missing
+        program = torch.onnx.export(
+            module.eval(),
+            (torch.zeros((2, *shape), dtype=dtype),),
+            input_names=["X"],
+            output_names=["outputs"],
+            dynamic_shapes=({0: rows},),
+            dynamo=True,
+            verbose=False,
+        )
     graph = program.model_proto
     onnx.helper.set_model_props(graph, about)
     _write(Path(path), graph.SerializeToString())
+
+
+@contextmanager
+def _errors_only(name: str) -> Iterator[None]:
+    """Keep a package from logging anything but errors."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -163,6 +163,9 @@ class NetworkRows:
         """Weight of each record, or one weight for all. Those of a person add up to at most one."""
         return WHOLE if self.persons is None else self.persons.shares
 
+    def row_vector(self) -> Vector:
+        return np.zeros(len(self.y))
+
     def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         """Records of any shape are no rows of a table: queries over those find none."""
         return iter(())

@@ -173,6 +173,7 @@ WEAK = (
     "dp-vradmm, single noise",
     "dp-agd",
     "frank-wolfe",
+    "priv-gene",
     "bls",
     "vocabulary",
     "privbr",

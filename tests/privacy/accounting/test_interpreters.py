@@ -31,6 +31,7 @@ from hushfit.privacy import (
 )
 from hushfit.privacy.accounting import pld as accounting
 from hushfit.privacy.accounting._closed_forms import exact_delta, exact_epsilon
+from hushfit.privacy.accounting._loss_distribution import LossDistribution
 from hushfit.privacy.accounting._normal_form import normal_form
 
 REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
@@ -431,12 +432,11 @@ def test_arguments_are_checked():
 def test_convolution_stays_above_the_truth_down_to_its_rounding(mu, count):
     """A Gaussian composed by convolution, against its closed form."""
     pair = accounting.gaussian_pair(mu, count)
-    total = accounting._discretised(
-        accounting.Directions(pair), accounting._interval([pair])
-    ).self_compose(count)
+    one = LossDistribution.dominating(pair, accounting._interval([pair]))
+    total = one.repeated(count)
     for epsilon in np.linspace(0.0, 8.0, 33) * mu * math.sqrt(count):
         exact = gaussian_delta(epsilon, mu * math.sqrt(count))
-        found = total.get_delta_for_epsilon(epsilon) + accounting.ROUNDING
+        found = total.delta(epsilon) + accounting.ROUNDING
         assert exact <= found <= 1.05 * exact + 2 * accounting.ROUNDING
 
 

@@ -460,7 +460,7 @@ def test_a_handle_with_other_terms_cannot_pay(tmp_path):
     assert Ledger(path, dataset="patients").entries == ()
 
 
-def old_statements(format, dataset="patients", epsilon=1.0):
+def old_statements(format, dataset="patients", epsilon=1.0, **origin):
     """Statements that make a ledger of an earlier version: one head for each account, no seals."""
     opening = {
         "kind": "open",
@@ -468,6 +468,7 @@ def old_statements(format, dataset="patients", epsilon=1.0):
         "epsilon": epsilon,
         "delta": DELTA,
         "relation": "replace-one",
+        **origin,
     }
     if format == 2:
         opening["adaptive"] = True

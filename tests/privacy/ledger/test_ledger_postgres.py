@@ -16,14 +16,18 @@ from test_ledger_places import check_forks, fork_inside
 from _ledgers import DELTA, forked, killed_while_paying, pay, server
 from hushfit import Ledger
 from hushfit.cli import run
-from hushfit.errors import LedgerError
-from hushfit.privacy.ledger._chain import FORMAT
+from hushfit.errors import BudgetExceeded, LedgerError
+from hushfit.privacy.ledger._chain import FORMAT, canonical, link_of
 from hushfit.privacy.ledger._disk_ledger import DiskAccount
 from hushfit.privacy.ledger._verify import verify, verify_ledger
 
 __all__ = ["server"]
 
-TABLES = "hushfit_format, hushfit_entries, hushfit_seals"
+PRIVILEGES = (
+    "SELECT ON hushfit_format, hushfit_entries, hushfit_seals, hushfit_writers",
+    "INSERT ON hushfit_entries, hushfit_seals",
+    "INSERT (dataset, number) ON hushfit_writers",
+)
 
 
 @pytest.fixture
@@ -97,8 +101,8 @@ def payer(server, database, url):
     """A role that may only select and insert."""
     name = f"payer_{database}"
     Ledger.create(url, "patients", 2.0, DELTA)
-    grant = f"GRANT SELECT, INSERT ON {TABLES} TO {name}"
-    server.sql(f"CREATE ROLE {name} LOGIN", grant, database=database)
+    grants = [f"GRANT {privilege} TO {name}" for privilege in PRIVILEGES]
+    server.sql(f"CREATE ROLE {name} LOGIN", *grants, database=database)
     yield name
     server.sql(f"DROP OWNED BY {name}", f"DROP ROLE {name}", database=database)
 
@@ -117,6 +121,8 @@ def test_a_role_that_may_only_insert_suffices(server, database, payer):
         "DELETE FROM hushfit_seals",
         "TRUNCATE hushfit_entries",
         "DROP TABLE hushfit_entries",
+        "UPDATE hushfit_writers SET writer = 'hush'",
+        "INSERT INTO hushfit_writers VALUES ('patients', 9, 'hush')",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             server.sql(statement, role=payer, database=database)
@@ -127,6 +133,50 @@ def test_who_paid_is_the_role_of_the_database(server, database, payer):
     pay(ledger)
     opening, charge = ledger.account.history()
     assert (opening.body["user"], charge.body["user"]) == ("hush", payer)
+
+
+def test_roles_share_a_budget_by_grants(server, database, url, payer):
+    lead, analyst = Ledger(url), Ledger(server.url(payer, database))
+    lead.team.grant(payer, 0.5)
+    pay(analyst, 0.4)
+    with pytest.raises(BudgetExceeded, match=r"over the ceiling of 0\.5"):
+        pay(analyst, 0.4)
+    with pytest.raises(LedgerError, match="no administrator"):
+        analyst.team.grant(payer, 2.0)
+    assert verify_ledger(url) == {"patients": []}
+
+
+def test_what_a_role_inserts_by_hand_carries_its_own_name(server, database, url, payer):
+    """A forged grant, with hashes and seals all right, in the name of the administrator."""
+    chain = Ledger(url).account.history()
+    body = {"kind": "grant", "grantee": payer, "epsilon": 2.0, "delta": DELTA, "user": "hush"}
+    line = canonical({**body, "at": "2026-01-01T00:00:00+00:00"})
+    link = link_of(chain, line)
+    server.sql(
+        f"INSERT INTO hushfit_entries VALUES ('patients', 1, '{line}', '{link}')",
+        f"INSERT INTO hushfit_seals VALUES ('patients', 1, '{link}')",
+        "INSERT INTO hushfit_writers (dataset, number) VALUES ('patients', 1)",
+        role=payer,
+        database=database,
+    )
+    (problem,) = verify_ledger(url)["patients"]
+    assert f"entry 1 names 'hush', and was written by '{payer}'" in problem
+    with pytest.raises(LedgerError, match="does not verify"):
+        pay(Ledger(server.url(payer, database)))
+
+
+def test_an_officer_can_look_and_not_write(server, database, url, payer):
+    officer = f"officer_{database}"
+    server.sql(
+        f"CREATE ROLE {officer} LOGIN", f"GRANT {PRIVILEGES[0]} TO {officer}", database=database
+    )
+    try:
+        seen = Ledger(server.url(officer, database))
+        assert seen.team.administrators == ("hush",)
+        with pytest.raises(LedgerError, match="needs SELECT and INSERT"):
+            pay(seen)
+    finally:
+        server.sql(f"DROP OWNED BY {officer}", f"DROP ROLE {officer}", database=database)
 
 
 def test_a_role_without_privileges_is_told_which_it_needs(server, database, url):
@@ -230,7 +280,7 @@ def test_a_line_cut_at_commit_releases_nothing_and_says_what_is_not_known(
             server.url(database=database, host=folder), "patients", account.budget, account.relation
         )
         # Only the payment itself goes through the relay; earlier reads go directly.
-        object.__setattr__(cut, "tally", account.tally)
+        object.__setattr__(cut, "_try_out", account._try_out)
         with pytest.raises(
             LedgerError,
             match=r"Nothing was released, but whether the entry was recorded is not known",
@@ -295,7 +345,7 @@ def test_removed_accounts_do_not_verify(server, database, url, tmp_path, capsys)
     assert run(["ledger", "export", url, "-o", str(tmp_path / "kept.jsonl")]) == 0
     remove = [
         f"DELETE FROM {table} WHERE dataset = 'staff'"
-        for table in ("hushfit_entries", "hushfit_seals")
+        for table in ("hushfit_entries", "hushfit_seals", "hushfit_writers")
     ]
     server.sql(*remove, database=database)
     assert verify(url).sentences() == []  # nothing inside can show it

@@ -10,6 +10,7 @@ import copy
 import decimal
 import hashlib
 import io
+import math
 import os
 import pickle
 import re
@@ -20,13 +21,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import noise
 from hushfit.privacy.noise import _sampler
 from hushfit.privacy.noise._exact_gaussian import exact_gaussian
 from hushfit.privacy.noise._sampler import (
-    LOG_RATIO_BOUND,
+    DiscreteNoise,
     OpenDPSampler,
     SecureSampler,
     SeededSampler,
@@ -471,27 +473,67 @@ def test_bad_requests_are_refused(sampler):
     assert sampler.laplace(3, 2).dtype == np.int64
 
 
+def test_without_opendp_its_sampler_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp", None)
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    with pytest.raises(InvalidArgument, match=r"hushfit\[reference\]"):
+        OpenDPSampler().gaussian(3, 1)
+    assert SecureSampler().gaussian(3, 2).shape == (2,)
+
+
 # --- The cost of discrete noise
 
 
-@pytest.mark.parametrize("log2_variance", [0, 1, 4, 8])
-def test_discrete_and_rounded_gaussian_differ_by_no_more_than_the_lemma(log2_variance):
-    """log P(x)/R(x) for |x| <= 40 sigma, R from scipy's log-cdf; the bound holds and is tight."""
+def log_laws(log2_variance, deviations=40):
+    """Integers, and the logarithms of their probabilities under the discrete Gaussian P and the
+    rounded one R, from scipy's log-cdf.
+    """
     sigma = 2.0 ** (log2_variance / 2)
-    x = np.arange(0, int(40 * sigma) + 1, dtype=float)
+    x = np.arange(0, int(deviations * sigma) + 1, dtype=float)
     log_P = -(x**2) / (2 * sigma**2) - np.log(
         np.exp(-(gaussian_pmf(log2_variance)[0] ** 2) / (2 * sigma**2)).sum()
     )
     # log(cdf(b) - cdf(a)) on the left side, where the log-cdf is accurate in the tail.
     upper, lower = stats.norm.logcdf((-x + 0.5) / sigma), stats.norm.logcdf((-x - 0.5) / sigma)
-    log_R = upper + np.log1p(-np.exp(lower - upper))
-    worst = np.abs(log_P - log_R).max() * sigma**2
-    assert worst <= LOG_RATIO_BOUND
+    return x, log_P, upper + np.log1p(-np.exp(lower - upper))
+
+
+@pytest.mark.parametrize("log2_variance", [0, 1, 4, 8])
+def test_discrete_and_rounded_gaussian_differ_by_no_more_than_the_lemma(log2_variance):
+    """The bounds on log P(x)/R(x) hold; for large variances they are tight."""
+    variance = 2.0**log2_variance
+    x, log_P, log_R = log_laws(log2_variance)
+    rounding = 1e-12 * np.abs(log_P)
+    assert np.all(log_P - log_R <= 1 / (24 * variance) + rounding)
+    assert np.all(log_R - log_P <= x**2 / (24 * variance**2) + 1e-8 / variance + rounding)
     if log2_variance >= 8:
-        assert worst > 60
+        assert (log_P - log_R)[0] > 0.99 / (24 * variance)
+        assert (log_R - log_P)[-1] > 0.95 * x[-1] ** 2 / (24 * variance**2)
 
 
-def test_discretisation_loss_is_negligible_on_the_usual_grid():
-    assert discretisation_loss(1, 0) == 2 * LOG_RATIO_BOUND
-    assert discretisation_loss(10**6, 60) < 1e-9
+@pytest.mark.parametrize("log2_variance", [0, 1, 4])
+@pytest.mark.parametrize("coordinates", [1, 30, 1000, 10**6])
+def test_long_noise_differs_by_no_more_than_its_loss(log2_variance, coordinates):
+    """The probability, under R, that log R/P of a vector exceeds the loss is below 1e-340, by
+    Chernoff's bound from the exact law; for one coordinate a fifth of the loss is too little.
+    """
+    x, log_P, log_R = log_laws(log2_variance)
+    weights = log_R + np.where(x > 0, math.log(2), 0)
+    lost = discretisation_loss(coordinates, log2_variance) - coordinates / (24 * 2.0**log2_variance)
+
+    def log_probability(limit):
+        tilts = np.linspace(0.1, 11, 100)[:, None] * 2.0**log2_variance
+        moments = logsumexp(weights + tilts * (log_R - log_P), axis=1)
+        return np.min(coordinates * moments - tilts[:, 0] * limit) / math.log(10)
+
+    assert log_probability(lost) < -340
+    if coordinates == 1:
+        assert log_probability(lost / 5) > -340
+
+
+def test_discretisation_loss_counts_all_noise_and_the_finest_once():
+    assert discretisation_loss(5, 0) == 201
+    assert discretisation_loss(10**6, 60) < 1e-12
     assert discretisation_loss(10, 59) == 2 * discretisation_loss(10, 60)
+    mixed = DiscreteNoise().with_more(10, 4).with_more(20, 2).with_more(40, 3)
+    assert mixed.loss == pytest.approx(0.2 * (10 / 16 + 20 / 4 + 40 / 8) + 200 / 4)

@@ -54,6 +54,14 @@ class Audit:
         What the attacker saw.
     canary : str
         How the two tables differ, in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.audit import Claim, audit
+    >>> noisy = lambda world, seed: float(np.random.default_rng(seed).normal(1.0 - world, 4.0))
+    >>> str(audit(noisy, Claim.gaussian(1.5, 1e-5), trials=1000).verdict)
+    'no power'
     """
 
     name: str

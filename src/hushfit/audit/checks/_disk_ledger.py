@@ -10,6 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -41,6 +42,8 @@ def check_disk_ledger() -> list[Finding]:
         _rewritten,
         _forged_model,
         _forged_guarantee,
+        _above_the_ceiling,
+        _alone_above_the_limit,
     )
     found = []
     for attack in attacks:
@@ -228,6 +231,32 @@ def _forge(folder: Path, edit: Callable[[dict[str, Any]], Any]) -> str:
 
 def _model_problems(folder: Path) -> list[str]:
     return model_problems(folder / "model.json", verify(folder / "ledger.db"))
+
+
+def _above_the_ceiling(folder: Path) -> Finding:
+    """An analyst with a ceiling asks for more, and one without a grant for anything."""
+    ledger = _fresh(folder)
+    ledger.team.grant(ledger.team.identity, 0.01)
+    refused = _is_refused(lambda: _charge(ledger))
+    ledger.team.transfer(ledger.team.identity, "somebody else")
+    refused &= _is_refused(lambda: _charge(ledger))
+    unspent = not ledger.entries
+    title = "disk ledger: a charge above the ceiling of its payer is refused"
+    return Finding(title, refused & unspent)
+
+
+def _alone_above_the_limit(folder: Path) -> Finding:
+    """An administrator approves their own charge."""
+    ledger = _fresh(folder)
+    ledger.team.set_limit(0.01)
+    refused = _is_refused(lambda: _charge(ledger))
+    refused &= all(
+        _is_refused(partial(ledger.team.approve, request.number))
+        for request in ledger.team.requests
+    )
+    refused &= _is_refused(lambda: _charge(ledger))
+    unspent = not ledger.entries
+    return Finding("disk ledger: nobody approves their own charge", refused & unspent)
 
 
 def _is_refused(act: Callable[[], object]) -> bool:

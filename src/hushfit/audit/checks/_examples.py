@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Vector
-from hushfit.data import DataSource, Persons, RecordScaling, as_source, scaling_of
+from hushfit.data import (
+    AT_MOST_ONE,
+    DataSource,
+    Persons,
+    RecordScaling,
+    as_source,
+    scaling_of,
+)
 from hushfit.losses import (
     HuberHinge,
     LeastSquares,
@@ -105,8 +112,15 @@ def source_for(
     DataSource
     """
     intercept = problem.fit_intercept
-    if scaling_of(problem) is RecordScaling.UNIT_LENGTH:
-        return as_source(rows, labels, fit_intercept=intercept, persons=persons)
+    if scaling_of(problem) in AT_MOST_ONE:
+        return as_source(
+            rows,
+            labels,
+            fit_intercept=intercept,
+            persons=persons,
+            scaling=problem.scaling,
+            length=problem.length,
+        )
     if hasattr(rows, "indptr"):
         kept = np.clip(rows.data, -1.0, 1.0)
         bounded = type(rows)((kept, rows.indices, rows.indptr), shape=rows.shape)
@@ -152,9 +166,16 @@ def example_queries(
         intercept: bool = True,
         **more: Any,
     ) -> None:
-        penalty = more.get("penalty", Zero())
         problem = Problem(
-            loss, penalty, ROWS, COLUMNS, relation, intercept, outputs, privacy_unit=unit
+            loss,
+            more.get("penalty", Zero()),
+            ROWS,
+            COLUMNS,
+            relation,
+            intercept,
+            outputs,
+            privacy_unit=unit,
+            **more.get("records", {}),
         )
         draw = _labels_of(loss, outputs)
         labels = np.array([draw(rng) for _ in range(ROWS)])
@@ -261,6 +282,21 @@ def example_queries(
     add("gradient, saturating", SaturatingSquares(), lambda p, w: ClippedGradient(p, w, 1.0))
     add("moments of columns", Logistic(), lambda p, w: GroupMoments(p, (0, 1, 2)))
     add("moments by group", Logistic(), lambda p, w: GroupMoments(p, (0, 2), by=1, groups=3))
+    # Records of length at most one.
+    records = {"scaling": RecordScaling.PUBLIC_LENGTH, "length": 3.0}
+    add("gradient, public length", Logistic(), LogisticGradient, size=3.0, records=records)
+    add(
+        "gradient with moment, public length",
+        Logistic(),
+        lambda p, w: _together(p, w, SecondMoment(p), 0.5),
+        records=records,
+    )
+    add(
+        "gradient, rank one, public length",
+        Logistic(),
+        lambda p, w: ClippedGradient(p, w, 0.3, shorter),
+        records=records,
+    )
     return {**made, **bounded}
 
 

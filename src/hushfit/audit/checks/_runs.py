@@ -4,6 +4,7 @@ stop as early as their certificate allows.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,7 @@ from hushfit.audit._laws import inside_of
 from hushfit.audit.checks._boundary import null_table
 from hushfit.audit.checks._deterministic import UnreadableSource
 from hushfit.audit.checks._noise import LEVEL, Finding
-from hushfit.data import DataSource
+from hushfit.data import DataSource, RecordScaling
 from hushfit.federated import Algorithm, Seat
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
@@ -377,6 +378,10 @@ class Bare:
         return float(self.query.sensitivity(relation))
 
 
+@dataclass(frozen=True)
 class _Intercept:
-    def __init__(self, fit_intercept: bool) -> None:
-        self.fit_intercept = fit_intercept
+    """What a source is made from, in place of a problem."""
+
+    fit_intercept: bool
+    scaling: RecordScaling = RecordScaling.UNIT_LENGTH
+    length: float = 1.0

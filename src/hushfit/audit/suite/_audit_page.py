@@ -5,25 +5,15 @@ tables, and what the claim forbids.
 import math
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 
 import numpy as np
+from markupsafe import Markup
 
+from hushfit._pages import rendered
 from hushfit._typing import Vector
 from hushfit.audit._bounds import EVENTS, Counted, Verdict
 from hushfit.audit.attacks import Audit
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_STYLE = """
-svg .first { fill: var(--one); opacity: .55; } svg .second { fill: var(--two); opacity: .55; }
-svg .thin { stroke-width: 1.5; }
-svg .forbidden { fill: var(--four); opacity: .2; } svg .limit { stroke: var(--four); stroke-width: 2; fill: none; }
-svg .cut { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 3 3; } svg .box { fill: none; stroke: var(--ink); stroke-width: 1.5; }
-svg .claimed { fill: var(--soft); opacity: .3; } svg .proved { fill: var(--one); } svg .assumed { fill: var(--two); }
-.verdict { display: inline-block; padding: .15rem .8rem; border-radius: 99px; font-weight: 650; }
-.consistent { background: var(--tint); color: var(--accent); border: 1px solid var(--accent); }
-.violated { background: var(--four); color: #fff; } .no { background: var(--warn-tint); color: var(--warn); border: 1px solid var(--warn); }
-"""  # noqa: E501
 _MEANING = {
     Verdict.CONSISTENT: "The attack came close to the claim and did not exceed it.",
     Verdict.VIOLATED: (
@@ -51,23 +41,6 @@ def audit_page(audit: Audit) -> str:
     str
         HTML that loads no other file.
     """
-    css = files("hushfit.report").joinpath("page.css").read_text(encoding="utf-8")
-    title = f"Audit of {audit.name}"
-    sections = [_pictures(audit), _numbers(audit), _reading(audit)]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><meta name="referrer" '
-        'content="no-referrer">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)} · hushfit</title>'
-        f"<style>{css}{_STYLE}</style></head><body>"
-        f'<a class="skip" href="#content">Skip to the content</a>{_head(audit, title)}<main '
-        f'id="content">{"".join(sections)}</main>'
-        f"<footer><div>{_ABOUT_TABLES if audit.canary else ''}</div></footer></body></html>\n"
-    )
-
-
-def _head(audit: Audit, title: str) -> str:
     claim, bound = audit.claim, audit.bound
     facts = [
         ("claimed epsilon", f"{claim.epsilon:.4g}", f"at delta {claim.delta:.2g}"),
@@ -75,16 +48,16 @@ def _head(audit: Audit, title: str) -> str:
         ("measured / claimed", f"{audit.ratio:.0%}", f"{audit.trials:,} trials"),
         ("attacker saw", audit.view, str(claim.relation)),
     ]
-    cells = "".join(
-        f"<div><dt>{a}</dt><dd>{escape(b)}<small>{escape(c)}</small></dd></div>"
-        for a, b, c in facts
-    )
-    css_class = audit.verdict.split()[0]
-    return (
-        f'<header><div><p class="eyebrow">hushfit audit</p><h1>{escape(title)}</h1>'
-        f'<p><span class="verdict {css_class}">{audit.verdict}</span></p><p '
-        f'class="lead">{_MEANING[audit.verdict]}</p>'
-        f'<dl class="facts">{cells}</dl></div></header>'
+    sections = [_pictures(audit), _numbers(audit), _reading(audit)]
+    return rendered(
+        __package__,
+        "audit.html",
+        title=f"Audit of {audit.name}",
+        lead=_MEANING[audit.verdict],
+        verdict=str(audit.verdict),
+        facts=facts,
+        sections=map(Markup, sections),
+        footer=_ABOUT_TABLES if audit.canary else "",
     )
 
 

@@ -202,7 +202,7 @@ _TRIALS = 300
 _ATTACKS_ALLOWED = 150
 _MILD = Budget(1.0, 1e-6)
 # Algorithms that only choose, or name texts, and add no noise to an answer.
-_ONLY_CHOICES = ("frank-wolfe", "vocabulary")
+_ONLY_CHOICES = ("frank-wolfe", "priv-gene", "vocabulary")
 
 # Runs that partition rows into batches by their position in the table, which is public.
 _PARTITIONED = ("run in batches", "run with restarts", "run in uneven batches")

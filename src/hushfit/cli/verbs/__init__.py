@@ -15,4 +15,5 @@ predict     ``hushfit predict``: labels and probabilities for new rows, encoded 
 report      ``hushfit report``: one HTML page about a model
 schema      ``hushfit schema``: a first draft of the public description of a table, and a
             comparison of one with the rows
+studio      ``hushfit studio``: a page in the browser for all of this
 """

@@ -1,12 +1,14 @@
 """``hushfit fit``: encode, pay, fit, write the model, in this order."""
 
 import shlex
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hushfit.cli._dask import cluster_rows, dask_options, refuse_certificates_alone
 from hushfit.cli._files import table_options
 from hushfit.cli._models import MODELS, FitOptions
 from hushfit.cli._penalties import CONSTRAINTS, PENALTIES, USUAL_L1_RATIO, chosen_penalty
@@ -15,7 +17,7 @@ from hushfit.cli._printing import at_terminal, json_option, print_message, readi
 # Numeric columns up to which an additive model was better on nearly all benchmark tables.
 _MAX_ADDITIVE_COLUMNS = 30
 _MOST_INTERVALS = 8  # of a numeric column of an additive model
-_BYTES_OF_COVARIANCES = 160  # of each pair of coefficients with intervals: four numbers
+_BYTES_OF_COVARIANCES = 280  # of each pair of coefficients with intervals: up to seven numbers
 
 
 @click.command(
@@ -36,6 +38,9 @@ Examples:
   hushfit fit ranks.csv --schema ranks.toml --epsilon 1 --delta 1e-6 -o ranker.json
   zcat part-*.csv.gz | hushfit fit - --schema schema.toml --epsilon 0.5 \\
       --delta 1e-7 --penalty l1 --alpha 0.001 -o model.json
+  hushfit fit 'data/*.parquet' --dask tls://scheduler:8786 --dask-ca ca.pem \\
+      --dask-cert client.pem --dask-key client.key --schema schema.toml \\
+      --epsilon 1 --delta 1e-6 -o model.json
   hushfit fit "duckdb:///hospital.db?table=visits" --schema schema.toml \\
       --epsilon 1 --delta 1e-6 -o model.json""",
 )
@@ -46,6 +51,12 @@ Examples:
     required=True,
     type=click.Path(dir_okay=False),
     help="Public description (TOML).",
+)
+@click.option(
+    "--cache",
+    type=click.Path(file_okay=False),
+    help="Folder in which the packed rows are kept, for you alone, so that further fits of the "
+    "same files do not parse them again. They are not encrypted.",
 )
 @click.option("--epsilon", required=True, type=float, help="Privacy loss to spend on this model.")
 @click.option(
@@ -158,6 +169,13 @@ Examples:
     "schema.  [default: linear]",
 )
 @click.option(
+    "--scaling",
+    type=click.Choice(["unit", "public"]),
+    help="What the rows of a classifier are divided by: each by its own length, or all by the "
+    "largest length that the schema allows, so that coefficients are log-odds. Overrides the "
+    "schema.  [default: unit]",
+)
+@click.option(
     "--inference",
     is_flag=True,
     help="Estimate ordinary coefficients with standard errors, intervals and tests that cover "
@@ -195,6 +213,7 @@ Examples:
 )
 @click.option("--seed", type=int, help="Reproducible, INSECURE noise: for tests only.")
 @table_options
+@dask_options
 @click.option(
     "-o",
     "--output",
@@ -250,8 +269,11 @@ def command(**given: Any) -> None:
     from hushfit.models import model_json
 
     refuse_to_overwrite(given["output"], given["overwrite"])
+    refuse_certificates_alone(given)
     lists = RankingSchema.read(given["schema_path"])
     if lists is not None:
+        if given["dask"] is not None:
+            raise click.UsageError("Ranking models are fitted on one machine. Leave out --dask.")
         given_options = _given_options()
         fit_lists(lists, lambda: ledger_of(given), given, given_options)
         return
@@ -265,10 +287,17 @@ def command(**given: Any) -> None:
     _refuse_other_labels(given["adjacency"], file.schema.person)
     if given["features"] is not None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
+    if given["scaling"] is not None:
+        file = replace(file, schema=replace(file.schema, scaling=given["scaling"]))
     penalty = chosen_penalty(given, _given_options(), file.schema)
     options = FitOptions(given, file.schema, penalty)
+    _refuse_scaling(given, options.model, file.schema)
     if given["threshold"] is not None and options.model != "logistic":
         raise click.UsageError("--threshold is for --model logistic. Leave it out.")
+    if options.model == "mlp" and given["dask"] is not None:
+        raise click.UsageError("--model mlp is fitted on one machine. Leave out --dask.")
+    if options.model == "mlp" and given["cache"] is not None:
+        raise click.UsageError("--cache is not for --model mlp. Leave it out.")
     if options.model == "mlp" and not given["inference"]:
         fit_perceptron(file, penalty, ledger_of(given), given)
         return
@@ -298,6 +327,28 @@ def _given_options() -> set[str]:
     return {name for name in context.params if context.get_parameter_source(name) is commandline}
 
 
+def _refuse_scaling(given: dict[str, Any], model: str, schema: Any) -> None:
+    """A public length is for linear classifiers whose rows would not keep their lengths anyway."""
+    if schema.scaling == "public" and schema.features != "linear":
+        raise click.UsageError(
+            f"--scaling public, or scaling in the schema, is for --features linear, not for "
+            f"{schema.features}: the length of such features has no small public bound. Use one of "
+            "them. Nothing was spent."
+        )
+    if given["scaling"] != "public":
+        return
+    if model not in ("logistic", "svm"):
+        raise click.UsageError(
+            f"--scaling public is for --model logistic and svm, not for {model}, whose rows keep "
+            "their lengths. Leave it out. Nothing was spent."
+        )
+    if given["inference"]:
+        raise click.UsageError(
+            "--scaling public is for models without --inference, with which coefficients are "
+            "log-odds in any case. Leave it out. Nothing was spent."
+        )
+
+
 def _refuse_other_labels(adjacency: str, person: str | None) -> None:
     """Labels of rows without a column of ids, labels of persons with one."""
     if not adjacency.endswith("label") or (adjacency == "person-label") is (person is not None):
@@ -323,9 +374,8 @@ def _person_options(given: dict[str, Any]) -> dict[str, Any]:
 
 def _schema(path: str, accept_draft: bool, persons: dict[str, Any]) -> Any:
     from hushfit.cli._paid_model import note_unit_of_schema
-    from hushfit.data.schema import UNIT, read_schema
+    from hushfit.data.schema import UNIT, read_schema, with_sorted_classes
     from hushfit.errors import InvalidArgument
-    from hushfit.models import with_sorted_classes
 
     file = read_schema(path)
     if persons:
@@ -375,18 +425,10 @@ def _recommend_additive(estimator: Any, schema: Any) -> None:
 
 def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
     from hushfit.cli._paid_model import refuse_large_delta
-    from hushfit.data.tables import CodedRows, find_tables
     from hushfit.models import fit_rows
-    from hushfit.privacy import labels_only
     from hushfit.privacy.ledger import redacted
 
-    found = find_tables(given["tables"], given["format_"], file.schema.file)
-    paths, shown = [table.path for table in found], at_terminal(given["as_json"])
-    # Where features are public, which rows are used must not depend on labels.
-    kept = labels_only(given["adjacency"])
-    with reading_bar(paths, shown, sized=file.schema.person is None) as watch:
-        rows = CodedRows.from_tables(found, file.schema, watch=watch, keep_unlabelled=kept)
-    with rows:
+    with _rows(file.schema, given) as rows:
         allowed = given["allow_large_delta"]
         refuse_large_delta(given["delta"], rows.n_units, rows.privacy_unit, allowed)
         _warn_of_few(rows, given)
@@ -399,9 +441,26 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
         )
 
 
+def _rows(schema: Any, given: dict[str, Any]) -> AbstractContextManager[Any]:
+    """The encoded rows of the tables: here, or on a cluster."""
+    from hushfit.data.tables import CodedRows, find_tables
+    from hushfit.privacy import labels_only
+
+    if given["dask"] is not None:
+        return cluster_rows(given, schema)
+    found = find_tables(given["tables"], given["format_"], schema.file)
+    paths, shown = [table.path for table in found], at_terminal(given["as_json"])
+    # Where features are public, which rows are used must not depend on labels.
+    kept = labels_only(given["adjacency"])
+    with reading_bar(paths, shown, sized=schema.person is None) as watch:
+        return CodedRows.from_tables(
+            found, schema, watch=watch, keep_unlabelled=kept, cache=given["cache"]
+        )
+
+
 def _warn_of_few(rows: Any, given: dict[str, Any]) -> None:
     """Say before anything is spent that a classifier will be near the majority class."""
-    from hushfit.report import warning_of_few
+    from hushfit.forecast import warning_of_few
 
     budget = given["epsilon"], given["delta"], given["adjacency"]
     if rows.classes and not given["inference"]:

@@ -1,12 +1,12 @@
 """``hushfit ledger``: open accounts, show them, and verify that they were not rewritten."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hushfit.cli import _ledger_team
 from hushfit.cli._printing import console, json_option, print_json, print_message, print_table
 from hushfit.privacy.ledger import redacted
 
@@ -23,7 +23,11 @@ Examples:
   hushfit ledger init ledger.db --dataset stays --epsilon 3 --delta 1e-6 \\
       --unit person --person-column patient_nbr
   hushfit ledger show ledger.db
-  hushfit ledger export ledger.db -o /elsewhere/ledger.jsonl
+  hushfit ledger grant patients --to alice --epsilon 1 --until 2027-01-01
+  hushfit ledger limit patients --epsilon 0.5
+  hushfit ledger approve patients 7
+  hushfit ledger renew patients --as patients-2027 --epsilon 3
+  hushfit ledger export ledger.db -o /elsewhere/ledger.jsonl --sign sign.pem
   hushfit ledger verify ledger.db --against /elsewhere/ledger.jsonl --model model.json""",
 )
 def command() -> None:
@@ -37,7 +41,15 @@ def command() -> None:
 
     An account protects one row or, with --unit person, one person with all of their rows; the
     latter refuses fits that protect rows only.
+
+    A team shares an account through grants: each analyst has a ceiling, and the total holds
+    whatever they do. Verbs for a team name the DATASET; their ledger is --ledger, HUSHFIT_LEDGER,
+    or ledger.db.
     """
+
+
+for _verb in _ledger_team.VERBS:
+    command.add_command(_verb)
 
 
 @command.command("init", short_help="Open the account of a data set.")
@@ -74,6 +86,9 @@ def command() -> None:
     help="Also take fits that protect rows, each counted for K rows at once; the account then "
     "protects a person with at most K rows, exchanged for as many.",
 )
+@click.option(
+    "--until", metavar="DAY", help="Last day on which it can be charged, such as 2027-01-01."
+)
 @json_option
 def init(
     ledger: str,
@@ -85,6 +100,7 @@ def init(
     unit: str,
     person_column: str | None,
     rows_per_person: int | None,
+    until: str | None,
     as_json: bool,
 ) -> None:
     """Open the account of a data set in LEDGER, which is created if it does not exist."""
@@ -94,7 +110,7 @@ def init(
 
     protects = AccountUnit(unit, person_column, rows_per_person)
     account = Ledger.create(
-        ledger, dataset, epsilon, delta, adjacency, adaptive=not fixed, unit=protects
+        ledger, dataset, epsilon, delta, adjacency, adaptive=not fixed, unit=protects, until=until
     )
     if as_json:
         print_json(
@@ -124,7 +140,7 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
     """Print the budget and the composed total of each data set in LEDGER."""
     accounts = _accounts(ledger, dataset)
     if as_json:
-        print_json({"datasets": [_balance(account) for account in accounts]})
+        print_json({"datasets": [balance(account) for account in accounts]})
         return
     rows = []
     for account in accounts:
@@ -151,6 +167,8 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
     for account in accounts:
         if account.unit.is_person:
             click.echo(f"{account.name} protects {account.unit}")
+        if (state := account.team.now.state) != "open":
+            click.echo(f"{account.name} is {state}")
     for rule in sorted({account.rule for account in accounts}):
         click.echo(rule)
     print_message(
@@ -165,7 +183,7 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
 @json_option
 def history(ledger: str, dataset: str | None, as_json: bool) -> None:
     """Print every payment, its model, and the composed total after it."""
-    lines = {account.name: _lines(account) for account in _accounts(ledger, dataset)}
+    lines = {account.name: payments_of(account) for account in _accounts(ledger, dataset)}
     if as_json:
         print_json({"datasets": lines})
         return
@@ -203,30 +221,40 @@ def history(ledger: str, dataset: str | None, as_json: bool) -> None:
     is_flag=True,
     help="With -o FILE: say as JSON where it was written. The export is JSON anyway.",
 )
-def export(ledger: str, dataset: str | None, output: str, overwrite: bool, as_json: bool) -> None:
-    """Write every entry with its hash, one JSON object a line, to be stored elsewhere."""
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(dir_okay=False),
+    help="Ed25519 private key (PEM): a last line signs all others.",
+)
+def export(
+    ledger: str,
+    dataset: str | None,
+    output: str,
+    overwrite: bool,
+    as_json: bool,
+    key: str | None,
+) -> None:
+    """Write every entry with its hash, one JSON object a line, to be stored elsewhere.
+
+    With --sign an auditor can check it with the public key alone: `hushfit ledger audit`.
+    """
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.models import write_whole
+    from hushfit.privacy.ledger import export_text
 
     if output != "-":
         refuse_to_overwrite(output, overwrite)
-    lines = [
-        json.dumps(
-            {"dataset": account.name, "number": entry.number, "hash": entry.hash, **entry.body},
-            sort_keys=True,
-        )
-        for account in _accounts(ledger, dataset)
-        for entry in _disk(account).history()
-    ]
-    text = "".join(line + "\n" for line in lines)
+    chains = {account.name: _disk(account).history() for account in _accounts(ledger, dataset)}
+    text, entries = export_text(chains, key), sum(map(len, chains.values()))
     if output == "-":
         click.echo(text, nl=False)
     else:
         write_whole(Path(output), text)
         if as_json:
-            print_json({"export": output, "entries": len(lines)})
+            print_json({"export": output, "entries": entries})
         else:
-            click.echo(f"Export: {output}, {len(lines)} entries")
+            click.echo(f"Export: {output}, {entries} entries")
 
 
 @command.command(
@@ -240,6 +268,11 @@ def export(ledger: str, dataset: str | None, output: str, overwrite: bool, as_js
     multiple=True,
     type=click.Path(dir_okay=False),
     help="Export whose entries must be in the ledger.",
+)
+@click.option(
+    "--signer",
+    type=click.Path(dir_okay=False),
+    help="Public key that must have signed every export (PEM).",
 )
 @click.option(
     "--head",
@@ -259,6 +292,7 @@ def export(ledger: str, dataset: str | None, output: str, overwrite: bool, as_js
 def verify(
     ledger: str,
     exports: tuple[str, ...],
+    signer: str | None,
     heads: tuple[str, ...],
     models: tuple[str, ...],
     as_json: bool,
@@ -273,6 +307,8 @@ def verify(
     recorded. Each shows that nothing up to that entry was rewritten or lost; it shows nothing about
     later entries.
 
+    Charges must also obey the grants, approvals and dates of their account.
+
     If HUSHFIT_LEDGER_KEY_FILE names a secret when an account is opened, entries are sealed with it:
     an entry that was written without the secret does not verify for those who have it.
     """
@@ -283,7 +319,7 @@ def verify(
 
     anchors = [
         *map(head_anchor, heads),
-        *(anchor for path in exports for anchor in export_anchors(path)),
+        *(anchor for path in exports for anchor in export_anchors(path, signer)),
     ]
     verdict = verified(ledger, anchors)
     problems = verdict.sentences() + [
@@ -336,7 +372,8 @@ def _disk(account: Any) -> Any:
     return account.account
 
 
-def _balance(account: Any) -> dict[str, Any]:
+def balance(account: Any) -> dict[str, Any]:
+    """Budget and total of an account, as plain values."""
     spent, budget = account.spent(), account.budget
     head = _disk(account).history()[-1].hash
     return {
@@ -348,11 +385,13 @@ def _balance(account: Any) -> dict[str, Any]:
         "unit": account.unit.to_dict(),
         "payments": len(account.entries),
         "rule": account.rule,
+        "state": account.team.now.state,
         "head": head,
     }
 
 
-def _lines(account: Any) -> list[dict[str, Any]]:
+def payments_of(account: Any) -> list[dict[str, Any]]:
+    """Every payment of an account, as plain values."""
     from hushfit.privacy.ledger import Tally
 
     chain, receipts = _disk(account).history(), iter(account.entries)

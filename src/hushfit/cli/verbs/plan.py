@@ -20,6 +20,7 @@ Examples:
   hushfit plan --rows 50000 --columns 100 --adjacency label
   hushfit plan --rows 50000 --columns 30 --model linear
   hushfit plan --rows 20000 --columns 10 --inference --width .2
+  hushfit plan --rows 50000 --columns 100 --theory
   hushfit plan --lists 800 --columns 46 --unit labels""",
 )
 @click.option("--rows", type=int, help="Number of rows, if single rows are protected.")
@@ -67,6 +68,14 @@ Examples:
     show_default=True,
 )
 @click.option(
+    "--solver",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="Algorithm whose noise to print: auto, which is what fit uses, another name, or all, "
+    "which takes longer.",
+)
+@click.option(
     "--target-loss", type=float, default=0.01, show_default=True, help="Accuracy that may be lost."
 )
 @click.option(
@@ -86,12 +95,28 @@ Examples:
     help="With --inference: standard deviation of the column asked about.  [default: 0.5, an "
     "indicator of half of the rows]",
 )
+@click.option(
+    "--theory",
+    is_flag=True,
+    help="What the theorems of the source texts promise at these numbers (docs/theory.md).",
+)
+@click.option(
+    "--distance",
+    type=float,
+    help="With --theory: norm of the best weights.  [default: 10]",
+)
+@click.option("--steps", type=int, help="With --theory: number of releases.  [default: 500]")
+@click.option(
+    "--cov-type",
+    type=click.Choice(["model", "robust"]),
+    help="With --inference: as for fit.  [default: model]",
+)
 @click.option("--svg", type=click.Path(dir_okay=False), help="Also draw the plot into this file.")
 @json_option
 def command(**given: Any) -> None:
-    """Print, for budgets between LOW and HIGH: the noise each algorithm would add, the accuracy
-    that the default one is expected to lose against a fit without privacy, and the rows or persons
-    needed to lose no more than --target-loss.
+    """Print, for budgets between LOW and HIGH: the noise of --solver, the accuracy that the default
+    algorithm is expected to lose against a fit without privacy, and the rows or persons needed to
+    lose no more than --target-loss.
 
     Reads no data. The rule and its uncertainty (nine cases in ten are within a factor of 2.7) are
     in docs/cli.md.
@@ -106,8 +131,8 @@ def command(**given: Any) -> None:
     noise in a weight, and the number of lists or persons below which a weight is more noise than
     signal.
     """
-    from hushfit.models import write_whole
-    from hushfit.report import forecast, rows_needed, warning_of_few
+    from hushfit._write import write_whole
+    from hushfit.forecast import forecast, rows_needed, warning_of_few
 
     if given["lists"] is not None or given["unit"] is not None:
         _plan_ranking(given)
@@ -115,11 +140,16 @@ def command(**given: Any) -> None:
     given["adjacency"] = given["adjacency"] or "replace-one"
     count, unit = _units(given)
     _refuse_other_adjacency(given["adjacency"], unit)
+    if given["theory"]:
+        _plan_theory(given, count, unit)
+        return
+    if given["distance"] is not None or given["steps"] is not None:
+        raise click.UsageError("--distance and --steps are for --theory. Give it too.")
     if given["inference"]:
         _plan_intervals(given, count, unit)
         return
-    if given["width"] is not None or given["spread"] is not None:
-        raise click.UsageError("--width and --spread are for --inference. Give it too.")
+    if any(given[name] is not None for name in ("width", "spread", "cov_type")):
+        raise click.UsageError("--width, --spread and --cov-type are for --inference. Give it too.")
     if given["model"] not in (None, *BY_TARGET["categorical"]):
         _plan_numbers(given, count, unit)
         return
@@ -127,8 +157,10 @@ def command(**given: Any) -> None:
     penalty = None if given["penalty"] == "none" else given["penalty"]
     epsilons = _grid(given["epsilon_range"])
     place = (count, given["columns"])
+    solvers = _solvers(given)
     forecasts = [
-        forecast(*place, epsilon, delta, given["adjacency"], penalty, unit) for epsilon in epsilons
+        forecast(*place, epsilon, delta, given["adjacency"], penalty, unit, solvers)
+        for epsilon in epsilons
     ]
     needed = [
         rows_needed(given["target_loss"], place[1], epsilon, delta, given["adjacency"])
@@ -159,8 +191,72 @@ def command(**given: Any) -> None:
     _print_forecasts(forecasts, needed, shown, delta)
 
 
+def _plan_theory(given: dict[str, Any], count: int, unit: Any) -> None:
+    from hushfit.theory import ROWS, Setting, all_bounds
+
+    if any((given["svg"], given["inference"], given["model"], given["penalty"] != "none")):
+        raise click.UsageError("--theory goes with sizes and budgets alone. Leave the others out.")
+    delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
+    chosen = {key: given[key] for key in ("distance", "steps") if given[key] is not None}
+    bounds = {
+        epsilon: all_bounds(
+            Setting(count, given["columns"], epsilon, delta, given["adjacency"], **chosen)
+        )
+        for epsilon in _grid(given["epsilon_range"])
+    }
+    if given["as_json"]:
+        plans = [
+            {"epsilon": e, "bounds": [b.to_dict() for b in all_]} for e, all_ in bounds.items()
+        ]
+        public = {unit.plural: count, "columns": given["columns"], "adjacency": given["adjacency"]}
+        print_json({**public, "delta": delta, "plans": plans})
+        return
+    rows = [
+        [
+            f"{epsilon:g}",
+            bound.algorithm,
+            *(_shown(value, bound.quantity == ROWS) for value in both),
+        ]
+        for epsilon, all_ in bounds.items()
+        for bound in all_
+        for both in [(bound.value, bound.limit)]
+    ]
+    title = (
+        f"Theorems for {count:,} {unit.plural} and {given['columns']:,} columns "
+        f"({given['adjacency']}, delta={delta:.2g})"
+    )
+    heads = ["epsilon", "algorithm", "bound", "bound with any number of steps"]
+    print_table(title, heads, rows)
+    print_message(
+        f"bounds on the excess objective; for pp-admm and ipp-admm, {ROWS} for an error of 0.1. "
+        "The theorems hold for the worst table and are far from what is measured: docs/theory.md.",
+        word="note",
+    )
+
+
+def _shown(value: float, counts: bool) -> str:
+    if not math.isfinite(value):
+        return "none"
+    return f"{math.ceil(value):,}" if counts else f"{value:.3g}"
+
+
+def _solvers(given: dict[str, Any]) -> list[str]:
+    """Names of the algorithms that were asked for, each calibrated only if it was."""
+    from hushfit.forecast import named_solvers
+
+    known = named_solvers(given["adjacency"])
+    if given["solver"] == "all":
+        return known
+    if given["solver"] not in ("auto", *known):
+        raise click.UsageError(
+            f"--solver {given['solver']} is not known under --adjacency {given['adjacency']}. Use "
+            f"all, auto, or one of {', '.join(known)}."
+        )
+    return [given["solver"]]
+
+
 def _plan_intervals(given: dict[str, Any], count: int, unit: Any) -> None:
-    from hushfit.report import interval_forecast
+    from hushfit.forecast import interval_forecast
 
     if given["svg"] is not None or given["penalty"] != "none":
         raise click.UsageError("--svg and --penalty are not for --inference. Leave them out.")
@@ -171,6 +267,7 @@ def _plan_intervals(given: dict[str, Any], count: int, unit: Any) -> None:
         interval_forecast(
             *(count, given["columns"], epsilon, delta, given["adjacency"], model, wished, spread),
             unit=unit,
+            robust=given["cov_type"] == "robust",
         )
         for epsilon in _grid(given["epsilon_range"])
     ]

@@ -12,16 +12,37 @@ read_documents  Read documents with their grades and queries
 list_starts     Where each list starts, and where the last one ends
 """
 
-from hushfit.data.lists._documents import DIAMETER_SLACK, Documents
-from hushfit.data.lists._grouping import list_starts
-from hushfit.data.lists._ranked_lists import ListBlock, RankedLists
-from hushfit.data.lists._reading import (
-    DocumentTable,
-    RankingSchema,
-    is_letor,
-    letor_documents,
-    read_documents,
-)
+from typing import TYPE_CHECKING
+
+from hushfit._on_demand import on_demand
+
+if TYPE_CHECKING:
+    from hushfit.data.lists._documents import DIAMETER_SLACK, Documents
+    from hushfit.data.lists._grouping import list_starts
+    from hushfit.data.lists._ranked_lists import ListBlock, RankedLists
+    from hushfit.data.lists._reading import (
+        DocumentTable,
+        RankingSchema,
+        is_letor,
+        letor_documents,
+        read_documents,
+    )
+else:
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "hushfit.data.lists._documents": ("DIAMETER_SLACK", "Documents"),
+            "hushfit.data.lists._grouping": ("list_starts",),
+            "hushfit.data.lists._ranked_lists": ("ListBlock", "RankedLists"),
+            "hushfit.data.lists._reading": (
+                "DocumentTable",
+                "RankingSchema",
+                "is_letor",
+                "letor_documents",
+                "read_documents",
+            ),
+        },
+    )
 
 __all__ = [
     "DIAMETER_SLACK",

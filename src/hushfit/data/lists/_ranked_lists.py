@@ -59,6 +59,9 @@ class RankedLists:
         """Weight of each list, or one weight for all. Those of a person add up to at most one."""
         return WHOLE if self.persons is None else self.persons.shares
 
+    def row_vector(self) -> Vector:
+        return np.zeros(len(self.y))
+
     def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         """Lists are no rows: queries over rows find none."""
         return iter(())

@@ -14,14 +14,19 @@ DataSource         Private rows and labels
 DenseBlock         Records in a C-ordered array
 DenseRows          Rows of a two-dimensional array, used in place
 FEWEST_BLOCK_ROWS  Rows of the smallest block; a proof depends on it
+InParts            A source whose rows lie in several places
+SumsOverRows       What can be added up over the parts of a table
 FeatureBounds      Public range of every column
 MOST_BLOCK_ROWS    Rows of the largest block; a proof depends on it
+PackedBlock        Packed records
+PackedLayout       Which features the words of a packed row stand for
 PERSON_BLOCK_ROWS  Used rows of the largest block of persons' rows
 PersonIndex        Numbers for the ids of persons, batch by batch
 Persons            The person of each row, and the shares of a person's rows
 PublicBlock        Some records without labels
 PublicRows         Records without labels, for relations under which features are public
-RecordScaling      What is known of every record: length one, or bounded entries
+RecordScaling      What is known of every record: length one, at most one, or bounded entries
+AT_MOST_ONE        Scalings after which no record is longer than one
 ProvedForScalings  A query that states the scalings that its sensitivity is proved for
 Scaled             A source that states the scaling of its records, or a solver that needs one
 SignedBounds       Public range of every column, mapped into [-1, 1]
@@ -33,12 +38,15 @@ bounded_blocks     All blocks of a source whose records have bounded entries
 bits_of_one        The b for which 2**b stands for one in sums of whole numbers
 canonical          The same sparse rows with increasing indices, each once
 persons_of         The persons of rows
+record_margins     Inner products of records with several vectors, for predictions
 places             Rows in pieces of some size
 proved_scalings    The scalings that a query, or type of query, is proved for
 scaling_of         The scaling of a source's records, or the one that a solver needs
 whole_shares       Shares as whole numbers, rounded down, and the number that stands for one
 """
 
+from hushfit.data.rows._margins import record_margins
+from hushfit.data.rows._packed import PackedBlock, PackedLayout
 from hushfit.data.rows._person_ids import PersonIndex, persons_of
 from hushfit.data.rows._persons import WHOLE, Persons, bits_of_one, places, whole_shares
 from hushfit.data.rows._public_rows import PublicBlock, PublicRows
@@ -50,6 +58,7 @@ from hushfit.data.rows._sampling import (
     poisson_units,
 )
 from hushfit.data.rows._scaling import (
+    AT_MOST_ONE,
     ProvedForScalings,
     RecordScaling,
     Scaled,
@@ -67,9 +76,11 @@ from hushfit.data.rows._source import (
     DenseBlock,
     DenseRows,
     FeatureBounds,
+    InParts,
     SignedBounds,
     SparseBlock,
     SparseRows,
+    SumsOverRows,
     as_source,
     bounded_blocks,
     canonical,
@@ -77,6 +88,7 @@ from hushfit.data.rows._source import (
 
 __all__ = [
     "ALL_ROWS",
+    "AT_MOST_ONE",
     "FEWEST_BLOCK_ROWS",
     "MOST_BLOCK_ROWS",
     "PERSON_BLOCK_ROWS",
@@ -88,6 +100,9 @@ __all__ = [
     "DenseBlock",
     "DenseRows",
     "FeatureBounds",
+    "InParts",
+    "PackedBlock",
+    "PackedLayout",
     "PersonIndex",
     "Persons",
     "ProvedForScalings",
@@ -100,6 +115,7 @@ __all__ = [
     "SignedBounds",
     "SparseBlock",
     "SparseRows",
+    "SumsOverRows",
     "as_source",
     "bits_of_one",
     "bounded_blocks",
@@ -109,6 +125,7 @@ __all__ = [
     "places",
     "poisson_units",
     "proved_scalings",
+    "record_margins",
     "scaling_of",
     "whole_shares",
 ]

@@ -1,12 +1,18 @@
-"""How records were scaled before queries see them: to length one, or with their lengths kept.
+"""How records were scaled before queries see them: each to length one, all by one public length,
+or with their lengths kept.
 
 A sensitivity is proved for one scaling. A source and a query that state none are of length one, so
-that a query without a proof for longer records is never answered over them.
+that a query without a proof for other records is never answered over them. For records shorter than
+one the proof is docs/proofs/shorter_records.md.
 """
 
 import math
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from hushfit._typing import Vector
 
 # The square of the intercept's entry in a record with bounded entries.
 _CONSTANT_SQUARE = 0.5
@@ -17,6 +23,8 @@ class RecordScaling(Enum):
 
     UNIT_LENGTH = "records of length one"
     """``[x, 1]`` divided by its length."""
+    PUBLIC_LENGTH = "records of length at most one"
+    """``[x, 1]`` divided by one public length, or by its own where that is larger."""
     BOUNDED = "records with entries in [-1, 1]"
     """``[x, sqrt(1/2)]`` with every entry of x in [-1, 1]; a record with another entry counts as
     the zero record.
@@ -26,7 +34,16 @@ class RecordScaling(Enum):
         """The entry of the intercept in a record, before a record is divided by its length."""
         if not fit_intercept:
             return 0.0
-        return 1.0 if self is RecordScaling.UNIT_LENGTH else math.sqrt(_CONSTANT_SQUARE)
+        return math.sqrt(_CONSTANT_SQUARE) if self is RecordScaling.BOUNDED else 1.0
+
+    def limit(self, scale: Vector, length: float) -> None:
+        """Reduce factors that make records unit vectors, in place, to those of this scaling."""
+        if self is RecordScaling.PUBLIC_LENGTH:
+            np.minimum(scale, 1.0 / length, out=scale)
+
+
+AT_MOST_ONE = (RecordScaling.UNIT_LENGTH, RecordScaling.PUBLIC_LENGTH)
+"""The scalings of queries whose proof needs no more than that no record is longer than one."""
 
 
 @runtime_checkable

@@ -6,11 +6,12 @@ has a value that is not a finite number, counts as the zero record: it stays in 
 contributes nothing, and changes no other record. So does one whose label is nan. Every map here is
 record by record.
 
-With ``RecordScaling.BOUNDED`` records keep their lengths: ``scale`` is 1, or 0 for a record with
-an entry outside [-1, 1].
+With ``RecordScaling.PUBLIC_LENGTH`` a record shorter than the public ``length`` is divided by that
+instead of its own, so that no record is longer than one. With ``RecordScaling.BOUNDED`` records
+keep their lengths: ``scale`` is 1, or 0 for a record with an entry outside [-1, 1].
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -47,6 +48,12 @@ PERSON_BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
 # Entries of mapped rows that are kept in memory: 256 MB. More are mapped again whenever they are
 # read, which takes longer than reading them.
 _MOST_MAPPED_ENTRIES = 2**25
+# Entries of an array in F order that is copied once: 1 GB.
+_MOST_COPIED_ENTRIES = 2**27
+# Rows whose products BLAS adds at once.
+_TILE_ROWS = FEWEST_BLOCK_ROWS
+# Time to add one product of two stored entries, over that of a product of two dense ones.
+_SCATTERED_COST = 5.0
 # Coefficients in the units of a column are divided by the width of its range.
 _NARROWEST = 1e-290
 
@@ -127,9 +134,17 @@ class BoundedBlock(Block, Protocol):
         """1 for each record, 0 for the zero record."""
 
     def counted_gradient_sum(
-        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+        self,
+        w: Vector,
+        inverse: Vector,
+        limits: tuple[float, float],
+        code: int,
+        parameter: float,
+        grid: float,
     ) -> Vector:
-        """`gradient_sum`, followed by the weight of the records that were clipped."""
+        """`gradient_sum`, followed by the weight of the records that were clipped: their slopes to
+        ``limits[0]`` times the inverse length of the record, or to ``limits[1]``.
+        """
 
     def centred_lengths(self, inverse: Vector, centre: Vector) -> Vector:
         """Norm of each record after its features were moved by ``-centre`` and multiplied by
@@ -191,11 +206,33 @@ class DataSource(Protocol):
         one.
         """
 
+    def row_vector(self) -> Vector:
+        """Zeros, one for each row, for queries to fill; where the rows are, in memory or not."""
+
     def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         """The records in blocks: all of them, or those of some units."""
 
     def public_rows(self) -> PublicRows:
         """The records without labels, for relations under which features are public."""
+
+
+class SumsOverRows(Protocol):
+    """What can be added up over the parts of a table; it travels to where they are."""
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
+        """The sums over the rows of one part."""
+
+
+@runtime_checkable
+class InParts(Protocol):
+    """A source whose rows lie in several places, so that it has no blocks: only sums come together.
+
+    Parts begin at multiples of the largest block of packed rows. So blocks are those of the same
+    table in one place, and with them every bit of a sum and the bound on its rounding.
+    """
+
+    def added_up(self, sums: SumsOverRows) -> Vector:
+        """Exact sums over all rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +269,13 @@ class DenseBlock:
         return total
 
     def counted_gradient_sum(
-        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+        self,
+        w: Vector,
+        inverse: Vector,
+        limits: tuple[float, float],
+        code: int,
+        parameter: float,
+        grid: float,
     ) -> Vector:
         total = np.empty(len(w) + 1)
         counting_kernels.counted_dense(
@@ -240,7 +283,8 @@ class DenseBlock:
             self.y,
             self.scale,
             self.shares,
-            caps,
+            inverse,
+            *limits,
             self.unit,
             w,
             code,
@@ -309,16 +353,14 @@ class DenseBlock:
         return total
 
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
-        width = self.X.shape[1] + 1
-        moment: Matrix = np.zeros((width, width))
-        scale = self.scale * _root_weights(self.shares, factors)
-        rounded = np.empty((min(len(self.X), FEWEST_BLOCK_ROWS), width))
-        for place in places(len(self.X), FEWEST_BLOCK_ROWS):
-            X = self.X[place]
-            records = rounded[: len(X)]
-            row_kernels.rounded_records_dense(X, scale[place], self.unit, steps, records)
-            moment += records.T @ records
-        return moment
+        scale = self.scale * root_weights(self.shares, factors)
+
+        def write(place: slice, records: Matrix) -> None:
+            row_kernels.rounded_records_dense(
+                self.X[place], scale[place], self.unit, steps, records
+            )
+
+        return _moment_by_tiles(len(self.X), self.X.shape[1] + 1, write)
 
     def lengths(self, A: Matrix) -> Vector:
         lengths = np.empty(len(self.X))
@@ -421,7 +463,13 @@ class SparseBlock:
         return total
 
     def counted_gradient_sum(
-        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+        self,
+        w: Vector,
+        inverse: Vector,
+        limits: tuple[float, float],
+        code: int,
+        parameter: float,
+        grid: float,
     ) -> Vector:
         total = np.empty(len(w) + 1)
         counting_kernels.counted_csr(
@@ -429,7 +477,8 @@ class SparseBlock:
             self.y,
             self.scale,
             self.shares,
-            caps,
+            inverse,
+            *limits,
             self.unit,
             w,
             code,
@@ -498,10 +547,21 @@ class SparseBlock:
         return total
 
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
-        total = np.zeros((self.n_features + 1, self.n_features + 1))
-        scale = self.scale * _root_weights(self.shares, factors)
-        row_kernels.second_moment_csr(*self._matrix, scale, self.unit, steps, total)
-        return total
+        n, width = len(self.scale), self.n_features + 1
+        scale = self.scale * root_weights(self.shares, factors)
+        stored = int(self.indptr[-1] - self.indptr[0]) / max(n, 1)
+        if stored * _SCATTERED_COST < width:
+            total = np.zeros((width, width))
+            row_kernels.second_moment_csr(*self._matrix, scale, self.unit, steps, total)
+            return total
+
+        def write(place: slice, records: Matrix) -> None:
+            ends = self.indptr[place.start : place.stop + 1]
+            row_kernels.rounded_records_csr(
+                self.data, self.indices, ends, scale[place], self.unit, steps, records
+            )
+
+        return _moment_by_tiles(n, width, write)
 
     def lengths(self, A: Matrix) -> Vector:
         lengths = np.empty(len(self.scale))
@@ -561,7 +621,20 @@ class SparseBlock:
         return hstack([features, csr_matrix(self.scale[:, None] * self.unit)], format="csr")
 
 
-def _root_weights(shares: Vector, factors: Vector | None) -> Vector:
+def _moment_by_tiles(n: int, width: int, write: Callable[[slice, Matrix], None]) -> Matrix:
+    """Sum of the outer products of records that ``write`` gives in whole numbers: BLAS adds them
+    exactly, in any order.
+    """
+    moment: Matrix = np.zeros((width, width))
+    tile = np.empty((min(n, _TILE_ROWS), width))
+    for place in places(n, _TILE_ROWS):
+        records = tile[: place.stop - place.start]
+        write(place, records)
+        moment += records.T @ records  # one triangle, by dsyrk
+    return moment
+
+
+def root_weights(shares: Vector, factors: Vector | None) -> Vector:
     """What a record is multiplied by before its outer product is taken."""
     roots: Vector = np.sqrt(shares)
     return roots if factors is None else roots * factors
@@ -722,18 +795,21 @@ class SignedBounds:
         widest: Vector = np.maximum(self.high - self.origin, self.origin - self.low)
         return widest
 
-    def apply(self, X: Any) -> Any:
-        """Clip and map into [-1, 1]: a new array or CSR matrix, entry by entry."""
+    def apply(self, X: Any, dtype: type[np.floating[Any]] | None = None) -> Any:
+        """Clip and map into [-1, 1]: a new array or CSR matrix, entry by entry, of type ``dtype``
+        (that of X if None).
+        """
+        dtype = X.dtype if dtype is None else dtype
         if hasattr(X, "indptr"):
             X = canonical(X)  # a value that is stored in parts is clipped as a whole
             ends = self.low[X.indices], self.high[X.indices]
             values = np.clip(X.data, *ends) / self.width[X.indices]
-            kept = np.clip(values, -1.0, 1.0).astype(X.data.dtype)
+            kept = np.clip(values, -1.0, 1.0).astype(dtype)
             return type(X)((kept, X.indices, X.indptr), shape=X.shape)
-        return self._mapped(X)
+        return self._mapped(X, dtype)
 
-    def _mapped(self, X: AnyArray) -> AnyArray:
-        mapped, ends = np.empty(X.shape, X.dtype), (self.low.copy(), self.high.copy())
+    def _mapped(self, X: AnyArray, dtype: Any) -> AnyArray:
+        mapped, ends = np.empty(X.shape, dtype), (self.low.copy(), self.high.copy())
 
         def fill(place: slice) -> None:
             part = np.ascontiguousarray(X[place])
@@ -779,6 +855,7 @@ class _InMemory:
     persons: Persons | None = None
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH
     feature_map: FeatureMap | None = None
+    length: float = 1.0
     scale: Vector = field(init=False, repr=False)
 
     @cached_property
@@ -820,6 +897,9 @@ class _InMemory:
     def unit(self) -> float:
         return self.scaling.constant(self.fit_intercept)
 
+    def row_vector(self) -> Vector:
+        return np.zeros(self._n_rows)
+
     def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         raise NotImplementedError
 
@@ -853,6 +933,8 @@ class DenseRows(_InMemory):
         With ``BOUNDED`` records keep their lengths, and X must be within [-1, 1] already.
     feature_map : FeatureMap or None
         Applied to each block as it is read, after the bounds.
+    length : float
+        With ``PUBLIC_LENGTH``, what records are divided by, unless they are longer.
     """
 
     X: AnyArray
@@ -863,6 +945,7 @@ class DenseRows(_InMemory):
     persons: Persons | None = None
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH
     feature_map: FeatureMap | None = None
+    length: float = 1.0
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -874,6 +957,7 @@ class DenseRows(_InMemory):
                 row_kernels.bounded_scales_dense(X, scale[place])
             else:
                 row_kernels.unit_scales_dense(X, self.unit, scale[place])
+                self.scaling.limit(scale[place], self.length)
 
         list(parallel_map(fill, places(self._n_rows, self._block_rows)))
         _settle(self, scale)
@@ -937,6 +1021,7 @@ class SparseRows(_InMemory):
     persons: Persons | None = None
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH
     feature_map: FeatureMap | None = None
+    length: float = 1.0
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -951,6 +1036,7 @@ class SparseRows(_InMemory):
                 row_kernels.bounded_scales_csr(data, indptr, scale[place])
             else:
                 row_kernels.unit_scales_csr(data, indptr, self.unit, scale[place])
+                self.scaling.limit(scale[place], self.length)
 
         list(parallel_map(fill, places(self._n_rows, self._block_rows)))
         _settle(self, scale)
@@ -1062,6 +1148,21 @@ def _block_rows(n_units: int) -> int:
     return MOST_BLOCK_ROWS if n_units >= 8 * MOST_BLOCK_ROWS else 2 * FEWEST_BLOCK_ROWS
 
 
+def _by_rows(X: AnyArray) -> AnyArray:
+    """An array in C order: every pass over one in F order would copy it, block by block. Very large
+    ones stay as they are.
+    """
+    if X.flags.c_contiguous or X.size > _MOST_COPIED_ENTRIES:
+        return X
+    copied = np.empty(X.shape, X.dtype)
+
+    def copy(place: slice) -> None:
+        copied[place] = X[place]
+
+    list(parallel_map(copy, places(len(X), FEWEST_BLOCK_ROWS)))
+    return copied
+
+
 def as_source(
     X: Any,
     y: ArrayLike,
@@ -1072,11 +1173,12 @@ def as_source(
     persons: Persons | None = None,
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH,
     feature_map: FeatureMap | None = None,
+    length: float = 1.0,
 ) -> DenseRows | SparseRows:
     """The source for a validated dense array or CSR matrix, of what the feature map reads.
 
-    Rows are mapped once if a row takes long to map or the mapped ones are few enough to be kept,
-    else whenever they are read.
+    An array in F order is copied once. Rows are mapped once if a row takes long to map or the
+    mapped ones are few enough to be kept, else whenever they are read.
     """
     labels = np.ascontiguousarray(y, dtype=np.float64)
     if feature_map is not None and (
@@ -1086,4 +1188,7 @@ def as_source(
         X = mapped_rows(feature_map, X, None if bounds is None else bounds.apply_any)
         bounds = feature_map = None
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
-    return kind(X, labels, fit_intercept, bounds, scaled_labels, persons, scaling, feature_map)
+    if kind is DenseRows and bounds is None and feature_map is None:
+        X = _by_rows(X)
+    settings = scaled_labels, persons, scaling, feature_map, length
+    return kind(X, labels, fit_intercept, bounds, *settings)

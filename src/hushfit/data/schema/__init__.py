@@ -29,6 +29,7 @@ read_schema        Read a schema file
 rounded_outwards   A range with two significant digits around another one
 schema_hash        SHA-256 of a schema's contents
 schema_to_toml     Write a schema as TOML
+with_sorted_classes  The schema with its classes in the order that estimators use
 """
 
 from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_of, numbers_in
@@ -47,6 +48,7 @@ from hushfit.data.schema._schema import (
     Target,
     cells_of,
     encode,
+    with_sorted_classes,
 )
 from hushfit.data.schema._schema_file import (
     UNIT,
@@ -88,4 +90,5 @@ __all__ = [
     "rounded_outwards",
     "schema_hash",
     "schema_to_toml",
+    "with_sorted_classes",
 ]

@@ -43,6 +43,7 @@ class DateColumn:
 
     Examples
     --------
+    >>> from hushfit.data.schema import DateColumn, encode
     >>> import numpy as np
     >>> admitted = DateColumn("admitted", "2020-01-01", "2020-12-31", parts=("since",))
     >>> admitted.encode(np.array(["2020-12-31", "2019-05-05", ""])).tolist()

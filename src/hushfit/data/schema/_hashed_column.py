@@ -33,6 +33,7 @@ class HashedColumn:
 
     Examples
     --------
+    >>> from hushfit.data.schema import HashedColumn
     >>> import numpy as np
     >>> HashedColumn("icd", columns=4).codes(np.array(["250.01", "V57", ""])).tolist()
     [3, 2, 4]

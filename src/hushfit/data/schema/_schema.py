@@ -8,7 +8,7 @@ the table.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -29,6 +29,7 @@ __all__ = ["CategoricalColumn", "Column", "NumericColumn", "Schema", "encode"]
 
 OTHER = "<other>"
 FEATURES = ("linear", "additive", "centred")
+SCALINGS = ("unit", "public")
 _MISSING_RULES = ("fill", "indicator")
 _MISSING_LABELS = ("other", "indicator")
 _WEIGHTS = ("person_weight", "rows_per_person")
@@ -72,6 +73,7 @@ class NumericColumn:
 
     Examples
     --------
+    >>> from hushfit.data.schema import NumericColumn, encode
     >>> import numpy as np
     >>> NumericColumn("age", low=20, high=70, fill=45).encode(
     ...     np.array([20, 45, 99, np.nan])
@@ -259,6 +261,7 @@ class CategoricalColumn:
 
     Examples
     --------
+    >>> from hushfit.data.schema import CategoricalColumn, encode
     >>> import numpy as np
     >>> colour = CategoricalColumn("colour", categories=("red", "blue"))
     >>> colour.encode(np.array(["blue", "mauve"])).tolist()
@@ -401,6 +404,7 @@ class CountTarget:
 
     Examples
     --------
+    >>> from hushfit.data.schema import CountTarget
     >>> CountTarget("visits", high=20).low
     0.0
     """
@@ -448,6 +452,7 @@ class OrdinalTarget:
 
     Examples
     --------
+    >>> from hushfit.data.schema import OrdinalTarget
     >>> OrdinalTarget("pain", ("none", "some", "strong")).nearest([0.2, 1.7]).tolist()
     ['none', 'strong']
     """
@@ -548,9 +553,13 @@ class Schema:
         Encoding and delimiter of text files.
     penalty : PenaltyChoice, optional
         The penalty that ``hushfit fit`` uses unless its options say otherwise.
+    scaling : {"unit", "public"}, default="unit"
+        What a classifier divides rows by: each by its own length, or all by the largest length that
+        the ranges allow, so that coefficients are log-odds.
 
     Examples
     --------
+    >>> from hushfit.data.schema import Schema
     >>> schema = Schema.from_dict(
     ...     {
     ...         "unit": "person",
@@ -577,6 +586,7 @@ class Schema:
     features: str = "linear"
     file: TextForm = TextForm()
     penalty: PenaltyChoice | None = None
+    scaling: str = "unit"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -584,6 +594,10 @@ class Schema:
             raise InvalidArgument(
                 f"the schema has features={self.features!r}. Choose 'linear', 'additive' or "
                 "'centred'."
+            )
+        if not isinstance(self.scaling, str) or self.scaling not in SCALINGS:
+            raise InvalidArgument(
+                f"the schema has scaling={self.scaling!r}. Choose 'unit' or 'public'."
             )
         if not isinstance(self.unit, str) or not self.unit.strip():
             raise InvalidArgument(
@@ -640,6 +654,13 @@ class Schema:
         return [feature for column in self.columns for feature in column.feature_names]
 
     @property
+    def longest(self) -> float:
+        """The largest length of a row of encoded features with the intercept's 1: of a number, or
+        of all features of a label, at most one counts.
+        """
+        return math.sqrt(1 + sum(len(column.widths) for column in self.columns))
+
+    @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Numbers of the features of each column, for penalties of groups."""
         ends = np.cumsum([len(column.feature_names) for column in self.columns]).tolist()
@@ -668,6 +689,7 @@ class Schema:
         return {
             "unit": self.unit,
             **({} if self.features == "linear" else {"features": self.features}),
+            **({} if self.scaling == "unit" else {"scaling": self.scaling}),
             **{key: value for key, value in persons.items() if value is not None},
             **({"file": stated} if (stated := self.file.to_dict()) else {}),
             **({} if self.penalty is None else {"penalty": self.penalty.to_dict()}),
@@ -689,7 +711,8 @@ class Schema:
         schema : Schema
             The schema it describes.
         """
-        known = ("unit", "features", "person", *_WEIGHTS, "file", "penalty", "target", "columns")
+        tables = ("file", "penalty", "target", "columns")
+        known = ("unit", "features", "scaling", "person", *_WEIGHTS, *tables)
         _refuse_unknown_keys(_table(description, "the schema"), known, "the schema")
         listed = _table(description.get("columns", {}), "columns")
         columns = tuple(_column(name, settings) for name, settings in listed.items())
@@ -711,6 +734,7 @@ class Schema:
                 if "penalty" in description
                 else None
             ),
+            scaling=description.get("scaling", "unit"),
         )
 
 
@@ -863,3 +887,14 @@ def _refuse_unknown_keys(given: Mapping[str, Any], known: Sequence[str], where: 
         raise InvalidArgument(
             f"{where} has the unknown keys {unknown}. Known keys are {', '.join(known)}."
         )
+
+
+def with_sorted_classes(schema: Schema) -> Schema:
+    """The schema with its classes in the order that estimators use; grades keep their own."""
+    if schema.target is None:
+        raise InvalidArgument("the schema needs a [target]: the column to predict. Add it.")
+    if not isinstance(schema.target, CategoricalColumn):
+        return schema
+    return replace(
+        schema, target=replace(schema.target, categories=tuple(sorted(schema.target.categories)))
+    )

@@ -15,6 +15,7 @@ from hushfit.errors import InvalidArgument
 
 _MARK = "confirm"
 UNIT = "the unit of privacy"
+_CHOICES: tuple[str, ...] = ("features", "scaling")
 _PERSON_KEYS = ("person", "person_weight", "rows_per_person")
 
 
@@ -28,6 +29,12 @@ class SchemaFile:
     unconfirmed : tuple of str
         Columns whose ranges or vocabularies were read from the rows, and perhaps "the unit of
         privacy".
+
+    Examples
+    --------
+    >>> from hushfit.data.schema import NumericColumn, Schema, SchemaFile
+    >>> SchemaFile(Schema((NumericColumn("age", 0, 110),))).unconfirmed
+    ()
     """
 
     schema: Schema
@@ -93,6 +100,22 @@ def read_schema(path: str | Path) -> SchemaFile:
     ------
     InvalidArgument
         If it cannot be read or is not a schema.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from hushfit.data.schema import (
+    ...     NumericColumn,
+    ...     Schema,
+    ...     SchemaFile,
+    ...     read_schema,
+    ...     schema_to_toml,
+    ... )
+    >>> path = Path(tempfile.mkdtemp()) / "schema.toml"
+    >>> size = path.write_text(schema_to_toml(SchemaFile(Schema((NumericColumn("age", 0, 110),)))))
+    >>> read_schema(path).schema.columns[0].high
+    110
     """
     try:
         return parse_schema(Path(path).read_text(encoding="utf-8"))
@@ -118,14 +141,21 @@ def schema_to_toml(file: SchemaFile, comments: dict[str, str] | None = None) -> 
     -------
     str
         What `parse_schema` reads back.
+
+    Examples
+    --------
+    >>> from hushfit.data.schema import NumericColumn, Schema, SchemaFile, schema_to_toml
+    >>> text = schema_to_toml(SchemaFile(Schema((NumericColumn("age", 0, 110),))))
+    >>> '[columns."age"]' in text
+    True
     """
     notes, schema, marked = comments or {}, file.schema, set(file.unconfirmed)
     described = schema.to_dict()
     unit = [] if schema.unit == "row" else [f"unit = {_value(schema.unit)}"]
     persons = {key: described[key] for key in _PERSON_KEYS if key in described}
     note = _comment(notes.get(UNIT))
-    features = [] if schema.features == "linear" else [f"features = {_value(schema.features)}"]
-    lines = [*_comment(notes.get("")), *(["", *note] if note else []), *unit, *features]
+    choices = {key: described[key] for key in _CHOICES if key in described}
+    lines = [*_comment(notes.get("")), *(["", *note] if note else []), *unit, *_pairs(choices)]
     lines += _pairs(persons)
     lines += _mark(UNIT, marked)
     for table in ("file", "penalty"):

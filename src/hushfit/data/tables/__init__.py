@@ -22,25 +22,67 @@ find_tables     The tables that paths and patterns match
 table_batches   Read a table in record batches
 """
 
-from hushfit.data.schema import SchemaFile, parse_schema, read_schema, schema_hash, schema_to_toml
-from hushfit.data.tables._encoded_rows import (
-    CodedRows,
-    RowCodec,
-    codes_of,
-    days_of,
-    numbers_of,
-    target_values,
-)
-from hushfit.data.tables._files import (
-    FORMATS,
-    STDIN,
-    Table,
-    Watch,
-    find_paths,
-    find_tables,
-    sniffed_form,
-    table_batches,
-)
+from typing import TYPE_CHECKING
+
+from hushfit._on_demand import on_demand
+
+if TYPE_CHECKING:
+    from hushfit.data.schema import (
+        SchemaFile,
+        parse_schema,
+        read_schema,
+        schema_hash,
+        schema_to_toml,
+    )
+    from hushfit.data.tables._encoded_rows import (
+        CodedRows,
+        RowCodec,
+        codes_of,
+        days_of,
+        numbers_of,
+        target_values,
+    )
+    from hushfit.data.tables._files import (
+        FORMATS,
+        STDIN,
+        Table,
+        Watch,
+        find_paths,
+        find_tables,
+        sniffed_form,
+        table_batches,
+    )
+else:
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "hushfit.data.schema": (
+                "SchemaFile",
+                "parse_schema",
+                "read_schema",
+                "schema_hash",
+                "schema_to_toml",
+            ),
+            "hushfit.data.tables._encoded_rows": (
+                "CodedRows",
+                "RowCodec",
+                "codes_of",
+                "days_of",
+                "numbers_of",
+                "target_values",
+            ),
+            "hushfit.data.tables._files": (
+                "FORMATS",
+                "STDIN",
+                "Table",
+                "Watch",
+                "find_paths",
+                "find_tables",
+                "sniffed_form",
+                "table_batches",
+            ),
+        },
+    )
 
 __all__ = [
     "FORMATS",

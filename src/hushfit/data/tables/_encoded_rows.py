@@ -1,12 +1,11 @@
 """Rows of a table on disk in a compact form, decoded block by block while the queries read them.
 
-A row becomes one float or one feature number for each column, in an unnamed temporary file that is
-removed with the process, however it ends. Blocks are read and unpacked into sparse rows when a
-query reads them, so a pass reads the codes only and memory holds a few blocks, for tables of any
-length.
+A row becomes one number in single precision or one code for each column, in a memory-mapped file
+(see `hushfit.data.tables._page_file`). The float32 is the value of the record for every query.
+Queries read packed rows as they are; rows that go through a feature map or a design are unpacked
+block by block. So memory holds a few blocks, for tables of any length.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -22,8 +21,9 @@ from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
 from hushfit.data.design import MainEffects
 from hushfit.data.rows import (
     ALL_ROWS,
-    FEWEST_BLOCK_ROWS,
     WHOLE,
+    PackedBlock,
+    PackedLayout,
     PersonIndex,
     Persons,
     PublicBlock,
@@ -50,16 +50,15 @@ from hushfit.data.tables._files import (
     scratch_folder,
     table_batches,
     unnamed_file,
-    write_all,
 )
+from hushfit.data.tables._page_cache import PageCache
+from hushfit.data.tables._page_file import PAGE_ROWS, PackedPart, PageFile, RowVectors
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.features import AdditiveMap
+from hushfit.kernels import packed as packed_kernels
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
 from hushfit.unit import ROW, PrivacyUnit
-
-# Blocks are unpacked when a query reads them, so they stay small.
-_BLOCK_ROWS = 2 * FEWEST_BLOCK_ROWS
 
 
 @dataclass(frozen=True)
@@ -73,61 +72,40 @@ class RowCodec:
 
     schema: Schema
 
+    @cached_property
+    def layout(self) -> PackedLayout:
+        """The words of a packed row."""
+        return PackedLayout(
+            tuple(width for column in self.schema.columns for width in column.widths)
+        )
+
     @property
-    def width(self) -> int:
-        """Words of a packed row: those of each column, and whether its label is one of the public
-        ones.
-        """
-        return len(self._starts) + 1
-
-    @cached_property
     def n_features(self) -> int:
-        return len(self.schema.feature_names)
+        return self.layout.n_features
 
-    @cached_property
-    def _widths(self) -> AnyArray:
-        """Features of each word of a packed row."""
-        return np.array([width for column in self.schema.columns for width in column.widths])
-
-    @cached_property
-    def _starts(self) -> AnyArray:
-        """Feature of each word of a packed row; of a label, the first one."""
-        return np.concatenate([[0], np.cumsum(self._widths)[:-1]]).astype(np.int32)
-
-    @cached_property
-    def _is_number(self) -> BoolVector:
-        return np.asarray(self._widths == 1)
-
-    def pack(self, batch: Any, known: AnyArray) -> AnyArray:
-        """Pack a record batch into rows of 32-bit words; a row depends on its own cells and the
+    def pack(self, batch: Any) -> tuple[AnyArray, AnyArray]:
+        """Numbers and codes of a record batch; those of a row depend on its own cells and the
         schema only.
         """
-        packed = np.empty((batch.num_rows, self.width), dtype=np.int32)
-        packed[:, -1] = known
-        columns = self.schema.columns
+        layout, columns = self.layout, self.schema.columns
+        numbers = np.empty((batch.num_rows, len(layout.number_at)), np.float32)
+        codes = np.empty((batch.num_rows, len(layout.code_at)), layout.code_type)
         words = (word for column in columns for word in words_of(batch.column(column.name), column))
+        targets = {word: numbers[:, k] for k, word in enumerate(layout.number_at.tolist())}
+        targets |= {word: codes[:, k] for k, word in enumerate(layout.code_at.tolist())}
         for at, word in enumerate(words):
-            packed[:, at] = (
-                np.asarray(word, dtype=np.float32).view(np.int32)
-                if self._is_number[at]
-                else self._starts[at] + word
-            )
-        return packed
+            targets[at][:] = word
+        return numbers, codes
 
-    def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def unpack(self, numbers: AnyArray, codes: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Sparse rows: one entry for each word."""
-        words, width = packed[:, :-1], self.width - 1
-        data = np.where(self._is_number, words.view(np.float32), np.float32(1))
-        indices = np.where(self._is_number, self._starts, words)
-        return (
-            data.ravel(),
-            indices.ravel(),
-            np.arange(0, len(packed) * width + 1, width, dtype=np.int64),
-        )
+        parts: tuple[AnyArray, AnyArray, AnyArray]
+        parts = packed_kernels.unpack(numbers, codes, *self.layout.arrays)
+        return parts
 
     def matrix(self, batch: Any) -> Any:
         """The features of a record batch as a CSR matrix."""
-        parts = self.unpack(self.pack(batch, np.ones(batch.num_rows)))
+        parts = self.unpack(*self.pack(batch))
         return csr_matrix(parts, shape=(batch.num_rows, self.n_features))
 
 
@@ -144,21 +122,8 @@ class CodedBlock:
     def scale(self) -> Vector:
         return self.table.scale[self.place]
 
-    def _fetched(self) -> SparseBlock:
-        packed = self.table.fetch(self.start, self.stop)
-        if not isinstance(self.place, slice):
-            packed = packed[self.place - self.start]
-        table, place = self.table, self.place
-        return SparseBlock(
-            *table.unpack(packed),
-            ALL_ROWS,
-            place,
-            table.y[place],
-            table.scale[place],
-            table.shares_at(place),
-            table.unit,
-            table.n_features,
-        )
+    def _fetched(self) -> PackedBlock | SparseBlock:
+        return self.table.fetched(self.start, self.stop, self.place)
 
     def gradient_sum(
         self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
@@ -192,9 +157,15 @@ class CodedBlock:
         return self._fetched().second_moment(steps, factors)
 
     def counted_gradient_sum(
-        self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
+        self,
+        w: Vector,
+        inverse: Vector,
+        limits: tuple[float, float],
+        code: int,
+        parameter: float,
+        grid: float,
     ) -> Vector:
-        return self._fetched().counted_gradient_sum(w, caps, code, parameter, grid)
+        return self._fetched().counted_gradient_sum(w, inverse, limits, code, parameter, grid)
 
     def lengths(self, A: Matrix) -> Vector:
         return self._fetched().lengths(A)
@@ -234,7 +205,7 @@ class CodedBlock:
 
 
 class CodedRows:
-    """The rows of one or more tables as a source: packed once, unpacked at each pass.
+    """The rows of one or more tables as a source: packed once, and read as they are.
 
     A row whose label is not among the public classes, or whose target is no number, counts as the
     zero record: it stays in its position and adds nothing. Where features are public such a row
@@ -266,17 +237,18 @@ class CodedRows:
         self.codec = RowCodec(schema)
         self.target: Target = target
         self.fit_intercept = fit_intercept
-        self.scaling = RecordScaling.UNIT_LENGTH
+        self.scaling, self.length = RecordScaling.UNIT_LENGTH, 1.0
         self.label_factors: Vector = WHOLE
         self.keep_unlabelled = keep_unlabelled
         self.persons: Persons | None = None
         self._n_rows = 0
+        self._vectors = RowVectors()
         self.n_features = self.codec.n_features
         self.feature_map: AdditiveMap | None = None
         self.design: MainEffects | None = None
         self.y: Vector = np.empty(0)
         self.scale: Vector = np.empty(0)
-        self._file = unnamed_file()
+        self._pages = PageFile(self.codec.layout, unnamed_file())
 
     @classmethod
     def from_tables(
@@ -286,6 +258,7 @@ class CodedRows:
         fit_intercept: bool = True,
         watch: Watch | None = None,
         keep_unlabelled: bool = False,
+        cache: str | None = None,
     ) -> "CodedRows":
         """Read and pack tables.
 
@@ -299,6 +272,9 @@ class CodedRows:
         watch : callable, optional
             Called with the number of bytes read since the last call.
         keep_unlabelled : bool, default=False
+        cache : str, optional
+            Folder in which the packed rows are kept, readable by their owner alone, and looked for
+            the next time that the same files are read with the same schema.
 
         Returns
         -------
@@ -311,9 +287,10 @@ class CodedRows:
         InvalidArgument
             If a table lacks a column, or all ids are equal or missing.
         """
+        kept = None if cache is None else PageCache.of(cache, tables, schema)
         rows = cls(schema, fit_intercept, keep_unlabelled)
         try:
-            rows._fill(tables, watch)
+            rows._take(tables, watch, kept)
         except OSError as error:
             rows.close()
             raise InvalidArgument(
@@ -325,39 +302,94 @@ class CodedRows:
             raise
         return rows
 
-    def _fill(self, tables: Sequence[Table], watch: Watch | None) -> None:
+    def _take(self, tables: Sequence[Table], watch: Watch | None, cache: PageCache | None) -> None:
+        """Read tables, or find them packed."""
+        layout = self.codec.layout
+        if cache is None:
+            self._fill(tables, watch)
+        elif (pages := cache.opened(layout)) is not None:
+            self._replace_pages(pages)
+        else:
+            self._replace_pages(PageFile(layout, cache.new_file()))
+            try:
+                self._fill(tables, watch, cache.key)
+                cache.keep()
+            finally:
+                cache.discard()
+        self._settle()
+
+    def _replace_pages(self, pages: PageFile) -> None:
+        self._pages.close()
+        self._pages = pages
+
+    def _fill(self, tables: Sequence[Table], watch: Watch | None, key: str = "") -> None:
         schema = self.codec.schema
         names = [column.name for column in (*schema.columns, self.target)]
         names += [] if schema.person is None else [schema.person]
-        labels: list[AnyArray] = []
+        numbers = [
+            column.name for column in (*schema.columns, self.target) if reads_plain_numbers(column)
+        ]
         index, persons = PersonIndex(), []
+
+        def packed(batch: Any) -> tuple[PackedPart, Any]:
+            labels = target_values(batch.column(self.target.name), self.target)
+            ids = None if schema.person is None else batch.column(schema.person)
+            return PackedPart(*self.codec.pack(batch), labels), ids
+
         for table in tables:
-            for batch in table_batches(table, names, watch):
-                if schema.person is not None:
-                    persons.append(index.add(batch.column(schema.person)))
-                label = target_values(batch.column(self.target.name), self.target)
-                labels.append(label)
-                kept = np.logical_or(~np.isnan(label), self.keep_unlabelled)
-                write_all(self._file, [self.codec.pack(batch, kept).tobytes()])
-        self._n_rows = sum(map(len, labels))
+            batches = table_batches(table, names, watch, numbers=numbers)
+            for part, ids in parallel_map(packed, batches):
+                if ids is not None:
+                    persons.append(index.add(ids))
+                self._pages.append(part)
+        self._pages.finish(key)
+        if schema.person is not None and self._pages.n_rows >= 2:  # fewer are refused in a moment
+            ids = f"column {schema.person!r}"
+            self.persons = index.persons(persons, schema.privacy_unit, ids)
+
+    def _settle(self) -> None:
+        """Labels and scales of the packed rows."""
+        self._n_rows = self._pages.n_rows
         if self._n_rows < 2:
             # With persons the number of rows is private.
-            found = self._n_rows if schema.person is None else "fewer than 2"
+            found = self._n_rows if self.codec.schema.person is None else "fewer than 2"
             raise TooFewRows(
                 f"the tables have {found} rows; a fit needs at least 2. Check that these are the "
                 "files."
             )
-        if schema.person is not None:
-            ids = f"column {schema.person!r}"
-            self.persons = index.persons(persons, schema.privacy_unit, ids)
-        self.y = np.empty(self._n_rows)
-        np.concatenate(labels, out=self.y)
-        if not self.keep_unlabelled:  # the label of a zero record is never used
-            np.nan_to_num(self.y, copy=False, nan=0.0)
-        if len(self.classes) == 2:
-            self.y *= 2.0
-            self.y -= 1.0
+        self.y = self._vector(self._labels)
         self._measure_all()
+
+    def _labels(self, place: slice) -> Vector:
+        """Labels as queries read them; NaN for none, if such rows are kept."""
+        labels = self._pages.part(place.start, place.stop).labels
+        if not self.keep_unlabelled:  # the label of a zero record is never used
+            labels = np.nan_to_num(labels, nan=0.0)
+        return labels * 2.0 - 1.0 if len(self.classes) == 2 else labels
+
+    def _vector(self, of_rows: Callable[[slice], Vector]) -> Vector:
+        """A vector with an entry for each row, computed page by page."""
+        found = self.row_vector()
+
+        def fill(page: int) -> None:
+            self._pass_by(page)
+            place = slice(page * PAGE_ROWS, min((page + 1) * PAGE_ROWS, self._n_rows))
+            found[place] = of_rows(place)
+
+        list(parallel_map(fill, range(self._pages.n_pages)))
+        return found
+
+    def row_vector(self) -> Vector:
+        return self._vectors.new(self._n_rows)
+
+    def _pass_by(self, page: int) -> None:
+        self._pages.pass_by(page)
+        self._vectors.pass_by(page)
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+        return self.codec.schema
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -384,6 +416,23 @@ class CodedRows:
         """
         other = copy(self)
         other.feature_map, other.n_features = feature_map, feature_map.n_outputs
+        other._measure_all()
+        return other
+
+    def divided_by(self, length: float) -> "CodedRows":
+        """The same rows, divided by one public length unless they are longer.
+
+        Parameters
+        ----------
+        length : float
+
+        Returns
+        -------
+        CodedRows
+            Shares the packed rows with this one.
+        """
+        other = copy(self)
+        other.scaling, other.length = RecordScaling.PUBLIC_LENGTH, length
         other._measure_all()
         return other
 
@@ -439,10 +488,14 @@ class CodedRows:
         other = copy(self)
         other.scaling = scaling
         other._measure_all()
-        other.y = mapped(self.y)
         if scaled_labels:
             other.label_factors = other.scale
-            other.y = other.y * other.scale
+
+        def own(place: slice) -> Vector:
+            labels = mapped(self.y[place])
+            return labels * other.scale[place] if scaled_labels else labels
+
+        other.y = other._vector(own)
         return other
 
     @property
@@ -455,50 +508,71 @@ class CodedRows:
         numbers = np.array([column.is_numeric for column in self.codec.schema.inputs])
         return numbers & (self.scaling is RecordScaling.BOUNDED and self.feature_map is None)
 
-    def unpack(self, packed: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    @property
+    def _is_packed(self) -> bool:
+        """Whether queries read the packed rows as they are."""
+        return self.design is None and self.feature_map is None
+
+    def fetched(self, start: int, stop: int, place: slice | IntVector) -> PackedBlock | SparseBlock:
+        """Some rows between two as a block; safe in several threads at once."""
+        numbers, codes = self._packed(start, stop)
+        if not isinstance(place, slice):
+            numbers, codes = numbers[place - start], codes[place - start]
+        y, scale, shares = self.y[place], self.scale[place], self.shares_at(place)
+        if self._is_packed:
+            layout = self.codec.layout
+            return PackedBlock(layout, numbers, codes, place, y, scale, shares, self.unit)
+        parts = self.unpack(numbers, codes)
+        width = self.n_features
+        return SparseBlock(*parts, ALL_ROWS, place, y, scale, shares, self.unit, width)
+
+    def _packed(self, start: int, stop: int) -> tuple[AnyArray, AnyArray]:
+        part = self._pages.part(start, stop)
+        numbers = part.numbers
+        if self._is_packed and self.scaling is RecordScaling.BOUNDED:
+            centred = self.centred[self.codec.layout.number_features]
+            numbers = np.where(centred, 2 * numbers - 1, numbers)
+        return numbers, part.codes
+
+    def unpack(self, numbers: AnyArray, codes: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Packed rows as sparse features."""
-        data, indices, indptr = self.codec.unpack(packed)
+        data, indices, indptr = self.codec.unpack(numbers, codes)
         if self.design is not None:
             places = self.design.places[indices]
             kept = places >= 0
-            ends = np.cumsum(kept.reshape(len(packed), -1).sum(axis=1))
+            ends = np.cumsum(kept.reshape(len(numbers), -1).sum(axis=1))
             data, indices = data[kept], places[kept].astype(indices.dtype)
             indptr = np.concatenate([[0], ends]).astype(indptr.dtype)
-        if self.scaling is RecordScaling.BOUNDED and self.feature_map is None:
             data = np.where(self.centred[indices], 2 * data - 1, data)
         parts = data, indices, indptr
         return parts if self.feature_map is None else self.feature_map.expanded(*parts)
 
     def _measure_all(self) -> None:
-        self.scale = np.empty(self._n_rows)
-        list(parallel_map(self._measure, range(0, self._n_rows, _BLOCK_ROWS)))
+        self.scale = self._vector(self._scales)
 
-    def _measure(self, start: int) -> None:
-        """Factors that scale the records of one block to unit vectors, or leave them as they are,
-        or make them zero.
+    def _scales(self, place: slice) -> Vector:
+        """Factors that scale some records to unit vectors, or leave them as they are, or make them
+        zero.
         """
-        packed = self.fetch(start, min(start + _BLOCK_ROWS, self._n_rows))
-        data, _, indptr = self.unpack(packed)
-        scale = self.scale[start : start + len(packed)]
+        numbers, codes = self._packed(place.start, place.stop)
+        data, _, indptr = self.unpack(numbers, codes)
+        scale = np.empty(len(numbers))
         if self.scaling is RecordScaling.BOUNDED:
             row_kernels.bounded_scales_csr(data, indptr, scale)
         else:
             row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
-        scale *= packed[:, -1]
+            self.scaling.limit(scale, self.length)
+        if not self.keep_unlabelled:
+            scale[np.isnan(self._pages.part(place.start, place.stop).labels)] = 0.0
         if self.design is not None:
-            scale *= ~self._has_no_place(packed, self.design)
+            scale *= ~self._has_no_place(numbers, codes, self.design)
+        return scale
 
-    def _has_no_place(self, packed: AnyArray, design: MainEffects) -> BoolVector:
+    def _has_no_place(self, numbers: AnyArray, codes: AnyArray, design: MainEffects) -> BoolVector:
         """Whether a row has a label that is not in the design."""
-        data, features, _ = self.codec.unpack(packed)
+        data, features, _ = self.codec.unpack(numbers, codes)
         odd = design.left_out[features] & (data != 0)
-        return np.asarray(odd.reshape(len(packed), -1).any(axis=1))
-
-    def fetch(self, start: int, stop: int) -> AnyArray:
-        """Packed rows from the file; safe in several threads at once."""
-        size = 4 * self.codec.width
-        raw = os.pread(self._file.fileno(), (stop - start) * size, start * size)
-        return np.frombuffer(raw, dtype=np.int32).reshape(-1, self.codec.width)
+        return np.asarray(odd.reshape(len(numbers), -1).any(axis=1))
 
     @property
     def n_units(self) -> int:
@@ -522,6 +596,7 @@ class CodedRows:
             chosen = np.sort(units if self.persons is None else self.persons.rows_of(units))
         for place in self._places():
             start, stop = place.start, place.stop
+            self._pass_by(start // PAGE_ROWS)
             if chosen is None:
                 yield CodedBlock(self, start, stop, slice(start, stop))
                 continue
@@ -531,8 +606,8 @@ class CodedRows:
 
     def _places(self) -> list[slice]:
         if self.persons is None:
-            return places(self._n_rows, _BLOCK_ROWS)
-        return self.persons.places(_BLOCK_ROWS)
+            return places(self._n_rows, PAGE_ROWS)
+        return self.persons.places(PAGE_ROWS)
 
     def public_rows(self) -> PublicRows:
         if not self.keep_unlabelled:
@@ -544,8 +619,7 @@ class CodedRows:
         unlabelled.y = np.zeros(self._n_rows)
 
         def read() -> Iterator[PublicBlock]:
-            for start in range(0, unlabelled._n_rows, _BLOCK_ROWS):
-                place = slice(start, min(start + _BLOCK_ROWS, unlabelled._n_rows))
+            for place in places(unlabelled._n_rows, PAGE_ROWS):
                 block = CodedBlock(unlabelled, place.start, place.stop, place)
                 yield PublicBlock(place, block.records())
 
@@ -553,7 +627,7 @@ class CodedRows:
 
     def close(self) -> None:
         """Drop the rows."""
-        self._file.close()
+        self._pages.close()
 
     def __enter__(self) -> "CodedRows":
         return self
@@ -573,6 +647,12 @@ def target_values(cells: Any, target: Target) -> Vector:
     numeric = target.numbers if isinstance(target, CountTarget) else target
     read = numeric.numbers(numbers_of(cells, numeric, numeric.decimal))
     return np.clip(read, target.low, target.high)
+
+
+def reads_plain_numbers(column: Column | Target) -> bool:
+    """Whether cells that are plain numbers may be read as floats, each by itself."""
+    numeric = column.numbers if isinstance(column, CountTarget) else column
+    return isinstance(numeric, NumericColumn) and numeric.decimal == "."
 
 
 def words_of(cells: Any, column: Column) -> list[AnyArray]:

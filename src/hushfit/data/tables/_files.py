@@ -16,20 +16,23 @@ import re
 import sys
 import tempfile
 import zlib
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
 from hushfit.data.schema import UTF_8, TextForm
 from hushfit.data.tables._databases import DatabaseTable, is_address
+from hushfit.data.tables._text_blocks import BlockParser, Ragged, TooLong, row_blocks
 from hushfit.errors import InvalidArgument
+from hushfit.kernels.threads import parallel_map
 
 STDIN = "-"
 _BLOCK_BYTES = 1 << 23
@@ -66,11 +69,9 @@ _PACKED: dict[str, Callable[[Any], Any]] = {
 }
 # Those that pyarrow decompresses without Python.
 _NATIVE = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-# The numbers of cells, and not the row that follows them in pyarrow's message.
-_RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 _UNREADABLE = (
     *(pa.ArrowException, OSError, EOFError, lzma.LZMAError, zlib.error, csv.Error, UnicodeError),
-    *(KeyError, IndexError, OverflowError, MemoryError),
+    *(KeyError, IndexError, OverflowError, MemoryError, TooLong),
 )
 
 Watch = Callable[[int], None]
@@ -88,11 +89,14 @@ class Table:
         One of "csv", "tsv", "parquet", "arrow", "excel", "database".
     form : TextForm
         Of a text file.
+    rows : range, optional
+        Of a Parquet file, the rows that are read; all of them when not given.
     """
 
     path: str
     format: str
     form: TextForm = TextForm()
+    rows: range | None = None
 
     @property
     def title(self) -> str:
@@ -186,6 +190,7 @@ def table_batches(
     columns: Sequence[str] | None = None,
     watch: Watch | None = None,
     optional: Sequence[str] = (),
+    numbers: Sequence[str] = (),
 ) -> Iterator[Any]:
     """Read a table in record batches.
 
@@ -198,11 +203,14 @@ def table_batches(
         Called with the number of bytes read since the last call.
     optional : sequence of str, default=()
         Further columns, which are read if the table has them.
+    numbers : sequence of str, default=()
+        Columns of text files that are given as floats, in each batch in which all their cells are
+        plain numbers or empty.
 
     Yields
     ------
     pyarrow.RecordBatch
-        Text files give texts only.
+        Text files give texts, but for ``numbers``.
 
     Raises
     ------
@@ -211,7 +219,8 @@ def table_batches(
     """
     readers = {"parquet": _parquet, "arrow": _arrow, "excel": _excel, DATABASE: _database}
     read = readers.get(table.format, _delimited)
-    wanted = _Columns(None if columns is None else tuple(columns), tuple(optional))
+    named = None if columns is None else tuple(columns)
+    wanted = _Columns(named, tuple(optional), tuple(numbers))
     try:
         yield from read(table, wanted, watch or (lambda done: None))
     except _UNREADABLE as error:
@@ -288,7 +297,7 @@ def _kind_of(error: Exception) -> str:
         return "a text is not UTF-8"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    if "straddl" in message or "block" in message:
+    if isinstance(error, TooLong) or "straddl" in message or "block" in message:
         return "a row is longer than a block of 8 MB; a quotation mark may be left open"
     return f"it is damaged or of another format ({type(error).__name__})"
 
@@ -329,40 +338,30 @@ def _delimited(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]
     with _on_disk(table, watch) as (path, packing):
         line = _first_line(path, packing)
         delimiter = table.form.delimiter or _delimiter_of(line, table, columns.required)
-        names, header_bytes = _names(line, delimiter, table), len(line)
+        names = _names(line, delimiter, table)
         wanted = columns.among(names, table)
-        convert = pa.csv.ConvertOptions(
-            include_columns=wanted,
-            column_types={name: pa.string() for name in wanted},
-            strings_can_be_null=False,
-        )
-        parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        parser = BlockParser(names, wanted, set(columns.numbers), delimiter)
         with pa.OSFile(os.fspath(path)) as file:
             rows = file if packing is None else pa.CompressedInputStream(file, _NATIVE[packing])
-            rows.read(header_bytes)
-            try:
-                read = pa.csv.open_csv(
-                    rows,
-                    pa.csv.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
-                    parse,
-                    convert,
-                )
-                yield from _watched(read, file, watch if path == table.path else None)
-            except pa.ArrowInvalid as error:
-                if found := _RAGGED.match(str(error)):
-                    raise InvalidArgument(
-                        f"{table.title}: {_ragged(*found.groups())}. Repair that row."
-                    ) from None
-                if (
-                    "empty csv" not in str(error).lower()
-                ):  # a header and nothing else is a table without rows
-                    raise
+            rows.read(len(line))
+            counted = watch if path == table.path else None
+            blocks = _watched(row_blocks(rows, delimiter), file, counted)
+            yield from _whole_rows(parallel_map(parser, blocks), table)
 
 
-def _ragged(row: str | None, expected: str, actual: str) -> str:
-    return (
-        f"{'a row' if row is None else f'row {row}'} has {actual} cells, the header has {expected}"
-    )
+def _whole_rows(batches: Iterator[Any], table: Table) -> Iterator[Any]:
+    """The batches; an error names the row by its place in the table."""
+    done = 0
+    try:
+        for batch in batches:
+            yield batch
+            done += batch.num_rows
+    except Ragged as error:
+        row = "a row" if error.row is None else f"row {done + int(error.row)}"
+        raise InvalidArgument(
+            f"{table.title}: {row} has {error.actual} cells, the header has {error.expected}. "
+            "Repair that row."
+        ) from None
 
 
 @contextmanager
@@ -503,6 +502,7 @@ class _Columns:
 
     required: tuple[str, ...] | None
     optional: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
 
     def among(self, names: Sequence[str], table: Table) -> list[str]:
         """The columns to read; refused if one is absent or any name is duplicated."""
@@ -532,9 +532,27 @@ def _parquet(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
     with pa.parquet.ParquetFile(table.path) as file:
         wanted = columns.among(file.schema_arrow.names, table)
         bytes_per_row = Path(table.path).stat().st_size / max(file.metadata.num_rows, 1)
-        for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=wanted):
+        for batch in _parquet_batches(file, wanted, table.rows):
             watch(round(bytes_per_row * batch.num_rows))
             yield _validated(batch.select(wanted))
+
+
+def _parquet_batches(file: Any, columns: list[str], rows: range | None) -> Iterator[Any]:
+    """Record batches of a Parquet file; of some rows, only the row groups that they are in are
+    read.
+    """
+    if rows is None:
+        yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
+        return
+    ends = list(accumulate(file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)))
+    first, last = bisect_right(ends, rows.start), bisect_left(ends, rows.stop)
+    groups, start = list(range(first, last + 1)), ends[first - 1] if first else 0
+    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns, row_groups=groups):
+        own = batch.slice(max(rows.start - start, 0))
+        own = own.slice(0, max(rows.stop - max(rows.start, start), 0))
+        start += batch.num_rows
+        if own.num_rows:
+            yield own
 
 
 def _excel(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:

@@ -42,6 +42,12 @@ class DPADMM:
         Share of the last common models that are averaged into the result.
     bound : float, default=1e3
         Longest message that is accepted from a neighbour, per owner.
+
+    Examples
+    --------
+    >>> from hushfit.federated import DPADMM
+    >>> DPADMM(steps=10).steps  # give it as algorithm= of fit_together
+    10
     """
 
     steps: int = 30

@@ -46,6 +46,12 @@ class DVP(NoiseSettings):
         result; 0 takes the last ones only.
     bound : float, default=1e3
         Longest message that an owner accepts unchanged; longer ones are shortened.
+
+    Examples
+    --------
+    >>> from hushfit.federated import DVP
+    >>> DVP(steps=10).steps  # give it as algorithm= of fit_together
+    10
     """
 
     def plan(self, seat: Seat) -> Plan:

@@ -62,6 +62,12 @@ class IPPADMM(AdmmSettings):
         Share of the budget for the gate.
     eta, ridge, output_share, tolerance, average_last, bound
         As for `PPADMM`.
+
+    Examples
+    --------
+    >>> from hushfit.federated import IPPADMM
+    >>> IPPADMM(steps=10).steps  # give it as algorithm= of fit_together
+    10
     """
 
     broadcasts: int | None = None

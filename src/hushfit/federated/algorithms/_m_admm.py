@@ -48,6 +48,12 @@ class MADMM(NoiseSettings):
     average_last : float, default=0.5
     bound : float, default=1e3
         As for `DVP`.
+
+    Examples
+    --------
+    >>> from hushfit.federated import MADMM
+    >>> MADMM(steps=10).steps  # give it as algorithm= of fit_together
+    10
     """
 
     growth: float = 1.05

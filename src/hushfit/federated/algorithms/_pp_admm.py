@@ -46,6 +46,12 @@ class PPADMM(AdmmSettings):
         result.
     bound : float, default=1e3
         Longest message that an owner accepts unchanged; longer ones are shortened.
+
+    Examples
+    --------
+    >>> from hushfit.federated import PPADMM
+    >>> PPADMM(steps=10).steps  # give it as algorithm= of fit_together
+    10
     """
 
     def plan(self, seat: Seat) -> Plan:

@@ -49,6 +49,12 @@ class RADMM(NoiseSettings):
     average_last : float, default=0.5
     bound : float, default=1e3
         As for `DVP`.
+
+    Examples
+    --------
+    >>> from hushfit.federated import RADMM
+    >>> RADMM(steps=10).steps  # give it as algorithm= of fit_together
+    10
     """
 
     steps: int = 60

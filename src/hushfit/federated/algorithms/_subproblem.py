@@ -134,7 +134,9 @@ def default_eta(seat: Seat, releases: int, factor: float = 1.0) -> float:
     ``factor`` is the norm of the noise relative to Gaussian noise.
     """
     loss, budgets = seat.problem.loss, seat.budgets.values()
-    mus = [gaussian_mu(budget.epsilon, budget.delta) for budget in budgets]
+    # Every owner computes those of all owners, most of which are equal.
+    mu_of = {budget: gaussian_mu(budget.epsilon, budget.delta) for budget in set(budgets)}
+    mus = [mu_of[budget] for budget in budgets]
     noise = 2 * loss.slope_bound / seat.n_total * math.hypot(*(1 / mu for mu in mus))
     by_noise = releases * factor * noise * math.sqrt(math.prod(seat.problem.shape)) / _TYPICAL_NORM
     # Curvature costs about 1.4 kappa^2 a release, of rho = mu^2 / 2.

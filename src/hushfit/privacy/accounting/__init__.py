@@ -1,11 +1,10 @@
 """From costs to (epsilon, delta): composition, filters, calibration.
 
-Only ``pld`` imports dp_accounting.
-
 FilteredTotal             Total of plans chosen one after the other
 LOST_SHARE                Share of delta for failure probabilities
 dominating_mu             Mu of a Gaussian release that dominates a cost, except with a given
                           probability
+exact_sum                 Sum without rounding, so that it does not depend on the order
 filtered_epsilon          Epsilon that a filter counts for plans chosen one after the other
 calibrate                 Largest strength whose cost fits the budget
 exact_delta               Mixture of Gaussian profiles over the losses of the other parts
@@ -41,6 +40,7 @@ from hushfit.privacy.accounting._adaptive_total import (
     LOST_SHARE,
     FilteredTotal,
     dominating_mu,
+    exact_sum,
     filtered_epsilon,
 )
 from hushfit.privacy.accounting._calibrate import calibrate
@@ -81,6 +81,7 @@ __all__ = [
     "dominating_mu",
     "epsilon_of",
     "exact_delta",
+    "exact_sum",
     "filter_orders",
     "filtered_epsilon",
     "group_cost",

@@ -73,13 +73,25 @@ class FilteredTotal:
     def after(self, plan: Cost) -> "FilteredTotal":
         """The total with one more plan."""
         require_proof(plan, self.relation)
-        pure = _exact_sum(self.pure, _pure_epsilon(plan))
+        pure = exact_sum(self.pure, _pure_epsilon(plan))
         if self.first is None:
             return replace(self, first=plan, count=1, pure=pure)
-        # A single plan has its exact epsilon, so its mu is needed only now.
-        before = self._with_mu(self.first) if self.count == 1 else self
-        lost = _exact_sum(self.lost, _failure_probability(plan))
-        return replace(before._with_mu(plan), count=self.count + 1, lost=lost, pure=pure)
+        failing = _failure_probability(plan)
+        inexact, mu_square = self.inexact, self.mu_square
+        if self.count == 1:  # a single plan has its exact epsilon, so its mu is needed only now
+            first = self.first, _failure_probability(self.first)
+            inexact, mu_square = self._with_mu(*first, inexact, mu_square)
+        inexact, mu_square = self._with_mu(plan, failing, inexact, mu_square)
+        return FilteredTotal(
+            self.budget,
+            self.relation,
+            self.first,
+            self.count + 1,
+            inexact,
+            mu_square,
+            exact_sum(self.lost, failing),
+            pure,
+        )
 
     @property
     def left(self) -> float:
@@ -119,14 +131,20 @@ class FilteredTotal:
         cost, delta = gaussian
         return delta_of(cost, epsilon, self.relation) <= delta
 
-    def _with_mu(self, plan: Cost) -> "FilteredTotal":
+    def _with_mu(
+        self, plan: Cost, failing: float, inexact: int, mu_square: Fraction | float
+    ) -> tuple[int, Fraction | float]:
+        """The number of inexact plans and the sum of squares with one more plan."""
         if self.left <= 0:
-            return self
-        inexact = self.inexact + (not _is_exact(plan))
-        # 1/2, 1/6, 1/12, ...: the shares sum to one, however many plans will follow.
-        allowed = self.room / (inexact * (inexact + 1)) if inexact else self.room
-        mu = dominating_mu(plan, _failure_probability(plan) + allowed, self.relation)
-        return replace(self, inexact=inexact, mu_square=_exact_sum(self.mu_square, mu**2))
+            return inexact, mu_square
+        if _is_exact(plan):
+            mu = math.sqrt(_mu_square(plan))
+        else:
+            inexact += 1
+            # 1/2, 1/6, 1/12, ...: the shares sum to one, however many plans will follow.
+            allowed = self.room / (inexact * (inexact + 1))
+            mu = _mu_of_profile(plan, failing + allowed, self.relation)
+        return inexact, exact_sum(mu_square, mu**2)
 
     @property
     def _gaussian(self) -> tuple[GaussianCost, float] | None:
@@ -210,9 +228,11 @@ def _delta_used(cost: Cost, epsilon: float, relation: Relation) -> float:
     return delta_of(cost, epsilon, relation)
 
 
-def _exact_sum(total: Fraction | float, term: float) -> Fraction | float:
+def exact_sum(total: Fraction | float, term: float) -> Fraction | float:
     """Sum without rounding, so that it does not depend on the order; infinity stays."""
-    return total + Fraction(term) if max(total, term) < math.inf else math.inf
+    if isinstance(total, float) or term == math.inf:
+        return math.inf
+    return total + Fraction(term) if term else total
 
 
 def _is_exact(cost: Cost) -> bool:

@@ -55,6 +55,13 @@ def calibrate(cost_at: Callable[[float], Cost], budget: Budget, relation: Relati
         If the parts that do not change exceed the budget by themselves.
     UnsupportedRelation
         If no proof covers the cost under the relation.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import Budget, GaussianCost, calibrate
+    >>> strength = calibrate(lambda mu: GaussianCost(1 / mu, 10), Budget(1.0, 1e-6), "add-remove")
+    >>> round(1 / strength, 2)  # noise multiplier of each of ten releases
+    13.36
     """
     relation = Relation.parse(relation)
     if not budget.is_private:

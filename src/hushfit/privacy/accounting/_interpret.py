@@ -41,6 +41,12 @@ def epsilon_of(cost: Cost, delta: float, relation: Relation | str) -> float:
     ------
     UnsupportedRelation
         If no proof covers a part of the cost under the relation.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, epsilon_of
+    >>> round(epsilon_of(GaussianCost(10.0, count=5), 1e-6, "replace-one"), 3)
+    0.941
     """
     delta, relation = _check.probability(delta, "delta"), Relation.parse(relation)
     form = normal_form(cost, relation)
@@ -78,19 +84,27 @@ def delta_of(cost: Cost, epsilon: float, relation: Relation | str) -> float:
     ------
     UnsupportedRelation
         If no proof covers a part of the cost under the relation.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, delta_of
+    >>> delta_of(GaussianCost(10.0), 1.0, "replace-one") < 1e-6
+    True
     """
     epsilon, relation = _check.finite(epsilon, "epsilon"), Relation.parse(relation)
     form = normal_form(cost, relation)
     if is_exact(form) or form.reveals_all:
         return exact_delta(form, epsilon)
-    by_rdp = rdp_delta(cost, epsilon, relation)
-    if is_single_objective(form):
-        return min(by_rdp, exact_delta(form, epsilon))
-    if form.by_curve:
-        return by_rdp
-    from hushfit.privacy.accounting.pld import pld_delta
+    if not form.by_curve:
+        from hushfit.privacy.accounting.pld import is_resolved, pld_delta
 
-    return min(by_rdp, pld_delta(form, epsilon, relation))
+        by_pld = pld_delta(form, epsilon, relation)
+        # The curve takes longer, and is better only where rounding matters.
+        if is_resolved(form, epsilon, by_pld, relation):
+            return by_pld
+        return min(by_pld, rdp_delta(cost, epsilon, relation))
+    by_rdp = rdp_delta(cost, epsilon, relation)
+    return min(by_rdp, exact_delta(form, epsilon)) if is_single_objective(form) else by_rdp
 
 
 def profile_of(cost: Cost, epsilons: Vector, relation: Relation | str) -> Vector:

@@ -1,14 +1,12 @@
-"""Privacy loss distributions, through dp_accounting, which is imported only when needed.
+"""Privacy loss distributions of whole costs, and the hockey-stick profiles of dominating pairs, in
+units where *mu = sensitivity / noise scale*.
 
-No other module imports dp_accounting. Only its discretiser and its convolutions are used, never its
-events: a Gaussian event has different units in different accountants of that library. The
-hockey-stick profiles of the dominating pairs are computed here, in units where *mu = sensitivity /
-noise scale*. Proofs: docs/proofs/{gaussian,poisson,fixed_size,mixture,composition}.md.
+Proofs: docs/proofs/{gaussian,poisson,fixed_size,mixture,composition}.md.
 """
 
 import math
-from functools import lru_cache
-from typing import Any, Final
+from functools import lru_cache, reduce
+from typing import Final
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -16,6 +14,7 @@ from scipy.special import log_ndtr, ndtr
 from hushfit._typing import Vector
 from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._relation import Relation, exchanges
+from hushfit.privacy.accounting._loss_distribution import LossDistribution
 from hushfit.privacy.accounting._normal_form import NormalForm
 from hushfit.privacy.costs import BY_NAME, Directions, Pair
 
@@ -40,19 +39,21 @@ def pld_delta(form: NormalForm, epsilon: float, relation: Relation) -> float:
     """Delta at epsilon >= 0 by composing privacy loss distributions."""
     if form.reveals_all:
         return 1.0
-    found = max(0.0, float(_composed(form, relation).get_delta_for_epsilon(epsilon)))
-    return min(1.0, form.lost + (1 - form.lost) * found + _allowance(form, relation))
+    return float(pld_profile(form, np.array([epsilon]), relation)[0])
 
 
 def pld_profile(form: NormalForm, epsilons: Vector, relation: Relation) -> Vector:
     """`pld_delta` for many increasing epsilons."""
     if form.reveals_all:
         return np.ones_like(epsilons)
-    found = np.maximum(
-        0.0, np.asarray(_composed(form, relation).get_delta_for_epsilon(epsilons.tolist()))
+    found = np.array(
+        [
+            max((losses.delta(epsilon) for losses in _composed(form, relation)), default=0.0)
+            for epsilon in epsilons.tolist()
+        ]
     )
     profile: Vector = np.minimum(
-        1.0, form.lost + (1 - form.lost) * found + _allowance(form, relation)
+        1.0, form.lost + (1 - form.lost) * np.maximum(found, 0.0) + _allowance(form, relation)
     )
     return profile
 
@@ -66,10 +67,18 @@ def pld_epsilon(form: NormalForm, delta: float, relation: Relation) -> float:
     delta_without_failure = (delta - form.lost) / (1 - form.lost)
     if form.reveals_all or delta_without_failure <= 10 * allowance:
         return math.inf
-    return max(
-        0.0,
-        float(_composed(form, relation).get_epsilon_for_delta(delta_without_failure - allowance)),
-    )
+    target = delta_without_failure - allowance
+    return max((losses.epsilon(target) for losses in _composed(form, relation)), default=0.0)
+
+
+def is_resolved(form: NormalForm, epsilon: float, delta: float, relation: Relation) -> bool:
+    """Whether a delta found by convolution is so far above the rounding error that no Renyi curve
+    is needed beside it.
+
+    Above the largest loss delta is the error of the grid alone, however large.
+    """
+    largest = sum(d.remove.count * d.remove.high for d in _directions(form, relation))
+    return epsilon < largest and delta - form.lost > 1e3 * _allowance(form, relation)
 
 
 def _allowance(form: NormalForm, relation: Relation) -> float:
@@ -92,33 +101,23 @@ def rough_mu(form: NormalForm, relation: Relation) -> float:
 
 
 @lru_cache(maxsize=16)
-def _composed(form: NormalForm, relation: Relation) -> Any:
-    """Privacy loss distribution of the whole cost, rounded to the pessimistic side."""
-    from dp_accounting.pld import privacy_loss_distribution
-
+def _composed(form: NormalForm, relation: Relation) -> tuple[LossDistribution, ...]:
+    """Losses of the whole cost, rounded to the pessimistic side: one distribution for each
+    direction, none if there is nothing to compose.
+    """
     directions = _directions(form, relation)
     if not directions:
-        return privacy_loss_distribution.identity()
-    interval = _interval([d.remove for d in directions])
-    total = None
-    for direction in directions:
-        one = _discretised(direction, interval).self_compose(direction.remove.count)
-        total = one if total is None else total.compose(one)
-    return total
-
-
-def _discretised(direction: Directions, interval: float) -> Any:
-    """Connect-the-dots discretisation of each profile, which dominates the pair."""
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-
-    def pmf(pair: Pair) -> Any:
-        low, high = math.floor(pair.low / interval) - 1, math.ceil(pair.high / interval) + 1
-        deltas = pair.profile(interval * np.arange(low, high + 1, dtype=np.float64))
-        deltas = np.clip(np.minimum.accumulate(deltas), 0.0, 1.0)
-        return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, low, high, deltas)
-
-    add = None if direction.add is None else pmf(direction.add)
-    return privacy_loss_distribution.PrivacyLossDistribution(pmf(direction.remove), add)
+        return ()
+    removing = [direction.remove for direction in directions]
+    adding = [direction.add or direction.remove for direction in directions]
+    interval = _interval(removing)
+    return tuple(
+        reduce(
+            LossDistribution.plus,
+            (LossDistribution.dominating(pair, interval).repeated(pair.count) for pair in pairs),
+        )
+        for pairs in ([removing] if adding == removing else [removing, adding])
+    )
 
 
 def _interval(pairs: list[Pair]) -> float:

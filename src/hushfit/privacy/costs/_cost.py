@@ -64,6 +64,12 @@ class GaussianCost(ReleaseCost, kind="gaussian", place=0):
         Noise scale over L2 sensitivity. 0 means no noise, infinity means that nothing was revealed.
     count : int, default=1
         How many such releases.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, epsilon_of
+    >>> round(epsilon_of(GaussianCost(4.0, count=10), 1e-6, "replace-one"), 2)
+    3.75
     """
 
     noise_multiplier: float
@@ -108,6 +114,12 @@ class PoissonGaussianCost(ReleaseCost, kind="poisson-gaussian", place=1):
         divides the sum.
     count : int, default=1
         How many such releases.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import PoissonGaussianCost
+    >>> PoissonGaussianCost(noise_multiplier=1.1, rate=0.01, count=1000).mu < 1
+    True
     """
 
     noise_multiplier: float
@@ -163,6 +175,12 @@ class FixedSizeGaussianCost(ReleaseCost, kind="fixed-size-gaussian", place=2):
         Batch size over number of rows. The batch is fresh, uniform and secret.
     count : int, default=1
         How many such releases.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import FixedSizeGaussianCost
+    >>> FixedSizeGaussianCost(noise_multiplier=1.1, rate=0.01, count=1000).count
+    1000
     """
 
     noise_multiplier: float
@@ -215,6 +233,12 @@ class PureCost(ReleaseCost, kind="pure", place=3):
         At least 0; infinity means no privacy.
     count : int, default=1
         How many such releases.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import PureCost, epsilon_of
+    >>> epsilon_of(PureCost(0.1, count=3), 1e-9, "add-remove") <= 0.3
+    True
     """
 
     epsilon: float
@@ -259,6 +283,13 @@ class RdpCost(ReleaseCost, kind="rdp", place=4):
         How many such releases.
     label : str, default=""
         What it is, for people.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import RdpCost, epsilon_of
+    >>> curve = RdpCost(orders=(2.0, 8.0, 32.0), values=(0.01, 0.04, 0.16))
+    >>> epsilon_of(curve, 1e-6, "replace-one") < 1
+    True
     """
 
     orders: tuple[float, ...]
@@ -372,6 +403,13 @@ def compose(costs: Iterable[Cost]) -> Cost:
         Flat, with equal releases counted together, in an order that does not depend on that of the
         input. Gaussian releases with different noise multipliers stay separate here, for the
         record; `epsilon_of` adds the squares of their mu.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, PureCost, compose, epsilon_of
+    >>> both = compose([GaussianCost(10.0), PureCost(0.1)])
+    >>> round(epsilon_of(both, 1e-6, "add-remove"), 2)
+    0.48
     """
     tally: Counter[ReleaseCost] = Counter()
     for cost in costs:
@@ -396,6 +434,12 @@ def repeat(cost: Cost, times: int) -> Cost:
     Returns
     -------
     Cost
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, repeat
+    >>> repeat(GaussianCost(10.0), 3)
+    GaussianCost(noise_multiplier=10.0, count=3)
     """
     times = _check.count(times, "times")
     return compose(part.times(times * part.count) for part in entries_of(cost))

@@ -7,12 +7,13 @@ order 1 it is 0. Proofs: docs/proofs/{poisson,fixed_size,composition}.md.
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from scipy.special import gammaln
 
-from hushfit._typing import Vector
+from hushfit._typing import IntVector, Vector
 
 # Below this epsilon the moment of a pure release is 1 up to rounding, and the bound of Bun and
 # Steinke (2016) is as good.
@@ -60,23 +61,62 @@ def chord(orders: Vector, known: Vector, moments: Vector) -> Vector:
 
 def by_whole_orders(orders: Vector, log_moment: Callable[[int], float]) -> Vector:
     """Renyi curve at any order from log moments at integer orders."""
-    whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
-    whole = whole[whole >= 2]
-    moments = np.array([log_moment(int(order)) for order in whole])
-    return chord(orders, np.append(1.0, whole), np.append(0.0, moments)) / (orders - 1)
+    whole = whole_orders(orders)
+    return between_whole_orders(orders, whole, np.array([log_moment(order) for order in whole]))
+
+
+def by_binomial_sums(
+    orders: Vector, log_terms: Callable[[Vector], Vector], log_factor: float = 0.0
+) -> Vector:
+    """Renyi curve at any order from moments at integer orders that are binomial sums.
+
+    ``log_terms`` takes every ``k`` and returns the logarithms of the terms that the binomial
+    coefficients multiply; the whole sum has a factor to the power of the order.
+    """
+    whole = whole_orders(orders)
+    order, k, log_binomials, starts = _binomials(whole)
+    by_k = log_terms(np.arange(max(whole) + 1, dtype=np.float64))
+    terms = log_binomials + order * log_factor + by_k[k]
+    tops = np.maximum.reduceat(terms, starts)
+    sizes = np.diff(np.append(starts, len(k)))
+    sums = np.add.reduceat(np.exp(terms - np.repeat(tops, sizes)), starts)
+    return between_whole_orders(orders, whole, tops + np.log(sums))
+
+
+def whole_orders(orders: Vector) -> tuple[int, ...]:
+    """The integers of at least 2 around some orders."""
+    whole = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)])).astype(int)
+    return tuple(whole[whole >= 2].tolist())
+
+
+def between_whole_orders(orders: Vector, whole: tuple[int, ...], moments: Vector) -> Vector:
+    """Renyi curve by chords of the log moments at integer orders."""
+    return chord(orders, np.array([1.0, *whole]), np.append(0.0, moments)) / (orders - 1)
+
+
+# Calibration asks for the same orders over and over.
+@lru_cache(maxsize=4)
+def _binomials(whole: tuple[int, ...]) -> tuple[IntVector, IntVector, Vector, IntVector]:
+    """Every order with every ``k`` from 0 to it, the logarithms of the binomial coefficients, and
+    where each order begins.
+    """
+    sizes = np.add(whole, 1)
+    starts = np.append(0, np.cumsum(sizes[:-1]))
+    order = np.repeat(whole, sizes)
+    k = np.arange(len(order)) - np.repeat(starts, sizes)
+    return order, k, log_binomial(order, k), starts
 
 
 def poisson_curve(orders: Vector, mu: float, rate: float) -> Vector:
     """Add-remove: binomial moment of (1-q) N(0) + q N(mu) against N(0), the worse direction."""
     if rate == 1 or mu * mu == math.inf:
         return gaussian_curve(orders, mu)
+    log_absent = math.log1p(-rate)
 
-    def log_moment(order: int) -> float:
-        k = np.arange(order + 1, dtype=np.float64)
-        terms = (order - k) * math.log1p(-rate) + k * math.log(rate) + k * (k - 1) * (mu * mu / 2)
-        return log_sum_exp(log_binomial(order, k) + terms)
+    def log_terms(k: Vector) -> Vector:
+        return k * (math.log(rate) - log_absent) + k * (k - 1) * (mu * mu / 2)
 
-    return by_whole_orders(orders, log_moment)
+    return by_binomial_sums(orders, log_terms, log_absent)
 
 
 def poisson_swap_curve(orders: Vector, mu: float, rate: float) -> Vector:
@@ -96,18 +136,15 @@ def fixed_size_curve(orders: Vector, mu: float, rate: float) -> Vector:
     # 4 (e^{r(2)} - 1) against 2 e^{r(2)}, with r(2) = mu^2.
     second = square + min(math.log(4) + math.log(-math.expm1(-square)), math.log(2))
 
-    def log_moment(order: int) -> float:
-        j = np.arange(2, order + 1, dtype=np.float64)
-        rest = math.log(2) + j * (j - 1) * (square / 2)
-        rest[0] = second
-        return float(
-            np.logaddexp(0.0, log_sum_exp(log_binomial(order, j) + j * math.log(rate) + rest))
-        )
+    def log_terms(k: Vector) -> Vector:
+        terms = math.log(2) + k * (k - 1) * (square / 2) + k * math.log(rate)
+        terms[:3] = 0.0, -math.inf, second + 2 * math.log(rate)
+        return terms
 
-    return np.minimum(by_whole_orders(orders, log_moment), gaussian_curve(orders, mu))
+    return np.minimum(by_binomial_sums(orders, log_terms), gaussian_curve(orders, mu))
 
 
-def log_binomial(order: int, k: Vector) -> Vector:
+def log_binomial(order: int | IntVector, k: Vector | IntVector) -> Vector:
     return np.asarray(gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1))
 
 

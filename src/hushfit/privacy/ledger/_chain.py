@@ -13,11 +13,12 @@ import shlex
 import socket
 import sys
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, Final
 
 from hushfit.errors import LedgerError
+from hushfit.privacy.ledger._identity import Identity, identity
 from hushfit.privacy.ledger._ledger_key import KEY_VARIABLE, LedgerKey
 from hushfit.privacy.ledger._redact import redacted
 from hushfit.privacy.ledger._sqlite import Database
@@ -25,10 +26,11 @@ from hushfit.privacy.ledger._transaction import Execute
 
 # Accounts of format 1 were all opened without a filter, and stay so; format 2 has a filter, and a
 # table with one head for each data set instead of seals; accounts of formats 1 to 3 all protect
-# rows. A hushfit without a filter, without seals or without units must not pay from a newer ledger.
-FORMAT: Final = 4
+# rows; format 5 has grants and approvals. A hushfit without a filter, without seals, without units
+# or without grants must not pay from a newer ledger.
+FORMAT: Final = 5
 _FIRST_WITH_SEALS: Final = 3
-_READABLE: Final = (1, 2, _FIRST_WITH_SEALS, FORMAT)
+_READABLE: Final = (1, 2, _FIRST_WITH_SEALS, 4, FORMAT)
 _START: Final = "0" * 64
 _MAX_COMMAND_LENGTH: Final = 1000
 
@@ -52,7 +54,8 @@ class Entry:
     number : int
         Position in the chain of its data set; 0 opens it.
     body : dict
-        What was recorded: ``kind`` is "open", "charge", "model" or "releases".
+        What was recorded: ``kind`` is "open", "charge", "model", "releases", or an act of an
+        administrator such as "grant".
     hash : str
         SHA-256 over the previous hash and the body.
     """
@@ -78,11 +81,14 @@ class Book:
         Runs statements in the transaction.
     key : LedgerKey, optional
         Key of the ledger, if one is set.
+    token : str, optional
+        Token of the person for whom entries are written.
     """
 
     database: Database
     execute: Execute
     key: LedgerKey | None
+    token: str | None = None
 
     @cached_property
     def format(self) -> int:
@@ -131,12 +137,16 @@ class Book:
         for expected, (number, body, recorded) in enumerate(rows, start=len(known)):
             if number != expected:
                 return tuple(chain), [f"entry {expected} is missing"]
-            if _link(chain, body) != recorded:
+            if link_of(chain, body) != recorded:
                 return tuple(chain), [f"entry {number} was edited, or the one before it was"]
             if (parsed := _parsed(body)) is None:
                 return tuple(chain), [f"entry {number} is not a JSON object with a kind"]
             chain.append(Entry(number, parsed, recorded))
-        return tuple(chain), self._seal_problems(dataset, chain, len(known))
+        first = len(known)
+        return tuple(chain), (
+            self._seal_problems(dataset, chain, first)
+            or self._writer_problems(dataset, chain, first)
+        )
 
     def sound(self, dataset: str, known: tuple[Entry, ...] = ()) -> tuple[Entry, ...]:
         """Entries of a data set without problems; a ledger that was tampered with is refused.
@@ -162,22 +172,23 @@ class Book:
             "number) WHERE dataset = :dataset AND number = :number",
             {"dataset": dataset, "number": head.number},
         )
-        return [(_link(known[:-1], body), link, seal) for body, link, seal in found] == [
+        return [(link_of(known[:-1], body), link, seal) for body, link, seal in found] == [
             (head.hash, head.hash, self._seal(dataset, known[0], head))
         ]
 
     def add(self, dataset: str, chain: tuple[Entry, ...], body: dict[str, Any]) -> Entry:
         """Append one entry and its seal."""
         self._refuse_without_key(dataset, chain)
-        signed = {**body, "at": datetime.now(UTC).isoformat(timespec="seconds"), **self._origin()}
-        line = json.dumps(signed, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        entry = Entry(len(chain), signed, _link(chain, line))
+        signed = {**body, **self.stamp}
+        line = canonical(signed)
+        entry = Entry(len(chain), signed, link_of(chain, line))
         place = {"dataset": dataset, "number": entry.number}
         self.execute(
             "INSERT INTO hushfit_entries VALUES (:dataset, :number, :body, :hash)",
             place | {"body": line, "hash": entry.hash},
         )
         self._add_seal(dataset, chain[0] if chain else entry, entry)
+        self.database.attest(self.execute, dataset, entry.number)
         # Read back what was written: a trigger could have discarded it.
         written = self.execute(
             "SELECT body, hash FROM hushfit_entries WHERE dataset = :dataset AND number = :number",
@@ -196,16 +207,42 @@ class Book:
         before = self.format if "hushfit_format" in there else None
         if before == FORMAT:
             return self
-        for name, statement in TABLES.items():
-            if name not in there:
-                self.execute(statement, {})
-        for dataset in [] if before is None or self._has_seals else self.datasets():
-            chain, problems = self.read(dataset)
-            # A broken account gets no seals, so that it remains broken.
-            for entry in [] if problems else chain:
-                self._add_seal(dataset, chain[0], entry)
+        sound = {} if before is None else self._sound_chains()
+        missing = {
+            name: statement
+            for name, statement in {**TABLES, **self.database.own_tables}.items()
+            if name not in there
+        }
+        for statement in missing.values():
+            self.execute(statement, {})
+        # A broken account gets neither seals nor writers, so that it remains broken.
+        for dataset, chain in sound.items():
+            for entry in chain:
+                if "hushfit_seals" in missing:
+                    self._add_seal(dataset, chain[0], entry)
+                if missing.keys() & self.database.own_tables.keys():
+                    self.database.attest(self.execute, dataset, entry.number, _writer(entry))
         self.execute("INSERT INTO hushfit_format VALUES (:version)", {"version": FORMAT})
         return replace(self)
+
+    def _sound_chains(self) -> dict[str, tuple[Entry, ...]]:
+        read = {dataset: self.read(dataset) for dataset in self.datasets()}
+        return {dataset: chain for dataset, (chain, problems) in read.items() if not problems}
+
+    def _writer_problems(self, dataset: str, chain: list[Entry], first: int) -> list[str]:
+        """Problems of entries that another role wrote than the one they name."""
+        if self.format < FORMAT:
+            return []
+        writers = self.database.writers(self.execute, dataset, first)
+        if writers is None:
+            return []
+        wrong = [
+            f"entry {entry.number} names {_writer(entry)!r}, and was written by "
+            f"{writers.get(entry.number, 'nobody')!r}"
+            for entry in chain[first:]
+            if writers.get(entry.number) != _writer(entry)
+        ]
+        return wrong[:1]
 
     def _add_seal(self, dataset: str, opening: Entry, entry: Entry) -> None:
         values = {
@@ -270,13 +307,30 @@ class Book:
                 f"it. Nothing was spent or released. Set {KEY_VARIABLE} to the path of the key."
             )
 
-    def _origin(self) -> dict[str, str]:
+    @cached_property
+    def author(self) -> Identity:
+        """Who writes in this transaction."""
+        return identity(self.database.payer(self.execute), self.token, self.key, self._now.date())
+
+    @cached_property
+    def stamp(self) -> dict[str, str]:
+        """When, by whom and how entries of this transaction are written."""
         command = redacted(shlex.join(sys.argv))[:_MAX_COMMAND_LENGTH]
         return {
-            "user": self.database.payer(self.execute),
+            "at": self._now.isoformat(timespec="seconds"),
+            **self.author.body,
             "host": socket.gethostname(),
             "command": command,
         }
+
+    @property
+    def today(self) -> date:
+        """Day of the transaction, in UTC."""
+        return self._now.date()
+
+    @cached_property
+    def _now(self) -> datetime:
+        return self.database.now(self.execute).astimezone(UTC)
 
 
 def _parsed(line: Any) -> dict[str, Any] | None:
@@ -287,11 +341,22 @@ def _parsed(line: Any) -> dict[str, Any] | None:
     return body if isinstance(body, dict) and isinstance(body.get("kind"), str) else None
 
 
+def _writer(entry: Entry) -> str:
+    """Role that wrote an entry, as it says itself."""
+    return str(entry.body.get("through", entry.body.get("user", "")))
+
+
 def _key_of(opening: Entry) -> str | None:
     """Fingerprint of the key that an account was opened with."""
     return opening.body.get("key")
 
 
-def _link(chain: list[Entry] | tuple[Entry, ...], line: str) -> str:
+def canonical(body: dict[str, Any]) -> str:
+    """The one line of JSON that a body is hashed as."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def link_of(chain: list[Entry] | tuple[Entry, ...], line: str) -> str:
+    """Hash of the next entry of a chain."""
     previous = chain[-1].hash if chain else _START
     return hashlib.sha256(f"{previous}\n{line}".encode("utf-8", "surrogatepass")).hexdigest()

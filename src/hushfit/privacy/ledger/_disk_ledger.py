@@ -1,23 +1,29 @@
 """Persistent ledgers: accounts in an SQLite file or a PostgreSQL database."""
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import reduce
 from typing import Any, Final
 
-from hushfit.errors import InvalidArgument, LedgerError
+from hushfit.errors import ApprovalNeeded, InvalidArgument, LedgerError
 from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs import cost_from_dict
 from hushfit.privacy.ledger._chain import Book, Entry
+from hushfit.privacy.ledger._identity import Identity
 from hushfit.privacy.ledger._ledger import Decide
 from hushfit.privacy.ledger._ledger_key import key_from_environment
 from hushfit.privacy.ledger._sqlite import Database, SqliteDatabase
 from hushfit.privacy.ledger._tally import Receipt, Tally
+from hushfit.privacy.ledger._team import CLOSED, Team, read_team
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
+
+# How nearly every payment describes its unit.
+_ROW: Final = ROW.to_dict()
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,8 @@ class DiskAccount:
         Whether a filter decides which charges fit.
     unit : AccountUnit
         Whom it protects; a row by default.
+    token : str, optional
+        Token of the person who pays; the user of the system or the database by default.
     """
 
     location: str = field(repr=False)  # it may hold a password
@@ -44,11 +52,21 @@ class DiskAccount:
     relation: Relation
     adaptive: bool = True
     unit: AccountUnit = ROW_ACCOUNT
+    token: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
         """Name of the data set."""
         return self.dataset
+
+    def team(self) -> Team:
+        """Who may spend what."""
+        return self._state().team
+
+    def author(self) -> Identity:
+        """Who pays and administers through this account."""
+        with self._opened() as book:
+            return book.author
 
     def history(self) -> tuple[Entry, ...]:
         """Every entry, oldest first, after the hash chain has been checked."""
@@ -58,11 +76,14 @@ class DiskAccount:
         return self._state().receipts
 
     def tally(self) -> Tally:
-        with opened(self.location) as book:
+        with self._opened() as book:
             return self._own(book).tally
 
+    def _opened(self, *, writing: bool = False) -> AbstractContextManager[Book]:
+        return opened(self.location, writing=writing, token=self.token)
+
     def _state(self) -> "_Verified":
-        with opened(self.location) as book:
+        with self._opened() as book:
             return _verified(book, self.location, self.dataset)
 
     def _own(self, book: Book) -> "_Verified":
@@ -77,23 +98,60 @@ class DiskAccount:
         return state
 
     def append(self, decide: Decide) -> Receipt:
-        # Slow computations are cached here, so that others do not wait for them inside the
-        # transaction below. A refusal is final: totals only grow.
-        decide(self.tally())
-        with opened(self.location, writing=True) as found:
+        self._try_out(decide)
+        with self._opened(writing=True) as found:
             book = found.prepared()
             state = self._own(book)
             receipt = decide(state.tally)
-            body = {
-                "kind": "charge",
-                "receipt": receipt.number,
+            admission = state.team.admission(receipt, book.author.name, book.today)
+            charge = {
                 "label": receipt.label,
                 "cost": receipt.cost.to_dict(),
                 "unit": receipt.unit.to_dict(),
-                "total": _check.to_json_number(receipt.total.epsilon),
             }
-            book.add(self.dataset, state.chain, body)
-        return receipt
+            if not admission.waits:
+                total = _check.to_json_number(receipt.total.epsilon)
+                paid = {"receipt": receipt.number, "total": total, **admission.body}
+                book.add(self.dataset, state.chain, {"kind": "charge", **charge, **paid})
+                return receipt
+            request = admission.request
+            if request is None:
+                request = book.add(self.dataset, state.chain, {"kind": "request", **charge}).number
+        raise ApprovalNeeded(
+            f"{receipt.label} is above the limit of epsilon={state.team.limit:g} for one charge "
+            f"and waits for a second person, as request {request} of {self.dataset!r}. Nothing was "
+            "spent or released. When an administrator "
+            f"({', '.join(state.team.administrators)}) has run `hushfit ledger approve "
+            f"{self.dataset} {request}`, make the same charge again."
+        )
+
+    def _try_out(self, decide: Decide) -> None:
+        """Slow computations are cached here, so that others do not wait for them inside the
+        transaction that records. A refusal is final: totals only grow.
+        """
+        with self._opened() as book:
+            state, user, today = self._own(book), book.author.name, book.today
+        state.team.admission(decide(state.tally), user, today)
+
+    def administer(self, body: dict[str, Any]) -> Entry:
+        """Record an act of an administrator, if the rules of the account allow it.
+
+        Parameters
+        ----------
+        body : dict
+            With its ``kind``.
+
+        Returns
+        -------
+        Entry
+        """
+        with self._opened() as book:  # for the cache, as above
+            _act(self._own(book), book, body)
+        with self._opened(writing=True) as found:
+            book = found.prepared()
+            state = self._own(book)
+            _act(state, book, body)
+            return book.add(self.dataset, state.chain, body)
 
     def record_model(self, receipt: Receipt, digest: str) -> None:
         """Record which model a payment led to.
@@ -109,7 +167,7 @@ class DiskAccount:
 
     def _note(self, body: dict[str, Any]) -> None:
         """Add an entry without a cost."""
-        with opened(self.location, writing=True) as found:
+        with self._opened(writing=True) as found:
             book = found.prepared()
             state = _verified(book, self.location, self.dataset)
             book.add(self.dataset, state.chain, body)
@@ -126,7 +184,7 @@ class DiskAccount:
         digest : str
             Hash of all these releases.
         """
-        with opened(self.location, writing=True) as found:
+        with self._opened(writing=True) as found:
             book = found.prepared()
             chain = _verified(book, self.location, self.dataset).chain
             recorded, _ = _last_releases(chain, receipt)
@@ -163,34 +221,69 @@ def create_account(
     relation: Relation,
     adaptive: bool = True,
     unit: AccountUnit = ROW_ACCOUNT,
+    until: date | None = None,
+    token: str | None = None,
 ) -> DiskAccount:
     """Open the account of a data set in a database, which is created if there is none."""
     place, dataset = os.fspath(location), _checked_name(dataset)
-    with opened(place, writing=True, creating=True) as found:
+    made = DiskAccount(place, dataset, budget, relation, adaptive, unit, token)
+    with opened(place, writing=True, creating=True, token=token) as found:
+        _open_account(found.prepared(), made, until)
+    return made
+
+
+def renew_account(
+    old: DiskAccount, dataset: str, budget: Budget, until: date | None = None
+) -> DiskAccount:
+    """Close an account and open one that names it as its predecessor, in one transaction."""
+    made = replace(old, dataset=_checked_name(dataset), budget=budget)
+    with opened(old.location, writing=True, token=old.token) as found:
         book = found.prepared()
-        if dataset in book.datasets():
+        state = _verified(book, old.location, old.dataset)
+        head = state.chain[-1]
+        if state.team.state != CLOSED:
+            close = {"kind": "close", "renewed_by": made.dataset}
+            _act(state, book, close)
+            head = book.add(old.dataset, state.chain, close)
+        elif book.author.name not in state.team.administrators:
             raise LedgerError(
-                f"the ledger already has a data set {dataset!r}, whose budget is fixed. Nothing "
-                "was changed. Use it as it is, or choose another name for other rows."
+                f"{book.author.name!r} is no administrator of {old.dataset!r}. Nothing was "
+                f"changed. Ask one of them: {', '.join(state.team.administrators)}."
             )
-        body = {
-            "kind": "open",
-            "dataset": dataset,
-            "epsilon": _check.to_json_number(budget.epsilon),
-            "delta": budget.delta,
-            "relation": str(relation),
-            "adaptive": adaptive,
-            "unit": unit.to_dict(),
-            **({} if book.key is None else {"key": book.key.fingerprint}),
-        }
-        book.add(dataset, (), body)
-    return DiskAccount(place, dataset, budget, relation, adaptive, unit)
+        _open_account(book, made, until, {"dataset": old.dataset, "head": head.hash})
+    return made
 
 
-def open_account(location: str | os.PathLike[str], dataset: str | None = None) -> DiskAccount:
+def _open_account(
+    book: Book, made: DiskAccount, until: date | None, renews: Mapping[str, str] | None = None
+) -> None:
+    """Record the entry that opens an account."""
+    if made.dataset in book.datasets():
+        raise LedgerError(
+            f"the ledger already has a data set {made.dataset!r}, whose budget is fixed. Nothing "
+            "was changed. Use it as it is, or choose another name for other rows."
+        )
+    body = {
+        "kind": "open",
+        "dataset": made.dataset,
+        "epsilon": _check.to_json_number(made.budget.epsilon),
+        "delta": made.budget.delta,
+        "relation": str(made.relation),
+        "adaptive": made.adaptive,
+        "unit": made.unit.to_dict(),
+        **({} if until is None else {"until": until.isoformat()}),
+        **({} if renews is None else {"renews": dict(renews)}),
+        **({} if book.key is None else {"key": book.key.fingerprint}),
+    }
+    book.add(made.dataset, (), body)
+
+
+def open_account(
+    location: str | os.PathLike[str], dataset: str | None = None, token: str | None = None
+) -> DiskAccount:
     """Account of a data set; its name may be left out if the ledger has only one."""
     place = os.fspath(location)
-    with opened(place) as book:
+    with opened(place, token=token) as book:
         known = book.datasets()
         if dataset is None and len(known) == 1:
             dataset = known[0]
@@ -203,7 +296,7 @@ def open_account(location: str | os.PathLike[str], dataset: str | None = None) -
                 f"has: {', '.join(known) or 'none'}. Name one of them, or open an account with "
                 "`hushfit ledger init`."
             )
-        return _verified(book, place, dataset, anew=True).account
+        return replace(_verified(book, place, dataset, anew=True).account, token=token)
 
 
 def ledger_datasets(location: str | os.PathLike[str]) -> list[str]:
@@ -230,12 +323,22 @@ class _Verified:
     chain: tuple[Entry, ...]
     receipts: tuple[Receipt, ...]
     tally: Tally
+    team: Team
 
     def grown(self, chain: tuple[Entry, ...]) -> "_Verified":
         """The same with the entries of a chain that are new."""
-        added = receipts_of(chain[len(self.chain) :], self.account)
+        entries = chain[len(self.chain) :]
+        added = receipts_of(entries, self.account)
         tally = reduce(Tally.after, added, self.tally)
-        return _Verified(self.account, chain, (*self.receipts, *added), tally)
+        team, paid = self.team, iter(added)
+        for entry in entries:
+            team = read_team(team, entry, next(paid) if entry.kind == "charge" else None)
+        return _Verified(self.account, chain, (*self.receipts, *added), tally, team)
+
+
+def _act(state: _Verified, book: Book, body: dict[str, Any]) -> None:
+    """Refuse an act that breaks the rules of an account."""
+    state.team.after(Entry(len(state.chain), {**body, **book.stamp}, ""))
 
 
 # By location, data set and key. Hashes of later entries cover earlier ones, so what was checked
@@ -253,7 +356,7 @@ def _verified(book: Book, location: str, dataset: str, *, anew: bool = False) ->
     chain = book.sound(dataset, () if known is None else known.chain)
     if known is None or known.chain[-1] not in chain[len(known.chain) - 1 : len(known.chain)]:
         account = account_of(location, dataset, chain)
-        known = _Verified(account, (), (), Tally.of(account))
+        known = _Verified(account, (), (), Tally.of(account), Team(dataset, account))
     state = known.grown(chain)
     if len(_VERIFIED) >= _MOST_VERIFIED:
         _VERIFIED.clear()
@@ -262,11 +365,13 @@ def _verified(book: Book, location: str, dataset: str, *, anew: bool = False) ->
 
 
 @contextmanager
-def opened(location: str, *, writing: bool = False, creating: bool = False) -> Iterator[Book]:
+def opened(
+    location: str, *, writing: bool = False, creating: bool = False, token: str | None = None
+) -> Iterator[Book]:
     """Open the ledger at a location for one transaction."""
     key, database = key_from_environment(), _database(location)
     with database.transaction(writing=writing, creating=creating) as execute:
-        yield Book(database, execute, key)
+        yield Book(database, execute, key, token)
 
 
 def account_of(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccount:
@@ -317,7 +422,7 @@ def unit_of_account(opening: Entry) -> AccountUnit:
 def unit_of_charge(entry: Entry) -> PrivacyUnit:
     """Whom a payment was for. All payments of older formats were for rows."""
     stated = entry.body.get("unit")
-    return ROW if stated is None else PrivacyUnit.from_dict(stated)
+    return ROW if stated in (None, _ROW) else PrivacyUnit.from_dict(stated)
 
 
 def _database(location: str) -> Database:

@@ -10,7 +10,8 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.privacy import _check
@@ -18,13 +19,13 @@ from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.accounting import FilteredTotal
 from hushfit.privacy.costs import Cost, compose, require_proof
-from hushfit.privacy.ledger._reserve import RESERVED_SHARE
+from hushfit.privacy.ledger._identity import day_of
 from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally, counted_costs
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
-# Two halves that exactly fill the budget must pass despite rounding; the reserve for discrete noise
-# is withheld.
-_SLACK: Final = 1e-9 - RESERVED_SHARE
+if TYPE_CHECKING:
+    from hushfit.privacy.ledger._administration import Administration
+    from hushfit.privacy.ledger._disk_ledger import DiskAccount
 
 _RULES: Final = {
     True: "filter: prices may be chosen after seeing answers",
@@ -220,6 +221,8 @@ class Ledger:
     unit : {"row", "person"} or AccountUnit, optional
         Whom the account protects. None is a row for a new ledger; one on disk keeps what it was
         made with. An account of persons refuses charges for rows.
+    token : str, optional
+        Of a ledger on disk: token of the person who pays, for services that act for others.
 
     Examples
     --------
@@ -240,6 +243,7 @@ class Ledger:
         dataset: str | None = None,
         adaptive: bool | None = None,
         unit: str | AccountUnit | None = None,
+        token: str | None = None,
     ) -> None:
         self._account: Account
         requested = None if adaptive is None else _checked_flag(adaptive)
@@ -252,7 +256,7 @@ class Ledger:
                     f"delta={delta!r} was given for a ledger on disk, whose budget is fixed. Leave "
                     "it out, or make another one with Ledger.create."
                 )
-            self._account = open_account(epsilon, dataset)
+            self._account = open_account(epsilon, dataset, token)
             if requested not in (None, self.adaptive):
                 raise InvalidArgument(
                     f"adaptive={requested} was given for a ledger on disk whose rule is fixed: "
@@ -265,10 +269,10 @@ class Ledger:
                     "Leave it out, or make another one with Ledger.create."
                 )
             return
-        if dataset is not None:
+        if dataset is not None or token is not None:
+            given = "a token" if dataset is None else f"dataset={dataset!r}"
             raise InvalidArgument(
-                f"dataset={dataset!r} names an account on disk. Give the path of the ledger, or "
-                "use name."
+                f"{given} names an account on disk. Give the path of the ledger, or use name."
             )
         budget = Budget(epsilon, _check.number(delta, "delta"))
         self._account = MemoryAccount(
@@ -289,6 +293,8 @@ class Ledger:
         adjacency: str = "replace-one",
         adaptive: bool = True,
         unit: str | AccountUnit = "row",
+        until: str | date | None = None,
+        token: str | None = None,
     ) -> "Ledger":
         """Open an account on disk for a data set; its budget is fixed from then on.
 
@@ -306,6 +312,10 @@ class Ledger:
             Whether costs may be chosen after seeing answers; see `Ledger`.
         unit : {"row", "person"} or AccountUnit, default="row"
             Whom the account protects.
+        until : str or date, optional
+            Last day on which it can be charged, in UTC.
+        token : str, optional
+            Token of the person who opens it and becomes its administrator.
 
         Returns
         -------
@@ -326,6 +336,8 @@ class Ledger:
                 Relation.parse(adjacency),
                 _checked_flag(adaptive),
                 AccountUnit.parse(unit),
+                day_of(until),
+                token,
             )
         )
 
@@ -375,6 +387,55 @@ class Ledger:
     def unit(self) -> AccountUnit | None:
         """Whom the account protects; None for the account of one fit."""
         return self._account.unit
+
+    @property
+    def team(self) -> "Administration":
+        """Grants, approvals and administrators of a ledger on disk."""
+        from hushfit.privacy.ledger._administration import Administration
+
+        return Administration(self._on_disk("has grants"))
+
+    def renew(
+        self,
+        dataset: str,
+        epsilon: float,
+        delta: float | None = None,
+        until: str | date | None = None,
+    ) -> "Ledger":
+        """Close this account and open one for the renewed data set, which names this one.
+
+        The budget of the new account is for the new rows. For somebody whose rows are in both, both
+        totals count: epsilons and deltas of the two accounts add up.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the renewed data set.
+        epsilon : float
+        delta : float, optional
+            That of this account by default.
+        until : str or date, optional
+            Last day on which the new account can be charged, in UTC.
+
+        Returns
+        -------
+        Ledger
+        """
+        from hushfit.privacy.ledger._disk_ledger import renew_account
+
+        budget = Budget(epsilon, self.budget.delta if delta is None else delta)
+        old = self._on_disk("can be renewed")
+        return Ledger.over(renew_account(old, dataset, budget, day_of(until)))
+
+    def _on_disk(self, can: str) -> "DiskAccount":
+        from hushfit.privacy.ledger._disk_ledger import DiskAccount
+
+        if not isinstance(self._account, DiskAccount):
+            raise LedgerError(
+                f"only a ledger on disk {can}, and {_title(self.name)} is in memory. Make one with "
+                "Ledger.create."
+            )
+        return self._account
 
     @property
     def rule(self) -> str:
@@ -450,7 +511,7 @@ class Ledger:
             so_far = Spent(tally.recorded, self.budget.delta)
             receipt = Receipt(tally.count + 1, label, cost, relation, so_far, unit)
             after = tally.after(receipt)
-            if not after.epsilon <= self.budget.epsilon * (1 + _SLACK):
+            if not after.fits:
                 raise _refusal(after, receipt)
             return replace(receipt, total=Spent(after.epsilon, self.budget.delta))
 

@@ -8,6 +8,7 @@ the server's own message is in the exception's notes, for the local user.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import create_engine, make_url, text
@@ -20,6 +21,12 @@ from hushfit.privacy.ledger._transaction import IN_DOUBT, CommitFailed, Execute,
 
 # Every writer to a ledger takes the advisory lock of this number. It needs no privilege.
 _LOCK: Final = 7264893
+
+# A payer may insert into the first two columns only, so that the server names the writer.
+_WRITERS: Final = (
+    "CREATE TABLE hushfit_writers (dataset TEXT NOT NULL, number INTEGER NOT NULL, writer TEXT NOT "
+    "NULL DEFAULT session_user, PRIMARY KEY (dataset, number))"
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,36 @@ class PostgresDatabase:
     def payer(self, execute: Execute) -> str:
         ((role,),) = execute("SELECT CAST(session_user AS TEXT)", {})
         return str(role)
+
+    def now(self, execute: Execute) -> datetime:
+        ((now,),) = execute("SELECT CURRENT_TIMESTAMP", {})
+        return datetime.fromisoformat(str(now))
+
+    @property
+    def own_tables(self) -> Mapping[str, str]:
+        return {"hushfit_writers": _WRITERS}
+
+    def attest(
+        self, execute: Execute, dataset: str, number: int, writer: str | None = None
+    ) -> None:
+        values = {"dataset": dataset, "number": number}
+        if writer is None:
+            execute(
+                "INSERT INTO hushfit_writers (dataset, number) VALUES (:dataset, :number)", values
+            )
+        else:
+            execute(
+                "INSERT INTO hushfit_writers VALUES (:dataset, :number, :writer)",
+                values | {"writer": writer},
+            )
+
+    def writers(self, execute: Execute, dataset: str, first: int) -> Mapping[int, str] | None:
+        rows = execute(
+            "SELECT number, writer FROM hushfit_writers WHERE dataset = :dataset AND number >= "
+            ":first",
+            {"dataset": dataset, "first": first},
+        )
+        return {int(number): str(writer) for number, writer in rows}
 
     def _refusal(self, error: BaseException | None, outcome: str) -> LedgerError:
         orig = getattr(error, "orig", None)
@@ -113,8 +150,8 @@ _MEANINGS: Final = {
         "the database holds no ledger. Make one with `hushfit ledger init`, or check the address"
     ),
     "42501": (
-        "this role lacks a privilege. It needs SELECT and INSERT on the ledger's tables; only "
-        "their owner can make or upgrade them"
+        "this role lacks a privilege. It needs SELECT and INSERT on the ledger's tables "
+        "(docs/ledger.md has the statements); only their owner can make or upgrade them"
     ),
     "3D000": "the server has no such database. Check the address",
     "28": "the server does not accept this login. Check role and password",

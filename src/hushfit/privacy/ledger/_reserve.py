@@ -1,7 +1,7 @@
 """Reserve of every budget for the difference between continuous and discrete noise.
 
 Discrete noise on a fine grid costs slightly more than continuous noise of the same scale: epsilon
-grows by 2h and delta by the factor exp(h), with h about 1e-12 for a whole fit
+grows by l and delta by the factor exp(l/2), with l about 1e-14 for a whole fit
 (docs/proofs/noise.md). Every budget, of a fit or of a ledger, reserves a share of 1e-5; a fit may
 use a thousandth of that, so that a ledger's reserve covers a thousand fits.
 """

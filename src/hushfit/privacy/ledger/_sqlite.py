@@ -3,10 +3,12 @@
 import getpass
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import quote
@@ -41,6 +43,23 @@ class Database(Protocol):
     def payer(self, execute: Execute) -> str:
         """Name of the connected user, from the database or the system."""
 
+    def now(self, execute: Execute) -> datetime:
+        """Time of the transaction, by the clock of the database."""
+
+    @property
+    def own_tables(self) -> Mapping[str, str]:
+        """Statements that make the tables which only this kind of database has."""
+
+    def attest(
+        self, execute: Execute, dataset: str, number: int, writer: str | None = None
+    ) -> None:
+        """Let the database record who wrote an entry, where it knows; only the owner of the tables
+        may name another writer.
+        """
+
+    def writers(self, execute: Execute, dataset: str, first: int) -> Mapping[int, str] | None:
+        """Who wrote each entry from a number on; None where the database does not know."""
+
 
 @dataclass(frozen=True)
 class SqliteDatabase:
@@ -70,10 +89,31 @@ class SqliteDatabase:
         return {name for kind, name in found if kind == "table"}
 
     def payer(self, execute: Execute) -> str:
-        try:
+        if sys.platform == "win32":
             return getpass.getuser()
-        except (KeyError, OSError):  # an account without a name, as in some containers
-            return f"uid {os.getuid()}"
+        import pwd
+
+        # Not from the environment, which anybody can set.
+        user = os.geteuid()
+        try:
+            return pwd.getpwuid(user).pw_name
+        except KeyError:  # an account without a name, as in some containers
+            return f"uid {user}"
+
+    def now(self, execute: Execute) -> datetime:
+        return datetime.now(UTC)
+
+    @property
+    def own_tables(self) -> Mapping[str, str]:
+        return {}
+
+    def attest(
+        self, execute: Execute, dataset: str, number: int, writer: str | None = None
+    ) -> None:
+        """Nothing: whoever may write to a file may write anything into it."""
+
+    def writers(self, execute: Execute, dataset: str, first: int) -> Mapping[int, str] | None:
+        return None
 
     def _refuse_second_names(self, creating: bool) -> None:
         """Refuse a file with several names: an interrupted payment's journal is found by name."""

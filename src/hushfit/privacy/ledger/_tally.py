@@ -4,21 +4,34 @@ A tally grows by one charge at a time, so that a charge costs the same in a shor
 ledger.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Final, Protocol
 
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._relation import Relation, labels_only, replaces_one
-from hushfit.privacy.accounting import FilteredTotal, epsilon_of, group_cost
-from hushfit.privacy.costs import Cost, compose, parts_of
-from hushfit.privacy.ledger._reserve import usable
+from hushfit.privacy.accounting import FilteredTotal, epsilon_of, exact_sum, group_cost
+from hushfit.privacy.costs import (
+    Cost,
+    GaussianCost,
+    compose,
+    entries_of,
+    parts_of,
+    require_proof,
+)
+from hushfit.privacy.ledger._reserve import RESERVED_SHARE, usable
 from hushfit.unit import ROW, AccountUnit, PrivacyUnit
 
 # Share of delta for the failure probability of charges for rows that count for several rows at once
 # and are neither Gaussian nor pure; below the room that a filter leaves for later failures.
 _CONVERSION_SHARE: Final = 0.02
+
+# Two halves that exactly fill the budget must pass despite rounding; the reserve for discrete noise
+# is withheld.
+_SLACK: Final = 1e-9 - RESERVED_SHARE
 
 
 @dataclass(frozen=True)
@@ -90,22 +103,36 @@ class ComposedTotal:
     ----------
     delta : float
     relation : Relation
-    cost : Cost
-        All costs so far; nothing by default.
+    gaussian : Fraction or float
+        Sum of the squares of mu of all Gaussian releases, exact or infinite.
+    others : Cost
+        All other releases; nothing by default.
     """
 
     delta: float
     relation: Relation
-    cost: Cost = field(default_factory=lambda: compose(()))
+    gaussian: Fraction | float = Fraction(0)
+    others: Cost = field(default_factory=lambda: compose(()))
 
     def after(self, cost: Cost) -> "ComposedTotal":
-        """The total with one more cost."""
-        return replace(self, cost=compose((self.cost, cost)))
+        """The total with one more cost; takes the same time after any number of Gaussian ones."""
+        require_proof(cost, self.relation)
+        gaussian, others = self.gaussian, []
+        for part in entries_of(cost):
+            mu = part.gaussian_mu(self.relation)
+            if mu is None:
+                others.append(part)
+            else:
+                gaussian = exact_sum(gaussian, part.count * mu * mu)
+        rest = compose((self.others, *others)) if others else self.others
+        return replace(self, gaussian=gaussian, others=rest)
 
     @property
     def epsilon(self) -> float:
         """Epsilon of all costs together."""
-        return _composed(self.cost, self.delta, self.relation)
+        mu = math.sqrt(self.gaussian)
+        gaussian = GaussianCost(1 / mu if mu > 0 else math.inf)
+        return _composed(compose((gaussian, self.others)), self.delta, self.relation)
 
     def within(self, epsilon: float) -> bool:
         """Whether the total is at most epsilon."""
@@ -148,6 +175,11 @@ class Tally:
     def epsilon(self) -> float:
         """Total epsilon by the rule of the account."""
         return self.total.epsilon
+
+    @property
+    def fits(self) -> bool:
+        """Whether the total is within the budget, less its reserve."""
+        return self.epsilon <= self.terms.budget.epsilon * (1 + _SLACK)
 
     def counted(self, cost: Cost, unit: PrivacyUnit) -> Cost:
         """The next cost as it counts for the unit of the account: where that is a person, a charge

@@ -5,18 +5,18 @@ elsewhere can: an export, the hash of an entry, or the receipt in a model file. 
 and the ledger must still have it.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from hushfit.errors import HushfitError, InvalidArgument
 from hushfit.privacy.ledger._chain import Entry
 from hushfit.privacy.ledger._disk_ledger import account_of, opened, receipts_of
+from hushfit.privacy.ledger._export import read_export
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE
-from hushfit.privacy.ledger._tally import Tally
+from hushfit.privacy.ledger._tally import Receipt, Tally
+from hushfit.privacy.ledger._team import Team, day_of_entry, read_team
 
 # A recomputed total may differ from the recorded one by rounding between machines, and by the
 # reserve, which older ledgers lack.
@@ -176,28 +176,57 @@ def head_anchor(text: str) -> Anchor:
     return Anchor(text)
 
 
-def export_anchors(path: str | os.PathLike[str]) -> list[Anchor]:
-    """Anchors of all entries in a file written by `hushfit ledger export`."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        entries = [json.loads(line) for line in lines if line.strip()]
-        anchors = [
-            Anchor(str(entry["hash"]), str(entry["dataset"]), int(entry["number"]))
-            for entry in entries
-        ]
-    except OSError as error:
-        raise InvalidArgument(
-            f"the export {os.fspath(path)} cannot be read ({error.strerror}). Check the path."
-        ) from None
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-        raise InvalidArgument(
-            f"{os.fspath(path)} is not what `hushfit ledger export` wrote. Check the path."
-        ) from None
-    if not anchors:
-        raise InvalidArgument(
-            f"the export {os.fspath(path)} has no entries. Give one with entries."
-        )
-    return anchors
+def export_anchors(
+    path: str | os.PathLike[str], signer: str | os.PathLike[str] | None = None
+) -> list[Anchor]:
+    """Anchors of all entries in a file written by `hushfit ledger export`.
+
+    Parameters
+    ----------
+    path : path
+    signer : path, optional
+        Public key with which the export must have been signed.
+
+    Returns
+    -------
+    list of Anchor
+    """
+    export = read_export(path)
+    if signer is not None:
+        export.refuse_unless_signed(signer)
+    return [
+        Anchor(entry.hash, name, entry.number)
+        for name, chain in export.chains.items()
+        for entry in chain
+    ]
+
+
+def verify_export(
+    path: str | os.PathLike[str], signer: str | os.PathLike[str] | None = None
+) -> Verdict:
+    """Check every hash, rule and total of an export, without the ledger.
+
+    Seals need the ledger's key and are not checked.
+
+    Parameters
+    ----------
+    path : path
+    signer : path, optional
+        Public key with which the export must have been signed.
+
+    Returns
+    -------
+    Verdict
+    """
+    export = read_export(path)
+    if signer is not None:
+        export.refuse_unless_signed(signer)
+    problems = {
+        name: found or list(_wrong_totals(os.fspath(path), name, export.chains[name]))
+        for name, found in export.hash_problems().items()
+    }
+    sealed = tuple(name for name, chain in export.chains.items() if "key" in chain[0].body)
+    return Verdict(export.chains, problems, (), sealed)
 
 
 def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterator[str]:
@@ -208,21 +237,48 @@ def _wrong_totals(place: str, dataset: str, chain: tuple[Entry, ...]) -> Iterato
     except HushfitError as error:
         yield str(error)
         return
-    tally = Tally.of(account)
-    for number, receipt in enumerate(receipts, start=1):
-        if receipt.number != number:
-            yield f"payment {number} is numbered {receipt.number}"
-        if problem := tally.unit_problem(receipt.unit):
-            yield f"payment {number} {problem}"
-        tally = tally.after(receipt)
-        stated, budget = receipt.total.epsilon, account.budget.epsilon
-        if not tally.total.within(stated * (1 + _ROUNDING)):
-            yield (
-                f"after payment {number} the record says epsilon={stated:g}, its costs give "
-                f"{tally.epsilon:g}"
-            )
-        if not tally.total.within(budget * (1 + _ROUNDING)):
-            yield (
-                f"payment {number} brought the total to epsilon={tally.epsilon:g}, over the budget "
-                f"of {budget:g}"
-            )
+    tally, team, paid = Tally.of(account), Team(dataset, account), iter(receipts)
+    for entry in chain:
+        receipt = next(paid) if entry.kind == "charge" else None
+        if receipt is not None:
+            yield from _charge_problems(tally, receipt, account.budget.epsilon)
+            yield from _team_problems(team, entry, receipt)
+            tally = tally.after(receipt)
+        try:
+            team = read_team(team, entry, receipt)
+        except HushfitError as error:
+            yield str(error)
+            return
+
+
+def _charge_problems(before: Tally, receipt: Receipt, budget: float) -> Iterator[str]:
+    number = before.count + 1
+    if receipt.number != number:
+        yield f"payment {number} is numbered {receipt.number}"
+    if problem := before.unit_problem(receipt.unit):
+        yield f"payment {number} {problem}"
+    after, stated = before.after(receipt), receipt.total.epsilon
+    if not after.total.within(stated * (1 + _ROUNDING)):
+        yield (
+            f"after payment {number} the record says epsilon={stated:g}, its costs give "
+            f"{after.epsilon:g}"
+        )
+    if not after.total.within(budget * (1 + _ROUNDING)):
+        yield (
+            f"payment {number} brought the total to epsilon={after.epsilon:g}, over the budget "
+            f"of {budget:g}"
+        )
+
+
+def _team_problems(team: Team, entry: Entry, receipt: Receipt) -> Iterator[str]:
+    """Problems of a payment with grants and approvals."""
+    try:
+        admission = team.admission(receipt, str(entry.body.get("user", "")), day_of_entry(entry))
+    except HushfitError as error:
+        yield f"payment {receipt.number} was not allowed: {error}"
+        return
+    stated = {name: entry.body[name] for name in ("grant", "request") if name in entry.body}
+    if admission.waits:
+        yield f"payment {receipt.number} was made without the approval of a second person"
+    elif admission.body != stated:
+        yield (f"payment {receipt.number} should count against {admission.body}, and says {stated}")

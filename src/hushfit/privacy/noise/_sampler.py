@@ -8,7 +8,8 @@ sampling needs integers only. The proof is ``docs/proofs/noise.md``.
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from importlib.util import find_spec
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,9 +21,9 @@ from hushfit.privacy.noise._exact_gaussian import exact_gaussian
 MAX_LOG2_VARIANCE = 62
 MAX_LOG2_SCALE = 31
 
-# |log(P(x)/R(x))| <= LOG_RATIO_BOUND / variance for |x| <= 40 standard deviations, P the discrete
-# and R the rounded Gaussian (Lemma 2 of docs/proofs/noise.md).
-LOG_RATIO_BOUND = 70.0
+# The privacy loss of discrete noise, times its variance: for each coordinate, and once for a fit
+# (the theorem of docs/proofs/noise.md).
+LOSS_PER_COORDINATE, LOSS_PER_FIT = 0.2, 200.0
 
 # A coordinate takes about this many bits or fewer; the spare words save most calls a second system
 # call.
@@ -109,26 +110,33 @@ class OpenDPSampler:
     """The same noise from OpenDP's exact samplers: a reference, about a hundred times slower.
 
     OpenDP takes the scale as a float, so for odd ``log2_variance`` its variance differs from the
-    power of two by a rounding error (relative size 1e-16).
+    power of two by a rounding error (relative size 1e-16). It needs the extra ``reference``.
+
+    Examples
+    --------
+    >>> from hushfit.privacy.noise import OpenDPSampler
+    >>> OpenDPSampler().laplace(log2_scale=4, size=3).shape
+    (3,)
     """
 
     secure = True
 
+    @staticmethod
+    def installed() -> bool:
+        """Whether OpenDP can be imported here."""
+        return find_spec("opendp") is not None
+
     def gaussian(self, log2_variance: int, size: int) -> IntVector:
         """Draw discrete Gaussians; see `SecureSampler.gaussian`."""
-        import opendp.prelude as dp
-
         _check_exponent("log2_variance", log2_variance, MAX_LOG2_VARIANCE)
-        dp.enable_features("contrib")
+        dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
         return _around_zero(dp.m.make_gaussian(*space, scale=2.0 ** (log2_variance / 2)), size)
 
     def laplace(self, log2_scale: int, size: int) -> IntVector:
         """Draw discrete Laplace noise; see `SecureSampler.laplace`."""
-        import opendp.prelude as dp
-
         _check_exponent("log2_scale", log2_scale, MAX_LOG2_SCALE)
-        dp.enable_features("contrib")
+        dp = _opendp()
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         return _around_zero(dp.m.make_laplace(*space, scale=2.0**log2_scale), size)
 
@@ -186,8 +194,41 @@ def sampler_for(random_state: RandomState | None) -> Sampler:
     -------
     Sampler
         `SecureSampler` for None, otherwise a `SeededSampler`.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import sampler_for
+    >>> sampler_for(None).secure, sampler_for(7).secure
+    (True, False)
     """
     return SecureSampler() if random_state is None else SeededSampler(random_state)
+
+
+@dataclass(frozen=True)
+class DiscreteNoise:
+    """All discrete Gaussian noise of a fit, as far as its privacy loss depends on it.
+
+    Parameters
+    ----------
+    precision : float, default=0.0
+        Sum over the noisy integers of one over their variance, in grid units.
+    largest : float, default=0.0
+        The largest of these.
+    """
+
+    precision: float = 0.0
+    largest: float = 0.0
+
+    def with_more(self, coordinates: int, log2_variance: int) -> "DiscreteNoise":
+        """The same and some more integers, of variance ``2**log2_variance``."""
+        _check_exponent("log2_variance", log2_variance, MAX_LOG2_VARIANCE)
+        one = 2.0**-log2_variance
+        return DiscreteNoise(self.precision + coordinates * one, max(self.largest, one))
+
+    @property
+    def loss(self) -> float:
+        """Epsilon to add to the guarantee of the same fit with continuous noise."""
+        return LOSS_PER_COORDINATE * self.precision + LOSS_PER_FIT * self.largest
 
 
 def discretisation_loss(coordinates: int, log2_variance: int) -> float:
@@ -203,13 +244,17 @@ def discretisation_loss(coordinates: int, log2_variance: int) -> float:
     Returns
     -------
     float
-        ``2 h`` with ``h = 70 * coordinates / 2**log2_variance``. If the continuous mechanism is
-        (epsilon, delta)-private then the discrete one is (epsilon + 2h, exp(h) delta +
-        tiny)-private, by the theorem in ``docs/proofs/noise.md``, where tiny is below 1e-300 for
-        every practical size.
+        ``(coordinates / 5 + 200) / 2**log2_variance``. If the continuous mechanism is (epsilon,
+        delta)-private then the discrete one is (epsilon + loss, exp(loss / 2) delta +
+        tiny)-private, by the theorem in ``docs/proofs/noise.md``, where tiny is below 1e-340.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import discretisation_loss
+    >>> discretisation_loss(coordinates=10_000, log2_variance=50) < 1e-8
+    True
     """
-    _check_exponent("log2_variance", log2_variance, MAX_LOG2_VARIANCE)
-    return 2 * LOG_RATIO_BOUND * coordinates / 2.0**log2_variance
+    return DiscreteNoise().with_more(coordinates, log2_variance).loss
 
 
 class _Stream:
@@ -268,6 +313,19 @@ def _draw(
         else:
             stream.refill(size - done)
     return out
+
+
+def _opendp() -> Any:
+    """OpenDP's prelude, with its contributed measurements."""
+    try:
+        import opendp.prelude as dp
+    except ModuleNotFoundError:
+        raise InvalidArgument(
+            "OpenDP is not installed. Install it with: pip install 'hushfit[reference]', or use "
+            "SecureSampler, which draws from the same distribution."
+        ) from None
+    dp.enable_features("contrib")
+    return dp
 
 
 def _around_zero(measurement: Callable[[list[int]], list[int]], size: int) -> IntVector:

@@ -39,6 +39,7 @@ GatedStep                Sum of clipped gradients, then the index of the first a
 LossDrop                 Sums over the records of :math:`\ell_i(w) - \ell_i(w_k)` for public
                          candidates, each clipped to its ``bounds`` entry
 NoisyChoice              Report noisy max
+choice_between           The choice among public points by the objective
 gate_multipliers         Noise multipliers of threshold and queries for a gate with about the
                          privacy loss of an ``epsilon``-private one
 GradientNorm             Norm of the gradient of a `PerturbedMinimiser`'s objective, without noise,
@@ -81,6 +82,7 @@ from hushfit.release.mechanisms._gate import (
     GatedStep,
     LossDrop,
     NoisyChoice,
+    choice_between,
     gate_multipliers,
 )
 from hushfit.release.mechanisms._gradient_norm import GradientNorm, NormAbove, RestartedGate
@@ -129,6 +131,7 @@ __all__ = [
     "VarianceReducedGradient",
     "Vocabulary",
     "anchored_batch",
+    "choice_between",
     "corner",
     "counts_of",
     "difference_bound",

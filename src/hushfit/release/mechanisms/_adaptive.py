@@ -50,6 +50,7 @@ class Priced:
 
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "GaussianRun or RenyiRun"
 
     def __post_init__(self) -> None:

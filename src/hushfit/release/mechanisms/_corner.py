@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector, Vector
-from hushfit.data import Coins, DataSource
+from hushfit.data import AT_MOST_ONE, Coins, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.choice import choose
 from hushfit.privacy import Cost, Relation, by_relation
@@ -58,7 +58,9 @@ class SteepestCorner:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "NoisyCorner()"
 
     @staticmethod

@@ -11,7 +11,7 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Vector
-from hushfit.data import Block, Coins, DataSource, poisson_units
+from hushfit.data import AT_MOST_ONE, Block, Coins, DataSource, RecordScaling, poisson_units
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, Relation, by_relation, replaces_one
 from hushfit.privacy.costs import MixtureGaussianCost, mixture_refused
@@ -78,7 +78,9 @@ class GradientDifference:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -229,7 +231,9 @@ class VarianceReducedGradient:
     doubled = None
     # Plain sampled batches would count a record outside the batch as absent, which it is not.
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "anchored_batch(problem, rate)"
 
     @staticmethod

@@ -14,7 +14,7 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only, read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
-from hushfit.data import Block, DataSource, poisson_units
+from hushfit.data import AT_MOST_ONE, Block, DataSource, RecordScaling, poisson_units
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.threads import parallel_sum
 from hushfit.privacy import (
@@ -99,7 +99,9 @@ class LossDrop:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
@@ -170,6 +172,7 @@ class _DecreaseScores:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
 
     def __post_init__(self) -> None:
         if self.asked.shape != (self.drop.size,):
@@ -233,6 +236,7 @@ class Gate(_DecreaseScores):
     asked: Vector
 
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "FreshGate"
 
     @property
@@ -262,7 +266,9 @@ class Choice(_DecreaseScores):
     asked: Vector
 
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "NoisyChoice"
 
     @property
@@ -341,20 +347,15 @@ class Backtracking:
 
     def _drop(self, problem: Problem, w: Vector, g: Vector) -> tuple[LossDrop, Vector]:
         points = self.candidates(problem, w, g)
-        axes = tuple(range(1, points.ndim))
-        lengths = np.sqrt(np.sum((w - points) ** 2, axis=axes))
-        # No loss decreases by more than its largest slope times the distance.
-        bounds = np.minimum(self.objective_clip, (1 + 1e-9) * problem.loss.slope_bound * lengths)
-        bounds = np.maximum(np.nan_to_num(bounds, nan=self.objective_clip), _MIN_BOUND)
+        lengths = _distances(w, points)
         predicted = np.maximum(
             0.0,
             (lengths / np.maximum(self.step_sizes, 1e-100)) ** 2 - w.size * self.gradient_noise**2,
         )
-        penalties = np.array([problem.penalty.value(problem.columns(point)) for point in points])
-        penalty_decrease = problem.penalty.value(problem.columns(w)) - penalties
         asked = self.expected_units * (
-            self.sufficient * self.step_sizes * predicted - penalty_decrease
+            self.sufficient * self.step_sizes * predicted - _penalty_decrease(problem, w, points)
         )
+        bounds = _drop_bounds(problem, lengths, self.objective_clip)
         return LossDrop(problem, *self._as_mixes(problem, w, g, points), bounds), asked
 
     def _as_mixes(
@@ -362,9 +363,36 @@ class Backtracking:
     ) -> tuple[Vector, Matrix]:
         """The points as linear combinations: of two vectors if they lie on a line."""
         if problem.penalty.ridge is None:
-            return np.concatenate([w[None], points]), np.eye(1 + len(points))
+            return _each_by_itself(w, points)
         mixes = np.column_stack([np.ones(1 + len(points)), np.append(0.0, -self.step_sizes)])
         return np.stack([w, self._slope(problem, w, g)]), mixes
+
+
+def choice_between(problem: Problem, w: Vector, points: Vector, objective_clip: float) -> Choice:
+    """The choice among public points by the objective, a record's decrease from ``w`` clipped."""
+    bounds = _drop_bounds(problem, _distances(w, points), objective_clip)
+    drop = LossDrop(problem, *_each_by_itself(w, points), bounds)
+    return Choice(drop, -problem.n_units * _penalty_decrease(problem, w, points))
+
+
+def _distances(w: Vector, points: Vector) -> Vector:
+    return np.asarray(np.sqrt(np.sum((w - points) ** 2, axis=tuple(range(1, points.ndim)))))
+
+
+def _drop_bounds(problem: Problem, lengths: Vector, objective_clip: float) -> Vector:
+    """No loss decreases by more than its largest slope times the distance."""
+    bounds = np.minimum(objective_clip, (1 + 1e-9) * problem.loss.slope_bound * lengths)
+    return np.asarray(np.maximum(np.nan_to_num(bounds, nan=objective_clip), _MIN_BOUND))
+
+
+def _penalty_decrease(problem: Problem, w: Vector, points: Vector) -> Vector:
+    penalties = np.array([problem.penalty.value(problem.columns(point)) for point in points])
+    return np.asarray(problem.penalty.value(problem.columns(w)) - penalties)
+
+
+def _each_by_itself(w: Vector, points: Vector) -> tuple[Vector, Matrix]:
+    """The points as linear combinations, one vector each."""
+    return np.concatenate([w[None], points]), np.eye(1 + len(points))
 
 
 def _columns_only(problem: Problem, w: Vector) -> Vector:
@@ -391,7 +419,9 @@ class GatedStep:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "GatedBatch"
 
     @property

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import DataSource
+from hushfit.data import AT_MOST_ONE, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Cost, PureCost, Relation, by_relation
 from hushfit.problem import Problem
@@ -55,7 +55,9 @@ class GradientNorm:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -147,7 +149,9 @@ class NormAbove:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "RestartedGate"
 
     @staticmethod

@@ -11,7 +11,15 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import FEWEST_BLOCK_ROWS, Block, Coins, DataSource, SeededCoins
+from hushfit.data import (
+    AT_MOST_ONE,
+    FEWEST_BLOCK_ROWS,
+    Block,
+    Coins,
+    DataSource,
+    RecordScaling,
+    SeededCoins,
+)
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import Cost, PermutedGaussianCost, Relation, replaces_one
 from hushfit.problem import Problem
@@ -128,7 +136,9 @@ class PermutedRun:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod

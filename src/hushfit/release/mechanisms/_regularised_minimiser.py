@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import DataSource
+from hushfit.data import AT_MOST_ONE, DataSource, RecordScaling
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
 from hushfit.release.mechanisms.perturbed_minimiser import PerturbedMinimiser
@@ -40,7 +40,9 @@ class RegularisedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod

@@ -58,6 +58,9 @@ class TextColumns:
     def y(self) -> Vector:
         return np.zeros(self.n_units)
 
+    def row_vector(self) -> Vector:
+        return np.zeros(len(self.y))
+
     def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
         return iter(())
 
@@ -83,6 +86,7 @@ class Vocabulary:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = "Thresholded(lost, n_columns)"
     problem: ClassVar[None] = None
 

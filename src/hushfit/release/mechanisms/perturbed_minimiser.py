@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hushfit._typing import IntVector, Matrix, Vector
-from hushfit.data import DataSource
+from hushfit.data import AT_MOST_ONE, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument, NotCertified
 from hushfit.privacy import (
     Cost,
@@ -297,7 +297,9 @@ class PerturbedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = "GaussianInside or LaplaceInside"
 
     @staticmethod
@@ -403,7 +405,9 @@ class CertifiedMinimiser:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod

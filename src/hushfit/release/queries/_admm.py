@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import DataSource
+from hushfit.data import AT_MOST_ONE, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
@@ -69,7 +69,9 @@ class AdmmStep:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -140,7 +142,9 @@ class AdmmRun:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod

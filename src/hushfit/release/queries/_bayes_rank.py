@@ -52,6 +52,7 @@ class BayesRankGradient:
     doubled = None
     sampled: ClassVar[bool] = True
     for_labels: ClassVar[bool] = True
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:

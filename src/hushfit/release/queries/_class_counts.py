@@ -7,9 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import DataSource, whole_shares
+from hushfit.data import AT_MOST_ONE, Block, DataSource, RecordScaling, whole_shares
+from hushfit.kernels.threads import parallel_total
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
+from hushfit.release.exact_sum import exact_total
 from hushfit.release.query import refuse_batch
 
 
@@ -27,7 +29,9 @@ class ClassCounts:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -39,17 +43,22 @@ class ClassCounts:
         return self.coordinates(self.problem)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return exact_total(self, source, units)
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
-        nothing, total = np.zeros(self.problem.n_features + 1), np.zeros(self.size)
-        for block in source.blocks():
+        nothing = np.zeros(self.problem.n_features + 1)
+
+        def of_block(block: Block) -> Vector:
             labels = source.y[block.place]
             classes = (labels > 0) if self.problem.outputs == 1 else labels
             known = ~np.isnan(block.margins(nothing)) & (classes < self.size)
             shares, one = whole_shares(block.shares, source.n_units)
             weights = np.broadcast_to(shares, labels.shape)[known]
             places = classes[known].astype(np.int64)
-            total += np.bincount(places, weights, minlength=self.size) / one
-        return total
+            return np.bincount(places, weights, minlength=self.size) / one
+
+        return parallel_total(of_block, source.blocks(), (self.size,))
 
     def radius(self) -> float:
         return 1.0

@@ -37,6 +37,7 @@ class ColumnHistogram:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
     problem: ClassVar[None] = None
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from hushfit._arrays import keep_read_only
 from hushfit._typing import IntVector, Matrix, Vector
-from hushfit.data import Block, DataSource
+from hushfit.data import AT_MOST_ONE, Block, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.threads import parallel_map
 from hushfit.losses import Loss
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
-from hushfit.release.exact_sum import ExactSum
+from hushfit.release.exact_sum import ExactSum, exact_total
+from hushfit.release.queries._unpickled_once import unpickled_once
 from hushfit.release.query import refuse_extreme, three_weight_arrays
 
 # Bound on the relative rounding error of one record's contribution: a few hundred operations of
@@ -25,6 +26,7 @@ ARITHMETIC_SLACK = 1e-9
 UNIT_ROUNDOFF = 2.0**-53
 
 
+@unpickled_once
 @dataclass(frozen=True, eq=False)
 class Metric:
     """A public symmetric matrix (preconditioner): gradients are clipped and get noise after
@@ -61,6 +63,7 @@ class Metric:
         return block.lengths(self.A.copy() if intercept else np.pad(self.A, (0, 1)))
 
 
+@unpickled_once
 @dataclass(frozen=True, eq=False)
 class RankOneMetric:
     r"""The metric :math:`(I - (1 - \kappa) v v^T) / r` with a public unit vector v: a direction is
@@ -152,7 +155,9 @@ class ClippedGradient:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -185,6 +190,9 @@ class ClippedGradient:
         return self._sum.grid
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self._answer(exact_total(self, source, units))
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         kernel, caps = self.loss.kernel, self._caps(source)
         w = np.ascontiguousarray(with_intercept(self.w, self.problem))
 
@@ -192,7 +200,9 @@ class ClippedGradient:
             own_caps = caps if len(caps) == 1 else caps[block.place]
             return block.gradient_sum(w, own_caps, kernel.code, kernel.parameter, grid)
 
-        total = self._sum.over(source.blocks(units), w.shape, of_block)
+        return self._sum.over(source.blocks(units), w.shape, of_block)
+
+    def _answer(self, total: Vector) -> Vector:
         total = total[..., : self.problem.dimension]
         return (total if self.metric is None else self.metric.image(total)).ravel()
 
@@ -205,11 +215,20 @@ class ClippedGradient:
         of_sources = _caps.setdefault(self.metric, WeakKeyDictionary())
         of_clips = of_sources.setdefault(source, {})
         if self.clip not in of_clips:
-            lengths = _lengths_in(self.metric, source, self.problem)
-            # The computed norm may be too small by its rounding error.
             of_clips.clear()  # one clipping norm at a time: every step of a run uses the same
-            of_clips[self.clip] = self.clip / (lengths + self.metric.error)
+            of_clips[self.clip] = self._caps_in(self.metric, source)
         return of_clips[self.clip]
+
+    def _caps_in(self, metric: Metric | RankOneMetric, source: DataSource) -> Vector:
+        caps = source.row_vector()
+
+        def measure(block: Block) -> None:
+            lengths = metric.lengths(block, self.problem.fit_intercept)
+            # The computed norm may be too small by its rounding error.
+            caps[block.place] = self.clip / (lengths + metric.error)
+
+        list(parallel_map(measure, source.blocks()))
+        return caps
 
     def radius(self) -> float:
         problem, metric = self.problem, self.metric
@@ -230,13 +249,3 @@ def with_intercept(w: Vector, problem: Problem) -> Vector:
     if problem.fit_intercept:
         return w
     return np.concatenate([w, np.zeros((*w.shape[:-1], 1))], axis=-1)
-
-
-def _lengths_in(metric: Metric | RankOneMetric, source: DataSource, problem: Problem) -> Vector:
-    lengths = np.zeros(len(source.y))
-
-    def measure(block: Block) -> None:
-        lengths[block.place] = metric.lengths(block, problem.fit_intercept)
-
-    list(parallel_map(measure, source.blocks()))
-    return lengths

@@ -9,8 +9,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, softmax
 
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
-from hushfit.data import Block, DataSource
+from hushfit.data import AT_MOST_ONE, Block, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument
+from hushfit.kernels.threads import parallel_total
 from hushfit.losses import (
     HuberHinge,
     Logistic,
@@ -23,6 +24,7 @@ from hushfit.losses import (
 )
 from hushfit.privacy import Relation, require_records
 from hushfit.problem import Problem
+from hushfit.release.exact_sum import exact_total
 from hushfit.release.queries._second_moment import SecondMoment
 from hushfit.release.query import refuse_batch, three_weight_arrays
 
@@ -54,7 +56,9 @@ class HessianSum:
     curvature: str = "hessian"
 
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
@@ -80,14 +84,17 @@ class HessianSum:
         return self._moment.doubled
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self._answer(exact_total(self, source, units))
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
         d, steps, smoothness = (
             self.problem.dimension,
             self._moment.steps,
             self.problem.loss.smoothness,
         )
-        total = np.zeros((d, d))
-        for block in source.blocks():
+
+        def of_block(block: Block) -> Matrix:
             weights = (
                 curvatures(
                     self.problem.loss, self._margins(block), source.y[block.place], self.curvature
@@ -97,8 +104,13 @@ class HessianSum:
             # A record times the square root of its weight has norm at most one, so sums stay exact
             # as for the second moment.
             factors = np.sqrt(np.clip(np.nan_to_num(weights, nan=0.0), 0.0, 1.0))
-            total += block.second_moment(steps, factors)[:d, :d]
-        return smoothness * total[np.triu_indices(d)] / steps**2
+            return block.second_moment(steps, factors)[:d, :d]
+
+        total = parallel_total(of_block, source.blocks(), (d, d))
+        return total[np.triu_indices(d)]
+
+    def _answer(self, total: Vector) -> Vector:
+        return self.problem.loss.smoothness * total / self._moment.steps**2
 
     def _margins(self, block: Block) -> Vector:
         w = (
@@ -157,7 +169,9 @@ class NewtonDirection:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod

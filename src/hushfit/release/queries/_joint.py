@@ -11,7 +11,7 @@ import numpy as np
 
 from hushfit._arrays import read_only
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
-from hushfit.data import DataSource
+from hushfit.data import AT_MOST_ONE, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
@@ -49,7 +49,9 @@ class GradientWithMoment:
     share: float
 
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:

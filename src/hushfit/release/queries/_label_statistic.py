@@ -49,6 +49,7 @@ class LabelStatistic:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = True
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
     scalings: ClassVar[tuple[RecordScaling, ...]] = tuple(RecordScaling)  # lengths are public
 

@@ -6,13 +6,14 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Matrix, Vector
-from hushfit.data import Block, DataSource, whole_shares
+from hushfit.data import AT_MOST_ONE, Block, DataSource, RecordScaling, whole_shares
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.codes import LOGISTIC, SOFTMAX
 from hushfit.kernels.line_derivative import line_derivative
 from hushfit.losses import Loss
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
+from hushfit.release.exact_sum import exact_total
 from hushfit.release.queries._gradient import with_intercept
 from hushfit.release.query import refuse_batch
 
@@ -43,7 +44,9 @@ class LineDerivative:
     size: ClassVar[int] = 1
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -63,6 +66,9 @@ class LineDerivative:
             )
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return exact_total(self, source, units)
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
         code, total = self.problem.loss.kernel.code, np.zeros(1)
         for block in source.blocks():

@@ -51,6 +51,7 @@ class ListGradient:
     doubled = None
     sampled: ClassVar[bool] = True
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
@@ -139,6 +140,7 @@ class ListSecondMoment:
 
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     @staticmethod

@@ -69,6 +69,7 @@ class ListStatistic:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = True
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import DataSource
+from hushfit.data import AT_MOST_ONE, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument
 from hushfit.losses import Logistic
 from hushfit.privacy import Relation, replaces_one
@@ -50,7 +50,9 @@ class LogisticGradient:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod

@@ -7,10 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import DataSource, whole_shares
+from hushfit.data import AT_MOST_ONE, Block, DataSource, RecordScaling, whole_shares
 from hushfit.errors import InvalidArgument
+from hushfit.kernels.threads import parallel_total
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
+from hushfit.release.exact_sum import exact_total
 from hushfit.release.query import refuse_batch
 
 MAX_BINS = 1024
@@ -47,7 +49,9 @@ class MarginHistogram:
 
     doubled = None
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -62,17 +66,21 @@ class MarginHistogram:
         return len(self.edges) + 1
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return exact_total(self, source, units)
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
         w = self.w if self.problem.fit_intercept else np.append(self.w, 0.0)
-        total = np.zeros(self.size)
-        for block in source.blocks():
+
+        def of_block(block: Block) -> Vector:
             signed = source.y[block.place] * block.margins(w)
             shares, one = whole_shares(block.shares, source.n_units)
             known = ~np.isnan(signed)
             bins = np.searchsorted(self.edges, signed[known])
             weights = np.broadcast_to(shares, signed.shape)[known]
-            total += np.bincount(bins, weights, minlength=self.size) / one
-        return total
+            return np.bincount(bins, weights, minlength=self.size) / one
+
+        return parallel_total(of_block, source.blocks(), (self.size,))
 
     def radius(self) -> float:
         return 1.0

@@ -16,7 +16,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.kernels import counting
 from hushfit.privacy import Relation, by_relation, require_records
 from hushfit.problem import Problem
-from hushfit.release.exact_sum import ExactSum
+from hushfit.release.exact_sum import ExactSum, exact_total
 from hushfit.release.query import refuse_batch, refuse_extreme
 
 # Bound on the relative rounding error of the numbers that one record contributes.
@@ -99,6 +99,7 @@ class MeanAndSquare:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
     scalings: ClassVar[tuple[RecordScaling, ...]] = (RecordScaling.BOUNDED,)
 
@@ -112,6 +113,9 @@ class MeanAndSquare:
         return ExactSum(math.sqrt(2), problem.n_units, 2, problem.rows_per_unit)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return exact_total(self, source, units)
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
 
         def of_block(block: BoundedBlock, grid: float) -> Vector:
@@ -161,6 +165,7 @@ class ResidualMoments:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
     scalings: ClassVar[tuple[RecordScaling, ...]] = (RecordScaling.BOUNDED,)
 
@@ -182,6 +187,9 @@ class ResidualMoments:
         return ExactSum(self.bound, self.problem.n_units, 2, self.problem.rows_per_unit)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return exact_total(self, source, units)
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
 
         def of_block(block: BoundedBlock, grid: float) -> Vector:

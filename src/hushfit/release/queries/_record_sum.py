@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from hushfit._typing import IntVector, Vector
-from hushfit.data import Block, DataSource
+from hushfit.data import AT_MOST_ONE, Block, DataSource, RecordScaling
 from hushfit.kernels.codes import ONE
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
-from hushfit.release.exact_sum import ExactSum
+from hushfit.release.exact_sum import ExactSum, exact_total
 from hushfit.release.queries._gradient import ARITHMETIC_SLACK, UNIT_ROUNDOFF
 
 _ALL_OF_IT = np.ones(1)  # caps of the slopes, which are one
@@ -30,7 +30,9 @@ class RecordSum:
 
     doubled = None
     sampled: ClassVar[bool] = True
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -51,6 +53,9 @@ class RecordSum:
         return self._sum.grid
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return exact_total(self, source, units)
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         w = np.zeros(self.problem.n_features + 1)
 
         def of_block(block: Block, grid: float) -> Vector:

@@ -18,7 +18,8 @@ from hushfit.errors import InvalidArgument
 from hushfit.kernels.threads import parallel_map
 from hushfit.privacy import Relation, by_relation, require_records
 from hushfit.problem import Problem
-from hushfit.release.exact_sum import ExactSum
+from hushfit.release.exact_sum import ExactSum, exact_total
+from hushfit.release.queries._unpickled_once import unpickled_once
 from hushfit.release.query import refuse_batch, refuse_extreme
 
 # The number of clipped records is multiplied by this share of the clipping norm.
@@ -64,6 +65,7 @@ class Whitening(Protocol):
         """Weights of records whose margins are those of ``u`` with mapped records."""
 
 
+@unpickled_once
 @dataclass(frozen=True, eq=False)
 class MatrixWhitening:
     """Records are multiplied by a matrix: ``z A``.
@@ -130,6 +132,7 @@ class MatrixWhitening:
         return np.asarray(self.A @ u)
 
 
+@unpickled_once
 @dataclass(frozen=True, eq=False)
 class ColumnWhitening:
     """Columns are centred and scaled, one by one: ``[(x - centre) * inverse, 1]``.
@@ -200,8 +203,8 @@ class ColumnWhitening:
         return np.append(scaled, (u[-1] - float(self.centre @ scaled)) / self.constant)
 
 
-# Cached lengths of the records, for the lifetime of map and source.
-_lengths: WeakKeyDictionary[Whitening, WeakKeyDictionary[DataSource, Vector]] = WeakKeyDictionary()
+# Cached inverse lengths of the records, for the lifetime of map and source.
+_inverses: WeakKeyDictionary[Whitening, WeakKeyDictionary[DataSource, Vector]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +233,7 @@ class ResidualGradient:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
     scalings: ClassVar[tuple[RecordScaling, ...]] = (RecordScaling.BOUNDED,)
 
@@ -276,19 +280,23 @@ class ResidualGradient:
         return ExactSum(bound, problem.n_units, self.size, problem.rows_per_unit)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self._answer(exact_total(self, source, units))
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
-        kernel, d = self.problem.loss.kernel, self.problem.dimension
+        kernel = self.problem.loss.kernel
         w = self.w.copy() if self.problem.fit_intercept else np.append(self.w, 0.0)
-        # The computed norm may be too small by its rounding error.
-        lengths = _lengths_of(self.whitening, source)
-        caps = np.minimum(self.clip / (lengths + self.whitening.error), self.slope_bound)
+        inverse, limits = _inverse_lengths(self.whitening, source), (self.clip, self.slope_bound)
 
         def of_block(block: BoundedBlock, grid: float) -> Vector:
             return block.counted_gradient_sum(
-                w, caps[block.place], kernel.code, kernel.parameter, grid
+                w, inverse[block.place], limits, kernel.code, kernel.parameter, grid
             )
 
-        total = self._sum.over(bounded_blocks(source), (len(w) + 1,), of_block)
+        return self._sum.over(bounded_blocks(source), (len(w) + 1,), of_block)
+
+    def _answer(self, total: Vector) -> Vector:
+        d = self.problem.dimension
         count = COUNT_WEIGHT * self.clip * total[-1]
         return np.append(self.whitening.image(total[:d]), count)
 
@@ -316,15 +324,16 @@ class ResidualGradient:
         return self.clip * math.hypot(gradients, COUNT_WEIGHT) * (1 + slack)
 
 
-def _lengths_of(whitening: Whitening, source: DataSource) -> Vector:
-    of_sources = _lengths.setdefault(whitening, WeakKeyDictionary())
+def _inverse_lengths(whitening: Whitening, source: DataSource) -> Vector:
+    of_sources = _inverses.setdefault(whitening, WeakKeyDictionary())
     if source not in of_sources:
-        of_sources[source] = _per_record(source, whitening.lengths)
+        # A computed length may be too small by its rounding error.
+        of_sources[source] = 1 / (_per_record(source, whitening.lengths) + whitening.error)
     return of_sources[source]
 
 
 def _per_record(source: DataSource, measure: Callable[[BoundedBlock], Vector]) -> Vector:
-    found = np.zeros(len(source.y))
+    found = source.row_vector()
 
     def fill(block: BoundedBlock) -> None:
         found[block.place] = measure(block)

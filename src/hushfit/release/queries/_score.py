@@ -26,6 +26,7 @@ class TotalScore:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = False
     made_for: ClassVar[str | None] = None
     problem: ClassVar[None] = None
 

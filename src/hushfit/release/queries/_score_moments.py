@@ -4,7 +4,7 @@ release. Proof: docs/proofs/inference.md.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from hushfit.kernels import scores as kernels
 from hushfit.kernels.gradient import ROUNDER
 from hushfit.privacy import Relation, by_relation, require_records
 from hushfit.problem import Problem
-from hushfit.release.exact_sum import ExactSum
+from hushfit.release.exact_sum import ExactSum, exact_total
 from hushfit.release.queries._score_families import ScoreFamily
 from hushfit.release.query import refuse_batch, refuse_extreme
 
@@ -84,6 +84,7 @@ class ScoreMoments:
 
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
     scalings: ClassVar[tuple[RecordScaling, ...]] = (RecordScaling.BOUNDED,)
 
@@ -112,11 +113,9 @@ class ScoreMoments:
     def size(self) -> int:
         return kernels.size(self.problem.dimension)
 
-    @cached_property
+    @property
     def doubled(self) -> BoolVector:
-        d = self.problem.dimension
-        row, column = np.triu_indices(d)
-        return read_only(np.concatenate([np.zeros(d, dtype=np.bool_), *2 * (row != column,)]))
+        return _off_diagonal(self.problem.dimension)
 
     @cached_property
     def _sum(self) -> ExactSum:
@@ -125,6 +124,9 @@ class ScoreMoments:
         return ExactSum(bound, self.problem.n_units, self.size, self.problem.rows_per_unit)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return exact_total(self, source, units)
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
         if source.n_features != self.problem.n_features:
             raise InvalidArgument(
@@ -182,6 +184,13 @@ class ScoreMoments:
         )
         answers = by_relation(relation, replace_one=2, add_remove=1)
         return moved * (1 + _SLACK) + answers * self._computed
+
+
+@lru_cache(maxsize=16)
+def _off_diagonal(d: int) -> BoolVector:
+    """Which entries of an answer stand for two of a symmetric matrix."""
+    row, column = np.triu_indices(d)
+    return read_only(np.concatenate([np.zeros(d, dtype=np.bool_), *2 * (row != column,)]))
 
 
 class PersonScores:

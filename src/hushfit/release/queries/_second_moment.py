@@ -9,10 +9,12 @@ import numpy as np
 
 from hushfit._arrays import read_only, symmetric
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
-from hushfit.data import DataSource
+from hushfit.data import AT_MOST_ONE, Block, DataSource, RecordScaling
 from hushfit.errors import InvalidArgument
+from hushfit.kernels.threads import parallel_total
 from hushfit.privacy import Relation, by_relation
 from hushfit.problem import Problem
+from hushfit.release.exact_sum import exact_total
 from hushfit.release.query import refuse_batch
 
 _EXACT_BITS = 52
@@ -32,7 +34,9 @@ class SecondMoment:
     problem: Problem
 
     sampled: ClassVar[bool] = False
+    scalings: ClassVar[tuple[RecordScaling, ...]] = AT_MOST_ONE
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
 
     @staticmethod
@@ -62,12 +66,20 @@ class SecondMoment:
         return 2.0 ** ((_EXACT_BITS - math.ceil(math.log2(max(self.problem.n_units, 2)))) // 2)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self._answer(exact_total(self, source, units))
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
         d = self.problem.dimension
-        total = np.zeros((d, d))
-        for block in source.blocks():
-            total += block.second_moment(self.steps)[:d, :d]
-        return total[np.triu_indices(d)] / self.steps**2
+
+        def of_block(block: Block) -> Matrix:
+            return block.second_moment(self.steps)[:d, :d]
+
+        total = parallel_total(of_block, source.blocks(), (d, d))
+        return total[np.triu_indices(d)]
+
+    def _answer(self, total: Vector) -> Vector:
+        return total / self.steps**2
 
     def matrix(self, answer: Vector) -> Matrix:
         """The symmetric matrix of a released answer."""

@@ -13,9 +13,10 @@ from hushfit._arrays import read_only, symmetric
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
 from hushfit.data import BoundedBlock, DataSource, RecordScaling, bounded_blocks
 from hushfit.errors import InvalidArgument
+from hushfit.kernels.threads import parallel_total
 from hushfit.privacy import Relation, by_relation, require_records
 from hushfit.problem import Problem
-from hushfit.release.exact_sum import ExactSum
+from hushfit.release.exact_sum import ExactSum, exact_total
 from hushfit.release.query import refuse_batch, refuse_extreme
 
 _EXACT_BITS = 52
@@ -44,6 +45,7 @@ class ShortenedMoment:
 
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
     scalings: ClassVar[tuple[RecordScaling, ...]] = (RecordScaling.BOUNDED,)
 
@@ -80,13 +82,21 @@ class ShortenedMoment:
         return 2.0 ** ((_EXACT_BITS - math.ceil(math.log2(most))) // 2)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self._answer(exact_total(self, source, units))
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
         d, constant = self.problem.dimension, self.problem.constant
-        total = np.zeros((d, d))
-        for block in bounded_blocks(source):
+
+        def of_block(block: BoundedBlock) -> Matrix:
             factors = shortening(block, self.square, constant**2)
-            total += block.second_moment(self.steps, factors)[:d, :d]
-        return total[np.triu_indices(d)] / self.steps**2
+            return block.second_moment(self.steps, factors)[:d, :d]
+
+        total = parallel_total(of_block, bounded_blocks(source), (d, d))
+        return total[np.triu_indices(d)]
+
+    def _answer(self, total: Vector) -> Vector:
+        return total / self.steps**2
 
     def matrix(self, answer: Vector) -> Matrix:
         """The symmetric matrix of a released answer."""
@@ -129,6 +139,7 @@ class ColumnMoments:
     doubled = None
     sampled: ClassVar[bool] = False
     for_labels: ClassVar[bool] = False
+    in_parts: ClassVar[bool] = True
     made_for: ClassVar[str | None] = None
     scalings: ClassVar[tuple[RecordScaling, ...]] = (RecordScaling.BOUNDED,)
 
@@ -149,6 +160,9 @@ class ColumnMoments:
         return ExactSum(1.0, problem.n_units, self.size, problem.rows_per_unit)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
+        return self._answer(exact_total(self, source, units))
+
+    def exact_sums(self, source: DataSource, units: IntVector | None) -> Vector:
         refuse_batch(self, units)
 
         def of_block(block: BoundedBlock, grid: float) -> Vector:
@@ -156,7 +170,9 @@ class ColumnMoments:
             # Half of an entry is rounded to the grid if the entry is rounded to twice the grid.
             return block.moment_sums(factors, np.array([grid, 2 * grid]))
 
-        totals = self._sum.over(bounded_blocks(source), (2, self.problem.n_features), of_block)
+        return self._sum.over(bounded_blocks(source), (2, self.problem.n_features), of_block)
+
+    def _answer(self, totals: Vector) -> Vector:
         return np.concatenate([totals[0], totals[1] / 2])
 
     def moments(self, answer: Vector) -> tuple[Vector, Vector]:

@@ -49,6 +49,18 @@ class DPSC:
         weights.
     output : {"sparse", "dense"}, default="sparse"
         ``Z`` or ``w``; both are functions of the releases.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import DPSC
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = DPSC().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('primal step', 10)]
     """
 
     steps: int = 10

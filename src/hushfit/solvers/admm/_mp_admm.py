@@ -52,6 +52,18 @@ class MPADMM:
         Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
     eta, rho : float or None
         Primal step size and ADMM penalty; None chooses both from the noise level.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import MPADMM
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = MPADMM().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('model', 500)]
     """
 
     steps: int = 500

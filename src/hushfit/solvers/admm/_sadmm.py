@@ -206,6 +206,18 @@ class DPSADMM:
     sampling : Sampling or None
         Sampling saves time, not budget. None is ``PoissonBatch(0.1)``, and all rows when epsilon is
         infinite.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import DPSADMM
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = DPSADMM().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('gradient', 400)]
     """
 
     steps: int = 400

@@ -73,6 +73,18 @@ class SSADMM:
         Use the sensitivity of the logistic gradient at the public point instead of clipping.
     sampling : Sampling, default=FullBatch()
         Sampling saves time, not budget.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import SSADMM
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = SSADMM().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('gradient', 500)]
     """
 
     steps: int = 500

@@ -13,6 +13,7 @@ GradientAngles    Moving average of the angles between gradients of consecutive 
 SearchNoise       Noise and clipping norms of the next release of an adaptive run
 StepSizes         Candidate step sizes and recent choices
 angle_between     Angle between two vectors
+PrivGene          Genetic search whose selections are private
 ProximalGradient  Proximal gradient descent with clipped gradients and momentum
 DPSVRG            Variance-reduced stochastic proximal gradient descent
 """
@@ -25,6 +26,7 @@ from hushfit.solvers.gradient._frank_wolfe import FrankWolfe
 from hushfit.solvers.gradient._heavy_ball import HeavyBall
 from hushfit.solvers.gradient._line_search import DPBLS
 from hushfit.solvers.gradient._permuted_sgd import PermutedSGD, tidied
+from hushfit.solvers.gradient._priv_gene import PrivGene
 from hushfit.solvers.gradient._proximal import ProximalGradient
 from hushfit.solvers.gradient._search_state import (
     GradientAngles,
@@ -45,6 +47,7 @@ __all__ = [
     "GradientAngles",
     "HeavyBall",
     "PermutedSGD",
+    "PrivGene",
     "ProximalGradient",
     "SearchNoise",
     "StepSizes",

@@ -48,6 +48,18 @@ class DPAdam:
         Share of the iterates, from the end, whose mean is the result; 0 means the last one.
     sampling : Sampling or None
         None is ``PoissonBatch(0.02)``, and all rows when epsilon is infinite.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import DPAdam
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = DPAdam().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('gradient', 300)]
     """
 
     steps: int = 300

@@ -61,6 +61,18 @@ class DPAGD:
         Part of the budget of a step (of mu squared) for its choice.
     increase : float, default=0.3
         By how much a choice of no step raises the budget of the gradient.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import DPAGD
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = DPAGD().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('run', 240)]
     """
 
     steps: int = 60

@@ -46,6 +46,15 @@ class ExactMinimiser:
         Stop when no weight would change by more than this, relative to the largest one, or when the
         objective would decrease by less than a hundredth of its square: weights may diverge where
         the rows are separable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression
+    >>> model = PrivateLogisticRegression(float("inf"), solver="exact", classes=[0, 1])
+    >>> X, y = np.array([[0.2], [0.8]] * 20), np.array([0, 1] * 20)
+    >>> model.fit(X, y).score(X, y)
+    1.0
     """
 
     most_steps: int = 5_000

@@ -48,6 +48,18 @@ class FrankWolfe:
         The intercept stays between minus and plus this.
     clip : float or None
         Clipping norm of a record's gradient. None is 0.5, and no clipping when epsilon is infinite.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import FrankWolfe
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = FrankWolfe().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('corner', 50)]
     """
 
     steps: int | None = None

@@ -53,6 +53,18 @@ class HeavyBall:
     momentum : float, default=0.9
     mean_share : float, default=0.01
         Share of the budget (of mu squared) for the mean record.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import HeavyBall
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = HeavyBall().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('gradient', 100)]
     """
 
     steps: int | None = None

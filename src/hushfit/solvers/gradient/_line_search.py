@@ -100,6 +100,18 @@ class DPBLS:
         length of an adaptive run is not known in advance: there the k-th iterate has the weight k.
     filter_delta : float or None
         Delta of the filter of an adaptive run. None takes nearly all of the budget's.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import DPBLS
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = DPBLS().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('step', 100)]
     """
 
     variant: str = "sgd"

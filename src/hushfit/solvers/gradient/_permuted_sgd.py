@@ -84,6 +84,18 @@ class PermutedSGD:
     clip : float or None
         Clipping norm of a record's gradient. None is 0.5 for the logistic loss, and no clipping
         for others or when epsilon is infinite.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import PermutedSGD
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = PermutedSGD().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('end of the run', 1)]
     """
 
     time: float | None = None
@@ -139,7 +151,7 @@ class PermutedSGD:
 
     def plan(self, problem: Problem) -> Plan:
         # Refuses here, before any charge, what the query would refuse.
-        run = self._query(problem)
+        run = self.query(problem)
         if len(run.passes.sizes) > 1 and not replaces_one(problem.relation):
             raise UnsupportedRelation(
                 "A run over several batches is proved under 'replace-one' only: adding or removing "
@@ -153,11 +165,12 @@ class PermutedSGD:
         return Plan((Planned(_NAME, PermutedRun, 1, sampling=mechanism),))
 
     def iterates(self, problem: Problem, door: Door) -> Iterator[Iterate]:
-        run = self._query(problem)
+        run = self.query(problem)
         noise = door.noise_multiplier(_NAME) * run.sensitivity(problem.relation)
         yield Iterate(tidied(run.weights(door.release(_NAME, run)), problem, noise))
 
-    def _query(self, problem: Problem) -> PermutedRun:
+    def query(self, problem: Problem) -> PermutedRun:
+        """The run whose last iterate is released."""
         order = self.order if isinstance(self.order, int) else None
         return PermutedRun(problem, self._passes(problem), self._clip(problem), self.mu, order)
 

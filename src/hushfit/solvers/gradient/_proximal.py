@@ -36,6 +36,18 @@ class ProximalGradient:
         Share of the iterates, from the end, whose mean is the result; 0 means the last one.
     sampling : Sampling, default=FullBatch()
         Sampling saves time, not budget.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import ProximalGradient
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = ProximalGradient().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('gradient', 40)]
     """
 
     steps: int = 40

@@ -57,6 +57,18 @@ class DPSVRG:
     sampling : Sampling or None
         Sampling of the differences. None is ``PoissonBatch(0.1)``, and all rows when epsilon is
         infinite.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import DPSVRG
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = DPSVRG().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('snapshot', 20), ('difference', 280)]
     """
 
     epochs: int = 20

@@ -16,6 +16,12 @@ from hushfit.solvers.inference._metric import Seen, intercept_direction, total_c
 COVARIANCES = ("model", "robust")
 # Share of the curvature times the squared step that a quadratic approximation leaves out.
 _LEFT_OUT = 0.25
+# Eigenvalues of the curvature above so many times the edge of its noise, and so many times the
+# largest one, are resolved.
+_RESOLVED, _SINGULAR = 0.5, 1e-10
+# What else could be: weights in a direction that is not resolved give the margins of typical
+# records such a variance.
+_UNKNOWN_VARIANCE = 2.0
 
 
 class Look(NamedTuple):
@@ -39,9 +45,12 @@ class Covariance:
     w : array of p entries
     sampling, noise : arrays of shape (p, p)
         Covariance that is there without privacy, and what noise adds.
+    unknown : array of shape (p, p)
+        Covariance of what the looks say nothing about: directions of weights in which noise hides
+        the curvature. There the weights are those before the last step.
     noise_ratio : float
-        Edge of the noise of the curvature over its smallest eigenvalue; infinite if that is not
-        positive.
+        Edge of the noise of the curvature over its smallest resolved eigenvalue; infinite if none
+        is resolved.
     weakest : array of p entries
         Direction of weights in which the curvature is smallest.
     last_step : float
@@ -52,13 +61,14 @@ class Covariance:
     w: Vector
     sampling: Matrix
     noise: Matrix
+    unknown: Matrix
     noise_ratio: float
     weakest: Vector
     last_step: float
 
     @property
     def total(self) -> Matrix:
-        return self.sampling + self.noise
+        return self.sampling + self.noise + self.unknown
 
 
 def left_out(step: Vector, curvature: Matrix) -> float:
@@ -115,32 +125,32 @@ def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covar
     seen = Seen(curvature / unit, h / unit)
     total = total_curvature(seen, look.images, constant)
     values, vectors = np.linalg.eigh(seen.matrix)
-    smallest = float(values[0])
-    inverse = np.linalg.inv(seen.floored())
+    resolved = values > max(_RESOLVED * seen.edge, _SINGULAR * float(np.abs(values).max()), 1e-300)
+    known, lost = vectors[:, resolved], vectors[:, ~resolved]
+    inverse = (known / values[resolved]) @ known.T
+    # The mean square of images, weighted by curvature, is the trace over the total.
+    typical = max(float(np.trace(seen.matrix)), seen.edge, 1e-300) / total
+    unknown = _UNKNOWN_VARIANCE / typical * lost @ lost.T
     step = -inverse @ score
     theta = np.linalg.solve(look.images.T, look.w) + step
-    if kind == "robust":
-        variance = _positive(spread)
-    else:
-        variance = _positive(seen.matrix)
-        if dispersed:
-            variance = variance * _dispersion(look, seen.matrix, exact=s == 0)
+    variance = _positive(spread)
+    if kind != "robust":
+        scale = _dispersion(look, seen.matrix, exact=s == 0) if dispersed else 1.0
+        variance = _at_most(variance, scale * (known * values[resolved]) @ known.T, look)
     sampling = inverse @ variance @ inverse
-    once = sampling + s**2 * inverse @ inverse
-    # Noise of the curvature turns the step, and all that is still unknown of it.
-    turned = (
-        seen.noise**2
-        / 2
-        * ((step @ step + np.trace(once)) * np.eye(p) + np.outer(step, step) + once)
-    )
-    bent = left_out(step, seen.floored()) ** 2 if s > 0 else 0.0
+    # Noise of the curvature turns the step. An estimated step is longer than the true one, on
+    # average by its own variance, so that nothing is added for that.
+    square = float(step @ step) + float(np.trace(unknown))
+    turned = seen.noise**2 / 2 * (square * np.eye(p) + np.outer(step, step) + unknown)
+    bent = left_out(step, seen.matrix) ** 2 if s > 0 else 0.0
     noise = inverse @ ((s**2 + bent) * np.eye(p) + turned) @ inverse
     back = look.images.T
     return Covariance(
         back @ theta,
         back @ sampling @ back.T,
         back @ noise @ back.T,
-        seen.edge / smallest if smallest > 0 else np.inf,
+        back @ unknown @ back.T,
+        seen.edge / float(values[resolved][0]) if resolved.any() else np.inf,
         back @ vectors[:, 0],
         float(np.sqrt(max(float(step @ seen.matrix @ step), 0.0) / total)),
     )
@@ -155,6 +165,22 @@ def _dispersion(look: Look, curvature: Matrix, exact: bool) -> float:
         a = intercept_direction(look.images)
         return float(a @ spread @ a) / float(a @ curvature @ a)
     return max(float(np.trace(spread)), 0.0) / max(float(np.trace(curvature)), 1e-300)
+
+
+def _at_most(spread: Matrix, model: Matrix, look: Look) -> Matrix:
+    """Variance of the scores of a model that holds: at most ``model``, which is that of records of
+    full weight, and less where ``spread`` is smaller by more than its noise.
+    """
+    values, vectors = np.linalg.eigh(model)
+    shown = values > max(_SINGULAR * float(values[-1]), 1e-300)
+    if look.moments.score_noise == 0 or not shown.any():  # full weights, or nothing to compare with
+        return model
+    root = vectors[:, shown] * np.sqrt(values[shown])
+    whiten = vectors[:, shown] / np.sqrt(values[shown])
+    edge = look.moments.spread_noise * math.sqrt(2 * len(values)) / float(values[shown][0])
+    shares, turned = np.linalg.eigh(whiten.T @ spread @ whiten)
+    turned = root @ turned
+    return np.asarray((turned * np.minimum(shares + edge, 1.0)) @ turned.T)
 
 
 def _positive(matrix: Matrix) -> Matrix:

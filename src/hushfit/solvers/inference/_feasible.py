@@ -5,6 +5,7 @@ import math
 from hushfit.privacy import Budget, by_relation, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import score_family
+from hushfit.solvers.inference._metric import squared_reach
 
 # Largest ratio of the noise of the last curvature to the curvature that is expected.
 _MOST_RATIO = 0.35
@@ -18,11 +19,5 @@ def least_units(problem: Problem, budget: Budget) -> int:
     p, family = problem.dimension, score_family(problem.loss)
     mu = gaussian_mu(budget.epsilon, budget.delta)
     moved = by_relation(problem.relation, replace_one=family.diameter, add_remove=family.radius)
-    noise = moved / family.factors[0] * squared_reach(problem) * math.sqrt(2 * p)
+    noise = moved / family.factors[0] * squared_reach(p) * math.sqrt(2 * p)
     return math.ceil(noise / (math.sqrt(_LAST_SHARE) * mu * family.usual_curvature * _MOST_RATIO))
-
-
-def squared_reach(problem: Problem) -> float:
-    """Squared length in the metric of the last looks beyond which records weigh less."""
-    p = problem.dimension
-    return p + 2.5 * math.sqrt(2 * p)

@@ -5,27 +5,31 @@ import math
 from hushfit.privacy import Budget, by_relation, gaussian_mu
 from hushfit.problem import Problem
 from hushfit.release import score_family
-from hushfit.solvers.inference._feasible import squared_reach
+from hushfit.solvers.inference._metric import longer_reach, squared_reach
 from hushfit.solvers.inference._score_steps import POOLED, RESIDUALS, ScoreSteps
 
 
-def noise_over_sampling(problem: Problem, budget: Budget) -> float:
+def noise_over_sampling(problem: Problem, budget: Budget, robust: bool = False) -> float:
     """Variance that noise is expected to add to a coefficient, over its sampling variance.
 
     In the metric of the last looks all coefficients are alike: the ratio is the same for each.
+    ``robust`` says whether the model may be wrong.
     """
     if not budget.is_private:
         return 0.0
-    family, n = score_family(problem.loss), problem.n_units
+    family, n, p = score_family(problem.loss), problem.n_units, problem.dimension
     moved = by_relation(problem.relation, replace_one=family.diameter, add_remove=family.radius)
     noise = moved / gaussian_mu(budget.epsilon, budget.delta)
-    shares, square = ScoreSteps().for_budget(budget, problem).shares, squared_reach(problem)
+    shares, square = ScoreSteps().for_budget(budget, problem).shares, squared_reach(p)
     variance = family.usual_variance
     if family.means is None:  # where residuals are clipped follows from a noisy look
-        error = 2 * noise / family.factors[1] * square / (n * math.sqrt(problem.dimension))
+        error = 2 * noise / family.factors[1] * square / (n * math.sqrt(p))
         unit = RESIDUALS * math.sqrt(variance + error / math.sqrt(shares[-POOLED - 1]))
         variance = score_family(problem.loss, min(1.0, unit)).usual_variance
-    return noise**2 / sum(shares[-POOLED:]) * square / (n * variance)
+    last = noise / math.sqrt(sum(shares[-POOLED:]))
+    added = last**2 * square / (n * variance)
+    curved = n * family.usual_curvature * family.factors[0]
+    return added * longer_reach(added, last * math.sqrt(2 * p) * square / curved, robust)
 
 
 def sampling_deviation(problem: Problem) -> float:

@@ -14,6 +14,28 @@ _VISIBLE, _LEAST = 1.5, 0.25
 _REACH = 2.5
 # Share of the edge of the noise below which no eigenvalue is taken to be.
 FLOOR = 0.3
+# Noise may add so much to the sampling variance of an estimate for the sake of even weights. Where
+# the model may be wrong the squared reach is twice as long, three times if noise then adds no more
+# than the second number. The noise of the curvature must stay below a share of the curvature.
+_ADDED, _ADDED_IF_WRONG, _TWICE, _THRICE, _RATIO = 0.02, 0.2, 2.0, 3.0, 0.25
+
+
+def squared_reach(p: int) -> float:
+    """Squared length in the metric beyond which records weigh less, where noise is not small."""
+    return float(p + _REACH * np.sqrt(2 * p))
+
+
+def longer_reach(added: float, ratio: float, robust: bool) -> float:
+    """How many times as long the squared reach may be in the last looks.
+
+    ``added`` is the variance that noise adds, over the sampling variance, and ``ratio`` the noise
+    of the curvature over the curvature, both at the usual reach, with which they grow. ``robust``
+    says whether the model may be wrong: then weights change what is estimated.
+    """
+    allowed = _ADDED / added
+    if robust:
+        allowed = max(allowed, _TWICE, min(_THRICE, _ADDED_IF_WRONG / added))
+    return max(1.0, min(allowed, _RATIO / ratio))
 
 
 class Seen(NamedTuple):
@@ -48,7 +70,7 @@ def whitened(seen: Seen, images: Matrix, constant: float, longest: float) -> Mat
     believed = np.where(visible, values, max(rest, _LEAST * seen.edge, 1e-300))
     total = total_curvature(seen, images, constant)
     M = (vectors / np.sqrt(believed / total)) @ vectors.T @ images
-    square = min(p + _REACH * np.sqrt(2 * p), longest**2 * float(np.linalg.norm(M, 2)) ** 2)
+    square = min(squared_reach(p), longest**2 * float(np.linalg.norm(M, 2)) ** 2)
     return np.asarray(M / np.sqrt(square))
 
 

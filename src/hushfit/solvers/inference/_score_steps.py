@@ -6,9 +6,9 @@ public metric, the sums of scores, of curvatures and of outer products of scores
 Shares are of the squared Gaussian parameter mu.
 
     look 1   5 %   at zero, in the metric of the box; moved to the model with an intercept alone
-    look 2  10 %   in the metric of the curvature of look 1
-    look 3  20 %   in that of look 2
-    look 4  65 %   in the same
+    look 2  20 %   in the metric of the curvature of look 1
+    look 3  25 %   in that of look 2, with weights as even as noise allows
+    look 4  50 %   in the same
     between looks: posterior mean of the weights, under a prior of margins of variance 2
     at the end: looks 3 and 4 as one, one Newton step without a prior
 
@@ -19,7 +19,8 @@ method converges: there are seven looks then.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from hushfit.release import (
     Planned,
     RecordScaling,
     Released,
+    ScoreFamily,
     ScoreMoments,
     score_family,
 )
@@ -47,10 +49,16 @@ from hushfit.solvers.inference._covariance import (
     pooled,
 )
 from hushfit.solvers.inference._feasible import least_units
-from hushfit.solvers.inference._metric import Seen, whitened
+from hushfit.solvers.inference._metric import (
+    Seen,
+    longer_reach,
+    squared_reach,
+    total_curvature,
+    whitened,
+)
 from hushfit.solvers.inference._start import moved_to_intercept
 
-_SHARES = (0.05, 0.10, 0.20, 0.65)
+_SHARES = (0.05, 0.20, 0.25, 0.50)
 # With so many times the units that are needed, noise is small beside what too few steps leave out.
 _AMPLE, _MORE_SHARES = 3, (0.03, 0.03, 0.04, 0.05, 0.10, 0.20, 0.55)
 # Looks at the end that have one metric and are pooled.
@@ -76,9 +84,13 @@ class ScoreSteps:
     ----------
     shares : tuple of float
         Shares of the looks in the budget.
+    robust : bool, default=False
+        Whether the model may be wrong. Then the weights of records change what is estimated, and
+        they are evener, at the price of more noise.
     """
 
     shares: tuple[float, ...] = _SHARES
+    robust: bool = False
 
     takes_constraint = False
     scaling: ClassVar[RecordScaling] = RecordScaling.BOUNDED
@@ -118,10 +130,13 @@ class ScoreSteps:
         for number, name in enumerate(self.names(), start=1):
             query = path.query()
             moments = query.moments(door.release(name, query), door.noise_multiplier(name))
-            last = number == len(self.shares)
             free = len(self.shares) - POOLED
-            path.saw(query, moments, keeps_metric=number > _METRICS, keeps_unit=number > free)
-            if not last:
+            kept = number > min(_METRICS, free)
+            path.saw(query, moments, keeps_metric=kept, keeps_unit=number > free)
+            if number == free:
+                share = sum(self.shares[-POOLED:]) / self.shares[number - 1]
+                path.lengthen_reach(moments, query.family, share, self.robust)
+            if number < len(self.shares):
                 yield Iterate(path.w, weight=0.0)
         yield Iterate(self._covariance(problem, path.looks, COVARIANCES[0]).w)
 
@@ -134,7 +149,7 @@ class ScoreSteps:
     ) -> Covariance:
         """Estimate and covariance from what a run has released."""
         looks = []
-        for released in transcript:
+        for released in transcript[-POOLED:]:
             query = released.query
             assert isinstance(query, ScoreMoments)
             moments = query.moments(released.answer, multipliers[released.name])
@@ -174,6 +189,7 @@ class _Path:
     w: Vector = field(init=False)
     unit: float = 1.0
     looks: list[Look] = field(default_factory=list)
+    _longer: float = 1.0
     _seen: list["_Quadratic"] = field(default_factory=list)
     _intercept: float = 0.0
 
@@ -188,7 +204,7 @@ class _Path:
 
     def query(self) -> ScoreMoments:
         family = score_family(self.problem.loss, self.unit)
-        return ScoreMoments(self.problem, self.w, self.images.T.copy(), family)
+        return ScoreMoments(self.problem, self.w, self.images.T / math.sqrt(self._longer), family)
 
     def saw(
         self, query: ScoreMoments, moments: Moments, keeps_metric: bool, keeps_unit: bool
@@ -209,12 +225,31 @@ class _Path:
             margin, score, seen = moved_to_intercept(moments, means, image, self.problem.n_units)
             self._intercept = margin / self.problem.constant
             self.w = np.append(np.zeros(self.problem.n_features), self._intercept)
-        self._remember(seen, score, moments.score_noise)
+        self._remember(look, seen, score)
         if means is None and not keeps_unit:
             self.unit = _residual_unit(moments, self.unit)
         if not keeps_metric:
             self.images = whitened(seen, self.images, self.problem.constant, self.longest)
         self.w = self._posterior_mean()
+
+    def lengthen_reach(
+        self, moments: Moments, family: ScoreFamily, share: float, robust: bool
+    ) -> None:
+        """From now on let further records have full weight, as far as noise allows; ``share`` is
+        that of the last looks over that of this one, whose ``moments`` are.
+        """
+        if moments.score_noise == 0:
+            return
+        square = squared_reach(len(self.w))
+        seen = Seen(moments.curvature, moments.curvature_noise / math.sqrt(share))
+        reached = total_curvature(seen, self.looks[-1].images, self.problem.constant) / square
+        added = moments.score_noise**2 / share / reached
+        if family.dispersed:
+            spread = max(float(np.trace(moments.spread)), moments.spread_noise)
+            scale = spread / max(float(np.trace(moments.curvature)), 1e-300)
+            added /= scale * (family.unit / score_family(self.problem.loss, self.unit).unit) ** 2
+        most = (self.longest * float(np.linalg.norm(self.images, 2))) ** 2
+        self._longer = max(1.0, min(longer_reach(added, seen.edge / reached, robust), most))
 
     def _newton_step(self, look: Look) -> None:
         """Without noise records keep their weights, and there is no prior."""
@@ -222,10 +257,10 @@ class _Path:
         step = np.linalg.lstsq(curvature, look.moments.score, rcond=None)[0]
         self.w = self.w - self.images.T @ step
 
-    def _remember(self, seen: Seen, score: Vector, score_noise: float) -> None:
-        curvature, to_images = seen.floored(), np.asarray(np.linalg.inv(self.images.T))
+    def _remember(self, look: Look, seen: Seen, score: Vector) -> None:
+        curvature, to_images = seen.floored(), np.asarray(np.linalg.inv(look.images.T))
         theta = to_images @ self.w
-        variance = score_noise**2 + seen.noise**2 * float(theta @ theta) / 2 + 1e-12
+        variance = look.moments.score_noise**2 + seen.noise**2 * float(theta @ theta) / 2 + 1e-12
         self._seen.append(_Quadratic(curvature, to_images, score, variance, self.w))
 
     def _posterior_mean(self) -> Vector:
@@ -238,15 +273,16 @@ class _Path:
         for _ in range(_WEIGHINGS):
             precision, information = known, known[:, -1] * self._intercept
             for look, variance in zip(self._seen, variances, strict=True):
-                precision = precision + look.of_weights.T @ look.of_weights / variance
-                information = information + look.of_weights.T @ look.value / variance
+                precision = precision + look.square / variance
+                information = information + look.product / variance
             # Never an error after payment: with hardly any noise it may be close to singular.
             w = np.asarray(np.linalg.lstsq(precision, information, rcond=None)[0]).reshape(p)
             variances = [look.variance_at(w) for look in self._seen]
         return w
 
 
-class _Quadratic(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Quadratic:
     """What a look says about the scores at other weights.
 
     ``to_images`` maps weights to those of the images of the look, ``variance`` is that of the
@@ -259,13 +295,17 @@ class _Quadratic(NamedTuple):
     variance: float
     w: Vector
 
-    @property
-    def of_weights(self) -> Matrix:
+    @cached_property
+    def _of_weights(self) -> Matrix:
         return self.curvature @ self.to_images
 
-    @property
-    def value(self) -> Vector:
-        return self.of_weights @ self.w - self.score
+    @cached_property
+    def square(self) -> Matrix:
+        return self._of_weights.T @ self._of_weights
+
+    @cached_property
+    def product(self) -> Vector:
+        return self._of_weights.T @ (self._of_weights @ self.w - self.score)
 
     def variance_at(self, w: Vector) -> float:
         """Variance of a score at other weights: noise, and what the quadratic leaves out."""

@@ -64,6 +64,18 @@ class DoubleNoiseNewton:
         directions.
     curvature_share : float, default=0.3
         Share of the budget (of mu squared) for the second noise.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import DoubleNoiseNewton
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = DoubleNoiseNewton().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('gradient and curvature', 8)]
     """
 
     steps: int = 8

@@ -44,6 +44,18 @@ class ProxNewton:
         record. None chooses it from the noise level.
     moment_share : float, default=0.1
         Share of the budget (of mu squared) for the second moment.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import ProxNewton
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = ProxNewton().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('second moment', 1), ('gradient', 60)]
     """
 
     steps: int = 60

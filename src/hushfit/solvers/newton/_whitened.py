@@ -167,6 +167,18 @@ class WhitenedGradientDescent:
     steps : int, default=60
     moment_share : float, default=0.1
         Share of the budget (of mu squared) for the second moment.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import WhitenedGradientDescent
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = WhitenedGradientDescent().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('second moment', 1), ('gradient', 60)]
     """
 
     steps: int = 60

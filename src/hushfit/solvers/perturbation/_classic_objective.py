@@ -46,6 +46,18 @@ class ClassicObjective:
     tolerance : float or None
         Bound on the gradient norm at the minimiser. None is 1e-8, or 1e-6 for more than 600
         weights.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import ClassicObjective
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = ClassicObjective().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('minimiser', 1)]
     """
 
     mu: float | None = None

@@ -64,6 +64,18 @@ class ObjectivePerturbation:
     floor : float, default=0.01
         Smallest distance from zero at which a stage linearises a penalty whose slope at zero is
         infinite.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import ObjectivePerturbation
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = ObjectivePerturbation().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('minimiser', 1)]
     """
 
     mu: float | None = None

@@ -62,6 +62,18 @@ class OneRelease:
     power : float or None
         Noise is isotropic after features were multiplied by their second moment to the power of
         minus half of this. None chooses it, and the weights of long rows, from public features.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import OneRelease
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.LABEL)
+    >>> plan = OneRelease().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('labels', 1)]
     """
 
     ridge: float | None = None

@@ -46,6 +46,18 @@ class SufficientStatistics:
     floor : float or None
         Eigenvalues of the second moment below it are raised to it. None takes 0.7 of the largest
         eigenvalue of the noise.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import ScaledL2
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import SufficientStatistics
+    >>> problem = Problem(Logistic(), ScaledL2(1e-3), 10_000, 5, Relation.REPLACE_ONE)
+    >>> plan = SufficientStatistics().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('moments', 1)]
     """
 
     moment_share: float = 0.5

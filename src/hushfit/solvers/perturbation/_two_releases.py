@@ -51,6 +51,18 @@ class TwoReleases:
     ----------
     boundary_share : float, default=0.7
         Weight of the second release in the result, and its share of the budget (of mu squared).
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> from hushfit.losses import Logistic
+    >>> from hushfit.penalties import Zero
+    >>> from hushfit.problem import Problem
+    >>> from hushfit.solvers import TwoReleases
+    >>> problem = Problem(Logistic(), Zero(), 10_000, 5, Relation.LABEL)
+    >>> plan = TwoReleases().plan(problem)
+    >>> [(one.name, one.count) for one in plan.records(plan.multipliers(1.0, 10_000))]
+    [('labels', 1), ('labels near the boundary', 1)]
     """
 
     boundary_share: float = 0.7

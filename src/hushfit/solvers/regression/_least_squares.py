@@ -85,6 +85,16 @@ class WhitenedLeastSquares:
         Least share of records whose gradients are clipped, for targets with heavy tails: more than
         a few per cent make the fit follow the middle of the targets, as Huber's loss does. None
         clips as many as the noise demands, and corrects level and slope at the end.
+
+    Examples
+    --------
+    >>> from hushfit import PrivateLinearRegression
+    >>> from hushfit.solvers import WhitenedLeastSquares
+    >>> PrivateLinearRegression(solver=WhitenedLeastSquares(steps=10), target_bounds=(0, 1))
+    PrivateLinearRegression(solver=WhitenedLeastSquares(steps=10,
+                                                        weight='given',
+                                                        clipped=None),
+                            target_bounds=(0, 1))
     """
 
     steps: int | None = None

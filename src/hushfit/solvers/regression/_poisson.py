@@ -58,6 +58,14 @@ class WhitenedPoisson:
         Number of rounds. None chooses it from the number of rows and columns and the budget.
     weight : {"given", "auto", "select"}, default="given"
         Weight of the penalty, as for `WhitenedLeastSquares`.
+
+    Examples
+    --------
+    >>> from hushfit import PrivatePoissonRegressor
+    >>> from hushfit.solvers import WhitenedPoisson
+    >>> PrivatePoissonRegressor(solver=WhitenedPoisson(steps=10), max_count=5)
+    PrivatePoissonRegressor(max_count=5,
+                            solver=WhitenedPoisson(steps=10, weight='given'))
     """
 
     steps: int | None = None

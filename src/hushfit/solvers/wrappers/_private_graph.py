@@ -64,6 +64,13 @@ class PublicGraph:
         +1 for weights that should be equal (the default), -1 for opposite ones.
     watch : callable, optional
         Called with the `Graph` when the run starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.solvers import DPSADMM, PublicGraph
+    >>> PublicGraph(DPSADMM(steps=100), edges=np.array([[0, 1], [1, 2]])).edges.shape
+    (2, 2)
     """
 
     solver: Solver
@@ -124,6 +131,12 @@ class PrivateGraph:
     watch : callable, optional
         Called with the `Graph` once it is known. It is a function of the release, so it may be
         shown.
+
+    Examples
+    --------
+    >>> from hushfit.solvers import DPSADMM, PrivateGraph
+    >>> PrivateGraph(DPSADMM(steps=100), share=0.1).share
+    0.1
     """
 
     solver: Solver

@@ -33,8 +33,8 @@ from hushfit.solvers.wrappers._inner_plan import inner_parts
 
 _NAME = "temperature"
 _ROUNDS = 3
-_COUNTS_SHARE = 1 / 2  # of the wrapper's share
-_LEAST_SHARE, _MOST_SHARE = 0.02, 0.08
+_COUNTS_SHARE = 2 / 3  # of the wrapper's share
+_LEAST_SHARE, _MOST_SHARE = 0.03, 0.12
 _WELL_KNOWN = 40.0  # units per standard deviation of the noise of a derivative
 _LOGS = np.linspace(-5.0, 1.5, 66)  # logarithms of the factor on the weights
 _PAIRS = 128  # of margins to compute expectations with
@@ -47,6 +47,9 @@ _LEAST_BOUND, _KNOWN_PER_BOUND, _MOST_BOUND = 0.6, 45.0, 4.0
 # Error of expectations elsewhere on the line, as a share of how much they change up to there; for
 # releases before the last it counts several times.
 _MODEL_ERROR, _EARLIER = 0.3, 8.0
+# Standard deviations by which the alignment is taken to be smaller at the end: growing with what is
+# known, as margins are supposed to be small where nothing is; and falling where nearly all is.
+_CAUTION_PER_KNOWN, _MOST_CAUTION, _WITHOUT_CAUTION = 0.1, 0.75, 15.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Tempered:
 
     @classmethod
     def for_budget_of(cls, solver: Solver, budget: Budget, problem: Problem) -> "Tempered":
-        """With a share that makes derivatives known well, but within 2 and 8 per cent."""
+        """With a share that makes derivatives known well, but within 3 and 12 per cent."""
         signal = gaussian_mu(budget.epsilon, budget.delta) * problem.n_units
         per_unit = _WELL_KNOWN * relation_factor(problem) / signal
         wanted = per_unit**2 * _ROUNDS / (1 - _COUNTS_SHARE)
@@ -105,7 +108,7 @@ class Tempered:
             query = LineDerivative(problem, line.at(s), line.derivative(s), bound)
             released = float(door.release(_NAME, query)[0]) / n
             beliefs = beliefs.after(s, bound * released, bound * noise)
-        return line.at(beliefs.best)
+        return line.at(beliefs.cautious)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +116,8 @@ class _Line:
     """Weights as a function of s: the solver's times e^s; as far as their own mean margins then
     fall short of the frequencies of the classes, the rest comes from those.
 
-    ``log_odds`` are the margins of the frequencies, ``prior`` the weights of the intercept that
-    have them, and ``reached`` how often the solver's mean margins contain them.
+    ``log_odds`` are the margins of the frequencies, ``prior`` weights that have about these for
+    every record, and ``reached`` how often the solver's mean margins contain them.
     """
 
     weights: Matrix
@@ -124,10 +127,9 @@ class _Line:
 
     @classmethod
     def of(cls, weights: Matrix, log_odds: Vector, margins: MarginMoments) -> "_Line":
-        prior, size = np.zeros(weights.shape), float(log_odds @ log_odds)
-        if margins.constant == 0.0 or size == 0.0:
+        prior, size = np.outer(log_odds, margins.level), float(log_odds @ log_odds)
+        if not prior.any():
             return cls(weights, np.zeros(len(weights)), prior, 1.0)
-        prior[:, -1] = log_odds / margins.constant
         return cls(weights, log_odds, prior, max(float(margins.mean @ log_odds) / size, 1.0))
 
     def factors(self, s: Vector | float) -> tuple[Vector, Vector]:
@@ -210,12 +212,25 @@ class _Beliefs:
     @property
     def best(self) -> float:
         """The point whose alignment is the posterior mean."""
-        logs = self._log_posterior
+        return self._point(0.0)
+
+    @property
+    def cautious(self) -> float:
+        """The point for a somewhat smaller alignment. Wherever the true one is larger than that,
+        its log-loss is no larger than that of the frequencies.
+        """
+        rising, falling = _CAUTION_PER_KNOWN * self.known, _WITHOUT_CAUTION / self.known
+        return self._point(min(rising, _MOST_CAUTION, falling))
+
+    def _point(self, caution: float) -> float:
+        """The point for the posterior mean less so many standard deviations."""
+        logs, alignments = self._log_posterior, self.expectations.alignments
         weights = np.exp(logs - logs.max())
-        alignments = self.expectations.alignments
-        mean = float(weights @ alignments / weights.sum())
+        weights /= weights.sum()
+        mean = float(weights @ alignments)
+        deviation = math.sqrt(max(float(weights @ (alignments - mean) ** 2), 0.0))
         rising = alignments + 1e-9 * np.arange(len(alignments))
-        return float(np.interp(mean, rising, _LOGS))
+        return float(np.interp(mean - caution * deviation, rising, _LOGS))
 
     def bound(self, s: float) -> float:
         """Bound of a record's derivative at a point: the less is known, the smaller."""

@@ -11,9 +11,13 @@ from hushfit.torch._gradient import CLIP_REMEDY, NetworkGradient, is_norm
 from hushfit.torch._network import Network
 
 DECAYS = ("constant", "linear")
-# The noise of a whole run moves the weights by so many times their first norm; an update without
-# noise by no more than the second number, for each unit of a normalised gradient.
-_WALK, _LONGEST = 3.0, 2.0
+# Networks with fewer weights than this are small: noise moves their weights less, and they take
+# fewer steps at a small epsilon.
+FEW_WEIGHTS = 100_000
+# The noise of a whole run moves the weights of a small network, and of others, by so many times
+# their first norm; an update without noise by no more than the last number, for each unit of a
+# normalised gradient.
+_SMALL_WALK, _WALK, _LONGEST = 3.0, 4.5, 2.0
 
 
 def check_numbers(solver: object, **positive: float | None) -> None:
@@ -71,11 +75,13 @@ def noise_per_step(query: NetworkGradient, multiplier: float, expected_units: fl
 
 
 def noise_walk_rate(network: Network, noise: float, momentum: float, scales: Vector) -> float:
-    r"""Learning rate at which the noise of a run moves the weights by three times their first norm.
+    r"""Learning rate at which the noise of a run moves the weights by 4.5 times their first norm;
+    by three times those of a small network.
 
     With momentum m, each noise vector moves the weights by :math:`\eta f_t / (1 - m)` in the end,
     so a run moves them by :math:`\eta \sigma \sqrt{d \sum f_t^2} / (1 - m)`.
     """
     first = float(np.linalg.norm(network.start))
     walk = noise * math.sqrt(network.size * float(scales @ scales))
-    return (1 - momentum) * first * min(_LONGEST, _WALK / max(walk, 1e-300))
+    allowed = _SMALL_WALK if network.size < FEW_WEIGHTS else _WALK
+    return (1 - momentum) * first * min(_LONGEST, allowed / max(walk, 1e-300))

@@ -19,6 +19,7 @@ from hushfit.torch._gradient import NetworkGradient
 from hushfit.torch._network import Network
 from hushfit.torch.solvers._settings import (
     DECAYS,
+    FEW_WEIGHTS,
     batches,
     check_clip,
     check_numbers,
@@ -47,7 +48,8 @@ class NetworkSGD:
     normalise : bool, default=False
         Scale gradients to the clipping norm instead of clipping them.
     learning_rate : float or None
-        None: the noise of the whole run moves the weights by three times their first norm.
+        None: the noise of the whole run moves the weights by 4.5 times their first norm, or by
+        three times it for networks below 100,000 weights.
     momentum : float, default=0.0
     decay : {"constant", "linear"}, default="constant"
         How the learning rate changes; linearly, to zero.
@@ -113,7 +115,7 @@ def auto(budget: Budget, network: Network) -> NetworkSGD:
     -------
     NetworkSGD
     """
-    small = network.size < _FEW_WEIGHTS and budget.epsilon <= 1
+    small = network.size < FEW_WEIGHTS and budget.epsilon <= 1
     steps = min(300 if small else 600, _most_steps(budget, network))
     # As many epochs for fewer steps, and no tiny batches.
     rate = min(1.0, max(_EPOCHS / steps, _LEAST_BATCH / network.n_units))
@@ -121,7 +123,6 @@ def auto(budget: Budget, network: Network) -> NetworkSGD:
     return rule if budget.is_private else replace(rule, learning_rate=_rate_without_noise(network))
 
 
-_FEW_WEIGHTS = 100_000
 _LEAST_BATCH = 256
 _EPOCHS = 20
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from hushfit.errors import InvalidArgument
 from hushfit.losses import LeastSquares, Logistic, Loss, Poisson
@@ -41,6 +41,12 @@ class IntervalForecast:
         Rows, or persons, below which a fit is refused.
     units_for_width : int or None
         Rows, or persons, for the wished width; None if none was given.
+
+    Examples
+    --------
+    >>> from hushfit.forecast import interval_forecast
+    >>> interval_forecast(20_000, 10, 1.0, 1e-6).units_needed < 20_000
+    True
     """
 
     epsilon: float
@@ -68,6 +74,7 @@ def interval_forecast(
     level: float = 0.95,
     most_count: float = 10.0,
     unit: PrivacyUnit = ROW,
+    robust: bool = False,
 ) -> IntervalForecast:
     """Expected width of the interval of a coefficient, and how many units a width takes.
 
@@ -87,10 +94,18 @@ def interval_forecast(
     most_count : float, default=10.0
         Largest count, for Poisson models.
     unit : PrivacyUnit, default=ROW
+    robust : bool, default=False
+        Whether the covariance is to hold for models that are wrong.
 
     Returns
     -------
     IntervalForecast
+
+    Examples
+    --------
+    >>> from hushfit.forecast import interval_forecast
+    >>> interval_forecast(20_000, 10, 1.0, 1e-6, wished=0.2).units_for_width > 20_000
+    False
     """
     for name, value in (("wished", wished), ("spread", spread)):
         if value is not None and not 0 < value < math.inf:
@@ -105,7 +120,7 @@ def interval_forecast(
     if model not in losses:
         raise InvalidArgument(f"model={model!r} has no intervals. Use one of {', '.join(losses)}.")
     relation, budget = Relation.parse(adjacency), Budget(epsilon, delta)
-    ends = 2 * float(norm.ppf((1 + level) / 2)) / spread
+    ends = 2 * float(ndtri((1 + level) / 2)) / spread
 
     def problem(count: int) -> Problem:
         scaling = RecordScaling.BOUNDED
@@ -113,7 +128,7 @@ def interval_forecast(
         return Problem(losses[model], Zero(), *shape, scaling=scaling, privacy_unit=unit)
 
     def ratio(count: int) -> float:
-        return math.sqrt(1 + noise_over_sampling(problem(count), budget))
+        return math.sqrt(1 + noise_over_sampling(problem(count), budget, robust))
 
     def width(count: int) -> float:
         return ends * sampling_deviation(problem(count)) * ratio(count)

@@ -10,6 +10,7 @@ covtype: 18 measured losses are .07 to 1.06 times the rule, so it errs on the sa
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -67,6 +68,13 @@ class Forecast:
         Accuracy lost against a fit without privacy: expected, and the range of nine cases in ten.
     noise : tuple of Noise
         One for each algorithm.
+
+    Examples
+    --------
+    >>> from hushfit.forecast import forecast
+    >>> plan = forecast(rows=50_000, columns=100, epsilon=1.0, delta=1e-6, adjacency="label")
+    >>> plan.noise[0].solver, plan.loss_low < plan.loss < plan.loss_high
+    ('auto', True)
     """
 
     epsilon: float
@@ -89,6 +97,7 @@ def forecast(
     adjacency: str = "replace-one",
     penalty: str | None = None,
     unit: PrivacyUnit = ROW,
+    solvers: Sequence[str] = ("auto",),
 ) -> Forecast:
     """Expected noise and loss of accuracy of a fit.
 
@@ -101,30 +110,50 @@ def forecast(
     adjacency : str, default="replace-one"
     penalty : str, optional
     unit : PrivacyUnit, default=ROW
+    solvers : sequence of str, default=("auto",)
+        Algorithms whose noise to compute: names of `hushfit.solvers.SOLVERS`, or "auto".
 
     Returns
     -------
     Forecast
+
+    Examples
+    --------
+    >>> from hushfit.forecast import forecast
+    >>> plan = forecast(rows=50_000, columns=100, epsilon=1.0, delta=1e-6, adjacency="label")
+    >>> round(100 * plan.loss, 2)  # points of accuracy
+    0.18
     """
     relation, budget = Relation.parse(adjacency), Budget(epsilon, delta)
     _refuse_small(rows, columns)
     loss = _loss(_noise_on_mean(rows, columns, budget, relation))
     penalised = penalty_from_name(penalty, 1e-4, 0.5)
     problem = Problem(Logistic(), penalised, rows, columns, relation, privacy_unit=unit)
-    # Where labels alone are private, no other algorithm has a proof.
-    names = (
-        ["one-release"]
-        if labels_only(relation)
-        else [name for name in SOLVERS if name not in ("exact", "one-release")]
-    )
     return Forecast(
         epsilon,
         delta,
         loss,
         loss / FACTOR,
         min(loss * FACTOR, _WORST),
-        tuple(_noise_of(name, problem, budget) for name in names),
+        tuple(_noise_of(name, problem, budget) for name in solvers),
     )
+
+
+def named_solvers(adjacency: str) -> list[str]:
+    """Names of all algorithms that have a proof under a relation.
+
+    Parameters
+    ----------
+    adjacency : str
+
+    Returns
+    -------
+    list of str
+    """
+    # Where labels alone are private, no other algorithm has a proof.
+    if labels_only(Relation.parse(adjacency)):
+        return ["one-release"]
+    return [name for name in SOLVERS if name not in ("exact", "one-release")]
 
 
 def warning_of_few(
@@ -182,6 +211,12 @@ def rows_needed(
     -------
     expected, low, high : int
         By the rule, and by its range of nine cases in ten.
+
+    Examples
+    --------
+    >>> from hushfit.forecast import rows_needed
+    >>> rows_needed(0.01, columns=100, epsilon=1.0, delta=1e-6)
+    (8498, 2015, 35848)
     """
     if not 0 < loss < _WORST:
         raise InvalidArgument(

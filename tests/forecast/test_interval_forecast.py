@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from hushfit import PrivateLinearRegression, PrivateLogisticRegression
 from hushfit.errors import InvalidArgument, TooFewRows
-from hushfit.report import interval_forecast
+from hushfit.forecast import interval_forecast
 
 pytestmark = pytest.mark.usefixtures("quiet_fits")
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

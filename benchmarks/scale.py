@@ -1,0 +1,213 @@
+"""Large tables on one machine: packed rows against bare parsing, against one read of the rows and
+against scikit-learn, and how processor time grows.
+
+``python -m benchmarks.scale --rows 8000000`` fits a table of that length from CSV and Parquet, each
+in a process of its own, and prints processor time and peak resident memory.
+"""
+
+import argparse
+import math
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from sklearn.linear_model import LogisticRegression
+
+from benchmarks._report import Measurement, machine, markdown, side_by_side
+from hushfit import PrivateLogisticRegression
+from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema, SchemaFile
+from hushfit.data.tables import CodedRows, find_tables, schema_to_toml
+from hushfit.losses import Logistic
+from hushfit.penalties import Zero
+from hushfit.privacy import Relation
+from hushfit.problem import Problem
+from hushfit.release import ClippedGradient
+
+NUMBERS, LABELS = 20, (3, 4, 5, 6, 8, 10, 4, 3, 5, 2)
+_ROWS_AT_ONCE = 500_000
+RUN = """
+import resource, sys
+from hushfit.cli import run
+code = run(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_SELF)
+print("processor", used.ru_utime + used.ru_stime, "peak", used.ru_maxrss / 1024)
+sys.exit(code)
+"""
+
+
+def schema() -> Schema:
+    """20 numbers and 10 labels; each label has one value that the schema does not list."""
+    numbers = tuple(NumericColumn(f"x{j}", 0, 100) for j in range(NUMBERS))
+    labels = tuple(
+        CategoricalColumn(f"c{j}", tuple(f"v{k}" for k in range(size)))
+        for j, size in enumerate(LABELS)
+    )
+    return Schema((*numbers, *labels), CategoricalColumn("y", ("no", "yes")))
+
+
+def pieces(n: int) -> Iterator[pa.Table]:
+    """The rows of the table, some at a time."""
+    for start in range(0, n, _ROWS_AT_ONCE):
+        rng, size = np.random.default_rng(start + 1), min(_ROWS_AT_ONCE, n - start)
+        X = rng.random((size, NUMBERS))
+        codes = [rng.integers(0, count + 1, size) for count in LABELS]
+        margin = 3 * (X[:, 0] - 0.5) - 2 * (X[:, 1] - 0.5) + (codes[0] == 1) - 0.3
+        y = rng.random(size) < 1 / (1 + np.exp(-margin))
+        cells = {f"x{j}": np.round(100 * X[:, j], 9 if j % 2 else 6) for j in range(NUMBERS)}
+        for j, code in enumerate(codes):
+            cells[f"c{j}"] = np.array([f"v{k}" for k in range(LABELS[j] + 1)])[code]
+        yield pa.table({**cells, "y": np.where(y, "yes", "no")})
+
+
+def write_table(folder: Path, n: int) -> tuple[Path, Path]:
+    """The table as CSV and as Parquet."""
+    paths = folder / "t.csv", folder / "t.parquet"
+    text = binary = None
+    for piece in pieces(n):
+        if text is None:
+            text = pa.csv.CSVWriter(paths[0], piece.schema)
+            binary = pa.parquet.ParquetWriter(paths[1], piece.schema)
+        text.write_table(piece)
+        binary.write_table(piece)
+    text.close()
+    binary.close()
+    return paths
+
+
+def parse_only(path: Path) -> None:
+    """Bare parsing of the CSV file, types guessed."""
+    for _ in pa.csv.open_csv(path):
+        pass
+
+
+def reading(folder: Path, n: int) -> list[Measurement]:
+    """Parsing and packing against parsing alone; a pass against one read of the packed rows."""
+    text, _ = write_table(folder, n)
+
+    def read() -> None:
+        CodedRows.from_tables(find_tables([str(text)]), schema()).close()
+
+    packed, parsed = side_by_side([read, lambda: parse_only(text)], 3, clock=time.process_time)
+    with CodedRows.from_tables(find_tables([str(text)]), schema()) as rows:
+        problem = Problem(Logistic(), Zero(), n, rows.n_features, Relation.REPLACE_ONE)
+        query = ClippedGradient(problem, np.zeros(problem.shape), clip=0.5)
+        parts = [rows._packed(block.start, block.stop) for block in rows.blocks()]
+
+        def one_read() -> float:
+            return sum(float(part.view(np.uint8).sum()) for pair in parts for part in pair)
+
+        passed, once = side_by_side(
+            [lambda: query(rows, None), one_read], 5, clock=time.process_time
+        )
+    return [
+        Measurement(
+            "read and pack / parse alone", packed / parsed, 1.5, note=f"{n:,} rows, processor time"
+        ),
+        Measurement(
+            "pass over packed rows / sum of their bytes",
+            passed / once,
+            note=f"{1e9 * passed / n:.0f} ns a row",
+        ),
+    ]
+
+
+def predicting(n: int) -> list[Measurement]:
+    """``predict`` against scikit-learn's."""
+    rng, found = np.random.default_rng(0), []
+    for d, classes in ((50, 2), (100, 2), (50, 10)):
+        X, y = rng.random((n, d)), rng.integers(0, classes, n)
+        ours = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=range(classes))
+        ours.fit(X[:3000], y[:3000])
+        with warnings.catch_warnings(action="ignore"):
+            other = LogisticRegression(max_iter=5).fit(X[:3000], y[:3000])
+        tasks = [lambda m=model, X=X: m.predict(X) for model in (ours, other)]
+        took, needed = side_by_side(tasks, 9, clock=time.process_time)
+        found.append(
+            Measurement(
+                f"predict / scikit-learn, {classes} classes", took / needed, 1.3, note=f"{n} x {d}"
+            )
+        )
+    return found
+
+
+def exponent(times: Callable[[int], float], small: int, large: int) -> float:
+    """The power with which time grows between two sizes."""
+    return math.log(times(large) / times(small)) / math.log(large / small)
+
+
+def growth() -> list[Measurement]:
+    """How the processor time of a default fit grows with rows, columns and classes."""
+    rng = np.random.default_rng(0)
+
+    def fit(n: int, d: int, classes: int) -> float:
+        X, y = rng.random((n, d)), rng.integers(0, classes, n)
+        model = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=range(classes))
+        model.fit(X, y)
+        start = time.process_time()
+        model.fit(X, y)
+        return time.process_time() - start
+
+    return [
+        Measurement(
+            "growth in n", exponent(lambda n: fit(n, 40, 2), 50_000, 400_000), 1.1, "power"
+        ),
+        Measurement("growth in d", exponent(lambda d: fit(60_000, d, 2), 30, 240), 2.1, "power"),
+        Measurement("growth in K", exponent(lambda k: fit(60_000, 30, k), 3, 12), 1.2, "power"),
+    ]
+
+
+def end_to_end(folder: Path, n: int) -> list[Measurement]:
+    """Whole fits from the command line, in processes of their own."""
+    found = []
+    (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(schema())))
+    for path in write_table(folder, n):
+        options = ["--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-10"]
+        command = [sys.executable, "-c", RUN, "fit", path.name, *options, "-o", f"{path.stem}.json"]
+        done = subprocess.run(
+            [*command, "--overwrite"], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
+        )
+        words = done.stdout.split()
+        processor = float(words[words.index("processor") + 1])
+        peak = float(words[words.index("peak") + 1])
+        size = path.stat().st_size / 1e6
+        found += [
+            Measurement(
+                f"fit from {path.suffix[1:]}",
+                processor,
+                unit="s",
+                note=f"{n:,} rows, {size:.0f} MB",
+            ),
+            Measurement("its peak resident memory", peak, 600.0, "MB"),
+        ]
+    return found
+
+
+def run(n: int | None) -> list[Measurement]:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if n is not None:
+            found = end_to_end(folder, n)
+        else:
+            found = [*reading(folder, 200_000), *predicting(200_000), *growth()]
+    print(machine())
+    print(markdown(["what", "value", "goal", "", "how"], [one.cells() for one in found]))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--rows", type=int, help="fit a table of this length instead")
+    run(parser.parse_args().rows)
+
+
+if __name__ == "__main__":
+    main()

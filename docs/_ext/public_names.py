@@ -1,0 +1,124 @@
+"""The public names, by module, and the directive that documents a module of them.
+
+Users and the policy of versions (docs/contribute/versioning.md) rely on these names. What a package
+exports beyond them serves other packages of the library, and whoever extends it; the reference
+lists those names with a line each.
+"""
+
+import inspect
+from collections.abc import Iterator
+from enum import Enum
+from importlib import import_module
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+PUBLIC = {
+    "hushfit": """PrivateLogisticRegression PrivateLinearSVC PrivateGraphLogisticRegression
+        PrivateLinearRegression PrivateRidge PrivateLasso PrivateElasticNet PrivateHuberRegressor
+        PrivatePoissonRegressor PrivateRanker PrivateFeatureSelector PrivateSearchCV BoundedScaler
+        PrivateQuantileScaler SchemaEncoder PublicFeatures PrivatePipeline pipeline_guarantee
+        Budget Guarantee Ledger Relation load_model save_model""",
+    "hushfit.statistics": """describe quote mean median quantile proportion mean_difference
+        proportion_difference histogram counts Estimate Bars Description""",
+    "hushfit.privacy": """epsilon_of delta_of calibrate compose repeat gaussian_mu gaussian_delta
+        GaussianCost PoissonGaussianCost FixedSizeGaussianCost PureCost RdpCost GroupGuarantee
+        SecureSampler SeededSampler OpenDPSampler sampler_for discretisation_loss""",
+    "hushfit.losses": """Logistic HuberHinge Squared LeastSquares SaturatingSquares Poisson Softmax
+        OneVsRest Loss""",
+    "hushfit.penalties": """L1 ElasticNet ScaledL2 WeightedL1 GroupLasso SparseGroup FusedLasso
+        TotalVariation Slope Nuclear SCAD MCP LHalf Lq Box NonNegative L1Ball L2Ball Zero
+        penalty_from_name Penalty""",
+    "hushfit.constraints": "Constraint identity graph chain group copied_groups consensus "
+    "generalised",
+    "hushfit.solvers": """WhitenedGradientDescent ProxNewton HeavyBall ProximalGradient SSADMM
+        MPADMM DPSADMM DPVRADMM DPSC ObjectivePerturbation ClassicObjective OutputPerturbation
+        PermutedSGD DPSGD DPAdam DPSVRG DPBLS DPAGD DoubleNoiseNewton FrankWolfe PrivGene
+        SufficientStatistics OneRelease TwoReleases WhitenedLeastSquares WhitenedPoisson
+        ExactMinimiser PrivateGraph PublicGraph choose_solver solver_from Solver""",
+    "hushfit.features": "AdditiveFeatures HashedText ScatteringMap FeatureMap",
+    "hushfit.datasets": """load_adult load_heart simulate_heart load_ipums_br
+        make_sparse_classification Adult Heart LabelledRows SparseClassification""",
+    "hushfit.data.schema": """Schema SchemaFile NumericColumn CategoricalColumn DateColumn
+        HashedColumn CountTarget OrdinalTarget read_schema schema_to_toml""",
+    "hushfit.models": "Model Provenance read_model",
+    "hushfit.federated": """fit_together Network Together PPADMM IPPADMM
+        DVP MADMM RADMM DPADMM""",
+    "hushfit.forecast": "forecast rows_needed interval_forecast Forecast IntervalForecast",
+    "hushfit.theory": """Setting Bound all_bounds ss_admm mp_admm rsgd_ar pp_admm ipp_admm dp_sadmm
+        dp_vradmm smoothing_gain""",
+    "hushfit.report": "number_forecast ranking_forecast",
+    "hushfit.audit": "audit audit_solver lower_bound Audit Bound Claim Verdict",
+    "hushfit.torch": """PrivateMLPClassifier PrivateMLPRegressor PrivateNeuralClassifier fit_private
+        FrozenModule multilayer_perceptron save_network load_network""",
+    "hushfit.mlflow": "save_pyfunc",
+    "hushfit.dask": "ClusterLost",
+    "hushfit.errors": """HushfitError InvalidArgument UnknownName BudgetExceeded LedgerError
+        UnsupportedRelation InfeasibleBudget NotCertified TooFewRows NonFiniteRecords NoIntervals
+        PrivacyLeakWarning WeakGuaranteeWarning MissingBoundsWarning TooLittleDataWarning
+        InsecureNoiseWarning NotConvergedWarning""",
+}
+
+
+def public_names() -> Iterator[tuple[str, str]]:
+    """(module, name) of everything public."""
+    for module, names in PUBLIC.items():
+        yield from ((module, name) for name in names.split())
+
+
+def needs_example(thing: Any) -> bool:
+    """Classes and functions do; protocols, errors, enumerations and constants have a sentence."""
+    if inspect.isclass(thing):
+        protocol = getattr(thing, "_is_protocol", False)
+        return not protocol and not issubclass(thing, Enum | BaseException)
+    return inspect.isfunction(thing)
+
+
+def is_documented(thing: Any) -> bool:
+    """Whether a name can have a docstring of its own; aliases of types and constants cannot."""
+    return inspect.isclass(thing) or inspect.isfunction(thing)
+
+
+def first_line(thing: Any) -> str:
+    """The first sentence of a docstring."""
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
+class PublicNames(SphinxDirective):
+    """Full entries of a module's public names, then a line for each of its other exports."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Write the entries as reStructuredText, and have it parsed."""
+        module = self.arguments[0]
+        home, public = import_module(module), PUBLIC[module].split()
+        lines = [f".. currentmodule:: {module}", ""]
+        for name in public:
+            lines += [*self._entry(module, name, getattr(home, name)), ""]
+        others = [name for name in getattr(home, "__all__", ()) if name not in public]
+        others = [name for name in others if is_documented(getattr(home, name))]
+        if module != "hushfit" and others:
+            lines += [".. rubric:: For extensions", ""]
+            for name in sorted(others, key=str.lower):
+                lines += [f"``{name}``", f"    {first_line(getattr(home, name))}", ""]
+        holder = nodes.container()
+        self.state.nested_parse(StringList(lines, source=module), 0, holder)
+        return list(holder.children)
+
+    @staticmethod
+    def _entry(module: str, name: str, thing: Any) -> list[str]:
+        kind = "class" if inspect.isclass(thing) else "function"
+        if inspect.isclass(thing) and issubclass(thing, BaseException):
+            kind = "exception"
+        members = ["   :members:"] if kind == "class" else []
+        return [f".. auto{kind}:: {module}.{name}", *members]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive."""
+    app.add_directive("public-names", PublicNames)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

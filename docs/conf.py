@@ -1,0 +1,70 @@
+"""How Sphinx builds the site: `make docs` with the gallery run, `make docs-check` without."""
+
+import sys
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+sys.path.insert(0, str(HERE.parent / "src"))
+
+from hushfit._version import __version__  # noqa: E402
+from hushfit.errors import InsecureNoiseWarning  # noqa: E402
+
+# Examples of the gallery are seeded, and its first page says so.
+warnings.filterwarnings("ignore", category=InsecureNoiseWarning)
+
+project, author = "hushfit", "The hushfit developers"
+copyright = author
+version = release = __version__
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "public_names",
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_ext", "README.md", "**/.ipynb_checkpoints"]
+# A page that no menu lists is still found by links and by search.
+suppress_warnings = ["config.cache", "toc.not_included"]
+
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+html_math_renderer = "mathml"
+
+numpydoc_show_class_members = False
+autodoc_typehints = "none"
+autodoc_mock_imports = ["nvflare"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "hushfit"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_extra_path = ["_pages"]
+html_show_sourcelink = False
+html_sidebars = {"index": [], "benchmarks": []}
+html_theme_options = {
+    "logo": {"text": "hushfit"},
+    "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": [str(HERE.parent / "examples" / "gallery")],
+    "gallery_dirs": ["gallery"],
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 5,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+}

@@ -1,0 +1,361 @@
+"""Fused passes over packed rows: numbers in single precision and codes of labels, without sparse
+rows in memory.
+
+A packed row has one entry for each of its words: a number with a feature of its own, or a label,
+whose code says which of several features is 1. A few rows at a time are written out as sparse
+entries, in the order of the table's columns, which stay in the first-level cache. Every margin and
+length comes from the functions that read compressed sparse rows, so both give the same bits. Sums
+are exact on a grid and in the order of the rows, by the rules of ``gradient.py``.
+
+``runs`` has the numbers that are next to each other: the first one, its position among the entries
+of a row, and how many there are. ``code_at`` has the positions of labels, ``number_features`` the
+feature of each number and ``code_starts`` the first feature of each label.
+"""
+
+import numpy as np
+
+from hushfit.kernels import difference, line_search
+from hushfit.kernels import rows as row_kernels
+from hushfit.kernels._compile import compiled
+from hushfit.kernels.gradient import (
+    _ANY_ORDER,
+    _STRICT,
+    ROUNDER,
+    _add_chunk,
+    _dot_sparse,
+    _own,
+    _weigh_outputs,
+    _weight,
+)
+
+_CHUNK = 16
+
+
+@compiled(**_STRICT)
+def _blank(rows, runs, code_at, number_features):
+    """Entries of some rows with what no row changes: the features of numbers, the ones of labels.
+
+    Returns data, indices and row ends.
+    """
+    width = number_features.shape[0] + code_at.shape[0]
+    data = np.ones(rows * width, np.float32)
+    indices = np.empty(rows * width, np.int32)
+    for r in range(rows):
+        for first, at, length in runs:
+            for j in range(length):
+                indices[r * width + at + j] = number_features[first + j]
+    return data, indices, np.arange(0, (rows + 1) * width, width)
+
+
+@compiled(**_STRICT)
+def _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices):
+    """Write the values and features of some rows where `_blank` left them out."""
+    # Unsigned, to avoid tests for negative indices.
+    width = np.uint64(numbers.shape[1] + codes.shape[1])
+    for i in range(np.uint64(start), np.uint64(stop)):
+        base = (i - np.uint64(start)) * width
+        for k in range(np.uint64(runs.shape[0])):
+            first, at = np.uint64(runs[k, 0]), base + np.uint64(runs[k, 1])
+            for j in range(np.uint64(runs[k, 2])):
+                data[at + j] = numbers[i, first + j]
+        for k in range(np.uint64(code_at.shape[0])):
+            indices[base + np.uint64(code_at[k])] = code_starts[k] + np.int32(codes[i, k])
+
+
+@compiled(**_STRICT)
+def _part(values, start, stop):
+    """The entries of some rows, of one value per row or one for all."""
+    return values if values.shape[0] == 1 else values[start:stop]
+
+
+@compiled(**_STRICT)
+def unpack(numbers, codes, runs, code_at, number_features, code_starts):
+    """Values, features and row ends of packed rows as compressed sparse rows."""
+    n = numbers.shape[0]
+    data, indices, ends = _blank(n, runs, code_at, number_features)
+    _write_rows(numbers, codes, 0, n, runs, code_at, code_starts, data, indices)
+    return data, indices, ends
+
+
+@compiled(**_STRICT)
+def _add_codes(codes, code_starts, chosen, weights, count, total):
+    """Add the weights of some rows to the features of their labels."""
+    for r in range(count):
+        i, weight = np.uint64(chosen[r]), weights[r]
+        for k in range(np.uint64(code_starts.shape[0])):
+            total[np.uint64(code_starts[k]) + np.uint64(codes[i, k])] += weight
+
+
+@compiled(**_STRICT)
+def _settle(own, number_features, total):
+    """Copy the sums of numbers, and of the intercept, to their features."""
+    p = number_features.shape[0]
+    for j in range(p):
+        total[number_features[j]] = own[j]
+    total[total.shape[0] - 1] = own[p]
+
+
+@compiled(**_STRICT)
+def scalar_gradient(
+    numbers,
+    codes,
+    runs,
+    code_at,
+    number_features,
+    code_starts,
+    y,
+    scale,
+    shares,
+    caps,
+    unit,
+    w,
+    code,
+    parameter,
+    grid,
+    total,
+):
+    """Write the sum of the clipped gradients of all rows: see ``gradient.scalar_csr``."""
+    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
+    intercept = unit * w[w.shape[0] - 1]
+    chosen, weights = np.empty(_CHUNK, np.int64), np.empty(_CHUNK)
+    own = np.empty(number_features.shape[0] + 1)
+    own[:] = ROUNDER * grid
+    total[:] = ROUNDER * grid
+    n = numbers.shape[0]
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
+        filled = 0
+        for i in range(start, stop):
+            if scale[i] != 0.0:
+                first, last = np.uint64(ends[i - start]), np.uint64(ends[i - start + 1])
+                margin = _dot_sparse(data, indices, first, last, w) + intercept
+                chosen[filled] = i
+                weights[filled] = _own(shares, i) * _weight(
+                    code, parameter, margin, y[i], scale[i], _own(caps, i)
+                )
+                filled += 1
+        _add_chunk(numbers, chosen, weights, filled, unit, own)
+        _add_codes(codes, code_starts, chosen, weights, filled, total)
+    _settle(own, number_features, total)
+    total -= ROUNDER * grid
+
+
+@compiled(**_STRICT)
+def vector_gradient(
+    numbers,
+    codes,
+    runs,
+    code_at,
+    number_features,
+    code_starts,
+    y,
+    scale,
+    shares,
+    caps,
+    unit,
+    w,
+    code,
+    parameter,
+    grid,
+    total,
+):
+    """As ``scalar_gradient`` for a loss with several outputs: see ``gradient.vector_csr``."""
+    outputs, top = w.shape[0], w.shape[1] - 1
+    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
+    chosen, weights, t = np.empty(_CHUNK, np.int64), np.empty((outputs, _CHUNK)), np.empty(outputs)
+    own = np.empty((outputs, number_features.shape[0] + 1))
+    own[:] = ROUNDER * grid
+    total[:] = ROUNDER * grid
+    n = numbers.shape[0]
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
+        filled = 0
+        for i in range(start, stop):
+            if scale[i] != 0.0:
+                first, last = np.uint64(ends[i - start]), np.uint64(ends[i - start + 1])
+                for o in range(outputs):
+                    t[o] = _dot_sparse(data, indices, first, last, w[o]) + unit * w[o, top]
+                _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _own(caps, i))
+                chosen[filled] = i
+                weights[:, filled] = _own(shares, i) * t
+                filled += 1
+        for o in range(outputs):
+            _add_chunk(numbers, chosen, weights[o], filled, unit, own[o])
+            _add_codes(codes, code_starts, chosen, weights[o], filled, total[o])
+    for o in range(outputs):
+        _settle(own[o], number_features, total[o])
+    total -= ROUNDER * grid
+
+
+@compiled(**_STRICT)
+def difference_sum(
+    numbers,
+    codes,
+    runs,
+    code_at,
+    number_features,
+    code_starts,
+    y,
+    scale,
+    shares,
+    unit,
+    w,
+    v,
+    cap,
+    bound,
+    code,
+    parameter,
+    grid,
+    total,
+):
+    """Write the sum of differences of clipped gradients of all rows, for one output or several:
+    see ``difference.scalar_csr``.
+    """
+    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
+    every = np.empty(0, np.int64)
+    total[:] = ROUNDER * grid
+    n = numbers.shape[0]
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
+        matrix = data, indices, ends[: stop - start + 1]
+        own = y[start:stop], scale[start:stop], _part(shares, start, stop)
+        if w.ndim == 1:
+            difference.add_scalar_csr(
+                *matrix, every, *own, unit, w, v, cap, bound, code, parameter, total
+            )
+        else:
+            difference.add_vector_csr(
+                *matrix, every, *own, unit, w, v, cap, bound, code, parameter, total
+            )
+    total -= ROUNDER * grid
+
+
+@compiled(**_STRICT)
+def drop_sum(
+    numbers,
+    codes,
+    runs,
+    code_at,
+    number_features,
+    code_starts,
+    y,
+    scale,
+    shares,
+    unit,
+    vectors,
+    mixes,
+    bounds,
+    code,
+    parameter,
+    grids,
+    total,
+):
+    """Write the sums of clipped decreases of all rows, for one output or several: see
+    ``line_search.scalar_csr``.
+    """
+    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
+    every = np.empty(0, np.int64)
+    total[:] = ROUNDER * grids
+    n = numbers.shape[0]
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
+        matrix = data, indices, ends[: stop - start + 1]
+        own = y[start:stop], scale[start:stop], _part(shares, start, stop)
+        if vectors.ndim == 2:
+            line_search.add_scalar_csr(
+                *matrix, every, *own, unit, vectors, mixes, bounds, code, parameter, total
+            )
+        else:
+            line_search.add_vector_csr(
+                *matrix, every, *own, unit, vectors, mixes, bounds, code, parameter, total
+            )
+    total -= ROUNDER * grids
+
+
+@compiled(**_STRICT)
+def lengths(numbers, codes, runs, code_at, number_features, code_starts, scale, unit, A, found):
+    """Norm of ``A`` times each record: see ``rows.lengths_csr``."""
+    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
+    stops, image = row_kernels._stops(A), np.empty(A.shape[0])
+    n = numbers.shape[0]
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
+        for i in range(start, stop):
+            own = ends[i - start], ends[i - start + 1]
+            found[i] = row_kernels._length_sparse(
+                data, indices, *own, scale[i], unit, A, stops, image
+            )
+
+
+@compiled(**_STRICT)
+def margins(numbers, codes, runs, code_at, number_features, code_starts, scale, unit, w, found):
+    """Inner product of each record with ``w``; nan for the zero record."""
+    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
+    n = numbers.shape[0]
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
+        own = ends[: stop - start + 1], scale[start:stop]
+        row_kernels.margins_csr(data, indices, *own, unit, w, found[start:stop])
+
+
+@compiled(**_ANY_ORDER)
+def second_moment(numbers, codes, number_features, code_starts, scale, unit, steps, total):
+    """Add the outer products of the records: see ``rows.second_moment_csr``. Entries are whole
+    numbers and sums of products exact, so they may be formed in any order.
+    """
+    n, p, q = numbers.shape[0], numbers.shape[1], codes.shape[1]
+    among = np.zeros((p + 1, p + 1))  # numbers and the intercept
+    beside = np.zeros((total.shape[0], p + 1))  # labels with those
+    entries, at = np.empty((4, p + 1)), np.empty(q, np.int64)
+    for start in range(0, n, 4):
+        entries[:] = 0.0
+        for i in range(start, min(start + 4, n)):
+            if scale[i] == 0.0:
+                continue
+            row = entries[i - start]
+            for j in range(p):
+                row[j] = np.rint(scale[i] * numbers[i, j] * steps)
+            row[p] = np.rint(scale[i] * unit * steps)
+            one = np.rint(scale[i] * steps)
+            square = one * one
+            for k in range(q):
+                at[k] = code_starts[k] + np.int64(codes[i, k])
+                sums = beside[np.uint64(at[k])]
+                for j in range(p + 1):
+                    sums[j] += one * row[j]
+                for other in range(k + 1):
+                    total[np.uint64(at[other]), np.uint64(at[k])] += square
+        a, b, c, d = entries[0], entries[1], entries[2], entries[3]
+        for j in range(p + 1):
+            for k in range(p + 1):
+                among[j, k] += a[j] * a[k] + b[j] * b[k] + c[j] * c[k] + d[j] * d[k]
+    _symmetrise(among, beside, number_features, code_starts, total)
+
+
+@compiled(**_STRICT)
+def _symmetrise(among, beside, number_features, code_starts, total):
+    """Put the parts of a second moment together: labels with labels are above the diagonal."""
+    p, last = number_features.shape[0], total.shape[0] - 1
+    features = np.empty(p + 1, np.int64)
+    features[:p] = number_features
+    features[p] = last
+    is_number = np.zeros(last + 1, np.bool_)
+    for j in range(p + 1):
+        is_number[features[j]] = True
+        for k in range(p + 1):
+            total[features[j], features[k]] = among[j, k]
+    for f in range(last):
+        if is_number[f]:
+            continue
+        for j in range(p + 1):
+            total[f, features[j]] = beside[f, j]
+            total[features[j], f] = beside[f, j]
+        for g in range(f):
+            if not is_number[g]:
+                total[f, g] = total[g, f]

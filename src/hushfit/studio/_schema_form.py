@@ -1,0 +1,194 @@
+"""A schema as a form: what a person who writes no TOML can correct and confirm."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hushfit.data.schema import UNIT, Schema, SchemaFile, parse_schema, read_schema, schema_to_toml
+from hushfit.errors import InvalidArgument
+
+_SOURCE: Final = "Source: "
+_SECTION: Final = re.compile(r"\[(?:columns\.)?(.+)\]$")
+_LEFT_OUT: Final = "Left out: "
+_HEAD: Final = "Public description of a table, for `hushfit fit`."
+
+
+@dataclass(frozen=True)
+class ColumnForm:
+    """Fields of one column.
+
+    Parameters
+    ----------
+    name, kind : str
+    settings : dict
+        As in the schema.
+    notes : list of str
+        What the draft found odd.
+    source : str
+        Who says so.
+    confirmed : bool
+    is_target : bool
+    """
+
+    name: str
+    kind: str
+    settings: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+    source: str = ""
+    confirmed: bool = True
+    is_target: bool = False
+
+    @property
+    def has_range(self) -> bool:
+        """Whether it has a lowest and a highest value."""
+        return "low" in self.settings or "high" in self.settings
+
+    @property
+    def labels(self) -> str:
+        """Its categories, one a line."""
+        return "\n".join(map(str, self.settings.get("categories", ())))
+
+
+@dataclass(frozen=True)
+class SchemaForm:
+    """A schema file with its comments.
+
+    Parameters
+    ----------
+    file : SchemaFile
+    columns : list of ColumnForm
+        The target first.
+    left_out : list of str
+        Columns that the draft left out, and why.
+    """
+
+    file: SchemaFile
+    columns: list[ColumnForm]
+    left_out: list[str]
+
+    @classmethod
+    def read(cls, path: Path) -> "SchemaForm":
+        """Read a schema and the comments above its columns."""
+        file = read_schema(path)
+        comments = _comments(path.read_text(encoding="utf-8"))
+        described = file.schema.to_dict()
+        target = described.get("target", {})
+        listed = [(target["name"], target, True)] if target else []
+        listed += [(name, column, False) for name, column in described["columns"].items()]
+        columns = [
+            _column(name, settings, comments.get("target" if own else name, []), file, own)
+            for name, settings, own in listed
+        ]
+        left_out = [line for line in comments.get("", []) if line.startswith(_LEFT_OUT)]
+        return cls(file, columns, left_out)
+
+    @property
+    def schema(self) -> Schema:
+        """The schema itself."""
+        return self.file.schema
+
+    @property
+    def unit_confirmed(self) -> bool:
+        """Whether the unit of privacy is confirmed."""
+        return UNIT not in self.file.unconfirmed
+
+    def changed(self, fields: Mapping[str, Any]) -> str:
+        """The schema as TOML, with what a form says in place of what it had."""
+        described, comments = self.schema.to_dict(), {"": "\n".join([_HEAD, "", *self.left_out])}
+        unconfirmed = []
+        for place, column in enumerate(self.columns):
+            own = {name: str(fields.get(f"c{place}.{name}", "")) for name in _FIELDS}
+            if not column.is_target and not own["use"]:
+                del described["columns"][column.name]
+                continue
+            settings = _settings(column, own)
+            if column.is_target:
+                described["target"] = settings
+            else:
+                described["columns"][column.name] = settings
+            source = (
+                [f"{_SOURCE}{' '.join(own['source'].split())}"] if own["source"].strip() else []
+            )
+            comments[column.name] = "\n".join([*column.notes, *source])
+            if not own["confirmed"]:
+                unconfirmed.append(column.name)
+        _set_person(described, str(fields.get("person", "")))
+        if described.get("person") and not fields.get("unit_confirmed"):
+            unconfirmed.append(UNIT)
+        file = SchemaFile(Schema.from_dict(described), tuple(unconfirmed))
+        text = schema_to_toml(file, comments)
+        parse_schema(text)  # what is written can be read
+        return text
+
+
+_FIELDS: Final = ("kind", "low", "high", "labels", "source", "confirmed", "use")
+
+
+def _column(
+    name: str, settings: dict[str, Any], comments: list[str], file: SchemaFile, is_target: bool
+) -> ColumnForm:
+    source = next((line[len(_SOURCE) :] for line in comments if line.startswith(_SOURCE)), "")
+    notes = [line for line in comments if not line.startswith(_SOURCE)]
+    kind, confirmed = str(settings["kind"]), name not in file.unconfirmed
+    return ColumnForm(name, kind, settings, notes, source, confirmed, is_target)
+
+
+def _settings(column: ColumnForm, own: dict[str, str]) -> dict[str, Any]:
+    """Settings of a column as a form states them; those that it does not show stay."""
+    kind = own["kind"] or column.kind
+    kept = column.settings if kind == column.kind else {"kind": kind}
+    if column.is_target:
+        kept = {**kept, "name": column.name}
+    changed: dict[str, Any] = {}
+    if kind in ("categorical", "ordinal"):
+        lines = (line.strip() for line in own["labels"].splitlines())
+        changed["categories"] = [line for line in lines if line]
+    elif kind == "numeric" or column.has_range:
+        for end in ("low", "high"):
+            if end in column.settings or kind != column.kind or own[end]:
+                changed[end] = _end(own[end], kind, column.name, end)
+    return {**kept, **changed}
+
+
+def _end(text: str, kind: str, name: str, end: str) -> Any:
+    """One end of a range: a number, or the day of a column of dates."""
+    if kind == "date":
+        return text.strip()
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidArgument(
+            f"{end} of column {name!r} is {text!r}, which is no number. Write one, such as 120 or "
+            "-0.5. Nothing was saved."
+        ) from None
+
+
+def _set_person(described: dict[str, Any], person: str) -> None:
+    if person:
+        described["person"] = person
+        described["columns"].pop(person, None)
+    else:
+        for key in ("person", "person_weight", "rows_per_person"):
+            described.pop(key, None)
+
+
+def _comments(text: str) -> dict[str, list[str]]:
+    """Comments of a schema, by the column below them; those at the top by the empty text."""
+    found: dict[str, list[str]] = {}
+    held: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("#"):
+            held.append(line[1:].strip())
+        elif match := _SECTION.match(line):
+            found[_bare(match[1])], held = held, []
+        else:
+            found.setdefault("", []).extend(held)
+            held = []
+    return found
+
+
+def _bare(name: str) -> str:
+    return str(json.loads(name)) if name.startswith('"') else name

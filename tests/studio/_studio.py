@@ -1,0 +1,176 @@
+"""What tests of the studio share: a server in a folder of its own, a browser, plain requests."""
+
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from hushfit import Ledger
+
+REMEDY = (
+    "Browser tests need Chromium and its driver. On Debian or Ubuntu run `apt-get install chromium "
+    "chromium-driver`; `make test` does so by itself where it is run by root."
+)
+WAIT = float(os.environ.get("HUSHFIT_TEST_WAIT", "300"))
+
+
+class Server:
+    """``hushfit studio`` in a process of its own, with its fits in its process group."""
+
+    def __init__(self, folder, *options):
+        self.folder, self._options = folder, options
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hushfit", "studio", "--no-open", "--folder", str(self.folder)]
+            + [*self._options],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        address = self.process.stdout.readline().split()[-1]
+        parts = urlsplit(address)
+        self.address, self.host = address, parts.netloc
+        self.root, self.token = parts.path.rstrip("/"), parts.query.removeprefix("token=")
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+
+    def url(self, path):
+        return f"{self.origin}{self.root}/{path}"
+
+    def kill(self):
+        """The server and what it runs, as when a machine loses power."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def client(self, **headers):
+        """A browser that has exchanged the token for a cookie, without the browser."""
+        return Client(self, **headers)
+
+
+class Client:
+    """Plain requests with a session."""
+
+    def __init__(self, server, **headers):
+        self.server, self.headers = server, headers
+        answer = self.ask("GET", f"/?token={server.token}", cookie=None)
+        self.cookie = answer.headers["set-cookie"].partition(";")[0]
+        page = self.ask("GET", "/budget").text
+        self.csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+
+    def ask(self, method, path, body=None, cookie="own", origin="own", **headers):
+        connection = http.client.HTTPConnection(self.server.host, timeout=WAIT)
+        sent = {**self.headers, **headers}
+        if cookie == "own":
+            sent["Cookie"] = self.cookie
+        if origin == "own" and method == "POST":
+            sent["Origin"] = self.server.origin
+        elif origin not in ("own", None):
+            sent["Origin"] = origin
+        try:
+            connection.request(method, f"{self.server.root}{path}", body, sent)
+            answer = connection.getresponse()
+            answer.text = answer.read().decode(errors="replace")
+        finally:
+            connection.close()
+        return answer
+
+    def send(self, path, fields, **options):
+        body = urlencode({"csrf": self.csrf, **fields})
+        kind = "application/x-www-form-urlencoded"
+        return self.ask("POST", path, body, **{"Content-Type": kind}, **options)
+
+    def upload(self, name, contents):
+        edge = "edge1234"
+        frame = (
+            f'--{edge}\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{self.csrf}\r\n'
+            f'--{edge}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+            "Content-Type: text/csv\r\n\r\n"
+        )
+        body = frame.encode() + contents + f"\r\n--{edge}--\r\n".encode()
+        kind = f"multipart/form-data; boundary={edge}"
+        return self.ask("POST", "/table/upload", body, **{"Content-Type": kind})
+
+    def start_fit(self, key, **fields):
+        """Confirm a fit of a form that has a key."""
+        return self.send("/fit/start", {"key": key, **FIT, **fields})
+
+    def ended(self, key):
+        """The page of a fit when it has ended."""
+        deadline = time.monotonic() + WAIT
+        while time.monotonic() < deadline:
+            page = self.ask("GET", f"/fit/jobs/{key}/state")
+            if page.status == 286:
+                return page.text
+            time.sleep(0.3)
+        raise AssertionError(f"the fit has not ended: {page.text}")
+
+
+FIT = {
+    "table": "train.csv",
+    "dataset": "adult",
+    "model": "logistic",
+    "epsilon": "0.5",
+    "delta": "1e-6",
+    "accept_draft": "1",
+}
+SCHEMA = """
+[target]
+name = "income"
+kind = "categorical"
+categories = ["<=50K", ">50K"]
+
+[columns.age]
+kind = "numeric"
+low = 17
+high = 90
+confirm = true
+
+[columns.sex]
+kind = "categorical"
+categories = ["Female", "Male"]
+"""
+
+
+def write_adult(folder, split="train", rows=2000):
+    import pyarrow as pa
+    import pyarrow.csv
+
+    from hushfit.datasets import load_adult
+
+    adult = load_adult(split=split)
+    table = pa.table({**adult.columns, "income": adult.target}).slice(0, rows)
+    pa.csv.write_csv(table, folder / f"{split}.csv")
+
+
+def prepare(folder, budget=2.0):
+    """A folder with a table, its schema and an account."""
+    write_adult(folder)
+    (folder / "train.schema.toml").write_text(SCHEMA, encoding="utf-8")
+    return Ledger.create(folder / "ledger.db", "adult", budget, 1e-6)
+
+
+def make_browser(width=1200):
+    """Headless Chromium."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    driver = shutil.which("chromedriver")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if driver is None or program is None:
+        pytest.fail(REMEDY)
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu"):
+        options.add_argument(f"--{argument}")
+    options.add_argument(f"--window-size={width},1400")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(driver))

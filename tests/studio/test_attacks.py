@@ -1,0 +1,399 @@
+"""Attacks on the studio: other sites, other users, names, uploads, guesses."""
+
+import html
+import http.client
+import io
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from urllib.parse import urlencode
+
+import pytest
+from _studio import FIT, WAIT, Server, prepare
+
+from hushfit import Ledger
+from hushfit.cli import run
+from hushfit.errors import InvalidArgument
+from hushfit.studio import Settings, doorway
+
+EVIL = "http://evil.example"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("attacked")
+    prepare(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    made = Server(folder, "--max-upload", "1000000")
+    yield made
+    made.kill()
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    return server.client()
+
+
+@pytest.fixture
+def unspent(folder):
+    """Whatever a test does, nothing may be spent or recorded."""
+    before = Ledger(folder / "ledger.db", dataset="adult").account.history()
+    yield
+    assert Ledger(folder / "ledger.db", dataset="adult").account.history() == before
+
+
+ACTS = {
+    "/fit/start": {"key": "0" * 32, **FIT},
+    "/budget/open": {"dataset": "mine", "epsilon": "9", "delta": "1e-6"},
+    "/budget/act": {"dataset": "adult", "act": "grant", "person": "mallory", "epsilon": "1"},
+    "/table/draft": {"table": "train.csv", "target": "income", "again": "1"},
+    "/table/save": {"table": "train.csv"},
+}
+
+
+@pytest.mark.parametrize("path", ACTS)
+def test_requests_from_other_sites_do_nothing(client, folder, unspent, path):
+    """Forged forms: a foreign origin, none, the sandboxed "null", or no form token."""
+    schema = (folder / "train.schema.toml").read_text()
+    for origin in (EVIL, None, "null", f"{client.server.origin}.evil.example"):
+        assert client.send(path, ACTS[path], origin=origin).status == 403
+    for token in ("", "guess", secrets.token_urlsafe(24)):
+        answer = client.send(path, {**ACTS[path], "csrf": token})
+        assert answer.status == 400
+        assert "from an older session" in answer.text
+    for method in ("PUT", "DELETE", "OPTIONS", "PATCH"):
+        assert client.ask(method, path).status == 405
+    assert client.ask("GET", path).status in (404, 405)
+    assert (folder / "train.schema.toml").read_text() == schema
+
+
+def test_other_sites_get_neither_answers_nor_frames(client):
+    answer = client.ask("GET", "/budget", Origin=EVIL)
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    assert "access-control-allow-origin" not in headers
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+
+
+def test_a_name_that_somebody_points_here_is_refused(client):
+    """DNS rebinding: the browser believes that evil.example is this machine."""
+    for host in ("evil.example", "evil.example:80", f"127.0.0.1.evil.example{client.server.host}"):
+        assert client.ask("GET", "/budget", Host=host).status == 421
+    assert client.ask("GET", "/budget", Host=client.server.host).status == 200
+
+
+def test_the_cookie_is_strict_and_of_one_path(client, server):
+    answer = client.ask("GET", f"/?token={server.token}", cookie=None)
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert f"path={server.root}".lower() in cookie
+    assert len(server.root) > 10
+
+
+def test_tokens_and_cookies_cannot_be_guessed(client, server, unspent):
+    """256 bits each; wrong ones, parts of the right one and other types of values."""
+    guesses = [secrets.token_urlsafe(32) for _ in range(30)]
+    guesses += [
+        "",
+        server.token[:-1],
+        server.token + "x",
+        server.token.swapcase(),
+        "%00",
+        "token[]",
+    ]
+    for guess in guesses:
+        assert client.ask("GET", f"/?token={guess}", cookie=None).status == 403
+        answer = client.ask("GET", "/budget", cookie=None, Cookie=f"hushfit_studio={guess}")
+        assert answer.status == 403
+        assert "adult" not in answer.text
+    connection = http.client.HTTPConnection(server.host)
+    for path in ("/", "/table", "/budget", "/../table"):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 403
+    connection.close()
+
+
+TRAVERSALS = (
+    "../ledger.db",
+    "..%2fledger.db",
+    "%2e%2e%2fledger.db",
+    "....//ledger.db",
+    "..%5cledger.db",
+    "/etc/passwd",
+    "%2fetc%2fpasswd",
+    "link.json",
+    ".studio",
+    "ledger.db%00.json",
+)
+
+
+def test_no_path_leads_out_of_the_folder(client, folder, tmp_path, unspent):
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"format": "secret words"}')
+    (folder / "models").mkdir(exist_ok=True)
+    for place in (folder / "link.csv", folder / "models" / "link.json"):
+        if not place.is_symlink():
+            place.symlink_to(secret)
+    for path in TRAVERSALS:
+        for kind in ("json", "report", "card", "verify"):
+            answer = client.ask("GET", f"/models/{path}/{kind}")
+            assert answer.status in (400, 403, 404)
+            assert "root:" not in answer.text
+            assert "secret words" not in answer.text
+        assert client.ask("GET", f"/static/{path}").status in (400, 404)
+        answer = client.send("/table/draft", {"table": path, "target": "income"})
+        assert answer.status == 400
+        assert client.start_fit("1" * 32, table=path).status == 400
+        assert client.start_fit("1" * 32, held_out=path).status == 400
+        assert client.ask("GET", f"/fit/jobs/{path}").status in (400, 404)
+    assert client.start_fit("../../x").status == 400
+    assert "link.csv" not in client.ask("GET", "/table").text
+
+
+def test_uploads_beyond_the_limit_are_cut_off(client, server, folder):
+    """10 GB announced, and 10 GB that come without being announced."""
+    announced = client.ask(
+        "POST",
+        "/table/upload",
+        b"",
+        **{"Content-Length": str(10 << 30), "Content-Type": "text/csv"},
+    )
+    assert announced.status == 413
+    host, port = server.host.split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as line:
+        head = (
+            f"POST {server.root}/table/upload HTTP/1.1\r\nHost: {server.host}\r\n"
+            f"Origin: {server.origin}\r\nCookie: {client.cookie}\r\n"
+            "Content-Type: multipart/form-data; boundary=edge\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        line.sendall(head.encode())
+        start = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="big.csv"\r\n\r\n'
+        line.sendall(f"{len(start):x}\r\n".encode() + start + b"\r\n")
+        piece, sent = b"x" * (1 << 16), 0
+        try:
+            while sent < 10 << 30:
+                line.sendall(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+                sent += len(piece)
+        except OSError:  # the server has hung up
+            pass
+    assert sent < 64 << 20
+    assert not (folder / "big.csv").exists()
+    assert client.ask("GET", "/table").status == 200
+
+
+MALFORMED = {
+    "noise.csv": os.urandom(5000),
+    "empty.csv": b"",
+    "ragged.csv": b"a,b\n1,2\n3\n4,5,6\n",
+    "quote.csv": b'a,b\n"1,2\n',
+    "zeros.parquet": b"PAR1" + bytes(5000),
+    "text.arrow": b"not arrow at all" * 100,
+    "zip.xlsx": b"PK\x03\x04" + os.urandom(2000),
+    "wide.csv": b",".join([b"c"] * 5000) + b"\n",
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_tables_are_refused_with_a_reason(client, folder, name):
+    assert client.upload(name, MALFORMED[name]).status == 303
+    for answer in (
+        client.ask("GET", f"/table?table={name}"),
+        client.send("/table/draft", {"table": name, "target": "a"}),
+    ):
+        assert answer.status in (200, 400, 303)
+        assert "Traceback" not in answer.text
+    (folder / name).unlink()
+    for made in folder.glob(f"{name.partition('.')[0]}.schema.toml"):
+        made.unlink()
+    assert client.ask("GET", "/table?table=train.csv").status == 200
+
+
+def test_uploads_have_plain_names_and_replace_nothing(client, folder):
+    before = (folder / "train.csv").read_bytes()
+    assert "not replaced" in client.upload("train.csv", b"a,b\n1,2\n").text
+    assert (folder / "train.csv").read_bytes() == before
+    for name in ("ledger.db", "model.json", ".hidden.csv", "x.html", "evil.py", "a\x7f.csv"):
+        assert client.upload(name, b"a,b\n1,2\n").status == 400
+    assert client.upload("../../outside.csv", b"a,b\n1,2\n").status == 303
+    assert (folder / "outside.csv").is_file()  # folders in a name are left off
+    (folder / "outside.csv").unlink()
+
+
+def test_html_in_names_is_text(client, folder, server):
+    bad = "<script>alert(1)</script>"
+    (folder / "evil.csv").write_text(
+        f'"{bad}",y\n' + "".join(f"{k % 7},{k % 2}\n" for k in range(50))
+    )
+    assert client.send("/table/draft", {"table": "evil.csv", "target": "y"}).status == 303
+    (folder / "models").mkdir(exist_ok=True)
+    (folder / "models" / "<img src=x onerror=alert(1)>.json").write_text("{}")
+    client.send("/budget/open", {"dataset": bad, "epsilon": "1", "delta": "1e-6"})
+    client.send("/budget/act", {"dataset": bad, "act": "grant", "person": bad, "epsilon": "0.5"})
+    for path in ("/table?table=evil.csv", "/fit?table=evil.csv", "/budget", "/models"):
+        text = client.ask("GET", path).text
+        assert bad not in text
+        assert "<img src=x" not in text
+    assert "&lt;script&gt;" in client.ask("GET", "/budget").text
+    (folder / "evil.csv").unlink()
+    (folder / "evil.schema.toml").unlink()
+
+
+def test_sessions_are_apart(server, client, unspent):
+    """Form tokens of one session are of no use in another."""
+    other = server.client()
+    assert other.cookie != client.cookie
+    assert other.csrf != client.csrf
+    assert other.send("/fit/start", {"csrf": client.csrf, "key": "2" * 32, **FIT}).status == 400
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_a_second_user_of_this_machine_gets_nothing(server, folder):
+    """Neither from the port, nor from the list of processes, nor from files."""
+    assert (folder / ".studio").stat().st_mode & 0o077 == 0
+    door = doorway(Settings(folder), server.address)
+    assert door.stat().st_mode & 0o077 == 0
+    assert server.token in door.read_text()
+    program = f"""
+import http.client, os, pathlib, sys
+token = sys.stdin.read().encode()
+"x".encode("idna")  # loaded while Python's own folder can be read
+os.setgid(65534); os.setuid(65534)
+connection = http.client.HTTPConnection({server.host!r})
+connection.request("GET", "{server.root}/budget")
+print(connection.getresponse().status)
+def read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b"closed"
+seen = map(read, pathlib.Path("/proc").glob("[0-9]*/cmdline"))
+print(any(token in line for line in seen))
+print(read(pathlib.Path("/proc/{server.process.pid}/environ")).decode()[:6])
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program],
+        input=server.token,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["403", "False", "closed"]
+
+
+def test_read_only_pages_take_no_form(folder, unspent):
+    server = Server(folder, "--read-only")
+    try:
+        officer = server.client()
+        assert officer.csrf == ""  # no form is shown
+        assert "adult" in officer.ask("GET", "/budget").text
+        for path, fields in ACTS.items():
+            answer = officer.send(path, fields)
+            assert answer.status == 403
+            assert "You may look" in answer.text
+    finally:
+        server.kill()
+
+
+def test_other_machines_need_tls_and_accounts(folder, capsys, tmp_path):
+    for given in ({}, {"accounts": True}, {"certificate": tmp_path, "key": tmp_path}):
+        with pytest.raises(InvalidArgument, match="is not a loopback address"):
+            Settings(folder, host="0.0.0.0", **given)
+    for host in ("127.0.0.1", "127.0.0.7", "::1", "localhost"):
+        assert Settings(folder, host=host).is_loopback
+    assert run(["studio", "--folder", str(folder), "--host", "0.0.0.0", "--no-open"]) == 2
+    assert "--tls-cert" in capsys.readouterr().err
+
+
+def test_a_killed_server_says_afterwards_what_was_paid(tmp_path):
+    """Killed with its fit after the payment: the charge stays, and the page says so."""
+    ledger = prepare(tmp_path)
+    slow = tmp_path / "sitecustomize.py"
+    slow.write_text(
+        "import os, sys, time\n"
+        "if 'fit' in sys.argv:\n"
+        "    from hushfit.privacy.ledger import DiskAccount\n"
+        "    pay = DiskAccount.append\n"
+        "    def append(self, decide):\n"
+        "        receipt = pay(self, decide)\n"
+        "        time.sleep(600)\n"
+        "        return receipt\n"
+        "    DiskAccount.append = append\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(
+            "PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        )
+        server = Server(tmp_path)
+        try:
+            client, key, waiting = server.client(), "a" * 32, "b" * 32
+            client.start_fit(key)
+            client.start_fit(waiting)
+            deadline = time.monotonic() + WAIT
+            while "Paid: payment 1" not in client.ask("GET", f"/fit/jobs/{key}").text:
+                assert time.monotonic() < deadline
+                time.sleep(0.3)
+        finally:
+            server.kill()
+    assert len(ledger.entries) == 1
+    server = Server(tmp_path)
+    try:
+        client = server.client()
+        page = client.ask("GET", f"/fit/jobs/{key}").text
+        assert "The studio was stopped during this fit" in page
+        assert "Payment 1 is recorded" in page
+        page = client.ask("GET", f"/fit/jobs/{waiting}").text
+        assert "nothing was spent" in page
+        client.start_fit(key)  # the old form again
+        assert "stopped" in client.ask("GET", "/fit").text
+        assert len(ledger.entries) == 1
+    finally:
+        server.kill()
+
+
+def test_downloads_and_the_report_in_a_sandbox(client, folder):
+    key = secrets.token_hex(16)
+    client.start_fit(key, epsilon="0.2")
+    assert "Done." in client.ended(key)
+    name = f"adult-logistic-{key}.json"
+    assert json.loads(client.ask("GET", f"/models/{name}/json").text)["format"] == "hushfit-model"
+    assert client.ask("GET", f"/models/{name}/onnx").status == 200
+    assert client.ask("GET", f"/models/{name}/card").text.startswith("---")
+    report = client.ask("GET", f"/models/{name}/report")
+    policy = report.headers["content-security-policy"]
+    assert "sandbox allow-scripts" in policy
+    assert "allow-same-origin" not in policy
+    assert "It is as the ledger recorded it" in client.ask("GET", f"/models/{name}/verify").text
+    model = folder / "models" / name
+    model.write_text(model.read_text().replace('"epsilon": 0.2', '"epsilon": 0.1', 1))
+    assert "It is as the ledger" not in client.ask("GET", f"/models/{name}/verify").text
+
+
+def test_the_python_of_a_review_runs(client, folder, monkeypatch):
+    asked = urlencode({**FIT, "epsilon": "0.1", "key": "c" * 32})
+    page = client.ask("GET", f"/fit/review?{asked}").text
+
+    program = html.unescape(
+        page.partition('<pre id="python" tabindex="0">')[2].partition("</pre>")[0]
+    )
+    monkeypatch.chdir(folder)
+    before = len(Ledger("ledger.db", dataset="adult").entries)
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        exec(program, {})
+    assert "epsilon=0.1" in out.getvalue()
+    assert len(Ledger("ledger.db", dataset="adult").entries) == before + 1
