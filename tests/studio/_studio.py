@@ -12,6 +12,8 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from hushfit import Ledger
+from hushfit.cli import run
+from hushfit.data.schema import SchemaFile, read_schema, schema_to_toml
 
 REMEDY = (
     "Browser tests need Chromium and its driver. On Debian or Ubuntu run `apt-get install chromium "
@@ -43,6 +45,12 @@ class Server:
 
     def url(self, path):
         return f"{self.origin}{self.root}/{path}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
 
     def kill(self):
         """The server and what it runs, as when a machine loses power."""
@@ -149,6 +157,16 @@ def write_adult(folder, split="train", rows=2000):
     adult = load_adult(split=split)
     table = pa.table({**adult.columns, "income": adult.target}).slice(0, rows)
     pa.csv.write_csv(table, folder / f"{split}.csv")
+
+
+def draft_adult(folder):
+    """A table and its schema of all columns, drafted from the rows and confirmed."""
+    write_adult(folder)
+    schema = folder / "train.schema.toml"
+    line = ["schema", str(folder / "train.csv"), "--target", "income", "-o", str(schema)]
+    assert run(line) == 0
+    drafted = read_schema(schema)
+    schema.write_text(schema_to_toml(SchemaFile(drafted.schema, ()), {}), encoding="utf-8")
 
 
 def prepare(folder, budget=2.0):

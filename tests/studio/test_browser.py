@@ -4,7 +4,7 @@ import os
 import time
 
 import pytest
-from _studio import WAIT, Server, make_browser, write_adult
+from _studio import WAIT, Server, draft_adult, make_browser, write_adult
 from selenium.common.exceptions import (
     NoSuchElementException,
     StaleElementReferenceException,
@@ -24,20 +24,22 @@ SHOTS = os.environ.get("HUSHFIT_SCREENSHOTS")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("studio")
+    """A table, its confirmed schema and an open account: each test can be the first one."""
+    made = tmp_path_factory.mktemp("studio")
+    draft_adult(made)
+    Ledger.create(made / "ledger.db", "adult", 2.0, 1e-6)
+    return made
 
 
 @pytest.fixture(scope="module")
 def server(folder):
-    made = Server(folder)
-    yield made
-    made.kill()
+    with Server(folder) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def browser(server):
+def browser():
     made = make_browser()
-    made.get(server.address)
     yield made
     made.quit()
 
@@ -47,6 +49,7 @@ class Page:
 
     def __init__(self, browser, server):
         self.browser, self.server = browser, server
+        browser.get(server.address)
 
     def go(self, path):
         self.browser.get(self.server.url(path))
@@ -88,13 +91,20 @@ def page(browser, server):
     return Page(browser, server)
 
 
-def test_the_whole_job_from_an_empty_folder_to_a_report(page, folder, tmp_path):
-    write_adult(tmp_path, "train")
-    write_adult(tmp_path, "test", 1500)
+def test_the_whole_job_from_an_empty_folder_to_a_report(browser, tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    with Server(folder) as server:
+        whole_job(Page(browser, server), folder, tmp_path)
+
+
+def whole_job(page, folder, elsewhere):
+    write_adult(elsewhere, "train")
+    write_adult(elsewhere, "test", 1500)
     page.go("table")
     assert "has no table yet" in page.text()
     for name in ("test.csv", "train.csv"):
-        page.fill("file", str(tmp_path / name))
+        page.fill("file", str(elsewhere / name))
         page.press("Upload")
         page.wait(f"Draft a schema of {name}")
     page.shot("table-draft")
@@ -212,7 +222,7 @@ def test_wrong_inputs_are_told_and_cost_nothing(page, folder, field, value, show
 
 def test_more_than_the_budget_is_refused_and_costs_nothing(page, folder):
     before = len(Ledger(folder / "ledger.db").entries)
-    confirmed_page(page, "1.9")
+    confirmed_page(page, "2.5")
     page.press("Spend it and fit")
     page.wait("Refused. Nothing was spent.")
     assert "over the ledger's 2" in page.text()
