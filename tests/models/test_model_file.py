@@ -341,6 +341,17 @@ def test_standard_errors_are_the_spread_of_real_fits(solver):
     assert (ratio > 0.25).all()
 
 
+def test_standard_errors_exist_where_noise_hides_the_second_moment():
+    """The released moment of so few rows has no eigenvalue above the noise."""
+    X = np.random.default_rng(5).uniform(-1, 1, (40, 1))
+    problem = Problem(Logistic(), Zero(), 40, 1, Relation.REPLACE_ONE)
+    terms = Terms(Budget(0.05, 1e-5), "test", Randomness.of(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureNoiseWarning)
+        fit = private_fit(as_source(X, np.sign(X[:, 0])), problem, "whitened-gd", terms)
+    assert np.isfinite(noise_standard_errors(fit, problem)).all()
+
+
 def test_no_standard_errors_are_claimed_where_noise_is_not_added():
     problem = Problem(Logistic(), Zero(), 400, 4, Relation.REPLACE_ONE)
     solver, result = solver_from("proximal-gd", problem, Budget(1.0, 1e-5)), Result(np.zeros(5), 1)

@@ -298,8 +298,11 @@ def _curvature(
         return float(problem.n_units * mean * _mean_second_derivative(log, largest, 1.0))
     noise_level = _NOISE_LEVEL * _largest_noise_eigenvalue(problem, multipliers[_MOMENT])
     M = _above(SecondMoment(problem).matrix(moment.answer), noise_level)
+    if not M.any():
+        return M  # noise hides all of it
     mean_moment, rows = M / problem.n_units, np.atleast_2d(w)
-    largest = float(np.sqrt(np.einsum("kj,ji,ki->k", rows, mean_moment, rows).max()))
+    squares = np.einsum("kj,ji,ki->k", rows, mean_moment, rows)
+    largest = math.sqrt(max(float(squares.max()), 0.0))  # rounding may leave it below zero
     metric = next((query.metric for query in _gradients(log)), None)
     length = 1.0
     if isinstance(metric, Metric):
