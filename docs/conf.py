@@ -29,8 +29,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_ext", "README.md", "**/.ipynb_checkpoints"]
-# A page that no menu lists is still found by links and by search.
-suppress_warnings = ["config.cache", "toc.not_included"]
+suppress_warnings = ["config.cache"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
@@ -44,12 +43,13 @@ html_theme = "pydata_sphinx_theme"
 html_title = "hushfit"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = ["_pages"]
 html_show_sourcelink = False
 html_sidebars = {"index": [], "benchmarks": []}
 html_theme_options = {
     "logo": {"text": "hushfit"},
     "header_links_before_dropdown": 7,
+    # Wide tables get the room of the list of headings.
+    "secondary_sidebar_items": {"**": ["page-toc"], "understand/compare": [], "benchmarks": []},
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
@@ -61,6 +61,7 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": [str(HERE.parent / "examples" / "gallery")],
     "gallery_dirs": ["gallery"],
+    "within_subsection_order": "gallery_order.GalleryOrder",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

@@ -9,8 +9,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
+from jinja2 import StrictUndefined, Template
 
 import hushfit
 
@@ -77,10 +79,15 @@ def test_one_version_everywhere():
 
 
 def test_the_recipe_has_the_bounds_of_the_project():
-    recipe = (ROOT / "packaging/conda/meta.yaml").read_text(encoding="utf-8")
-    run = recipe.split("  run:\n")[1].split("\ntest:")[0]
-    bounds = {line.strip(" -").replace(" ", "") for line in run.strip().splitlines()}
+    """Rendered and parsed as conda-build does."""
+    text = (ROOT / "packaging/conda/meta.yaml").read_text(encoding="utf-8")
+    recipe = yaml.safe_load(Template(text, undefined=StrictUndefined).render(PYTHON="python"))
+    bounds = {line.replace(" ", "") for line in recipe["requirements"]["run"]}
     assert bounds == {*PROJECT["dependencies"], f"python{PROJECT['requires-python']}"}
+    assert recipe["build"]["entry_points"] == [
+        f"{name} = {function}" for name, function in PROJECT["scripts"].items()
+    ]
+    assert (ROOT / recipe["about"]["license_file"]).is_file()
 
 
 def test_every_development_dependency_is_locked():

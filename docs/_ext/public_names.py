@@ -6,6 +6,7 @@ lists those names with a line each.
 """
 
 import inspect
+import re
 from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
@@ -13,6 +14,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -107,6 +109,9 @@ class PublicNames(SphinxDirective):
                 lines += [f"``{name}``", f"    {first_line(getattr(home, name))}", ""]
         holder = nodes.container()
         self.state.nested_parse(StringList(lines, source=module), 0, holder)
+        entries = [child for child in holder.children if isinstance(child, addnodes.desc)]
+        if len(entries) != len(public):  # such as all of them, where Markdown is parsed
+            raise self.error(f"{len(entries)} of {len(public)} names of {module} became entries.")
         return list(holder.children)
 
     @staticmethod
@@ -118,7 +123,15 @@ class PublicNames(SphinxDirective):
         return [f".. auto{kind}:: {module}.{name}", *members]
 
 
+def _skips(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
+    """Methods by which scikit-learn routes metadata are documented there."""
+    del app, what, thing, options
+    routing = name == "get_metadata_routing" or re.fullmatch(r"set_\w+_request", name)
+    return True if routing else (skip or None)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("public-names", PublicNames)
+    app.connect("autodoc-skip-member", _skips)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

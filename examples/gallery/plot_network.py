@@ -34,7 +34,13 @@ figure, places = plt.subplots(1, 2, figsize=(8, 4))
 for place, (name, model) in zip(places, fits.items(), strict=False):
     accuracy = model.score(X[5000:].astype(np.float32), y[5000:])
     DecisionBoundaryDisplay.from_estimator(
-        model, X.astype(np.float32), response_method="predict", ax=place, alpha=0.3, cmap="BrBG"
+        model,
+        X.astype(np.float32),
+        response_method="predict",
+        eps=0.1,
+        ax=place,
+        alpha=0.3,
+        cmap="BrBG",
     )
     place.scatter(*X[5000:5400].T, c=y[5000:5400], s=6, cmap="BrBG", edgecolors="none")
     place.set_title(f"{name}: accuracy {accuracy:.2f}")

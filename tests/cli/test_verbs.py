@@ -337,6 +337,19 @@ def test_bad_input_is_code_2_and_leaves_nothing(hushfit, folder, arguments):
     assert sorted(os.listdir()) == before
 
 
+IGNORED_ON_A_CLUSTER = {"--cache": "rows", "--encoding": "cp1252", "--format": "csv"}
+
+
+@pytest.mark.parametrize("option", IGNORED_ON_A_CLUSTER)
+def test_options_that_a_cluster_would_ignore_are_refused_before_payment(hushfit, folder, option):
+    cluster = ("--dask", "tls://127.0.0.1:1", "-o", "m.json")
+    refused = hushfit(*FIT, *cluster, option, IGNORED_ON_A_CLUSTER[option])
+    assert refused.code == 2
+    assert f"{option} would be ignored" in refused.err
+    assert "without --dask" in " ".join(refused.err.split())
+    assert not os.path.exists("rows")
+
+
 def test_errors_are_json_when_json_is_asked_for(hushfit, folder):
     result = hushfit(*FIT, "--ledger", "none.db", "-o", "m.json", "--json")
     assert result.json["error"]["exit_code"] == result.code == 4

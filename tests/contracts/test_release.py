@@ -28,9 +28,8 @@ from _support import (
     table,
 )
 from hushfit import release
-from hushfit.audit import example_queries, source_for, trimmed_checks
-from hushfit.dask._tasks import Part
-from hushfit.data import RecordScaling, SecureCoins, SeededCoins, proved_scalings, scaling_of
+from hushfit.audit import example_queries, source_for, source_in_parts, trimmed_checks
+from hushfit.data import RecordScaling, SecureCoins, SeededCoins, proved_scalings
 from hushfit.data.rows import _source
 from hushfit.errors import InvalidArgument, TooFewRows, UndeclaredRelease
 from hushfit.losses import (
@@ -358,27 +357,6 @@ def answer_with(query, X, y, make_source=source_for):
     return query(make_source(query.problem, X, y), None)
 
 
-@dataclass(eq=False)
-class InTwoPlaces:
-    """A table whose parts meet only in sums; queries travel there as pickles."""
-
-    parts: list
-    n_units: int
-    privacy_unit: object
-    scaling: object
-
-    def added_up(self, sums):
-        found = [pickle.loads(pickle.dumps(sums)).exact_sums(part, None) for part in self.parts]
-        return sum(found[1:], start=found[0])
-
-
-def in_two_places(problem, X, y, at):
-    whole = source_for(problem, X, y)
-    rows = [source_for(problem, X[place], y[place]) for place in (slice(at), slice(at, None))]
-    parts = [Part(part, len(X)) for part in rows]
-    return InTwoPlaces(parts, len(X), whole.privacy_unit, scaling_of(whole))
-
-
 def distance(query, one, other):
     """Distance in the norm that counts a doubled coordinate twice."""
     weight = np.ones(query.size) if query.doubled is None else np.where(query.doubled, 2.0, 1.0)
@@ -408,7 +386,7 @@ def test_a_table_in_parts_is_answered_as_in_one_place_or_declared_not_to_be(name
         assert name in NOT_IN_PARTS
         return
     assert name not in NOT_IN_PARTS
-    there = query(in_two_places(query.problem, X, y, 23), None)
+    there = answer_with(query, X, y, source_in_parts)
     assert there.tolist() == answer_with(query, X, y).tolist()
 
 

@@ -3,9 +3,13 @@
 import pickle
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hushfit.dask._tasks import Failure, guarded
+from hushfit.dask._pieces import Span
+from hushfit.dask._tasks import Encoding, Failure, encode_files, guarded, list_files
+from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.release import Metric
 
@@ -38,3 +42,21 @@ def test_a_metric_arrives_once():
     assert one.A.tolist() == metric.A.tolist()
     assert one.error == metric.error
     assert pickle.loads(pickle.dumps(Metric(np.diag([1.0, 3.0])))) is not one
+
+
+def test_parts_of_a_file_are_of_one_version(tmp_path):
+    """A row that moves between parts while these are read, or read again, would count twice."""
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": [0.1, 0.2, 0.3, 0.4, 0.5], "y": ["no", "yes", "no", "yes", "no"]})
+    pq.write_table(table, path)
+    schema = Schema((NumericColumn("a", 0, 1),), CategoricalColumn("y", ("no", "yes")))
+    files, sizes = list_files([str(path)])
+    assert sizes == [5]
+    first = encode_files(files, (Span(0, range(3)),), Encoding(schema))
+    assert first.rows.n_units == 3
+    task, given = first.__reduce__()
+    pq.write_table(table.slice(1), path)  # the fourth row is the third one now
+    again = task(*given)
+    assert isinstance(again, Failure)
+    assert "has changed" in again.reason
+    first.rows.close()

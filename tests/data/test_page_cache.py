@@ -2,6 +2,8 @@
 
 import os
 import stat
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.data.tables import CodedRows, find_tables
 from hushfit.data.tables import _encoded_rows as encoded
+from hushfit.data.tables._page_cache import PageCache
 from hushfit.data.tables._page_file import PAGE_ROWS, RowVectors
 from hushfit.errors import InvalidArgument
 
@@ -112,3 +115,40 @@ def test_long_vectors_of_rows_are_mapped_files_that_can_be_given_back():
     for page in range(40):
         vectors.pass_by(page)
     assert np.array_equal(vector, np.arange(n))
+
+
+def test_a_table_that_was_overwritten_and_given_its_old_time_is_read_anew(table, tmp_path):
+    cache = str(tmp_path / "cache")
+    packed(table, cache)
+    before = os.stat(table)
+    time.sleep(0.02)  # longer than a tick of the clock of file systems
+    with table.open("r+") as raw:  # in place: the same file, of the same size
+        text = raw.read()
+        raw.seek(0)
+        raw.write(text.replace(",yes\n", ",zzz\n"))
+    os.utime(table, ns=(before.st_atime_ns, before.st_mtime_ns))
+    records, _ = packed(table, cache)
+    assert np.all(records[np.array([line.endswith("zzz") for line in rows_of(table)])] == 0)
+
+
+def rows_of(table):
+    return table.read_text().splitlines()[1:]
+
+
+def test_rows_are_not_written_into_a_file_that_somebody_put_there(table, tmp_path):
+    """Whoever may write into the folder knows the name that an unfinished cache will have."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    tables = find_tables([str(table)])
+    planted = PageCache.of(str(cache), tables, SCHEMA)._unfinished
+    planted.touch(mode=0o644)
+    with planted.open("rb") as watched:
+        packed(table, str(cache))
+        assert watched.read() == b""
+
+
+def test_other_rows_of_one_file_have_another_cache(table, tmp_path):
+    (whole,) = find_tables([str(table)])
+    parts = [replace(whole, rows=range(start, start + 5)) for start in (0, 5)]
+    keys = {PageCache.of(str(tmp_path), [part], SCHEMA).key for part in (whole, *parts)}
+    assert len(keys) == 3

@@ -26,12 +26,26 @@ def test_blocks_end_where_rows_do(monkeypatch, size, end):
     """Also with line breaks and doubled marks in quoted cells, and marks inside plain ones."""
     rows = ['1,"a\nb"', '2,"c""\n""d"', '3,5" pipe', "4,", '5,"\n"', "6,x"]
     monkeypatch.setattr(_text_blocks, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(_text_blocks, "_WIDE_BLOCK_BYTES", size)
     text = (end.join(rows) + end).encode()
     blocks = list(_text_blocks.row_blocks(io.BytesIO(text), ","))
     assert b"".join(blocks) == text
     parser = _text_blocks.BlockParser(["k", "v"], ["k", "v"], {"k"}, ",")
     found = [value for block in blocks for value in parser(block).column("k").to_pylist()]
     assert [float(k) for k in found] == [1, 2, 3, 4, 5, 6]
+
+
+def test_blocks_of_long_rows_are_larger(monkeypatch):
+    monkeypatch.setattr(_text_blocks, "_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(_text_blocks, "_WIDE_BLOCK_BYTES", 50_000)
+    counts = {}
+    for width in (100, 2500):
+        text = (b"x" * width + b"\n") * 100
+        blocks = list(_text_blocks.row_blocks(io.BytesIO(text), ","))
+        assert b"".join(blocks) == text
+        counts[width] = [block.count(b"\n") for block in blocks]
+    assert counts[2500][:3] == [1, 20, 20]  # the first block shows how long rows are
+    assert max(counts[100]) == 50
 
 
 def test_a_row_that_does_not_end_is_refused(monkeypatch):

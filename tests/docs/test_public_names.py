@@ -88,5 +88,5 @@ def test_every_export_of_a_public_module_has_a_sentence(module):
 @pytest.mark.parametrize("module", PUBLIC)
 def test_every_public_module_has_a_page(module):
     page = DOCS / "reference" / "api" / f"{module.replace('.', '-')}.md"
-    assert f"{{public-names}} {module}\n" in page.read_text(encoding="utf-8")
+    assert f".. public-names:: {module}\n" in page.read_text(encoding="utf-8")
     assert f"api/{page.stem}" in (DOCS / "reference" / "api.md").read_text(encoding="utf-8")

@@ -495,7 +495,7 @@ def test_bounded_rows_are_packed_block_by_block():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("triangle", [False, True])
-def test_two_loops_over_lengths_agree_to_the_last_bit_at_every_place(triangle, dtype):
+def test_two_loops_over_lengths_agree_to_the_last_bit_at_every_place(monkeypatch, triangle, dtype):
     """Which loop is taken depends on how many zeros the first rows have."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (150, 9)).astype(dtype)
@@ -504,12 +504,14 @@ def test_two_loops_over_lengths_agree_to_the_last_bit_at_every_place(triangle, d
     A = rng.normal(size=(10, 10))
     A = np.tril(A) if triangle else A
     one_by_one, side_by_side = np.empty(150), np.empty(150)
-    row_kernels._lengths_one_by_one(X, scale, 0.7, A, one_by_one)
-    row_kernels._lengths_side_by_side(X, scale, 0.7, A, side_by_side)
+    monkeypatch.setattr(row_kernels, "_mostly_zeros", lambda X: True)
+    row_kernels.lengths_dense(X, scale, 0.7, A, one_by_one)
+    monkeypatch.setattr(row_kernels, "_mostly_zeros", lambda X: False)
+    row_kernels.lengths_dense(X, scale, 0.7, A, side_by_side)
     np.testing.assert_array_equal(side_by_side, one_by_one)
     for place in (slice(3, 70), slice(149, 150)):
         moved = np.empty(place.stop - place.start)
-        row_kernels._lengths_side_by_side(X[place], scale[place], 0.7, A, moved)
+        row_kernels.lengths_dense(X[place], scale[place], 0.7, A, moved)
         np.testing.assert_array_equal(moved, one_by_one[place])
     records = np.column_stack([X * scale[:, None], 0.7 * scale])
     np.testing.assert_allclose(one_by_one, np.linalg.norm(records @ A, axis=1), rtol=1e-12)

@@ -11,6 +11,7 @@ from .federated import FEDERATED
 from .inference import INFERENCE
 from .networks import NETWORKS
 from .noise import NOISE
+from .parts import PARTS
 from .persons import PERSONS
 from .queries import QUERIES
 from .ranking import RANKING
@@ -24,6 +25,7 @@ MUTANTS: dict[str, Mutant] = {
     mutant.name: mutant
     for theme in (
         QUERIES,
+        PARTS,
         PERSONS,
         RANKING,
         REGRESSION,

@@ -57,6 +57,7 @@ from hushfit.audit.checks import (
     check_ledger,
     check_mechanism_price,
     check_paid,
+    check_parts,
     check_person_sensitivity,
     check_positions,
     check_price,
@@ -79,6 +80,7 @@ from hushfit.audit.checks import (
     fuzz_sensitivity,
     noise_findings,
     source_for,
+    source_in_parts,
     worst_laws,
 )
 from hushfit.audit.suite import (
@@ -131,6 +133,7 @@ __all__ = [
     "check_ledger",
     "check_mechanism_price",
     "check_paid",
+    "check_parts",
     "check_person_sensitivity",
     "check_positions",
     "check_price",
@@ -168,6 +171,7 @@ __all__ = [
     "row_level_attack",
     "search_attacks",
     "source_for",
+    "source_in_parts",
     "trimmed_checks",
     "worst_laws",
 ]

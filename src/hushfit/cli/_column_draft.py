@@ -105,11 +105,11 @@ class ColumnDraft:
         self.rows += len(cells)
         if pa.types.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
-        if pa.types.is_nested(cells.type) or pa.types.is_binary(cells.type):
+        if pa.types.is_string(cells.type):
+            self._add_texts(cells)
+        elif pa.types.is_nested(cells.type) or pa.types.is_binary(cells.type):
             self.nested = True
             self.others += len(cells)
-        elif pa.types.is_boolean(cells.type):
-            self._add_texts(pc.cast(cells, pa.string()))
         elif _is_numeric(cells.type):
             self._add_typed_numbers(cells)
         else:

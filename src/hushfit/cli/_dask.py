@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+_OF_TEXT = {"format_": "--format", "encoding": "--encoding", "delimiter": "--delimiter"}
+
 
 def dask_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that name a cluster and the certificates for it."""
@@ -33,10 +35,24 @@ def dask_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def refuse_certificates_alone(given: dict[str, Any]) -> None:
-    """Refuse certificates without a cluster."""
-    if given["dask"] is None and any(given[f"dask_{name}"] for name in ("ca", "cert", "key")):
-        raise click.UsageError("--dask-ca, --dask-cert and --dask-key need --dask ADDRESS.")
+def refuse_ignored(given: dict[str, Any]) -> None:
+    """Refuse certificates without a cluster, and options for files that are read here with one."""
+    if given["dask"] is None:
+        if any(given[f"dask_{name}"] for name in ("ca", "cert", "key")):
+            raise click.UsageError("--dask-ca, --dask-cert and --dask-key need --dask ADDRESS.")
+        return
+    if given["cache"] is not None:
+        raise click.UsageError(
+            "--cache would be ignored: with --dask every worker keeps its own packed rows while "
+            "the fit runs, and none afterwards. Leave out --cache, or fit on one machine without "
+            "--dask. Nothing was spent."
+        )
+    ignored = [option for name, option in _OF_TEXT.items() if given[name] not in (None, "parquet")]
+    if ignored:
+        raise click.UsageError(
+            f"{', '.join(ignored)} would be ignored: --dask reads Parquet files. Leave it out, or "
+            "fit on one machine without --dask. Nothing was spent."
+        )
 
 
 @contextmanager

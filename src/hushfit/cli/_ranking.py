@@ -18,6 +18,7 @@ _WARNING = (
 
 # Options of `fit` that say nothing about lists.
 _FOR_TABLES = {
+    "cache": "--cache",
     "model": "--model",
     "penalty": "--penalty",
     "graph_path": "--graph",
@@ -200,9 +201,8 @@ def scored_documents(
     tables: tuple[str, ...],
     format_: str | None,
     keep: Sequence[str],
-    safe: Callable[[Any], str],
-) -> list[list[str]]:
-    """The lines of ``hushfit predict`` with a ranking model, under a header: kept columns, query,
+) -> tuple[list[str], list[Any]]:
+    """The columns of ``hushfit predict`` with a ranking model and their names: kept ones, query,
     score and place of each document.
     """
     import numpy as np
@@ -217,8 +217,5 @@ def scored_documents(
     places = np.empty(len(scores), dtype=int)
     for order in model.estimator.rank(table.X, table.qid):
         places[order] = np.arange(1, len(order) + 1)
-    kept = [list(map(safe, table.kept[name])) for name in keep]
-    queries = map(safe, table.qid)
-    cells = (f"{score:.8g}" for score in scores)
     header = [*keep, schema.query, "score", "place"]
-    return [header, *map(list, zip(*kept, queries, cells, map(str, places), strict=True))]
+    return header, [*(table.kept[name] for name in keep), table.qid, scores, places]

@@ -1,6 +1,6 @@
 """Rows of a table in parts on the workers of a Dask cluster, as a data source.
 
-Noise is drawn by the curator, in the driver; workers only add up. See docs/adr/0018-dask.md.
+Noise is drawn by the curator, in the driver; workers only add up. See docs/adr/0017-dask.md.
 """
 
 import time
@@ -29,7 +29,14 @@ from hushfit.dask._tasks import (
     encode_frames,
     list_files,
 )
-from hushfit.data import Block, Persons, PublicRows, RecordScaling, SumsOverRows
+from hushfit.data import (
+    Block,
+    Persons,
+    PublicRows,
+    RecordScaling,
+    SumsOverRows,
+    one_place_each,
+)
 from hushfit.data.design import MainEffects
 from hushfit.data.schema import Schema, with_sorted_classes
 from hushfit.data.tables import CodedRows
@@ -249,20 +256,13 @@ class DaskRows:
         return np.asarray(sum(others, start=first))
 
     def _by_worker(self) -> Iterator[tuple[list[str] | None, list[Future]]]:
-        """Parts by the worker that keeps them; those that no worker has now, one by one."""
+        """Parts by the worker that adds them up; those that no worker has now, one by one."""
         try:
             kept = self._client.who_has(self._parts)
         except Exception as error:
             raise _lost(error) from None
-        groups: dict[str, list[Future]] = {}
-        for part in self._parts:
-            workers = sorted(kept.get(part.key, ()))
-            if workers:
-                groups.setdefault(workers[0], []).append(part)
-            else:
-                yield None, [part]
-        for worker, parts in sorted(groups.items()):
-            yield [worker], parts
+        for worker, numbers in one_place_each([kept.get(part.key, ()) for part in self._parts]):
+            yield None if worker is None else [worker], [self._parts[i] for i in numbers]
 
     @property
     def y(self) -> NoReturn:

@@ -5,26 +5,29 @@ gives the same bits. None draws anything random. Exceptions are caught inside, s
 worker and no message of a scheduler has a cell: a failed task returns a `Failure`.
 """
 
+import hashlib
+import os
 import pickle
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from hushfit._typing import IntVector, Vector
+from hushfit._typing import Vector
 from hushfit.dask._pieces import Span
-from hushfit.data import Block, Persons, PublicRows, RecordScaling, SumsOverRows
+from hushfit.data import Part, RecordScaling, SumsOverRows, sum_of_parts
 from hushfit.data.design import MainEffects
 from hushfit.data.schema import Schema
 from hushfit.data.tables import CodedRows, Table, find_paths
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.features import AdditiveMap
-from hushfit.unit import PrivacyUnit
+
+# Bytes after the footer: its length and a mark.
+_PARQUET_END = 8
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -128,49 +131,6 @@ class Encoding:
         return CodedRows(self.schema, self.fit_intercept, self.keep_unlabelled)
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Rows of one part as a source: a part of a table whose whole number of units it states, since
-    grids and weights depend on that.
-    """
-
-    rows: CodedRows
-    n_units: int
-
-    @property
-    def privacy_unit(self) -> PrivacyUnit:
-        return self.rows.privacy_unit
-
-    @property
-    def persons(self) -> Persons | None:
-        return self.rows.persons
-
-    @property
-    def n_features(self) -> int:
-        return self.rows.n_features
-
-    @property
-    def scaling(self) -> RecordScaling:
-        return self.rows.scaling
-
-    @property
-    def y(self) -> Vector:
-        return self.rows.y
-
-    @property
-    def shares(self) -> Vector:
-        return self.rows.shares
-
-    def row_vector(self) -> Vector:
-        return self.rows.row_vector()
-
-    def blocks(self, units: IntVector | None = None) -> Iterator[Block]:
-        return self.rows.blocks(units)
-
-    def public_rows(self) -> PublicRows:
-        raise InvalidArgument("A part of a table has no public rows. Fit on one machine.")
-
-
 @dataclass(eq=False)
 class Kept:
     """A part that a worker has encoded and keeps, with the views of it that were asked for.
@@ -197,7 +157,42 @@ class Kept:
         return self.made_by
 
 
-def listed_files(patterns: Sequence[str]) -> tuple[list[str], list[int]]:
+@dataclass(frozen=True)
+class ParquetFile:
+    """A version of a Parquet file: parts are read at different times, and must be of one version.
+
+    If a row moved between parts in the meantime, it would count twice.
+
+    Parameters
+    ----------
+    path : str
+    footer : str
+        Hash of the file's footer, which says where everything in the file is.
+    """
+
+    path: str
+    footer: str
+
+    @classmethod
+    def now(cls, path: str) -> "ParquetFile":
+        """The version that is there now."""
+        with open(path, "rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(end - _PARQUET_END, 0))
+            length = int.from_bytes(file.read(4), "little")
+            file.seek(max(end - _PARQUET_END - length, 0))
+            return cls(path, hashlib.sha256(file.read()).hexdigest())
+
+    def refuse_if_changed(self) -> None:
+        """Refuse another version under the same path."""
+        if self != self.now(self.path):
+            raise InvalidArgument(
+                f"{self.path} has changed since its rows were counted. Fit again with files that "
+                "stay as they are."
+            )
+
+
+def listed_files(patterns: Sequence[str]) -> tuple[list[ParquetFile], list[int]]:
     """The Parquet files that patterns match where a worker runs, and the rows of each."""
     paths = find_paths(patterns)
     wrong = [path for path in paths if not path.endswith((".parquet", ".pq"))]
@@ -206,13 +201,23 @@ def listed_files(patterns: Sequence[str]) -> tuple[list[str], list[int]]:
             f"{wrong[0]} is no Parquet file, and only those can be read in parts. Convert it, or "
             "fit on one machine."
         )
-    return paths, [pyarrow.parquet.read_metadata(path).num_rows for path in paths]
+    files = [ParquetFile.now(path) for path in paths]
+    return files, [pyarrow.parquet.read_metadata(path).num_rows for path in paths]
 
 
-def encoded_files(paths: Sequence[str], spans: tuple[Span, ...], encoding: Encoding) -> Kept:
+def encoded_files(
+    files: Sequence[ParquetFile], spans: tuple[Span, ...], encoding: Encoding
+) -> Kept:
     """Encode some rows of Parquet files."""
-    tables = [Table(paths[span.place], "parquet", rows=span.rows) for span in spans]
-    return Kept(encoding.rows(tables), (encode_files, (paths, spans, encoding)))
+    tables = [Table(files[span.place].path, "parquet", rows=span.rows) for span in spans]
+    rows = encoding.rows(tables)
+    try:
+        for span in spans:  # after reading, which takes long
+            files[span.place].refuse_if_changed()
+    except BaseException:
+        rows.close()
+        raise
+    return Kept(rows, (encode_files, (files, spans, encoding)))
 
 
 def encoded_frames(frames: Sequence[Any], spans: tuple[Span, ...], encoding: Encoding) -> Kept:
@@ -236,16 +241,12 @@ def encoded_frames(frames: Sequence[Any], spans: tuple[Span, ...], encoding: Enc
 def sums_over(
     parts: Sequence[Kept | Failure], views: tuple[View, ...], n_units: int, query: SumsOverRows
 ) -> Vector | Failure:
-    """Exact sums of a query over some parts: multiples of one grid, so they add up exactly."""
+    """Exact sums of a query over some parts, or what went wrong with one of them."""
     for part in parts:
         if isinstance(part, Failure):
             return part
-    found = [
-        query.exact_sums(part.seen(views, n_units), None)
-        for part in parts
-        if isinstance(part, Kept)
-    ]
-    return np.asarray(sum(found[1:], start=found[0]))
+    kept = (part for part in parts if isinstance(part, Kept))
+    return sum_of_parts(query, [part.seen(views, n_units) for part in kept])
 
 
 def rows_in(frame: Any) -> int:

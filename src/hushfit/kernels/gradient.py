@@ -172,7 +172,7 @@ def scalar_dense(X, rows, y, scale, shares, caps, unit, w, code, parameter, grid
     count = _count(X.shape[0], rows)
     k = 0
     while k < count:
-        filled = 0
+        filled = np.int64(0)  # a literal 0 would compile the chunk's loop for it too
         stop = min(k + _CHUNK, count)
         for q in range(k, stop):
             if q + _CHUNK < count:  # prefetch the row at the same position of the next chunk

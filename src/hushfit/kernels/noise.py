@@ -224,24 +224,16 @@ def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
 
 
 @_compiled
-def _fill(words: Words, at: IntVector, out: IntVector, done: int, k: int, odd: int) -> int:
-    """Fill ``out[done:]`` as far as the bits last; Laplace noise for a negative ``odd``. ``at`` is
-    left where the first missing coordinate starts.
+def _unfinished(at: IntVector, start: int, done: int) -> int:
+    """What a loop returns whose bits ended in a coordinate; ``at`` is left where it starts.
 
     If a comparison was too close to decide, ``at`` is left at the start of that proposal. Proposals
     before it are rejected by their own bits and finished: reading them again, by a rule that
     compares more bits, would shift the meaning of the bits after them.
     """
-    while done < out.size:
-        start = at[0]
-        drawn = _laplace(words, at, k) if odd < 0 else _gaussian(words, at, k, odd)
-        if at[0] >= _BUFFER_EXHAUSTED:
-            undecided = at[0] >= _UNDECIDED
-            at[0] = at[0] - _UNDECIDED if undecided else start
-            return ~done if undecided else done
-        out[done] = drawn
-        done += 1
-    return done
+    undecided = at[0] >= _UNDECIDED
+    at[0] = at[0] - _UNDECIDED if undecided else start
+    return ~done if undecided else done
 
 
 @_compiled
@@ -270,7 +262,15 @@ def fill_gaussian(
         comparison was too close to decide, the complement ``~filled``, which is negative:
         ``exact_gaussian`` continues with the proposal that ``at`` points to.
     """
-    return _fill(words, at, out, done, (log2_variance + 1) // 2, log2_variance % 2)
+    k, odd = (log2_variance + 1) // 2, log2_variance % 2
+    while done < out.size:
+        start = at[0]
+        drawn = _gaussian(words, at, k, odd)
+        if at[0] >= _BUFFER_EXHAUSTED:
+            return _unfinished(at, start, done)
+        out[done] = drawn
+        done += 1
+    return done
 
 
 @_compiled
@@ -279,4 +279,11 @@ def fill_laplace(words: Words, at: IntVector, out: IntVector, done: int, log2_sc
 
     Parameters and result are those of `fill_gaussian`; no comparison is ever undecided.
     """
-    return _fill(words, at, out, done, log2_scale, -1)
+    while done < out.size:
+        start = at[0]
+        drawn = _laplace(words, at, log2_scale)
+        if at[0] >= _BUFFER_EXHAUSTED:
+            return _unfinished(at, start, done)
+        out[done] = drawn
+        done += 1
+    return done

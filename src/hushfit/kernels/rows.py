@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from hushfit._typing import Matrix, Vector
 from hushfit.kernels._compile import compiled
 from hushfit.kernels.gradient import _ANY_ORDER, _dot
 
@@ -75,39 +76,48 @@ def second_moment_csr(data, indices, indptr, scale, unit, steps, total):
         total[last, last] += constant * constant
 
 
-@compiled(**_OPTIONS)
-def lengths_dense(X, scale, unit, A, lengths):
+def lengths_dense(X: Matrix, scale: Vector, unit: float, A: Matrix, lengths: Vector) -> None:
     """Norm of ``A`` times each record. Every operation is IEEE multiply or add in the order of the
     columns, so that a norm does not depend on the position of its record; nor, in a single bit, on
     which of the two loops computes it.
     """
+    width = A.shape[0]
     if _mostly_zeros(X):
-        _lengths_one_by_one(X, scale, unit, A, lengths)
+        _lengths_one_by_one(X, scale, unit, A, _stops(A), lengths)
     else:
-        _lengths_side_by_side(X, scale, unit, A, lengths)
+        columns = np.zeros((width, width + 3))
+        columns[:, :width] = A.T
+        starts = np.argmax(columns != 0.0, axis=1)  # half as many products for a triangle
+        _lengths_side_by_side(X, scale, unit, columns, starts, lengths)
 
 
-@compiled(**_OPTIONS)
-def _mostly_zeros(X):
+def _mostly_zeros(X: Matrix) -> bool:
     """Whether more than half of the entries of the first rows are zero."""
-    zeros, rows = 0, min(_SIDE_BY_SIDE, X.shape[0])
-    for i in range(rows):
-        for j in range(X.shape[1]):
-            zeros += X[i, j] == 0.0
-    return 2 * zeros > rows * X.shape[1]
+    first = X[:_SIDE_BY_SIDE]
+    return bool(2 * np.count_nonzero(first) < first.size)
 
 
 @compiled(**_OPTIONS)
-def _lengths_side_by_side(X, scale, unit, A, lengths):
+def _stops(A):
+    """Number of entries of each row up to its last one that is not zero: half as many products for
+    a triangle.
+    """
+    stops = np.zeros(A.shape[0], np.int64)
+    for k in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            if A[k, j] != 0.0:
+                stops[k] = j + 1
+    return stops
+
+
+@compiled(**_OPTIONS)
+def _lengths_side_by_side(X, scale, unit, columns, starts, lengths):
     """As `lengths_dense`, for rows with few zeros: each operation is one on some rows at once, even
     where fewer are left. What is missing to a multiple of four columns is zeros, which change no
     bit.
     """
-    width = A.shape[0]
+    width = columns.shape[0]
     records = np.zeros((width + 3, _SIDE_BY_SIDE))
-    columns = np.zeros((width, width + 3))
-    columns[:, :width] = A.T
-    starts = _starts(columns)
     image = np.empty(_SIDE_BY_SIDE)
     squares = np.empty(_SIDE_BY_SIDE)
     for start in range(0, X.shape[0], _SIDE_BY_SIDE):
@@ -131,11 +141,10 @@ def _lengths_side_by_side(X, scale, unit, A, lengths):
 
 
 @compiled(**_OPTIONS)
-def _lengths_one_by_one(X, scale, unit, A, lengths):
+def _lengths_one_by_one(X, scale, unit, A, stops, lengths):
     """As `lengths_dense`, for rows of which many entries are zeros: these are left out."""
     width = A.shape[0]
     grouped = width - width % 4
-    stops = _stops(A)
     image = np.empty((_ROWS_AT_ONCE, width))
     records = np.empty((_ROWS_AT_ONCE, width))
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
@@ -164,30 +173,6 @@ def _lengths_one_by_one(X, scale, unit, A, lengths):
             for j in range(width):
                 square += image[r, j] * image[r, j]
             lengths[start + r] = math.sqrt(square)
-
-
-@compiled(**_OPTIONS)
-def _stops(A):
-    """Number of entries of each row up to its last one that is not zero: half as many products for
-    a triangle.
-    """
-    stops = np.zeros(A.shape[0], np.int64)
-    for k in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            if A[k, j] != 0.0:
-                stops[k] = j + 1
-    return stops
-
-
-@compiled(**_OPTIONS)
-def _starts(columns):
-    """Place of the first entry of each row that is not zero, as `_stops`."""
-    starts = np.full(columns.shape[0], columns.shape[1])
-    for j in range(columns.shape[0]):
-        for k in range(columns.shape[1] - 1, -1, -1):
-            if columns[j, k] != 0.0:
-                starts[j] = k
-    return starts
 
 
 @compiled(**_OPTIONS)
@@ -298,6 +283,17 @@ def margins_csr(data, indices, indptr, scale, unit, w, margins):
         for p in range(indptr[i], indptr[i + 1]):
             total += data[p] * w[indices[p]]
         margins[i] = scale[i] * total
+
+
+@compiled(**_OPTIONS)
+def clip_and_map(X, low, high, mapped):
+    """Clip each column to its range and map that to [0, 1], in one pass; nan stays nan."""
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            value = np.float64(X[i, j])
+            value = low[j] if value < low[j] else value
+            value = high[j] if value > high[j] else value
+            mapped[i, j] = (value - low[j]) / (high[j] - low[j])
 
 
 @compiled(**_OPTIONS)

@@ -60,7 +60,7 @@ def check_penalty(penalty: object) -> None:
 
 @runtime_checkable
 class FoldedConcave(Penalty, Protocol):
-    """A non-convex penalty p(|z_1|) + p(|z_2|) + ... with p concave, so that every tangent of p
+    """A non-convex penalty ``p(|z_1|) + p(|z_2|) + ...`` with p concave, so that every tangent of p
     lies above it.
 
     ``linearised(w, floor)`` is the convex upper bound that touches g near ``w``, up to a constant:

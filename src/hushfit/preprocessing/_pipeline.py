@@ -144,7 +144,7 @@ def _on_features(name: str) -> Any:
         return getattr(super(PrivatePipeline, self), name)(features_of(X, column), *args, **params)
 
     method.__name__ = name
-    method.__doc__ = Pipeline.__dict__[name].fn.__doc__
+    method.__doc__ = f"As ``{name}`` of scikit-learn's pipeline, without the column of ids."
     return available_if(lambda self: hasattr(super(PrivatePipeline, self), name))(method)
 
 

@@ -29,6 +29,7 @@ from hushfit.privacy.ledger import (
     verify_export,
 )
 from hushfit.privacy.ledger._sqlite import SqliteDatabase
+from hushfit.privacy.ledger._team import Admission, Team
 from hushfit.privacy.ledger._verify import verify_ledger
 
 TODAY = datetime.now(UTC).date()
@@ -425,6 +426,21 @@ def test_verify_applies_the_rules_again(path, monkeypatch, edit, shown):
     assert shown in " ".join(verify_ledger(path)["patients"])
 
 
+def test_a_clock_that_was_set_back_does_not_revive_a_grant(team, path, monkeypatch):
+    """Whoever owns the machine of a file sets its clock; entries of others remember the day."""
+    now, later = SqliteDatabase.now, timedelta(days=3)
+    team.lead.team.grant("alice", 1.0, until=TODAY)
+    with monkeypatch.context() as clock:
+        clock.setattr(SqliteDatabase, "now", lambda self, execute: now(self, execute) + later)
+        pay(team.bob, 0.1)
+    with pytest.raises(LedgerError, match=f"expired after {TODAY}"):
+        pay(team.alice, 0.1)
+    with monkeypatch.context() as rules:  # as if the file had been written by other code
+        rules.setattr(Team, "admission", lambda self, *charge: Admission(self.grants[0].number))
+        pay(team.alice, 0.1)
+    assert f"expired after {TODAY}" in " ".join(verify_ledger(path)["patients"])
+
+
 @pytest.fixture
 def signing(tmp_path):
     private, public = tmp_path / "sign.pem", tmp_path / "signer.pem"
@@ -453,6 +469,20 @@ def test_auditors_check_a_signed_export_without_the_ledger(team, tmp_path, signi
         verify_export(export, public)
     with pytest.raises(InvalidArgument, match=r"not an Ed25519 private key.*openssl genpkey"):
         export_text({}, public)
+
+
+def test_edited_entries_are_not_signed(team, path, tmp_path, signing, monkeypatch, capsys):
+    """Auditors cannot check seals: whoever signs without checking them vouches for an edit."""
+    pay(team.alice, 0.5)
+    forge(path, changed("charge", label="another fit"))
+    export = str(tmp_path / "export.jsonl")
+    command = ["ledger", "export", str(path), "-o", export, "--sign", str(signing[0])]
+    assert run(command) == 4
+    assert "wrong seal" in capsys.readouterr().err
+    monkeypatch.delenv(KEY_VARIABLE)
+    assert run(command) == 4
+    assert "seals of 'patients' were not checked" in capsys.readouterr().err
+    assert not os.path.exists(export)
 
 
 def test_the_command_line_does_the_same(path, tmp_path, signing, monkeypatch, capsys):

@@ -42,6 +42,9 @@ check_release_noise      Check the noise that a curator adds to an answer
 check_sampler            Check distribution, independence and freshness of a sampler
 check_small_noise        Check that noise of a tiny sensitivity has the paid scale, or is refused
 noise_findings           `check_release_noise` for answers that were collected elsewhere
+check_parts              Check that a query over a table in parts keeps its sensitivity, and answers
+                         as in one place
+source_in_parts          The source that a query of a problem is answered over, in parts
 PersonTable              Rows of persons; the rows of one person can be replaced
 check_person_sensitivity `fuzz_person_sensitivity` as a finding
 check_positions          Check that what a query reads of a row does not depend on its position
@@ -117,6 +120,7 @@ from hushfit.audit.checks._noise import (
     check_small_noise,
     noise_findings,
 )
+from hushfit.audit.checks._parts import check_parts, source_in_parts
 from hushfit.audit.checks._persons import (
     PersonTable,
     check_person_sensitivity,
@@ -186,6 +190,7 @@ __all__ = [
     "check_order",
     "check_overwritten",
     "check_paid",
+    "check_parts",
     "check_person_sensitivity",
     "check_positions",
     "check_price",
@@ -218,5 +223,6 @@ __all__ = [
     "repeated_corner",
     "sampled_list_examples",
     "source_for",
+    "source_in_parts",
     "worst_laws",
 ]

@@ -64,6 +64,7 @@ from hushfit.audit.checks import (
     check_order,
     check_overwritten,
     check_paid,
+    check_parts,
     check_person_sensitivity,
     check_positions,
     check_quote,
@@ -345,6 +346,9 @@ def _sensitivities() -> Iterator[Check]:
     ]
     for name in sampled:
         yield Check(f"sensitivity of {name} in batches", partial(_in_batches, name))
+    for name, example in example_queries(Relation.REPLACE_ONE).items():
+        if example.query.in_parts:
+            yield Check(f"{name} in parts", partial(_in_parts, name))
     for relation in RELATIONS:
         for name in [*example_queries(relation), *more_examples(relation)]:
             if name not in _PARTITIONED:
@@ -397,6 +401,13 @@ def _in_order(name: str, relation: Relation, seed: int) -> list[Finding]:
     # between two steps of its grid.
     example = _examples(relation, 0)[name]
     return [check_order(name, example.query, relation, example.rows, example.labels)]
+
+
+def _in_parts(name: str, seed: int) -> list[Finding]:
+    # The same rows always, as for their order.
+    return check_parts(
+        name, example_queries(Relation.REPLACE_ONE, 0)[name], Relation.REPLACE_ONE, seed=seed
+    )
 
 
 def _in_batches(name: str, seed: int) -> list[Finding]:

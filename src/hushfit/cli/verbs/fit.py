@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hushfit.cli._dask import cluster_rows, dask_options, refuse_certificates_alone
+from hushfit.cli._dask import cluster_rows, dask_options, refuse_ignored
 from hushfit.cli._files import table_options
 from hushfit.cli._models import MODELS, FitOptions
 from hushfit.cli._penalties import CONSTRAINTS, PENALTIES, USUAL_L1_RATIO, chosen_penalty
@@ -269,7 +269,7 @@ def command(**given: Any) -> None:
     from hushfit.models import model_json
 
     refuse_to_overwrite(given["output"], given["overwrite"])
-    refuse_certificates_alone(given)
+    refuse_ignored(given)
     lists = RankingSchema.read(given["schema_path"])
     if lists is not None:
         if given["dask"] is not None:

@@ -237,7 +237,8 @@ def export(
 ) -> None:
     """Write every entry with its hash, one JSON object a line, to be stored elsewhere.
 
-    With --sign an auditor can check it with the public key alone: `hushfit ledger audit`.
+    With --sign an auditor can check it with the public key alone: `hushfit ledger audit`. Auditors
+    cannot check seals, so nothing is signed unless the ledger verifies and its seals were checked.
     """
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.models import write_whole
@@ -245,6 +246,8 @@ def export(
 
     if output != "-":
         refuse_to_overwrite(output, overwrite)
+    if key is not None:
+        _refuse_to_sign_unverified(ledger)
     chains = {account.name: _disk(account).history() for account in _accounts(ledger, dataset)}
     text, entries = export_text(chains, key), sum(map(len, chains.values()))
     if output == "-":
@@ -357,6 +360,23 @@ def verify(
         print_message(
             f"the seals of {names} were not checked: HUSHFIT_LEDGER_KEY_FILE names no key.",
             word="note",
+        )
+
+
+def _refuse_to_sign_unverified(ledger: str) -> None:
+    """Refuse to sign entries that somebody may have edited."""
+    from hushfit.errors import LedgerError
+    from hushfit.privacy.ledger import verify as verified
+
+    verdict = verified(ledger, [])
+    problems = verdict.sentences() + [
+        f"the seals of {name!r} were not checked: HUSHFIT_LEDGER_KEY_FILE names no key"
+        for name in verdict.unsealed
+    ]
+    if problems:
+        raise LedgerError(
+            f"{redacted(ledger)} was not signed or exported. "
+            + " ".join(f"{text}." for text in problems)
         )
 
 

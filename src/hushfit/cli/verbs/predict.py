@@ -3,17 +3,22 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from hushfit._typing import AnyArray
 from hushfit.cli._files import FORMATS
 from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
 
 # What spreadsheets read as the start of a formula, unless the whole cell is a number.
 _FORMULA = re.compile(r"\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_STRUCTURAL = '[",\r\n]'
+_DIGITS, _SCORE_DIGITS = 6, 8
+_SMALLEST_ROUNDED, _LARGEST_ROUNDED = 1e-14, 1e16
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -110,10 +115,12 @@ def _ranked(
     """The same with a ranking model, in one piece: places need whole lists."""
     from hushfit.cli._ranking import scored_documents
 
-    header, *lines = scored_documents(model_path, tables, format_, keep, safe)
+    header, (*texts, scores, places) = scored_documents(model_path, tables, format_, keep)
     _refuse_two_of_a_name(header)
-    counted.append(len(lines))
-    yield _as_csv([header, *lines])
+    counted.append(len(places))
+    yield _header_line(header)
+    numbers = [rounded(scores, _SCORE_DIGITS), places]
+    yield _as_csv([*(_texts(cells, safe) for cells in texts), *map(_numbers, numbers)])
 
 
 def _predictions(
@@ -136,17 +143,11 @@ def _predictions(
     read = {column.name for column in model.schema.columns} if model.schema else set()
     others = [name for name in keep if name not in read]
     with reading_bar([table.path for table in found], shown) as watch:
-        yield _as_csv([header])
+        yield _header_line(header)
         for batch, predicted, probabilities in scored_batches(model, found, others, watch):
             counted.append(len(predicted))
-            kept = [[safe(cell) for cell in _cells(batch.column(name))] for name in keep]
-            lines = _lines(model, predicted, probabilities, safe)
-            yield _as_csv([[*own, *line] for *own, line in zip(*kept, lines, strict=True)])
-
-
-def _cells(column: Any) -> list[Any]:
-    """Cells of a column as they are written; missing ones are empty."""
-    return ["" if cell is None else cell for cell in column.to_pylist()]
+            kept = [_texts(batch.column(name), safe) for name in keep]
+            yield _as_csv([*kept, *_outcome(model, predicted, probabilities, safe)])
 
 
 def _refuse_two_of_a_name(header: list[str]) -> None:
@@ -158,10 +159,55 @@ def _refuse_two_of_a_name(header: list[str]) -> None:
         )
 
 
-def _as_csv(rows: list[list[str]]) -> str:
+def _header_line(names: Iterable[str]) -> str:
     file = io.StringIO(newline="")
-    csv.writer(file, lineterminator="\n").writerows(rows)
+    csv.writer(file, lineterminator="\n").writerow(names)
     return file.getvalue()
+
+
+def _as_csv(columns: Sequence[Any]) -> str:
+    """Rows of CSV, with quotation marks in a batch in which some cell needs them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv
+
+    texts = [cells for cells in columns if pa.types.is_string(cells.type)]
+    marked = any(pc.any(pc.match_substring_regex(cells, _STRUCTURAL)).as_py() for cells in texts)
+    options = pa.csv.WriteOptions(
+        include_header=False, quoting_style="needed" if marked else "none"
+    )
+    file = pa.BufferOutputStream()
+    pa.csv.write_csv(pa.table(columns, list(map(str, range(len(columns))))), file, options)
+    return str(file.getvalue().to_pybytes(), "utf-8")
+
+
+def _numbers(values: AnyArray) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values)
+
+
+def _texts(cells: Any, safe: Callable[[Any], str]) -> Any:
+    """Cells as safe texts, missing ones empty. Each different cell is made safe once."""
+    import pyarrow as pa
+
+    found = cells if isinstance(cells, pa.Array | pa.ChunkedArray) else pa.array(cells)
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    coded = found if pa.types.is_dictionary(found.type) else found.dictionary_encode()
+    texts = ["" if cell is None else safe(cell) for cell in coded.dictionary.to_pylist()]
+    return pa.array([*texts, ""]).take(coded.indices.fill_null(len(texts)))
+
+
+def rounded(values: AnyArray, digits: int) -> AnyArray:
+    """Numbers rounded to so many significant digits: the shortest text of each has no more.
+
+    Those that no power of ten scales exactly stay as they are.
+    """
+    size = np.abs(values)
+    usual = (size > _SMALLEST_ROUNDED) & (size < _LARGEST_ROUNDED)
+    power = np.floor(np.log10(np.where(usual, size, 1.0))) + 1 - digits
+    up, down = 10.0 ** np.maximum(-power, 0), 10.0 ** np.maximum(power, 0)
+    return np.where(usual, np.round(values * up / down) * down / up, values)
 
 
 def _header(model: Any) -> list[str]:
@@ -179,20 +225,14 @@ def _is_graded(model: Any) -> bool:
     return bool(model.schema.target is not None and model.schema.target.kind == "ordinal")
 
 
-def _lines(
-    model: Any, predicted: Any, probabilities: Any, safe: Callable[[Any], str]
-) -> list[list[str]]:
-    """What is written for each row of a batch."""
+def _outcome(
+    model: Any, predicted: AnyArray, probabilities: Any, safe: Callable[[Any], str]
+) -> list[Any]:
+    """Columns that are written for a batch."""
     if model.predicts_classes:
-        labels = [[safe(label)] for label in predicted]
+        labels = _texts(predicted, safe)
         if probabilities is None:
-            return labels
-        return [
-            [*label, *(f"{p:.6g}" for p in row)]
-            for label, row in zip(labels, probabilities, strict=True)
-        ]
-    numbers = [f"{number:.6g}" for number in predicted]
-    if not _is_graded(model):
-        return [[number] for number in numbers]
-    grades = [safe(grade) for grade in model.labelled(predicted)]
-    return [[grade, number] for grade, number in zip(grades, numbers, strict=True)]
+            return [labels]
+        return [labels, *map(_numbers, rounded(probabilities, _DIGITS).T)]
+    numbers = _numbers(rounded(predicted, _DIGITS))
+    return [_texts(model.labelled(predicted), safe), numbers] if _is_graded(model) else [numbers]

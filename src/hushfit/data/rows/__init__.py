@@ -20,6 +20,7 @@ FeatureBounds      Public range of every column
 MOST_BLOCK_ROWS    Rows of the largest block; a proof depends on it
 PackedBlock        Packed records
 PackedLayout       Which features the words of a packed row stand for
+Part               Rows of one part of a table as a source
 PERSON_BLOCK_ROWS  Used rows of the largest block of persons' rows
 PersonIndex        Numbers for the ids of persons, batch by batch
 Persons            The person of each row, and the shares of a person's rows
@@ -37,16 +38,19 @@ as_source          The source for a validated dense array or CSR matrix
 bounded_blocks     All blocks of a source whose records have bounded entries
 bits_of_one        The b for which 2**b stands for one in sums of whole numbers
 canonical          The same sparse rows with increasing indices, each once
+one_place_each     Where each part of a table is added up
 persons_of         The persons of rows
 record_margins     Inner products of records with several vectors, for predictions
 places             Rows in pieces of some size
 proved_scalings    The scalings that a query, or type of query, is proved for
 scaling_of         The scaling of a source's records, or the one that a solver needs
+sum_of_parts       Exact sums of a query over some parts of a table
 whole_shares       Shares as whole numbers, rounded down, and the number that stands for one
 """
 
 from hushfit.data.rows._margins import record_margins
 from hushfit.data.rows._packed import PackedBlock, PackedLayout
+from hushfit.data.rows._parts import Part, one_place_each, sum_of_parts
 from hushfit.data.rows._person_ids import PersonIndex, persons_of
 from hushfit.data.rows._persons import WHOLE, Persons, bits_of_one, places, whole_shares
 from hushfit.data.rows._public_rows import PublicBlock, PublicRows
@@ -103,6 +107,7 @@ __all__ = [
     "InParts",
     "PackedBlock",
     "PackedLayout",
+    "Part",
     "PersonIndex",
     "Persons",
     "ProvedForScalings",
@@ -121,11 +126,13 @@ __all__ = [
     "bounded_blocks",
     "canonical",
     "fixed_size_units",
+    "one_place_each",
     "persons_of",
     "places",
     "poisson_units",
     "proved_scalings",
     "record_margins",
     "scaling_of",
+    "sum_of_parts",
     "whole_shares",
 ]

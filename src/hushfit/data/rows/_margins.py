@@ -11,8 +11,9 @@ from hushfit.data.rows._source import FeatureBounds, canonical
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import one_blas_thread, parallel_map
 
-# Rows whose lengths are computed while they are in the cache after the product.
-_ROWS_AT_ONCE = 2_048
+# Rows whose lengths are computed while they are in the cache after the product: a number of cells,
+# but enough rows for a product.
+_CELLS_AT_ONCE, _FEWEST_ROWS = 2**18, 2_048
 
 
 def record_margins(
@@ -62,7 +63,7 @@ def record_margins(
         else:
             row_kernels.divide_by_lengths_dense(rows, unit, most, own)
 
-    pieces = places(X.shape[0], _ROWS_AT_ONCE)
+    pieces = places(X.shape[0], max(_CELLS_AT_ONCE // max(X.shape[1], 1), _FEWEST_ROWS))
     if len(pieces) == 1:
         fill(pieces[0])
         return margins

@@ -724,10 +724,11 @@ class FeatureBounds:
 
     def apply(self, X: AnyArray) -> Matrix:
         """Clip and map to [0, 1], as a new float64 array."""
-        clipped: Matrix = np.clip(X, self.low, self.high, dtype=np.float64)
-        clipped -= self.low
-        clipped /= self.high - self.low
-        return clipped
+        floating = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64)
+        given = np.ascontiguousarray(X, None if floating else np.float64)
+        mapped = np.empty(given.shape)
+        row_kernels.clip_and_map(given, self.low, self.high, mapped)
+        return mapped
 
     def apply_sparse(self, X: Any) -> Any:
         """The same for a CSR matrix, whose zeros must stay zeros; shares its indices."""

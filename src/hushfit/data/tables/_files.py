@@ -37,6 +37,8 @@ from hushfit.kernels.threads import parallel_map
 STDIN = "-"
 _BLOCK_BYTES = 1 << 23
 _BATCH_ROWS = 1 << 16
+# Of Parquet: several batches of decoded cells wait for the pool that packs them.
+_PARQUET_BATCH_ROWS, _PARQUET_BUFFER_BYTES = 1 << 13, 1 << 16
 _LONGEST_HEADER = 1 << 24
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 # What a header may be divided by, if neither the schema nor an option says so.
@@ -529,7 +531,9 @@ def _parquet(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
             "Parquet has its index at the end and cannot be piped. Give a file, or pipe Arrow or "
             "CSV."
         )
-    with pa.parquet.ParquetFile(table.path) as file:
+    # Without these a whole row group is in memory, and writers make groups of a million rows.
+    streamed = {"pre_buffer": False, "buffer_size": _PARQUET_BUFFER_BYTES}
+    with pa.parquet.ParquetFile(table.path, **streamed) as file:
         wanted = columns.among(file.schema_arrow.names, table)
         bytes_per_row = Path(table.path).stat().st_size / max(file.metadata.num_rows, 1)
         for batch in _parquet_batches(file, wanted, table.rows):
@@ -542,12 +546,14 @@ def _parquet_batches(file: Any, columns: list[str], rows: range | None) -> Itera
     read.
     """
     if rows is None:
-        yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
+        yield from file.iter_batches(batch_size=_PARQUET_BATCH_ROWS, columns=columns)
         return
     ends = list(accumulate(file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)))
     first, last = bisect_right(ends, rows.start), bisect_left(ends, rows.stop)
     groups, start = list(range(first, last + 1)), ends[first - 1] if first else 0
-    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns, row_groups=groups):
+    for batch in file.iter_batches(
+        batch_size=_PARQUET_BATCH_ROWS, columns=columns, row_groups=groups
+    ):
         own = batch.slice(max(rows.start - start, 0))
         own = own.slice(0, max(rows.stop - max(rows.start, start), 0))
         start += batch.num_rows

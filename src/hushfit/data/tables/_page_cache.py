@@ -24,7 +24,7 @@ class PageCache:
     ----------
     folder : Path
     key : str
-        Hash of the tables' places, sizes and times of change, and of the schema.
+        Hash of the tables' places, rows, sizes and times of change, and of the schema.
     """
 
     folder: Path
@@ -97,7 +97,9 @@ class PageCache:
 
     def new_file(self) -> Any:
         """A file for the rows, which only its owner may read."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        # Exclusive: whoever may write into the folder could have put a file of their own there.
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        self.discard()  # of a process that was killed and had the same number
         return os.fdopen(os.open(self._unfinished, flags, 0o600), "r+b", buffering=0)
 
     def keep(self) -> None:
@@ -124,5 +126,7 @@ def _identity(table: Table) -> list[Any]:
         )
     found, form = os.stat(table.path), table.form
     where = os.path.realpath(table.path), found.st_dev, found.st_ino
-    version = found.st_size, found.st_mtime_ns
-    return [*where, *version, table.format, form.encoding, form.delimiter]
+    # Programs that copy files set the time of the last write, but not that of the last change.
+    version = found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    rows = None if table.rows is None else [table.rows.start, table.rows.stop, table.rows.step]
+    return [*where, *version, rows, table.format, form.encoding, form.delimiter]

@@ -15,6 +15,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 _BLOCK_BYTES = 1 << 21
+# Each column of each block takes its time, so blocks of long rows are larger.
+_WIDE_BLOCK_BYTES = 1 << 23
+_LONG_ROW = 2000
 LONGEST_ROW = 1 << 23
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): .*CSV conversion error to double", re.DOTALL)
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
@@ -45,11 +48,13 @@ def row_blocks(stream: Any, delimiter: str) -> Iterator[bytes]:
     ------
     bytes
     """
-    rest = b""
-    while piece := bytes(stream.read(_BLOCK_BYTES)):
+    rest, size = b"", _BLOCK_BYTES
+    while piece := bytes(stream.read(size)):
         rest += piece
         end = _last_end(rest, delimiter)
         if end:
+            is_wide = end > _LONG_ROW * rest.count(b"\n", 0, end)
+            size = _WIDE_BLOCK_BYTES if is_wide else _BLOCK_BYTES
             yield rest[:end]
             rest = rest[end:]
         elif len(rest) > LONGEST_ROW:

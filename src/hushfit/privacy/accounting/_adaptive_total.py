@@ -258,11 +258,10 @@ def _failure_probability(cost: Cost) -> float:
 @lru_cache(maxsize=2**16)
 def _mu_of_profile(cost: Cost, lost: float, relation: Relation) -> float:
     """Smallest mu whose profile, with probability ``lost`` of infinite loss, dominates the cost."""
-    reach = max(epsilon_of(cost, lost, relation), 1e-9)
-    while (
-        reach < math.inf and delta_of(cost, reach, relation) > lost
-    ):  # the root of an inverse function is rounded
-        reach *= 1 + 1e-6
+    reach, step = max(epsilon_of(cost, lost, relation), 1e-9), 1e-6
+    # The root of an inverse function is rounded, and another accountant may have found it.
+    while reach < math.inf and delta_of(cost, reach, relation) > lost:
+        reach, step = reach * (1 + step), 2 * step
     if reach == math.inf:
         return math.inf
     epsilons = np.linspace(0.0, reach, _FIRST_POINTS)

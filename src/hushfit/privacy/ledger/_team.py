@@ -158,6 +158,8 @@ class Team:
     requests : tuple of Request
     renews : mapping, optional
         Data set and last hash of the account that this one renews.
+    latest : date
+        Latest day of any entry. A clock that shows an earlier one was set back.
     """
 
     name: str
@@ -169,6 +171,7 @@ class Team:
     grants: tuple[Grant, ...] = ()
     requests: tuple[Request, ...] = ()
     renews: Mapping[str, str] | None = None
+    latest: date = date.min
 
     def after(self, entry: Entry, receipt: Receipt | None = None) -> "Team":
         """The team after one more entry; a `LedgerError` says which rule it breaks.
@@ -181,13 +184,15 @@ class Team:
                 f"{through!r} recorded an entry of {self.name!r} for {_author(entry)!r}, and only "
                 f"administrators ({self._named}) may act for others. {_NOTHING}"
             )
+        team = replace(self, latest=max(self.latest, day_of_entry(entry)))
         event = _EVENTS.get(entry.kind)
         if event is not None:
-            return event(self, entry)
-        return self if receipt is None else self._paid(entry, receipt)
+            return event(team, entry)
+        return team if receipt is None else team._paid(entry, receipt)
 
     def admission(self, receipt: Receipt, user: str, day: date) -> Admission:
         """How a charge may be recorded; errors say why it may not."""
+        day = max(day, self.latest)
         self._refuse_unless_open(receipt.label, day)
         grant = self._grant_for(receipt, user, day)
         own = None if grant is None else grant.number

@@ -8,7 +8,7 @@ may have beside it is at most ``curvature(rho)``.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -224,7 +224,7 @@ class CountScores:
     def factors(self) -> tuple[float, float]:
         return (1.5 if self.most <= 8 else 1.0), 0.7
 
-    @cached_property
+    @property
     def _curvature(self) -> Curvature:
         return _count_curvature(int(self.most))
 
